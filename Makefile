@@ -1,0 +1,36 @@
+# Everything in two commands: `make quickstart` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help setup quickstart test lint clean
+
+help:
+	@echo "make quickstart   set up and run scenarios/quickstart.yaml"
+	@echo "make test         set up, lint, type-check and run all tests"
+	@echo "make setup        only set up (.venv with the package and its development tools)"
+	@echo "make clean        remove .venv and caches"
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one by: make PYTHON=python3.12 ..."; exit 1; }
+	@# Debian and Ubuntu ship ensurepip apart from Python.
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { SUDO=$$(command -v sudo || true); [ $$(id -u) = 0 ] && SUDO=; $$SUDO apt-get update -q && $$SUDO apt-get install -qy python3-venv; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	@touch $@
+
+quickstart: setup
+	$(BIN)/dlion run scenarios/quickstart.yaml
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -n auto
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

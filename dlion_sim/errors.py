@@ -1,0 +1,45 @@
+"""The one error that is the user's to mend. A leaf: everything may import it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class InputError(Exception):
+    """Something that the user gave cannot be used.
+
+    Reads as one line: the file, the path inside it, what is wrong, what is allowed. Further faults found in the same
+    input stand in `further`, so that all can be mended at once.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str | Path | None = None,
+        path: str | None = None,
+        allowed: str | None = None,
+        further: Sequence[InputError] = (),
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.file = file
+        self.path = path
+        self.allowed = allowed
+        self.further = tuple(further)
+
+    def within(self, file: str | Path | None) -> InputError:
+        """The same fault, said to lie in `file` where it names none yet."""
+        return InputError(
+            self.problem,
+            file=self.file or file,
+            path=self.path,
+            allowed=self.allowed,
+            further=[fault.within(file) for fault in self.further],
+        )
+
+    def __str__(self) -> str:
+        where = "".join(f"{part}: " for part in (self.file, self.path) if part)
+        allowed = f"; allowed: {self.allowed}" if self.allowed else ""
+        return " ".join(f"{where}{self.problem}{allowed}".split())

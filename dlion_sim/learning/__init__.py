@@ -1,0 +1,1 @@
+"""Models, datasets, partitions, flat buffers, gradients and evaluation. No time, no workers."""

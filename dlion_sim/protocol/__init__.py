@@ -1,0 +1,1 @@
+"""What a worker does, sans-I/O: events in, actions out; the four choices that make a system."""

@@ -1,0 +1,1 @@
+"""Batching: how many samples a worker computes a gradient from."""

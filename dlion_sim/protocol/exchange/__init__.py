@@ -1,0 +1,1 @@
+"""Exchange: what of a gradient goes to whom."""

@@ -1,0 +1,1 @@
+"""Knowledge transfer: whose weights to merge, and when."""

@@ -1,0 +1,1 @@
+"""Synchronization: when a worker may go on."""

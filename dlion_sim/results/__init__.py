@@ -1,0 +1,1 @@
+"""The run folder: writing and reading."""

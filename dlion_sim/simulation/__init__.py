@@ -1,0 +1,1 @@
+"""The virtual-time driver, compute devices, network and dynamics."""
