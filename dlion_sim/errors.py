@@ -39,6 +39,16 @@ class InputError(Exception):
             further=[fault.within(file) for fault in self.further],
         )
 
+    def below(self, path: str) -> InputError:
+        """The same fault, its path being one inside `path`."""
+        return InputError(
+            self.problem,
+            file=self.file,
+            path=f"{path}.{self.path}" if self.path else path,
+            allowed=self.allowed,
+            further=[fault.below(path) for fault in self.further],
+        )
+
     def __str__(self) -> str:
         where = "".join(f"{part}: " for part in (self.file, self.path) if part)
         allowed = f"; allowed: {self.allowed}" if self.allowed else ""

@@ -1,1 +1,26 @@
-"""Models, datasets, partitions, flat buffers, gradients and evaluation. No time, no workers."""
+"""Learning: models, datasets and their partitions, flat parameters, gradients and scores. No time, no workers."""
+
+from dlion_sim.learning.batches import BatchSampler
+from dlion_sim.learning.datasets import Dataset, load
+from dlion_sim.learning.evaluation import Evaluator, Score
+from dlion_sim.learning.flat import Layout, Replica, flatten
+from dlion_sim.learning.gradients import GradientExecutor, Ticket
+from dlion_sim.learning.models import build, training_flops
+from dlion_sim.learning.partition import class_histogram, partition
+
+__all__ = [
+    "BatchSampler",
+    "Dataset",
+    "Evaluator",
+    "GradientExecutor",
+    "Layout",
+    "Replica",
+    "Score",
+    "Ticket",
+    "build",
+    "class_histogram",
+    "flatten",
+    "load",
+    "partition",
+    "training_flops",
+]

@@ -1,1 +1,22 @@
 """The run folder: writing and reading."""
+
+from dlion_sim.results.manifest import environment
+from dlion_sim.results.reading import Run
+from dlion_sim.results.run_folder import free_folder
+from dlion_sim.results.summary import summarize, time_to_accuracy
+from dlion_sim.results.tables import LINKS, METRICS, WALL_CLOCK_COLUMNS, LinksRow, MetricsRow
+from dlion_sim.results.writing import RunWriter
+
+__all__ = [
+    "LINKS",
+    "METRICS",
+    "WALL_CLOCK_COLUMNS",
+    "LinksRow",
+    "MetricsRow",
+    "Run",
+    "RunWriter",
+    "environment",
+    "free_folder",
+    "summarize",
+    "time_to_accuracy",
+]

@@ -1,1 +1,44 @@
 """What a scenario YAML may say: plain data, human units at the edge, SI inside."""
+
+from dlion_sim.scenario.cluster import Cloud, Cluster, Lan, Wan, WanPath, WorkerPlace
+from dlion_sim.scenario.loading import dump, from_data, load
+from dlion_sim.scenario.machines import DEVICES, Compute, Nic, WorkerGroup
+from dlion_sim.scenario.scenario import Scenario
+from dlion_sim.scenario.schedule import Schedule
+from dlion_sim.scenario.shipped import find, shipped
+from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
+from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, Unit
+from dlion_sim.scenario.workload import ComputeTime, Dirichlet, Iid, LabelShards, Optimizer, Partition, Workload
+
+__all__ = [
+    "BANDWIDTH",
+    "CORES",
+    "DEVICES",
+    "DURATION",
+    "ChoiceSpec",
+    "Cloud",
+    "Cluster",
+    "Compute",
+    "ComputeTime",
+    "Dirichlet",
+    "Iid",
+    "LabelShards",
+    "Lan",
+    "Nic",
+    "Optimizer",
+    "Partition",
+    "Scenario",
+    "Schedule",
+    "SystemSpec",
+    "Unit",
+    "Wan",
+    "WanPath",
+    "WorkerGroup",
+    "WorkerPlace",
+    "Workload",
+    "dump",
+    "find",
+    "from_data",
+    "load",
+    "shipped",
+]

@@ -1,1 +1,6 @@
 """Knowledge transfer: whose weights to merge, and when."""
+
+from dlion_sim.protocol.knowledge.direct import DirectKnowledgeTransfer
+from dlion_sim.protocol.knowledge.none import NoTransfer
+
+__all__ = ["DirectKnowledgeTransfer", "NoTransfer"]

@@ -1,1 +1,5 @@
 """Synchronization: when a worker may go on."""
+
+from dlion_sim.protocol.synchronization.policies import Asynchronous, BoundedStaleness, Synchronous
+
+__all__ = ["Asynchronous", "BoundedStaleness", "Synchronous"]

@@ -1,0 +1,37 @@
+"""Ending a run in good order on Ctrl-C or a request to terminate."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+from typing import Self
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """While entered, the first signal is only noted; a second one has its usual effect."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def asked(self) -> bool:
+        """Whether an end was asked for."""
+        return self._asked
+
+    def __enter__(self) -> Self:
+        self._former = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._restore()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._asked = True
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, former in self._former.items():
+            signal.signal(number, former)

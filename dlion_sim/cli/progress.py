@@ -1,0 +1,40 @@
+"""The progress bar of a run: in virtual time, with accuracy and the wall time left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from dlion_sim.scenario import Scenario
+from dlion_sim.simulation import Progress
+
+
+@contextmanager
+def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progress], None]]:
+    """Show how far a run is; the value is what to call with its progress."""
+    if scenario.duration is not None:
+        total, unit = scenario.duration, "s"
+    else:
+        total, unit = float(scenario.iterations or 0), "iterations"
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.1f}/{task.total:g} " + unit),
+        TextColumn("accuracy {task.fields[accuracy]}"),
+        TimeElapsedColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), disable=quiet) as bar:
+        task = bar.add_task(f"{scenario.name} · {scenario.system.name}", total=total, accuracy="-")
+
+        def observe(progress: Progress) -> None:
+            done = progress.virtual_seconds if scenario.duration is not None else progress.iterations
+            accuracy = "-" if progress.accuracy is None else f"{progress.accuracy:.1%}"
+            bar.update(task, completed=done, accuracy=accuracy)
+
+        yield observe

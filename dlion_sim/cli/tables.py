@@ -1,0 +1,100 @@
+"""What the commands print at their end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dlion_sim.results import Run
+from dlion_sim.results.run_folder import ACCURACY
+from dlion_sim.scenario import load, shipped
+from dlion_sim.scenario.shipped import name_of
+
+_STOPS = {
+    "iterations": "after the iterations asked for",
+    "target_accuracy": "at the target accuracy",
+    "interrupt": "interrupted",
+    "stall": "stalled: no worker can ever go on, since links or machines that they wait for are gone for good",
+}
+
+
+def run_report(run: Run) -> RenderableType:
+    """The workers' table of a run, and what it came to."""
+    summary = run.summary or {}
+    iterations = run.iterations()
+    sent = run.links().groupby("sender")["bytes"].sum()
+    accuracies = summary["accuracy"]["per_worker"]
+    table = Table(title=f"{summary['scenario']} · {summary['system']} · seed {summary['seed']}", title_justify="left")
+    table.add_column("worker")
+    for heading in ("iterations", "batch size", "computing", "sent", "accuracy"):
+        table.add_column(heading, justify="right")
+    for worker, name in enumerate(run.manifest["workers"]):
+        own = iterations[iterations["worker"] == worker]
+        table.add_row(
+            name,
+            str(summary["iterations"]["per_worker"][worker]),
+            "-" if own.empty else f"{own['batch_size'].iloc[0]:.0f} to {own['batch_size'].iloc[-1]:.0f}",
+            f"{own['compute_seconds'].sum() / max(summary['virtual_seconds'], 1e-9):.0%}",
+            _bytes(int(sent.get(worker, 0))),
+            _percent(accuracies[worker] if accuracies else None),
+        )
+    mean = summary["accuracy"]["mean"]
+    table.add_section()
+    table.add_row(
+        "mean",
+        f"{summary['iterations']['mean']:.1f}",
+        "",
+        "",
+        _bytes(summary["bytes_sent"] // len(accuracies or [1])),
+        _percent(mean),
+    )
+    return Group(table, *(Text(line) for line in _lines(run, summary)))
+
+
+def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
+    rate = summary["samples_per_wall_second"] or 0
+    lines = [
+        f"{summary['virtual_seconds']:g} s virtual in {summary['wall_seconds']:.1f} s, "
+        f"{summary['samples']} samples ({rate:.0f} per second), {_bytes(summary['bytes_sent'])} sent"
+    ]
+    if summary["stopped_by"] in _STOPS:
+        lines.append(f"ended {_STOPS[summary['stopped_by']]}")
+    times = summary["time_to_accuracy"]
+    reached = [f"{float(target):.0%} {time:g} s" for target, time in times.items() if time is not None]
+    missed = [f"{float(target):.0%}" for target, time in times.items() if time is None]
+    lines.append(f"time to accuracy: {', '.join(reached) or 'none'}{f'; not reached: {missed[0]}' if missed else ''}")
+    if summary["diverged"]:
+        lines.append(f"diverged: workers {summary['diverged']}; a lower learning rate may help")
+    return [*lines, f"run folder: {run.folder}", f"plot: {run.folder / ACCURACY}"]
+
+
+def scenario_table() -> Table:
+    """The scenarios that ship."""
+    table = Table("name", "workers", "workload", "duration", "description")
+    for file in shipped():
+        scenario = load(file)
+        table.add_row(
+            name_of(file),
+            f"{len(scenario.cluster.workers)} in {len(scenario.cluster.clouds)} clouds",
+            f"{scenario.workload.model} on {scenario.workload.dataset}",
+            f"{scenario.duration:g} s" if scenario.duration else f"{scenario.iterations} iterations",
+            scenario.description,
+        )
+    return table
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def _percent(fraction: float | None) -> str:
+    return "-" if fraction is None else f"{fraction:.1%}"

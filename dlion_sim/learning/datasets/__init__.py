@@ -1,0 +1,6 @@
+"""The datasets that workers can learn from, one a file."""
+
+from dlion_sim.learning.datasets.dataset import Dataset
+from dlion_sim.learning.datasets.registry import load
+
+__all__ = ["Dataset", "load"]

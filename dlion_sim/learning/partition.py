@@ -1,0 +1,86 @@
+"""Which worker holds which samples: each sample lies with exactly one worker, and no worker is without one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dlion_sim.errors import InputError
+
+Indices = npt.NDArray[np.int64]
+PartitionKind = Literal["iid", "dirichlet", "label_shards"]
+
+_REDRAWS = 100
+
+
+def partition(
+    kind: PartitionKind,
+    labels: Indices,
+    workers: int,
+    rng: np.random.Generator,
+    *,
+    alpha: float = 0.5,
+    shards_per_worker: int = 2,
+) -> list[Indices]:
+    """The sample indices of each worker, one array a worker.
+
+    - `iid`: shuffled and cut into sizes that differ by one at most.
+    - `dirichlet`: each class is divided in proportions drawn from a symmetric Dirichlet distribution; the smaller
+      `alpha` (> 0), the fewer classes a worker holds (Hsu et al., arXiv:1909.06335).
+    - `label_shards`: sorted by label and cut into equal shards, of which each worker is dealt `shards_per_worker`
+      (McMahan et al., AISTATS 2017).
+
+    Raises InputError where that leaves a worker without a sample.
+    """
+    match kind:
+        case "iid":
+            _require(len(labels), workers)
+            return np.array_split(rng.permutation(len(labels)), workers)
+        case "dirichlet":
+            _require(len(labels), workers)
+            return _dirichlet(labels, workers, rng, alpha)
+        case "label_shards":
+            _require(len(labels), workers * shards_per_worker)
+            return _label_shards(labels, workers, rng, shards_per_worker)
+        case _:
+            raise InputError(
+                f"no partition is named {kind!r}", path="workload.partition", allowed="iid, dirichlet, label_shards"
+            )
+
+
+def class_histogram(labels: Indices, shards: Sequence[Indices], classes: int) -> list[list[int]]:
+    """How many samples of each class each shard holds: one row a shard, one column a class."""
+    return [np.bincount(labels[shard], minlength=classes).tolist() for shard in shards]
+
+
+def _require(samples: int, parts: int) -> None:
+    if samples < parts:
+        raise InputError(f"{samples} samples cannot be cut into {parts} parts", path="workload.partition")
+
+
+def _dirichlet(labels: Indices, workers: int, rng: np.random.Generator, alpha: float) -> list[Indices]:
+    for _ in range(_REDRAWS):
+        pieces: list[list[Indices]] = [[] for _ in range(workers)]
+        for label in np.unique(labels):
+            members = rng.permutation(np.flatnonzero(labels == label))
+            shares = rng.dirichlet(np.full(workers, alpha))
+            cuts = np.rint(np.cumsum(shares)[:-1] * len(members)).astype(np.int64)
+            for own, piece in zip(pieces, np.split(members, cuts), strict=True):
+                own.append(piece)
+        shards = [np.concatenate(own) for own in pieces]
+        if all(map(len, shards)):
+            return shards
+    raise InputError(
+        f"{_REDRAWS} Dirichlet draws with alpha {alpha:g} each left one of {workers} workers without a sample; "
+        "raise alpha or take fewer workers",
+        path="workload.partition",
+    )
+
+
+def _label_shards(labels: Indices, workers: int, rng: np.random.Generator, shards_per_worker: int) -> list[Indices]:
+    shards = np.array_split(np.argsort(labels, kind="stable"), workers * shards_per_worker)
+    dealt = rng.permutation(len(shards)).reshape(workers, shards_per_worker)
+    return [np.concatenate([shards[index] for index in own]) for own in dealt]

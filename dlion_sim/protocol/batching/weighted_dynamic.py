@@ -1,0 +1,132 @@
+"""Weighted dynamic batching (DLion, HPDC'21): batches follow compute power, and updates are weighted by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
+from dlion_sim.protocol.batching.profile import CostFit, CostModel, split
+from dlion_sim.protocol.choices import Batching, ChoiceParameters, Setup, register
+from dlion_sim.protocol.events import Action, Send
+from dlion_sim.protocol.messages import ComputeProfile, Gradient, Message
+
+
+@register("batching", "weighted_dynamic")
+class WeightedDynamicBatching(Batching):
+    """Each worker profiles itself, shares the fit, and takes its part of the global batch; see `split`."""
+
+    class Parameters(ChoiceParameters):
+        """Defaults: recalled from the paper where the field says so, chosen here otherwise."""
+
+        weights: Literal["ratio", "share", "equal"] = Field(
+            "ratio",
+            description="Weight of sender j's gradient at receiver k: ratio LBS_j/LBS_k (recalled), share n*LBS_j/GBS "
+            "(without drift between replicas), or equal.",
+        )
+        weight_limit: float = Field(8.0, ge=1, description="Ratios are clipped to [1/limit, limit].")
+        growth: Literal["phases", "none"] = Field(
+            "phases", description="phases: the global batch grows, added to and then multiplied; none: it stays."
+        )
+        warmup_increment: int | None = Field(
+            None, ge=1, description="Samples added to the global batch an epoch, at first; by default its start."
+        )
+        warmup_cap: float = Field(0.01, gt=0, le=1, description="Addition ends at this part of the data (recalled).")
+        growth_factor: float = Field(2.0, gt=1, description="Then the global batch is multiplied by this an epoch.")
+        cap: float = Field(0.10, gt=0, le=1, description="Growth ends at this part of the data (recalled).")
+        profile_batch_sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+            (8, 16, 32, 64, 128),
+            strict=False,
+            description="Batch sizes timed before training; with none, the first iterations must do.",
+        )
+        profile_repeats: int = Field(3, ge=1, description="How often each is timed.")
+        window: int = Field(50, ge=2, description="Newest measurements that a fit uses.")
+        refit_every: int = Field(50, ge=1, description="Iterations between fits.")
+        surprise: float = Field(0.20, gt=0, description="Relative error of a prediction that counts as a surprise.")
+        surprises: int = Field(2, ge=1, description="Surprises in succession that cause a fit at once.")
+        hysteresis: float = Field(0.05, ge=0, description="Relative change of the fit below which it is not shared.")
+
+    parameters: Parameters
+    receives = (ComputeProfile,)
+
+    def __init__(self, parameters: Parameters, setup: Setup) -> None:
+        super().__init__(parameters, setup)
+        start = setup.batch_size * setup.workers
+        self._global = GlobalBatchSchedule(
+            start=start,
+            increment=parameters.warmup_increment or start,
+            factor=parameters.growth_factor,
+            warmup_cap=parameters.warmup_cap,
+            cap=parameters.cap if parameters.growth == "phases" else 0.0,
+            samples=setup.training_samples,
+        )
+        self._cost = CostModel(
+            window=parameters.window,
+            refit_every=parameters.refit_every,
+            tolerance=parameters.surprise,
+            surprises=parameters.surprises,
+        )
+        self._shared: dict[int, ComputeProfile] = {}
+        self._split: tuple[int, list[int]] | None = None
+        """(global batch size, its split) by the profiles shared last."""
+
+    def profile(self) -> tuple[int, ...]:
+        """Each batch size of the profile that the shard allows, repeated."""
+        sizes = (size for size in self.parameters.profile_batch_sizes if size <= self.setup.shard_samples)
+        return tuple(size for size in sizes for _ in range(self.parameters.profile_repeats))
+
+    def measured(self, measurements: Sequence[tuple[int, float]]) -> list[Action]:
+        """Refit, and tell everyone where that changes the picture."""
+        self._cost.add(measurements)
+        fit = self._cost.fit
+        assert fit is not None
+        known = self._shared.get(self.setup.worker)
+        if known and not self._differs(fit, CostFit(known.alpha, known.beta)):
+            return []
+        profile = ComputeProfile(fit.alpha, fit.beta, self.setup.shard_samples)
+        self._take(self.setup.worker, profile)
+        message = Message(self.setup.worker, profile)
+        return [Send(peer, message) for peer in self.setup.peers]
+
+    def received(self, message: Message) -> list[Action]:
+        """A peer's fit."""
+        assert isinstance(message.body, ComputeProfile)
+        self._take(message.sender, message.body)
+        return []
+
+    def batch_size(self, iteration: int) -> int:
+        """This worker's part of the global batch; an equal part until every worker's fit is known."""
+        total = self.global_batch_size(iteration)
+        if len(self._shared) < self.setup.workers:
+            return max(1, min(total // self.setup.workers, self.setup.shard_samples))
+        if self._split is None or self._split[0] != total:
+            profiles = [self._shared[worker] for worker in range(self.setup.workers)]
+            fits = [CostFit(profile.alpha, profile.beta) for profile in profiles]
+            self._split = (total, split(total, fits, [profile.limit for profile in profiles]))
+        return self._split[1][self.setup.worker]
+
+    def global_batch_size(self, iteration: int) -> int:
+        """By the growth schedule, which is the same on all workers."""
+        return self._global.at(iteration)
+
+    def weight(self, gradient: Gradient, own_batch_size: int) -> float:
+        """The sender's batch against the receiver's (ratio), or against the mean batch (share)."""
+        match self.parameters.weights:
+            case "ratio":
+                limit = self.parameters.weight_limit
+                return min(max(gradient.batch_size / own_batch_size, 1 / limit), limit)
+            case "share":
+                return self.setup.workers * gradient.batch_size / self.global_batch_size(gradient.iteration)
+            case _:
+                return 1.0
+
+    def _take(self, worker: int, profile: ComputeProfile) -> None:
+        self._shared[worker] = profile
+        self._split = None
+
+    def _differs(self, fit: CostFit, known: CostFit) -> bool:
+        """Whether the batch in use would take noticeably more or less time than everyone believes."""
+        size = self._split[1][self.setup.worker] if self._split else self.setup.batch_size
+        return abs(fit.seconds(size) - known.seconds(size)) > self.parameters.hysteresis * known.seconds(size)

@@ -1,0 +1,163 @@
+"""The four choices that make a system, as interfaces, and the table of their registered implementations.
+
+A choice is one object per worker. It is made from its validated `Parameters` and the worker's `Setup`, keeps its state
+in plain attributes, and does no I/O: what it wants done it returns as actions.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from torch import Tensor
+
+from dlion_sim.learning.flat import Replica
+from dlion_sim.protocol.events import Action
+from dlion_sim.protocol.messages import Body, Gradient, Message
+from dlion_sim.scenario.model import Model
+
+
+class ChoiceParameters(Model):
+    """The parameters of a choice; its fields are what a scenario may set."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a worker knows of itself and the run before it starts."""
+
+    worker: int
+    workers: int
+    replica: Replica
+    """The worker's parameters; choices read them, only the worker writes them."""
+    batch_size: int
+    """The local batch size to start with."""
+    training_samples: int
+    """In all shards together."""
+    shard_samples: int
+    """In this worker's shard: the largest batch that it can take."""
+    iterations: int | None = None
+    """Stop after so many."""
+
+    @property
+    def peers(self) -> tuple[int, ...]:
+        """All other workers."""
+        return tuple(peer for peer in range(self.workers) if peer != self.worker)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGradient:
+    """A worker's own mean gradient [P] of `iteration`, from `batch_size` samples, computed in `seconds`."""
+
+    iteration: int
+    batch_size: int
+    gradient: Tensor
+    seconds: float
+
+
+class Choice:
+    """What the four have in common."""
+
+    class Parameters(ChoiceParameters):
+        """No parameters."""
+
+    def __init__(self, parameters: Any, setup: Setup) -> None:
+        self.parameters = parameters
+        self.setup = setup
+
+    receives: ClassVar[tuple[type[Body], ...]] = ()
+    """The kinds of message that `received` is called for."""
+
+    def received(self, message: Message) -> list[Action]:
+        """A peer's message of a kind named in `receives` is here."""
+        raise TypeError(f"{type(self).__name__} receives no {type(message.body).__name__}")
+
+
+class Batching(Choice, ABC):
+    """How many samples a worker computes its next gradient from, and what a gradient weighs in an update."""
+
+    def profile(self) -> tuple[int, ...]:
+        """Batch sizes to time before training."""
+        return ()
+
+    def measured(self, measurements: Sequence[tuple[int, float]]) -> list[Action]:
+        """(batch size, seconds) of computations done: the profile's all together, then each iteration's."""
+        return []
+
+    @abstractmethod
+    def batch_size(self, iteration: int) -> int:
+        """Local batch size of `iteration`."""
+
+    @abstractmethod
+    def global_batch_size(self, iteration: int) -> int:
+        """Samples that all workers together use in `iteration`, as far as this worker knows."""
+
+    @abstractmethod
+    def weight(self, gradient: Gradient, own_batch_size: int) -> float:
+        """The factor of a peer's (or the own) gradient in the mean over all workers."""
+
+
+class Exchange(Choice, ABC):
+    """What of a gradient goes to whom."""
+
+    def sent(self, peer: int, size: int, seconds: float) -> None:
+        """A bulk message of `size` bytes to `peer` took `seconds` to leave."""
+
+    def queued(self, peer: int, size: int) -> None:
+        """A bulk message of `size` bytes was queued to `peer`."""
+
+    @abstractmethod
+    def outgoing(self, own: LocalGradient) -> Iterator[tuple[int, Message]]:
+        """The messages to send of a new local gradient, each with its peer."""
+
+
+class Synchronization(Choice, ABC):
+    """When a worker may go on."""
+
+    @abstractmethod
+    def may_step(self, iteration: int, newest: Mapping[int, int]) -> bool:
+        """Whether `iteration` may end; `newest` holds each peer's newest iteration received, -1 for none."""
+
+    @abstractmethod
+    def applies(self, tag: int, iteration: int) -> bool:
+        """Whether a peer's gradient of iteration `tag` belongs to the update that ends `iteration`, or a later one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Weights [P] to merge: w <- w - share * (w - weights)."""
+
+    weights: Tensor
+    share: float
+
+
+class KnowledgeTransfer(Choice, ABC):
+    """Whose weights to merge, and when."""
+
+    @abstractmethod
+    def stepped(self, iterations: int, loss: float) -> list[Action]:
+        """The worker has ended its `iterations`-th iteration, with this training loss."""
+
+    @abstractmethod
+    def merges(self) -> list[Merge]:
+        """What has arrived to be merged since the last call."""
+
+
+C = TypeVar("C", bound=type[Choice])
+REGISTRY: dict[str, dict[str, type[Choice]]] = {
+    "batching": {},
+    "exchange": {},
+    "synchronization": {},
+    "knowledge_transfer": {},
+}
+
+
+def register(category: str, kind: str) -> Callable[[C], C]:
+    """Make a choice selectable in a scenario as `category: kind`."""
+
+    def add(choice: C) -> C:
+        REGISTRY[category][kind] = choice
+        return choice
+
+    return add

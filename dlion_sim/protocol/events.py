@@ -1,0 +1,98 @@
+"""What happens to a worker, and what a worker asks for. Plain data: the drivers turn one into the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from dlion_sim.protocol.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """All workers are ready: begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileReady:
+    """The measurements that `Profile` asked for: (batch size, seconds) each."""
+
+    measurements: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GradientReady:
+    """The gradient that `Compute` asked for: mean loss, mean gradient [P], seconds that it took."""
+
+    loss: float
+    gradient: Tensor
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class MessageArrived:
+    """A peer's message is here, whole."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSent:
+    """The last byte of a bulk message to `peer` has left: `size` bytes took `seconds`, its wait in the queue apart."""
+
+    peer: int
+    size: int
+    seconds: float
+
+
+Event = Started | ProfileReady | GradientReady | MessageArrived | MessageSent
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Time one gradient computation of each of these batch sizes, one after another; their results are not used."""
+
+    batch_sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Compute the gradient of the next `batch_size` samples at the parameters as they are now."""
+
+    batch_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Queue a message to a peer; those of one channel to one peer arrive in order."""
+
+    peer: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An iteration is done: what there is to measure about it.
+
+    `staleness` is the mean number of iterations by which the applied remote gradients lag behind this one (negative:
+    lead), None when none was applied.
+    """
+
+    iteration: int
+    loss: float
+    batch_size: int
+    global_batch_size: int
+    staleness: float | None
+    applied: int
+    merged: int
+    compute_seconds: float
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The worker has done all its iterations. It still answers its peers."""
+
+
+Action = Profile | Compute | Send | Report | Stop

@@ -1,0 +1,19 @@
+"""No weights are ever merged."""
+
+from __future__ import annotations
+
+from dlion_sim.protocol.choices import KnowledgeTransfer, Merge, register
+from dlion_sim.protocol.events import Action
+
+
+@register("knowledge_transfer", "none")
+class NoTransfer(KnowledgeTransfer):
+    """Workers learn from each other by gradients only."""
+
+    def stepped(self, iterations: int, loss: float) -> list[Action]:
+        """Nothing to do."""
+        return []
+
+    def merges(self) -> list[Merge]:
+        """Nothing to merge."""
+        return []

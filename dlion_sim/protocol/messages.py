@@ -1,0 +1,164 @@
+"""Messages and their wire format.
+
+On the wire a message is a 4-byte little-endian header length, the header (msgpack), then the raw little-endian bytes of
+its tensors. `Message.size` is the exact length of that, so that a simulated link carries what a real one would.
+Nothing received is trusted: `decode` checks every length, type and index, and executes nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+import torch
+from torch import Tensor
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Body(msgspec.Struct, frozen=True, array_like=True):
+    """What a message says beside its tensors. Bulk messages take the data channel, all others the control channel."""
+
+    bulk: ClassVar[bool] = False
+
+
+class Gradient(Body, frozen=True, array_like=True, tag="gradient"):
+    """A gradient, whole (one tensor: values [P]) or in part (two: indices [m], values [m])."""
+
+    bulk: ClassVar[bool] = True
+    iteration: Count
+    batch_size: Annotated[int, msgspec.Meta(ge=1)]
+    n_percent: Annotated[float, msgspec.Meta(ge=0, le=100)]
+
+
+class Weights(Body, frozen=True, array_like=True, tag="weights"):
+    """All parameters of the sender (one tensor: values [P]) after `iteration` iterations."""
+
+    bulk: ClassVar[bool] = True
+    iteration: Count
+
+
+class ComputeProfile(Body, frozen=True, array_like=True, tag="profile"):
+    """The sender's iteration time, alpha + beta * batch size (seconds), and the largest batch that it can take."""
+
+    alpha: Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+    beta: Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+    limit: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class LossReport(Body, frozen=True, array_like=True, tag="loss"):
+    """The sender's mean training loss at the end of knowledge-transfer round `round`."""
+
+    round: Count
+    loss: float
+
+
+class WeightsRequest(Body, frozen=True, array_like=True, tag="weights?"):
+    """The sender asks for the receiver's weights."""
+
+
+AnyBody = Gradient | Weights | ComputeProfile | LossReport | WeightsRequest
+
+
+class Header(msgspec.Struct, frozen=True, array_like=True):
+    """The msgpack part of a message; `tensors` holds (type code, entries) of what follows it."""
+
+    sender: Count
+    body: AnyBody
+    tensors: Annotated[tuple[tuple[str, Count], ...], msgspec.Meta(max_length=2)]
+
+
+_CODES = {torch.float32: "f4", torch.int32: "i4"}
+_BYTES_PER_ENTRY = 4
+_LENGTH = struct.Struct("<I")
+_MAX_HEADER_BYTES = 4096
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Header)
+
+
+class MalformedMessageError(ValueError):
+    """The peer sent bytes that are no valid message of this run."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A body and its tensors (1-D, float32 or int32), which nobody may write once it is sent: receivers share them."""
+
+    sender: int
+    body: AnyBody
+    tensors: tuple[Tensor, ...] = ()
+
+    @cached_property
+    def header(self) -> bytes:
+        """The length prefix and the msgpack header."""
+        specs = tuple((_CODES[tensor.dtype], tensor.numel()) for tensor in self.tensors)
+        encoded = _encoder.encode(Header(self.sender, self.body, specs))
+        return _LENGTH.pack(len(encoded)) + encoded
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes on the wire."""
+        return len(self.header) + sum(_BYTES_PER_ENTRY * tensor.numel() for tensor in self.tensors)
+
+    def encode(self) -> bytes:
+        """The message as it goes over the wire."""
+        arrays = (tensor.cpu().numpy() for tensor in self.tensors)
+        return self.header + b"".join(
+            array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() for array in arrays
+        )
+
+
+def decode(data: bytes, *, workers: int, parameters: int) -> Message:
+    """The message that `data` is, in a run of `workers` workers whose models have `parameters` entries.
+
+    Raises MalformedMessageError for anything else.
+    """
+    if len(data) < _LENGTH.size:
+        raise MalformedMessageError("shorter than its length prefix")
+    (header_length,) = _LENGTH.unpack_from(data)
+    start = _LENGTH.size + header_length
+    if header_length > _MAX_HEADER_BYTES or start > len(data):
+        raise MalformedMessageError(f"header of {header_length} bytes does not fit")
+    try:
+        header = _decoder.decode(data[_LENGTH.size : start])
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedMessageError(f"bad header: {error}") from None
+    if header.sender >= workers:
+        raise MalformedMessageError(f"sender {header.sender} is not among {workers} workers")
+    _check_shapes(header, parameters)
+    if len(data) - start != sum(_BYTES_PER_ENTRY * entries for _, entries in header.tensors):
+        raise MalformedMessageError("tensor bytes do not match the header")
+    tensors = []
+    for code, entries in header.tensors:
+        array = np.frombuffer(data, dtype=f"<{code}", count=entries, offset=start)
+        tensors.append(torch.from_numpy(array.astype(array.dtype.newbyteorder("="))))
+        start += _BYTES_PER_ENTRY * entries
+    if len(tensors) == 2:
+        _check_indices(tensors[0], parameters)
+    return Message(header.sender, header.body, tuple(tensors))
+
+
+def _check_shapes(header: Header, parameters: int) -> None:
+    whole = (("f4", parameters),)
+    match header.body:
+        case Gradient():
+            entries = header.tensors[0][1] if header.tensors else 0
+            fits = header.tensors == whole or (
+                header.tensors == (("i4", entries), ("f4", entries)) and entries <= parameters
+            )
+        case Weights():
+            fits = header.tensors == whole
+        case _:
+            fits = header.tensors == ()
+    if not fits:
+        raise MalformedMessageError(f"a {type(header.body).__name__} cannot carry {header.tensors}")
+
+
+def _check_indices(indices: Tensor, parameters: int) -> None:
+    """Increasing, so each at most once, and within the model."""
+    if indices.numel() and (indices[0] < 0 or indices[-1] >= parameters or bool((indices[1:] <= indices[:-1]).any())):
+        raise MalformedMessageError("indices are not increasing within the model")

@@ -1,0 +1,44 @@
+"""The JSON Schema of scenarios, with the systems and choices that there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dlion_sim.protocol.choices import REGISTRY, Choice
+from dlion_sim.protocol.systems import SYSTEMS
+from dlion_sim.scenario import Scenario
+
+
+def scenario_schema() -> dict[str, Any]:
+    """The schema of `Scenario`, its `system` spelt out: names, and each choice's kinds and parameters."""
+    schema = Scenario.model_json_schema()
+    names = {"enum": sorted(SYSTEMS), "description": "A named composition of the four choices."}
+    choices = {category: {"anyOf": _kinds(kinds)} for category, kinds in REGISTRY.items()}
+    schema["$defs"]["SystemSpec"] = {
+        "anyOf": [
+            names,
+            {
+                "type": "object",
+                "properties": {"name": names, **choices},
+                "required": ["name"],
+                "additionalProperties": False,
+            },
+        ]
+    }
+    del schema["$defs"]["ChoiceSpec"]
+    return schema
+
+
+def _kinds(kinds: dict[str, type[Choice]]) -> list[dict[str, Any]]:
+    """Either a kind's name, or a mapping with the parameters of one, whose name may go without saying."""
+    mappings = []
+    for kind, choice in kinds.items():
+        parameters = choice.Parameters.model_json_schema()
+        mapping = {
+            "type": "object",
+            "description": (choice.__doc__ or "").strip(),
+            "properties": {"kind": {"const": kind}, **parameters.get("properties", {})},
+            "additionalProperties": False,
+        }
+        mappings.append(mapping)
+    return [{"enum": list(kinds)}, *mappings]

@@ -1,0 +1,202 @@
+"""The worker: one iteration after another, as its four choices say.
+
+Sans-I/O: `handle(event, now)` takes what happened and returns what is to be done; a driver with a clock, real or
+virtual, stands around it. An iteration is (DLion, HPDC'21, and its ancestor TF.AKO):
+
+1. compute a gradient on a batch of the size that *batching* says;
+2. send what *exchange* makes of it;
+3. wait until *synchronization* lets it go on;
+4. merge the weights that *knowledge transfer* has fetched, apply the own gradient and those received in one step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+from torch import Tensor
+
+from dlion_sim.protocol.choices import (
+    Batching,
+    Choice,
+    Exchange,
+    KnowledgeTransfer,
+    LocalGradient,
+    Setup,
+    Synchronization,
+)
+from dlion_sim.protocol.events import (
+    Action,
+    Compute,
+    Event,
+    GradientReady,
+    MessageArrived,
+    MessageSent,
+    Profile,
+    ProfileReady,
+    Report,
+    Send,
+    Started,
+    Stop,
+)
+from dlion_sim.protocol.messages import Body, Gradient, Message
+
+
+class Phase(Enum):
+    """What a worker is doing."""
+
+    READY = "ready"
+    PROFILING = "profiling"
+    COMPUTING = "computing"
+    WAITING = "waiting"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """A worker's four choices."""
+
+    batching: Batching
+    exchange: Exchange
+    synchronization: Synchronization
+    knowledge_transfer: KnowledgeTransfer
+
+    def receivers(self) -> dict[type[Body], Choice]:
+        """Which of them each kind of message is for."""
+        choices: tuple[Choice, ...] = (self.batching, self.exchange, self.synchronization, self.knowledge_transfer)
+        return {kind: choice for choice in choices for kind in choice.receives}
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A gradient to apply, the own or a peer's: values [P], or indices [m] and values [m]."""
+
+    sender: int
+    gradient: Gradient
+    tensors: tuple[Tensor, ...]
+
+
+class Worker:
+    """One worker's whole state. `iteration` counts the iterations done; `replica` holds the parameters."""
+
+    def __init__(self, setup: Setup, choices: Choices) -> None:
+        self.setup = setup
+        self.choices = choices
+        self.replica = setup.replica
+        self.phase = Phase.READY
+        self.iteration = 0
+        self._batch_size = 0
+        self._own: tuple[GradientReady, Update] | None = None
+        self._waiting_since = 0.0
+        self._newest = dict.fromkeys(setup.peers, -1)
+        self._inbox: list[Update] = []
+        self._receivers = choices.receivers()
+
+    def handle(self, event: Event, now: float) -> list[Action]:
+        """Take in an event at time `now` (seconds) and return what to do, in order."""
+        match event:
+            case Started():
+                return self._start()
+            case ProfileReady():
+                return [*self._queue(self.choices.batching.measured(event.measurements)), *self._compute()]
+            case GradientReady():
+                return [*self._exchange(event, now), *self._step_if_allowed(now)]
+            case MessageArrived():
+                return [*self._receive(event.message), *self._step_if_allowed(now)]
+            case MessageSent():
+                self.choices.exchange.sent(event.peer, event.size, event.seconds)
+                return []
+
+    def _start(self) -> list[Action]:
+        batch_sizes = self.choices.batching.profile()
+        if not batch_sizes:
+            return self._compute()
+        self.phase = Phase.PROFILING
+        return [Profile(batch_sizes)]
+
+    def _compute(self) -> list[Action]:
+        if self.iteration == self.setup.iterations:
+            self.phase = Phase.STOPPED
+            return [Stop()]
+        self.phase = Phase.COMPUTING
+        self._batch_size = self.choices.batching.batch_size(self.iteration)
+        return [Compute(self._batch_size)]
+
+    def _exchange(self, ready: GradientReady, now: float) -> list[Action]:
+        self.phase = Phase.WAITING
+        self._waiting_since = now
+        own = LocalGradient(self.iteration, self._batch_size, ready.gradient, ready.seconds)
+        body = Gradient(self.iteration, self._batch_size, n_percent=100.0)
+        self._own = ready, Update(self.setup.worker, body, (ready.gradient,))
+        actions = self.choices.batching.measured([(self._batch_size, ready.seconds)])
+        actions += [Send(peer, message) for peer, message in self.choices.exchange.outgoing(own)]
+        return self._queue(actions)
+
+    def _receive(self, message: Message) -> list[Action]:
+        if isinstance(message.body, Gradient):
+            self._newest[message.sender] = max(self._newest[message.sender], message.body.iteration)
+            self._inbox.append(Update(message.sender, message.body, message.tensors))
+            return []
+        receiver = self._receivers.get(type(message.body))
+        return self._queue(receiver.received(message)) if receiver else []
+
+    def _step_if_allowed(self, now: float) -> list[Action]:
+        if self.phase is not Phase.WAITING or self._own is None:
+            return []
+        if not self.choices.synchronization.may_step(self.iteration, self._newest):
+            return []
+        ready, own = self._own
+        merges = self.choices.knowledge_transfer.merges()
+        for merge in merges:
+            self.replica.merge(merge.weights, merge.share)
+        received = self._due()
+        self.replica.step(self._mean([own, *received]))
+        lags = [self.iteration - update.gradient.iteration for update in received]
+        self.iteration += 1
+        self._own = None
+        report = Report(
+            iteration=self.iteration,
+            loss=ready.loss,
+            batch_size=self._batch_size,
+            global_batch_size=self.choices.batching.global_batch_size(self.iteration - 1),
+            staleness=sum(lags) / len(lags) if lags else None,
+            applied=len(received),
+            merged=len(merges),
+            compute_seconds=ready.seconds,
+            wait_seconds=now - self._waiting_since,
+        )
+        transfer = self._queue(self.choices.knowledge_transfer.stepped(self.iteration, ready.loss))
+        return [report, *transfer, *self._compute()]
+
+    def _due(self) -> list[Update]:
+        """Take the received gradients that belong to this iteration's update out of the inbox."""
+        due: list[Update] = []
+        later: list[Update] = []
+        for update in self._inbox:
+            applies = self.choices.synchronization.applies(update.gradient.iteration, self.iteration)
+            (due if applies else later).append(update)
+        self._inbox = later
+        return due
+
+    def _mean(self, updates: list[Update]) -> Tensor:
+        """The weighted mean [P] over all workers: (1/n) * sum of weight_j * g_j, entries not received counting as 0.
+
+        Summed in the order of (iteration, sender), so that workers which received the same end up with the same.
+        """
+        total = torch.zeros_like(self.replica.parameters)
+        for update in sorted(updates, key=lambda update: (update.gradient.iteration, update.sender)):
+            factor = self.choices.batching.weight(update.gradient, self._batch_size) / self.setup.workers
+            match update.tensors:
+                case (values,):
+                    total.add_(values, alpha=factor)
+                case (indices, values):
+                    total.index_add_(0, indices, values, alpha=factor)
+        return total
+
+    def _queue(self, actions: list[Action]) -> list[Action]:
+        """The same actions, the bulk among them made known to the exchange, which watches the links."""
+        for action in actions:
+            if isinstance(action, Send) and action.message.body.bulk:
+                self.choices.exchange.queued(action.peer, action.message.size)
+        return actions

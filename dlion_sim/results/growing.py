@@ -1,0 +1,96 @@
+"""A Parquet table that grows: rows in memory, then small part files, at last one file.
+
+Killed at any moment, all that was flushed stays readable: a part is there whole or not at all, and the parts go only
+once the merged file is in place.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dlion_sim.errors import InputError
+from dlion_sim.results.atomic import TEMPORARY, replacing
+
+FLUSH_ROWS = 50_000
+FLUSH_SECONDS = 10.0
+
+
+class GrowingTable:
+    """The writing end of the table that will stand in `file`. Raises OSError where that cannot be written."""
+
+    def __init__(self, file: Path, schema: pa.Schema) -> None:
+        self._file = file
+        self._schema = schema
+        self._rows: list[tuple[Any, ...]] = []
+        self._parts = 0
+        self._flushed = time.monotonic()
+        _parts_folder(file).mkdir()
+
+    def append(self, row: tuple[Any, ...]) -> None:
+        """Add a row, one value a column; flushes when many have gathered or the last flush is long ago."""
+        self._rows.append(row)
+        if len(self._rows) >= FLUSH_ROWS or time.monotonic() - self._flushed >= FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows gathered so far to a new part file."""
+        self._flushed = time.monotonic()
+        if not self._rows:
+            return
+        columns = zip(*self._rows, strict=True)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
+        with replacing(_parts_folder(self._file) / f"{self._parts + 1:05d}.parquet") as part:
+            pq.write_table(pa.table(arrays, schema=self._schema), part)
+        # In one step: an interrupt before it has the same part written again, with these rows and those to come.
+        self._rows, self._parts = [], self._parts + 1
+
+    def merge(self) -> None:
+        """Turn all rows into the one file. No row can be added afterwards."""
+        self.flush()
+        with replacing(self._file) as merged, pq.ParquetWriter(merged, self._schema) as writer:
+            for part in _parts(self._file):
+                writer.write_table(_read_file(part))
+        shutil.rmtree(_parts_folder(self._file))
+
+
+def read(file: Path, schema: pa.Schema) -> pa.Table:
+    """The table of `file`: merged, or else its parts so far.
+
+    Raises InputError where there is neither, or where a file isn't Parquet.
+    """
+    if file.is_file():
+        return _read_file(file)
+    if not _parts_folder(file).is_dir():
+        raise InputError("is missing", file=file)
+    return pa.concat_tables([schema.empty_table(), *map(_read_file, _parts(file))])
+
+
+def remove(file: Path) -> None:
+    """Remove the table of `file`, merged or in parts. Raises OSError."""
+    for stale in (file, file.with_name(file.name + TEMPORARY)):
+        stale.unlink(missing_ok=True)
+    if _parts_folder(file).is_dir():
+        shutil.rmtree(_parts_folder(file))
+
+
+def _parts_folder(file: Path) -> Path:
+    return file.with_suffix(".parts")
+
+
+def _parts(file: Path) -> list[Path]:
+    return sorted(_parts_folder(file).glob("*.parquet"))
+
+
+def _read_file(file: Path) -> pa.Table:
+    # Not pq.read_table: it would take a folder named "lr=0.1" for a column.
+    try:
+        with pq.ParquetFile(file) as parquet:
+            return parquet.read()
+    except pa.ArrowInvalid as error:
+        raise InputError("is not a whole Parquet file", file=file) from error

@@ -1,0 +1,79 @@
+"""Reading a run folder: finished, still running, or killed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pandas as pd
+import pyarrow as pa
+import yaml
+
+from dlion_sim.errors import InputError
+from dlion_sim.results import growing, run_folder
+from dlion_sim.results.tables import LINKS, METRICS
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder. The tables are read at each call; a pandas column of integers with nulls holds floats and NaN."""
+
+    folder: Path
+    scenario: dict[str, Any]
+    manifest: dict[str, Any]
+    summary: dict[str, Any] | None
+    """None where the run did not finish."""
+
+    @classmethod
+    def open(cls, folder: Path) -> Run:
+        """The run in `folder`. Raises InputError where that is no run folder or a file of it cannot be read."""
+        if not run_folder.holds_run(folder):
+            raise InputError("is not a run folder", file=folder, allowed=f"a folder that holds a {run_folder.MANIFEST}")
+        summary = folder / run_folder.SUMMARY
+        return cls(
+            folder=folder,
+            scenario=_yaml(folder / run_folder.SCENARIO),
+            manifest=_json(folder / run_folder.MANIFEST),
+            summary=_json(summary) if summary.exists() else None,
+        )
+
+    def metrics(self) -> pd.DataFrame:
+        """All rows of the metrics so far. Raises InputError where the table cannot be read."""
+        return _frame(self.folder / run_folder.METRICS, METRICS)
+
+    def links(self) -> pd.DataFrame:
+        """All rows of the links so far. Raises InputError where the table cannot be read."""
+        return _frame(self.folder / run_folder.LINKS, LINKS)
+
+    def evaluations(self) -> pd.DataFrame:
+        """The metrics' rows of evaluations."""
+        return self._of_kind("evaluation")
+
+    def iterations(self) -> pd.DataFrame:
+        """The metrics' rows of iterations."""
+        return self._of_kind("iteration")
+
+    def _of_kind(self, kind: str) -> pd.DataFrame:
+        metrics = self.metrics()
+        return metrics[metrics["kind"] == kind].reset_index(drop=True)
+
+
+def _frame(file: Path, schema: pa.Schema) -> pd.DataFrame:
+    frame: pd.DataFrame = growing.read(file, schema).to_pandas()
+    return frame
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.MsgspecError) as error:
+        raise InputError(f"cannot be read: {error}", file=file) from error
+
+
+def _yaml(file: Path) -> dict[str, Any]:
+    try:
+        return msgspec.convert(yaml.safe_load(file.read_bytes()), dict[str, Any])
+    except (OSError, yaml.YAMLError, msgspec.MsgspecError) as error:
+        raise InputError(f"cannot be read: {error}", file=file) from error

@@ -1,0 +1,36 @@
+"""What a run folder is made of."""
+
+from __future__ import annotations
+
+from itertools import chain, count
+from pathlib import Path
+
+from dlion_sim.results import growing
+from dlion_sim.results.atomic import TEMPORARY
+
+SCENARIO = "scenario.yaml"
+MANIFEST = "manifest.json"
+METRICS = "metrics.parquet"
+LINKS = "links.parquet"
+SUMMARY = "summary.json"
+ACCURACY = "accuracy.png"
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether `folder` is a run folder, finished or not: every run has its manifest from the start."""
+    return (folder / MANIFEST).is_file()
+
+
+def free_folder(wanted: Path) -> Path:
+    """`wanted`, or that with the first of -2, -3, ... under which nothing is there yet."""
+    names = (wanted.with_name(f"{wanted.name}-{number}") for number in count(2))
+    return next(folder for folder in chain([wanted], names) if not folder.exists())
+
+
+def clear(folder: Path) -> None:
+    """Remove a run's files from `folder`, and nothing else. Raises OSError."""
+    for table in (METRICS, LINKS):
+        growing.remove(folder / table)
+    for name in (SUMMARY, ACCURACY, SCENARIO, MANIFEST):
+        for file in (folder / name, folder / (name + TEMPORARY)):
+            file.unlink(missing_ok=True)

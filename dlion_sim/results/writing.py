@@ -1,0 +1,88 @@
+"""Writing a run folder while the run goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from dlion_sim.errors import InputError
+from dlion_sim.results import run_folder
+from dlion_sim.results.atomic import json_bytes, write
+from dlion_sim.results.growing import GrowingTable
+from dlion_sim.results.tables import LINKS, METRICS, LinksRow, MetricsRow
+
+
+class RunWriter:
+    """The one writer of one run folder; `create` makes both.
+
+    Rows reach the disk as they gather, with a row that comes 10 s after the last flush at the latest; until `finish`,
+    the folder reads as a run whose status is "running".
+    """
+
+    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self._manifest = manifest
+        self._metrics = GrowingTable(folder / run_folder.METRICS, METRICS)
+        self._links = GrowingTable(folder / run_folder.LINKS, LINKS)
+
+    @classmethod
+    def create(cls, folder: Path, *, scenario_yaml: str, manifest: Mapping[str, Any], force: bool = False) -> RunWriter:
+        """Start a run in `folder`, which must be new or empty; `force` replaces the run that it holds.
+
+        `manifest` may be anything that JSON can say; its "status" is kept here. Raises InputError, and leaves nothing
+        behind, where the folder cannot be used.
+        """
+        running = json_bytes({**manifest, "status": "running"})
+        try:
+            _refuse_unless_free(folder, force=force)
+            with ExitStack() as undo:
+                for missing in [path for path in (folder, *folder.parents) if not path.exists()][::-1]:
+                    missing.mkdir()
+                    undo.callback(missing.rmdir)
+                undo.callback(run_folder.clear, folder)
+                run_folder.clear(folder)
+                write(folder / run_folder.MANIFEST, running)
+                write(folder / run_folder.SCENARIO, scenario_yaml.encode())
+                writer = cls(folder, manifest)
+                undo.pop_all()
+        except OSError as error:
+            raise InputError(
+                f"cannot be written: {error.strerror}", file=folder, allowed="a folder where you may write"
+            ) from error
+        return writer
+
+    def metrics(self, row: MetricsRow) -> None:
+        """Append a row to the metrics."""
+        self._metrics.append(row)
+
+    def links(self, row: LinksRow) -> None:
+        """Append a row to the links."""
+        self._links.append(row)
+
+    def flush(self) -> None:
+        """Bring every row so far to the disk."""
+        self._metrics.flush()
+        self._links.flush()
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """Complete the folder. The manifest's status becomes the summary's: "completed", "interrupted" or "failed"."""
+        self._metrics.merge()
+        self._links.merge()
+        write(self.folder / run_folder.SUMMARY, json_bytes(summary))
+        write(self.folder / run_folder.MANIFEST, json_bytes({**self._manifest, "status": summary["status"]}))
+
+
+def _refuse_unless_free(folder: Path, *, force: bool) -> None:
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError("is a file, but a run is a folder", file=folder, allowed="a new or empty folder")
+    if run_folder.holds_run(folder):
+        if not force:
+            raise InputError(
+                "already holds a run", file=folder, allowed="a new or empty folder, or force, which replaces that run"
+            )
+    elif any(folder.iterdir()):
+        raise InputError("holds other things than a run", file=folder, allowed="a new or empty folder")

@@ -1,0 +1,114 @@
+"""How a capacity is written in YAML: a plain quantity, steps over time, or a measured trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
+
+from dlion_sim.scenario.faults import RuleError
+from dlion_sim.scenario.model import Model
+from dlion_sim.scenario.schedule import Schedule
+from dlion_sim.scenario.trace import read_trace
+from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, Bandwidth, Cores, Duration, PositiveDuration, Unit
+
+
+class Steps(Model):
+    """A capacity that changes at given times."""
+
+    steps: dict[Duration, Any]
+    """Capacity from each time on; the first time is 0, a capacity of 0 is an outage."""
+    repeat: PositiveDuration | None = None
+    """Period after which the steps begin anew; none: the last step holds for ever."""
+
+
+class BandwidthSteps(Steps):
+    """A bandwidth that changes at given times, e.g. {steps: {0 s: 50 Mbps, 500 s: 20 Mbps}}."""
+
+    steps: dict[Duration, Bandwidth]
+    """Bandwidth from each time on; the first time is 0, a bandwidth of 0 is an outage."""
+
+
+class CoresSteps(Steps):
+    """Cores whose number changes at given times, e.g. {steps: {0 s: 24 cores, 500 s: 12 cores}}."""
+
+    steps: dict[Duration, Cores]
+    """Cores from each time on; the first time is 0, no cores are an outage."""
+
+
+class Trace(Model):
+    """A capacity that was measured. It is read when the scenario is, and becomes plain steps."""
+
+    trace: str
+    """CSV file, perhaps compressed (.csv.gz), with a column `time_s`; relative to the scenario file's folder."""
+    series: str | None = None
+    """Which series of the file's column `trace`; needed if it holds several."""
+    value: str | None = None
+    """Which column holds the capacity; needed if several are numeric."""
+    unit: str | None = None
+    """What the file's values are in; Mbps for a bandwidth and cores for a machine unless given."""
+    repeat: bool = True
+    """Whether the trace begins anew after its last sample, which then lasts as long as the one before it."""
+
+
+def is_capacity(given: object) -> bool:
+    """Whether it is a mapping that writes a capacity, rather than one that holds capacities."""
+    return isinstance(given, Mapping) and ("steps" in given or "trace" in given)
+
+
+def _read(given: object, info: ValidationInfo, *, unit: Unit, steps: type[Steps], trace_unit: str) -> Schedule:
+    if isinstance(given, Schedule):
+        return given
+    if not isinstance(given, Mapping):
+        return Schedule.constant(unit.parse(given))
+    if "trace" in given:
+        folder = Path((info.context or {}).get("folder", ""))
+        return _from_trace(Trace.model_validate(given), folder, unit, trace_unit)
+    written = steps.model_validate(given)
+    if len(written.steps) < len(given["steps"]):
+        raise RuleError("two steps are at the same time", at=("steps",))
+    return Schedule(tuple(written.steps.items()), written.repeat)
+
+
+def _from_trace(written: Trace, folder: Path, unit: Unit, trace_unit: str) -> Schedule:
+    suffix = written.unit or trace_unit
+    if suffix not in unit.factors:
+        raise RuleError(f"'{suffix}' is no unit of a {unit.quantity}", allowed=", ".join(unit.factors), at=("unit",))
+    samples = read_trace(folder / written.trace, series=written.series, value=written.value)
+    steps = tuple((time, unit.parse(f"{value!r} {suffix}")) for time, value in samples)
+    if not written.repeat or len(steps) == 1:
+        return Schedule(steps)
+    return Schedule(steps, repeat=2 * steps[-1][0] - steps[-2][0])
+
+
+def _write(schedule: Schedule, *, unit: Unit) -> str | dict[str, Any]:
+    if len(schedule.steps) == 1 and schedule.repeat is None:
+        return unit.format(schedule.steps[0][1])
+    written: dict[str, Any] = {
+        "steps": {DURATION.format(time): unit.format(value) for time, value in schedule.steps},
+    }
+    return written if schedule.repeat is None else {**written, "repeat": DURATION.format(schedule.repeat)}
+
+
+def _json_schema(unit: Unit, steps: type[Steps]) -> dict[str, Any]:
+    return {"anyOf": [unit.json_schema(), steps.model_json_schema(), Trace.model_json_schema()]}
+
+
+BandwidthSchedule = Annotated[
+    Schedule,
+    PlainValidator(partial(_read, unit=BANDWIDTH, steps=BandwidthSteps, trace_unit="Mbps")),
+    PlainSerializer(partial(_write, unit=BANDWIDTH), when_used="json"),
+    WithJsonSchema(_json_schema(BANDWIDTH, BandwidthSteps)),
+]
+"""Bits per second over virtual time."""
+
+CoresSchedule = Annotated[
+    Schedule,
+    PlainValidator(partial(_read, unit=CORES, steps=CoresSteps, trace_unit="cores")),
+    PlainSerializer(partial(_write, unit=CORES), when_used="json"),
+    WithJsonSchema(_json_schema(CORES, CoresSteps)),
+]
+"""Cores over virtual time."""

@@ -1,0 +1,174 @@
+"""Where the workers are: micro-clouds, their local networks, and the WAN between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from dlion_sim.scenario.capacity import BandwidthSchedule
+from dlion_sim.scenario.faults import RuleError, did_you_mean
+from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
+from dlion_sim.scenario.model import Model, Name
+from dlion_sim.scenario.schedule import Schedule
+from dlion_sim.scenario.units import Duration
+
+
+class Lan(Model):
+    """The network inside a micro-cloud: one switch."""
+
+    bandwidth: BandwidthSchedule | None = None
+    """Of the switch, shared by all that crosses it. None: it is non-blocking, so that only NICs bound it."""
+    rtt: Duration = 0.0002
+    """Round-trip time between any two of the cloud's workers."""
+
+
+class Cloud(Model):
+    """A micro-cloud: machines in one place."""
+
+    name: Name
+    """Unique among the clouds."""
+    workers: Annotated[list[WorkerGroup], Field(min_length=1)]
+    """Its workers, in groups that are alike."""
+    lan: Lan = Lan()
+    """The network between its workers."""
+
+
+class WanPath(Model):
+    """The path between two micro-clouds; what it omits is the WAN's."""
+
+    between: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
+    """Two clouds; the path is the same in both directions, each with its own bandwidth."""
+    source: str | None = Field(default=None, alias="from")
+    """The cloud that sends, of a path in one direction."""
+    target: str | None = Field(default=None, alias="to")
+    """The cloud that receives, of a path in one direction."""
+    bandwidth: BandwidthSchedule | None = None
+    """In each direction. None: the WAN's."""
+    rtt: Duration | None = None
+    """Round-trip time. None: the WAN's."""
+
+    @model_validator(mode="after")
+    def _has_two_ends(self) -> Self:
+        one_way = [self.source, self.target]
+        if (self.between is None) == (one_way == [None, None]) or (self.between is None and None in one_way):
+            raise RuleError(
+                "a path names its clouds either as 'between: [a, b]' (both directions) or as 'from: a, to: b'"
+            )
+        return self
+
+    @property
+    def directions(self) -> list[tuple[str, str]]:
+        """(sending cloud, receiving cloud) of each direction."""
+        if self.between is not None:
+            a, b = self.between
+            return [(a, b), (b, a)]
+        return [(self.source or "", self.target or "")]
+
+
+class Wan(Model):
+    """The network between micro-clouds. A bandwidth or an RTT here gives every two clouds a path."""
+
+    bandwidth: BandwidthSchedule | None = None
+    """Of each path in each direction, shared by all that crosses it. None: only NICs bound it."""
+    rtt: Duration | None = None
+    """Round-trip time of each path. None: 0."""
+    paths: list[WanPath] = Field(default_factory=list)
+    """Paths that differ from those, or all paths."""
+
+    @property
+    def joins_all(self) -> bool:
+        """Whether every two clouds have a path, listed or not."""
+        return self.bandwidth is not None or self.rtt is not None
+
+    @cached_property
+    def by_direction(self) -> Mapping[tuple[str, str], WanPath]:
+        """The listed path of each (sending cloud, receiving cloud)."""
+        return {direction: path for path in self.paths for direction in path.directions}
+
+
+@dataclass(frozen=True)
+class WorkerPlace:
+    """One worker: where it is and what it runs on."""
+
+    index: int
+    """Among all workers of the cluster, from 0."""
+    cloud: str
+    name: str
+    """Cloud and number within it, e.g. "east/0"."""
+    compute: Compute
+    nic: Nic
+
+
+class Cluster(Model):
+    """All micro-clouds and the network between them."""
+
+    clouds: Annotated[list[Cloud], Field(min_length=1)]
+    """The micro-clouds, in the order that numbers their workers."""
+    wan: Wan | None = None
+    """Needed as soon as there are two clouds."""
+
+    @model_validator(mode="after")
+    def _joins_its_clouds(self) -> Self:
+        names = [cloud.name for cloud in self.clouds]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise RuleError(f"a cloud named '{name}' stands already above", at=("clouds", number, "name"))
+        wan = self.wan or Wan()
+        seen: set[tuple[str, str]] = set()
+        for number, path in enumerate(wan.paths):
+            _check_path(path, names, seen, at=("wan", "paths", number))
+            seen.update(path.directions)
+        for a, b in () if wan.joins_all else permutations(names, 2):
+            if (a, b) not in seen:
+                raise RuleError(
+                    f"the clouds are disconnected: no path leads from '{a}' to '{b}'; give wan.rtt or wan.bandwidth "
+                    f"for a path between all clouds, or list it in wan.paths, e.g. {{between: [{a}, {b}], rtt: 60 ms}}"
+                )
+        return self
+
+    def cloud(self, name: str) -> Cloud:
+        """The cloud of that name.
+
+        Raises:
+            KeyError: There is none.
+        """
+        for cloud in self.clouds:
+            if cloud.name == name:
+                return cloud
+        raise KeyError(name)
+
+    @property
+    def workers(self) -> tuple[WorkerPlace, ...]:
+        """All workers in the order of the file, each group expanded by its count."""
+        return tuple(self._places())
+
+    def wan_path(self, a: str, b: str) -> tuple[Schedule | None, float]:
+        """The path from cloud `a` to another cloud `b`: (bandwidth, None if only NICs bound it; RTT in seconds)."""
+        wan = self.wan or Wan()
+        path = wan.by_direction.get((a, b)) or wan
+        rtt = path.rtt if path.rtt is not None else wan.rtt
+        return path.bandwidth or wan.bandwidth, rtt or 0.0
+
+    def _places(self) -> Iterator[WorkerPlace]:
+        index = 0
+        for cloud in self.clouds:
+            groups = [group for group in cloud.workers for _ in range(group.count)]
+            for number, group in enumerate(groups):
+                yield WorkerPlace(index, cloud.name, f"{cloud.name}/{number}", group.compute, group.nic)
+                index += 1
+
+
+def _check_path(path: WanPath, clouds: list[str], seen: set[tuple[str, str]], at: tuple[str | int, ...]) -> None:
+    for name in path.directions[0]:
+        if name not in clouds:
+            raise RuleError(f"there is no cloud '{name}'{did_you_mean(name, clouds)}", allowed=", ".join(clouds), at=at)
+    for a, b in path.directions:
+        if a == b:
+            raise RuleError(f"the path leads from '{a}' to itself; inside a cloud the network is its lan", at=at)
+        if (a, b) in seen:
+            raise RuleError(f"a path from '{a}' to '{b}' stands already above", at=at)

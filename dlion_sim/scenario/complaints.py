@@ -1,0 +1,90 @@
+"""From pydantic's errors to what a user can read and mend: the path as they wrote it, and plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from dlion_sim.errors import InputError
+from dlion_sim.scenario.faults import RuleError
+
+_A_MAPPING = "must be a mapping of keys to values, not {given}"
+_PLAIN_WORDS = {
+    "missing": "is required",
+    "model_type": _A_MAPPING,
+    "model_attributes_type": _A_MAPPING,
+    "dict_type": _A_MAPPING,
+    "invalid_key": "keys must be text",
+    "list_type": "must be a list, not {given}",
+    "string_type": "must be text, not {given}",
+    "int_type": "must be a whole number, not {given}",
+    "float_type": "must be a number, not {given}",
+    "bool_type": "must be true or false, not {given}",
+    "finite_number": "must be finite, not {given}",
+    "greater_than": "must be more than {gt:g}, not {given}",
+    "greater_than_equal": "must be {ge:g} or more, not {given}",
+    "less_than": "must be less than {lt:g}, not {given}",
+    "less_than_equal": "must be {le:g} or less, not {given}",
+    "too_short": "must have {min_length} or more entries, not {actual_length}",
+    "too_long": "must have {max_length} or fewer entries, not {actual_length}",
+    "string_pattern_mismatch": "{given} may hold only letters, digits, '.', '_' and '-', and not begin with '.' or '-'",
+    "literal_error": "{given} is unknown",
+    "union_tag_invalid": "kind '{tag}' is unknown",
+    "union_tag_not_found": "'kind' is required",
+}
+
+
+def as_input_error(error: ValidationError, data: object, file: str | Path | None) -> InputError:
+    """The first fault of `data`, with all others as its `further`."""
+    faults: dict[tuple[str | None, str], InputError] = {}
+    for line in error.errors(include_url=False):
+        fault = _explained(line, data, file)
+        faults.setdefault((fault.path, fault.problem), fault)  # "nic: 50 Mb" is wrong in both directions
+    first, *further = faults.values()
+    return InputError(first.problem, file=first.file, path=first.path, allowed=first.allowed, further=further)
+
+
+def _explained(line: ErrorDetails, data: object, file: str | Path | None) -> InputError:
+    context = line.get("ctx", {})
+    cause = context.get("error")
+    below = cause.at if isinstance(cause, RuleError) else ()
+    keys, given = _as_written(data, (*line["loc"], *below), is_missing=line["type"] == "missing")
+    path = ".".join(str(key) for key in keys) or None
+    if isinstance(cause, RuleError):
+        return InputError(cause.problem, file=file, path=path, allowed=cause.allowed)
+    if cause is not None:
+        return InputError(str(cause), file=file, path=path)
+    words = _PLAIN_WORDS.get(line["type"])
+    problem = words.format(**context, given=_shown(given)) if words else line["msg"]
+    return InputError(problem, file=file, path=path, allowed=context.get("expected") or context.get("expected_tags"))
+
+
+def _as_written(data: object, loc: Sequence[str | int], is_missing: bool) -> tuple[list[str | int], object]:
+    """The keys of `loc` that stand in the data, and the value there.
+
+    Pydantic's location also has steps that the user didn't write: the fields that a short form expands to, and the
+    kinds of a union. The last step of a missing key is kept.
+    """
+    keys: list[str | int] = []
+    for key in loc:
+        entries = dict(enumerate(data)) if isinstance(data, list) else data
+        if isinstance(entries, Mapping) and key in entries:
+            data = entries[key]
+            keys.append(key)
+    return ([*keys, loc[-1]] if is_missing else keys), data
+
+
+def _shown(given: object) -> str:
+    if given is None:
+        return "null"
+    if isinstance(given, bool):
+        return str(given).lower()
+    if isinstance(given, Mapping):
+        return "a mapping"
+    if isinstance(given, list):
+        return "a list"
+    text = repr(given)
+    return text if len(text) <= 60 else f"{text[:57]}..."

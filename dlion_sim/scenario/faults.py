@@ -1,0 +1,28 @@
+"""How a rule of the scenario says that it is broken; loading turns it into the user's error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+
+class RuleError(ValueError):
+    """What is wrong, what is allowed, and where below the model that found it (`at`, e.g. ("paths", 3))."""
+
+    def __init__(self, problem: str, *, allowed: str | None = None, at: tuple[str | int, ...] = ()) -> None:
+        super().__init__(f"{problem}; allowed: {allowed}" if allowed else problem)
+        self.problem = problem
+        self.allowed = allowed
+        self.at = at
+
+
+def did_you_mean(name: object, names: Collection[str]) -> str:
+    """ "; did you mean 'duration'?", or nothing when no name is near."""
+    near = difflib.get_close_matches(str(name), names, n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def listed(names: Collection[str], most: int = 12) -> str:
+    """The names, comma separated; of a long list only the first ones and the count."""
+    shown = ", ".join(list(names)[:most])
+    return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"

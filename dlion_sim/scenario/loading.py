@@ -1,0 +1,74 @@
+"""From a YAML file to a checked scenario, and back. All faults are `InputError`s that name the file and the place."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from dlion_sim.errors import InputError
+from dlion_sim.scenario.complaints import as_input_error
+from dlion_sim.scenario.overrides import overridden
+from dlion_sim.scenario.scenario import Scenario
+from dlion_sim.scenario.yaml_text import read_yaml, write_yaml
+
+
+def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
+    """Read a scenario and check it; traces that it names are read from its folder.
+
+    Args:
+        path: A YAML file.
+        overrides: Values to set before checking, each "dotted.path=value".
+
+    Raises:
+        InputError: The file cannot be read or is no valid scenario, or an override is malformed.
+    """
+    path = Path(path)
+    try:
+        data = read_yaml(_text(path))
+    except ValueError as error:
+        raise InputError(str(error), file=path) from None
+    return from_data(data, overrides, folder=path.parent, file=path)
+
+
+def from_data(
+    data: object, overrides: Sequence[str] = (), *, folder: str | Path = "", file: str | Path | None = None
+) -> Scenario:
+    """Check a scenario given as the plain data of its YAML.
+
+    Args:
+        data: Mapping with the scenario's keys, values as they would be written in YAML.
+        overrides: Values to set before checking, each "dotted.path=value".
+        folder: What the paths of traces are relative to; the current folder unless given.
+        file: Where the data comes from, for messages.
+
+    Raises:
+        InputError: It is no valid scenario, or an override is malformed.
+    """
+    if not isinstance(data, dict):
+        problem = "is empty" if data is None else f"holds a {type(data).__name__}"
+        raise InputError(f"{problem}, not a scenario's keys", file=file, allowed=", ".join(Scenario.model_fields))
+    data = overridden(data, overrides)
+    try:
+        return Scenario.model_validate(data, context={"folder": Path(folder)})
+    except ValidationError as error:
+        raise as_input_error(error, data, file) from None
+
+
+def dump(scenario: Scenario) -> str:
+    """The resolved scenario as YAML, complete in itself; loading it gives an equal scenario."""
+    return write_yaml(scenario.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
+    except FileNotFoundError:
+        near = difflib.get_close_matches(path.name, [other.name for other in path.parent.glob("*.y*ml")])
+        raise InputError("no such file", file=path, allowed=", ".join(near) or None) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from None

@@ -1,0 +1,73 @@
+"""Workers' machines: how fast they compute and how fast they send."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from dlion_sim.scenario.capacity import BandwidthSchedule, CoresSchedule, is_capacity
+from dlion_sim.scenario.model import Model, ShortForm
+from dlion_sim.scenario.schedule import Schedule
+
+# Cores that compute as fast as the device. Assumptions, not measurements: one GK210 (half of a K80) sustains about
+# 1.2 TFLOP/s, a core 1.9 GFLOP/s; and eight GK210 are eight times as fast as one.
+DEVICES: Mapping[str, float] = {"p2.xlarge": 630.0, "p2.8xlarge": 8 * 630.0}
+
+
+class Compute(ShortForm):
+    """A machine's speed; "24 cores", a device's name or a schedule is short for {cores: ...}."""
+
+    short_form: ClassVar[dict[str, Any]] = {"type": ["string", "number", "object"], "examples": ["24 cores", *DEVICES]}
+
+    cores: CoresSchedule = Schedule.constant(8.0)
+    """Equivalent in cores, or a device's name; may change over time."""
+    noise: Annotated[float, Field(ge=0)] = 0.0
+    """Sigma of the lognormal factor, of median 1, on the time of each computation."""
+
+    @classmethod
+    def expand(cls, given: object) -> object:
+        """A mapping of fields from a number of cores, a device's name or a schedule."""
+        holds_fields = isinstance(given, Mapping) and not is_capacity(given)
+        return given if holds_fields or isinstance(given, Compute) else {"cores": given}
+
+    @field_validator("cores", mode="before")
+    @classmethod
+    def _of_device(cls, given: object) -> object:
+        if not isinstance(given, str):
+            return given
+        if given[:1].isalpha() and given not in DEVICES:
+            raise ValueError(
+                f"{given!r} is neither a number of cores nor a device; write e.g. '24 cores' or one of: "
+                + ", ".join(DEVICES)
+            )
+        return DEVICES.get(given, given)
+
+
+class Nic(ShortForm):
+    """A machine's network card; "50 Mbps" or a schedule is short for both directions."""
+
+    short_form: ClassVar[dict[str, Any]] = {"type": ["string", "object"], "examples": ["50 Mbps"]}
+
+    up: BandwidthSchedule
+    """What the machine sends at most."""
+    down: BandwidthSchedule
+    """What the machine receives at most."""
+
+    @classmethod
+    def expand(cls, given: object) -> object:
+        """A mapping of fields from a bandwidth or a schedule."""
+        holds_fields = isinstance(given, Mapping) and not is_capacity(given)
+        return given if holds_fields or isinstance(given, Nic) else {"up": given, "down": given}
+
+
+class WorkerGroup(Model):
+    """Workers that are alike, one to a machine."""
+
+    count: Annotated[int, Field(ge=1)] = 1
+    """How many."""
+    compute: Compute = Compute()
+    """How fast each computes."""
+    nic: Nic = Nic(up=Schedule.constant(1e9), down=Schedule.constant(1e9))
+    """How fast each sends and receives."""

@@ -1,0 +1,90 @@
+"""What all parts of a scenario share: frozen, strict about types and keys, documented by attribute docstrings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, InitErrorDetails
+
+from dlion_sim.scenario.faults import RuleError, did_you_mean
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
+"""A name that can be a folder's: letters, digits, '.', '_' and '-'."""
+
+
+class Model(BaseModel):
+    """A part of a scenario. An unknown key is refused, with the nearest known one."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _name_the_known_keys(cls, value: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            keys = [field.alias or name for name, field in cls.model_fields.items()]
+            raise ValidationError.from_exception_data(error.title, _with_known_keys(error, keys)) from None
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """JSON Schema whose defaults are in the units that people write."""
+        described = handler(schema)
+        for key, default in cls.model_construct().model_dump(mode="json", by_alias=True).items():
+            described["properties"][key]["default"] = default
+        return described
+
+
+def _with_known_keys(error: ValidationError, keys: Collection[str]) -> list[InitErrorDetails]:
+    """The error's lines, with pydantic's "extra" said as an unknown key among `keys`.
+
+    Those come first: a misspelt key explains why another one is missing.
+    """
+    lines = []
+    for line in sorted(error.errors(include_url=False), key=lambda line: line["type"] != "extra_forbidden"):
+        details = InitErrorDetails(type=line["type"], loc=line["loc"], input=line["input"], ctx=line.get("ctx", {}))
+        if line["type"] == "extra_forbidden":
+            key = line["loc"][-1]
+            fault = RuleError(f"unknown key '{key}'{did_you_mean(key, keys)}", allowed=", ".join(keys))
+            details = InitErrorDetails(type="value_error", loc=line["loc"][:-1], input=key, ctx={"error": fault})
+        lines.append(details)
+    return lines
+
+
+class ShortForm(Model):
+    """A part whose commonest form may be written shorter than as a mapping of its fields."""
+
+    short_form: ClassVar[dict[str, Any]] = {"type": "string"}
+    """JSON Schema of the short form."""
+
+    @classmethod
+    def expand(cls, given: object) -> object:
+        """The mapping of fields that `given` is short for; anything else as it is."""
+        raise NotImplementedError
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, given: object) -> object:
+        return cls.expand(given)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [cls.short_form, super().__get_pydantic_json_schema__(schema, handler)]}

@@ -1,0 +1,45 @@
+"""The whole of a scenario."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from dlion_sim.scenario.cluster import Cluster
+from dlion_sim.scenario.faults import RuleError
+from dlion_sim.scenario.model import Model, Name
+from dlion_sim.scenario.system import SystemSpec
+from dlion_sim.scenario.units import PositiveDuration
+from dlion_sim.scenario.workload import Workload
+
+
+class Scenario(Model):
+    """One experiment: what is learned, where, by which system, and until when."""
+
+    name: Name
+    """Of its run folders."""
+    description: str = ""
+    """For the reader."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """All randomness follows from it: the same scenario and seed give the same run."""
+    duration: PositiveDuration | None = None
+    """Virtual time at which the run stops."""
+    iterations: Annotated[int, Field(ge=1)] | None = None
+    """Each worker stops after so many."""
+    target_accuracy: Annotated[float, Field(gt=0, le=1)] | None = None
+    """The run stops when the workers' mean test accuracy reaches it."""
+    workload: Workload
+    """What is learned."""
+    cluster: Cluster
+    """Where, and over which network."""
+    system: SystemSpec
+    """How the workers train together."""
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if self.duration is None and self.iterations is None:
+            if self.target_accuracy is not None:
+                raise RuleError("target_accuracy may never be reached: also give duration or iterations")
+            raise RuleError("nothing says when the run ends: give duration or iterations")
+        return self

@@ -1,0 +1,106 @@
+"""A capacity over virtual time, piecewise constant: of a link in bits per second, or of a machine in cores."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, pairwise
+from operator import itemgetter
+from typing import Self
+
+from dlion_sim.scenario.units import DURATION
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Capacity that holds from each step's time until the next step's; the last holds for ever, or until it repeats.
+
+    Raises:
+        ValueError: The steps don't start at 0, don't increase in time, start with an outage or hold a capacity that
+            is negative or not finite; or the period ends before the last step.
+    """
+
+    steps: tuple[tuple[float, float], ...]
+    """(time in seconds, capacity) in the order of time. Capacity 0 is an outage."""
+    repeat: float | None = None
+    """Period in seconds after which the steps begin anew; None: they don't."""
+
+    def __post_init__(self) -> None:
+        times = [time for time, _ in self.steps]
+        if not times or times[0] != 0:
+            raise ValueError("the first step of a schedule must be at 0 s")
+        for earlier, later in pairwise(times):
+            if not later > earlier:
+                late, early = DURATION.format(later), DURATION.format(earlier)
+                raise ValueError(f"the times of a schedule must increase, but {late} comes after {early}")
+        if not all(0 <= value < math.inf for _, value in self.steps):
+            raise ValueError("the capacities of a schedule must be finite and 0 or more")
+        if self.steps[0][1] == 0:
+            raise ValueError("a schedule must not start with an outage: its capacity at 0 s must be more than 0")
+        if self.repeat is not None and not times[-1] < self.repeat < math.inf:
+            last = DURATION.format(times[-1])
+            raise ValueError(f"a schedule must repeat after its last step, which is at {last}")
+
+    @classmethod
+    def constant(cls, value: float) -> Self:
+        """A capacity that never changes."""
+        return cls(((0.0, value),))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the capacity is the same at all times."""
+        return all(value == self.steps[0][1] for _, value in self.steps)
+
+    def value_at(self, time_s: float) -> float:
+        """Capacity at a time >= 0."""
+        return self.steps[self._step_at(time_s if self.repeat is None else time_s % self.repeat)][1]
+
+    def changes(self) -> Iterator[tuple[float, float]]:
+        """The steps after time 0 as (time in seconds, capacity from then on); without end if the schedule repeats."""
+        if self.is_constant:
+            return
+        yield from self.steps[1:]
+        if self.repeat is not None:
+            for period in count(1):
+                for time, value in self.steps:
+                    yield period * self.repeat + time, value
+
+    def finish_time(self, start_s: float, work: float) -> float:
+        """When `work` (in capacity x seconds: bits, or core-seconds) is done if it starts at `start_s` >= 0.
+
+        That is the first time by which the integral of the capacity since the start reaches `work`; infinite if it
+        never does.
+        """
+        if self.is_constant:
+            return start_s + work / self.steps[0][1]
+        if work <= 0:
+            return start_s
+        within = start_s if self.repeat is None else start_s % self.repeat
+        period_start = start_s - within
+        while True:
+            for begin, end, value in self._pieces(within):
+                if value > 0:
+                    if work <= value * (end - begin):
+                        return period_start + begin + work / value
+                    work -= value * (end - begin)
+            if self.repeat is None:
+                return math.inf
+            a_period = sum(value * (end - begin) for begin, end, value in self._pieces(0.0))
+            # The last period is walked, even if it is wholly used: it may end with an outage.
+            skipped = max(math.ceil(work / a_period) - 1, 0)
+            work = max(work - skipped * a_period, 0.0)
+            period_start += (1 + skipped) * self.repeat
+            within = 0.0
+
+    def _step_at(self, within: float) -> int:
+        return bisect_right(self.steps, within, key=itemgetter(0)) - 1
+
+    def _pieces(self, within: float) -> Iterator[tuple[float, float, float]]:
+        """(begin, end, capacity) from the time `within` the first period on, until the period's end."""
+        final = math.inf if self.repeat is None else self.repeat
+        for number in range(self._step_at(within), len(self.steps)):
+            begin, value = self.steps[number]
+            end = self.steps[number + 1][0] if number + 1 < len(self.steps) else final
+            yield max(begin, within), end, value

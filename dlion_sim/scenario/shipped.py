@@ -1,0 +1,41 @@
+"""The ready scenarios that come with the project."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from dlion_sim.errors import InputError
+
+_PACKAGE = Path(__file__).parents[1]
+_INSTALLED, _CHECKOUT = _PACKAGE / "shipped_scenarios", _PACKAGE.parent / "scenarios"
+_FOLDER = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
+
+
+def shipped() -> list[Path]:
+    """The files of all ready scenarios, sorted."""
+    return sorted(_FOLDER.rglob("*.yaml"))
+
+
+def name_of(file: Path) -> str:
+    """The name by which a ready scenario's file is found, e.g. "paper/homo_a"."""
+    return file.relative_to(_FOLDER).with_suffix("").as_posix()
+
+
+def find(name: str | Path) -> Path:
+    """The file of that path or, if there is none, the ready scenario of that name, e.g. "paper/homo_a".
+
+    Raises:
+        InputError: There is neither; with the nearest names.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    files = {name_of(file): file for file in shipped()}
+    short = path.as_posix().removeprefix("scenarios/").removesuffix(".yaml")
+    if short in files:
+        return files[short]
+    if path.exists():
+        return path
+    near = difflib.get_close_matches(short, files, cutoff=0.4) or list(files)
+    raise InputError("no such file, nor a ready scenario of that name", file=path, allowed=", ".join(near))

@@ -1,0 +1,86 @@
+"""What is learned: data, model, optimizer, and what a computation costs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+from pydantic_core.core_schema import ValidationInfo
+
+from dlion_sim.scenario.model import Model
+from dlion_sim.scenario.units import Duration, PositiveDuration
+
+
+class Optimizer(Model):
+    """How a worker's own gradient and those that it receives change its weights."""
+
+    kind: Literal["sgd", "adam"] = "sgd"
+    """The rule."""
+    learning_rate: Annotated[float, Field(gt=0)] = 0.05
+    """Step size."""
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Of sgd only."""
+
+    @field_validator("momentum")
+    @classmethod
+    def _of_sgd_only(cls, momentum: float, info: ValidationInfo) -> float:
+        if momentum and info.data.get("kind") == "adam":
+            raise ValueError("momentum is for sgd; adam has its own")
+        return momentum
+
+
+class Iid(Model):
+    """Every worker draws from the same distribution: the samples are dealt out like cards."""
+
+    kind: Literal["iid"] = "iid"
+
+
+class Dirichlet(Model):
+    """Each class is divided among the workers by proportions from a Dirichlet distribution."""
+
+    kind: Literal["dirichlet"] = "dirichlet"
+    alpha: Annotated[float, Field(gt=0)] = 0.5
+    """Concentration: the smaller, the fewer classes a worker sees."""
+
+
+class LabelShards(Model):
+    """The samples are sorted by label and cut into shards, of which each worker gets some (McMahan et al., 2017)."""
+
+    kind: Literal["label_shards"] = "label_shards"
+    shards_per_worker: Annotated[int, Field(ge=1)] = 2
+    """The fewer, the fewer classes a worker sees."""
+
+
+Partition = Annotated[
+    Annotated[Iid | Dirichlet | LabelShards, Field(discriminator="kind")],
+    BeforeValidator(lambda given: {"kind": given} if isinstance(given, str) else given),
+]
+
+
+class ComputeTime(Model):
+    """Time of an iteration with b samples on a machine with c cores: T(b) = alpha + beta * b / c."""
+
+    alpha: Duration = 0.01
+    """Fixed cost of an iteration."""
+    beta: Duration | None = None
+    """Cost of one sample on one core. None: the model's FLOPs at 1.9 GFLOP/s a core, calibrated from TF.AKO's
+    published runs."""
+
+
+class Workload(Model):
+    """What is learned."""
+
+    dataset: str
+    """Name of the data set, e.g. digits or cifar10."""
+    model: str = "mlp"
+    """Name of the model, e.g. mlp or cipher."""
+    optimizer: Optimizer = Optimizer()
+    """How gradients change the weights."""
+    batch_size: Annotated[int, Field(ge=1)] = 32
+    """Local batch size, in samples, that every worker begins with."""
+    partition: Partition = Iid()
+    """Which samples lie at which worker; a plain name is short for {kind: name}."""
+    evaluate_every: PositiveDuration = 20.0
+    """Virtual time between evaluations on the test set, which themselves take no virtual time."""
+    compute_time: ComputeTime = ComputeTime()
+    """What an iteration costs."""

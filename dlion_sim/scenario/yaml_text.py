@@ -1,0 +1,71 @@
+"""YAML as scenarios use it: the plain types of YAML 1.2 and no key given twice.
+
+PyYAML reads YAML 1.1, in which `1e-3` is text, `off` is false, `1:30` is ninety, and the last of two equal keys wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from typing import Any
+
+import yaml
+
+_PLAIN_TYPES = (
+    ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", "~nN\0"),
+    ("tag:yaml.org,2002:bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("tag:yaml.org,2002:int", r"[-+]?[0-9]+", "-+0123456789"),
+    (
+        "tag:yaml.org,2002:float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+    ("tag:yaml.org,2002:merge", r"<<", "<"),
+)
+
+
+class _Reader(yaml.SafeLoader):
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's own interface)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                line = seen.setdefault((key.tag, key.value), key.start_mark.line + 1)
+                if line != key.start_mark.line + 1:
+                    problem = f"the key '{key.value}' is given twice, first in line {line}"
+                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+class _Writer(yaml.SafeDumper):
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
+
+
+for _tag, _pattern, _first in _PLAIN_TYPES:
+    _regexp = re.compile(f"(?:{_pattern})\\Z")
+    for _kind in (_Reader, _Writer):
+        _kind.add_implicit_resolver(_tag, _regexp, ["" if letter == "\0" else letter for letter in _first])
+
+
+def read_yaml(text: str) -> object:
+    """The document's data.
+
+    Raises:
+        ValueError: It is no YAML that can be used; the message names line and column.
+    """
+    try:
+        return yaml.load(text, Loader=_Reader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ValueError(f"{where}{error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def write_yaml(data: object) -> str:
+    """The data as a document in block style, with its keys in their order."""
+    return yaml.dump(data, Dumper=_Writer, sort_keys=False, allow_unicode=True, default_flow_style=False, width=120)

@@ -1,0 +1,34 @@
+"""Max-min fair sharing of links among flows, by progressive filling (Bertsekas & Gallager, Data Networks, 6.5.2)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+
+def max_min_rates(routes: Sequence[Sequence[int]], capacities: Sequence[float]) -> list[float]:
+    """The rate of each flow, in the unit of `capacities`.
+
+    `routes[f]` names the links that flow f crosses, at least one; `capacities[l]` is what link l carries. No link is
+    over its capacity, and each flow crosses a full link on which no other flow has a higher rate.
+    """
+    flows_on: defaultdict[int, list[int]] = defaultdict(list)
+    for flow, route in enumerate(routes):
+        for link in route:
+            flows_on[link].append(flow)
+    free = {link: capacities[link] for link in flows_on}
+    waiting = {link: len(flows) for link, flows in flows_on.items()}
+    rates = [-1.0] * len(routes)
+    while waiting:
+        fullest = min(waiting, key=lambda link: free[link] / waiting[link])
+        share = max(0.0, free[fullest] / waiting[fullest])
+        for flow in flows_on[fullest]:
+            if rates[flow] >= 0:
+                continue
+            rates[flow] = share
+            for link in routes[flow]:
+                free[link] -= share
+                waiting[link] -= 1
+                if not waiting[link]:
+                    del waiting[link]
+    return rates

@@ -1,0 +1,65 @@
+"""Reliable, ordered delivery between workers, as over TCP: one queue per channel of each ordered pair."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import simpy
+
+from dlion_sim.protocol.messages import Message
+from dlion_sim.scenario import Schedule
+from dlion_sim.simulation.flows import FlowNetwork
+from dlion_sim.simulation.topology import BITS_PER_BYTE, Topology
+
+Sent = Callable[[int, int, Message, float], None]
+"""Called with sender, receiver, message and the seconds from its first byte to its last, queueing apart."""
+Delivered = Callable[[int, Message], None]
+"""Called with receiver and message."""
+
+
+class Transport:
+    """Bulk messages wait for the bulk message before them, control messages for the control message before them.
+
+    The queue's head is a flow over the pair's route. When its last byte has been sent, the next one starts, and after
+    the route's latency it is delivered.
+    """
+
+    def __init__(self, env: simpy.Environment, topology: Topology, *, sent: Sent, delivered: Delivered) -> None:
+        self._env = env
+        self._topology = topology
+        self._network = FlowNetwork(env, [schedule.value_at(0) / BITS_PER_BYTE for schedule in topology.capacities])
+        self._queues: dict[tuple[int, int, bool], deque[Message]] = {}
+        self._sent = sent
+        self._delivered = delivered
+        for link, schedule in enumerate(topology.capacities):
+            if not schedule.is_constant:
+                env.process(self._follow(link, schedule))
+
+    def send(self, receiver: int, message: Message) -> None:
+        """Queue a message."""
+        key = message.sender, receiver, message.body.bulk
+        queue = self._queues.setdefault(key, deque())
+        queue.append(message)
+        if len(queue) == 1:
+            self._start(key, queue)
+
+    def _start(self, key: tuple[int, int, bool], queue: deque[Message]) -> None:
+        message = queue[0]
+        sender, receiver, _ = key
+        route = self._topology.routes[sender, receiver]
+        began = self._env.now
+
+        def sent() -> None:
+            queue.popleft()
+            if queue:
+                self._start(key, queue)
+            self._env.timeout(route.latency).callbacks.append(lambda _: self._delivered(receiver, message))
+            self._sent(sender, receiver, message, self._env.now - began)
+
+        self._network.start(route.links, message.size, sent)
+
+    def _follow(self, link: int, schedule: Schedule) -> simpy.events.ProcessGenerator:
+        for time, capacity in schedule.changes():
+            yield self._env.timeout(time - self._env.now)
+            self._network.set_capacity(link, capacity / BITS_PER_BYTE)

@@ -1,0 +1,114 @@
+import math
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from dlion_sim.errors import InputError
+from dlion_sim.figures import plot_accuracy
+from dlion_sim.results import MetricsRow, Run, RunWriter
+
+
+def run_folder(
+    folder: Path,
+    *,
+    workers: int = 3,
+    evaluations: int = 10,
+    end: float = 100.0,
+    batch_sizes: tuple[int, ...] = (32,),
+    finished: bool = True,
+) -> Run:
+    """A made-up run whose accuracy rises to 90 % (NaN at worker 0's last), with batch sizes by turns over workers."""
+    names = {"scenario": "made-up", "system": "dlion"}
+    writer = RunWriter.create(folder, scenario_yaml="name: made-up\n", manifest=names)
+    for worker in range(workers):
+        size = batch_sizes[worker % len(batch_sizes)]
+        for number in range(1, 21):
+            time = end * number / 20
+            writer.metrics(MetricsRow(time, time, worker, "iteration", number, 1.0, batch_size=size))
+        for number in range(1, evaluations + 1):
+            broken = workers > 1 and worker == 0 and number == evaluations > 1
+            accuracy = math.nan if broken else 0.9 * number / evaluations - 0.02 * worker / workers
+            time = end * number / evaluations
+            writer.metrics(MetricsRow(time, time, worker, "evaluation", number, 1.0, accuracy))
+    writer.flush()
+    if finished:
+        writer.finish({"status": "completed", **names})
+    return Run.open(folder)
+
+
+def size_and_colours(file: Path) -> tuple[int, int, int]:
+    pixels = imread(file)
+    height, width, channels = pixels.shape
+    return height, width, len(np.unique(pixels.reshape(-1, channels), axis=0))
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {},
+        {"workers": 1},
+        {"workers": 40, "batch_sizes": (8, 16, 24)},
+        {"workers": 12, "batch_sizes": tuple(range(8, 20))},
+        {"evaluations": 1, "finished": False},
+        {"evaluations": 0, "finished": False},
+        {"end": 5000.0},
+    ],
+)
+def test_every_run_has_a_picture(tmp_path: Path, shape: dict[str, object]) -> None:
+    file = tmp_path / "accuracy.png"
+    assert plot_accuracy(run_folder(tmp_path / "run", **shape), file) == file  # type: ignore[arg-type]
+    height, width, colours = size_and_colours(file)
+    assert width >= 3.5 * 150
+    assert height > 0.5 * width
+    assert colours > 30
+
+
+def test_a_run_killed_before_its_first_row_has_a_picture(tmp_path: Path) -> None:
+    RunWriter.create(tmp_path / "run", scenario_yaml="{}", manifest={})
+    assert plot_accuracy(Run.open(tmp_path / "run"), tmp_path / "a.png").exists()
+
+
+def test_batch_sizes_are_drawn_only_where_they_differ(tmp_path: Path) -> None:
+    one = plot_accuracy(run_folder(tmp_path / "one"), tmp_path / "one.png")
+    many = plot_accuracy(run_folder(tmp_path / "many", batch_sizes=(16, 32)), tmp_path / "many.png")
+    assert size_and_colours(many)[0] > size_and_colours(one)[0]
+
+
+def test_the_words_say_what_is_shown(tmp_path: Path) -> None:
+    run = run_folder(tmp_path / "run", end=5000.0, batch_sizes=(16, 32))
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        svg = plot_accuracy(run, tmp_path / "accuracy.svg").read_text()
+    for words in (
+        "made-up · dlion",
+        "Virtual time (min)",
+        "Test accuracy (%)",
+        "range of 3 workers",
+        "89.0 %",
+        "worker",
+    ):
+        assert words in svg
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path, suffix: str) -> None:
+    run = run_folder(tmp_path / "run", batch_sizes=(16, 32))
+    first, second = (plot_accuracy(run, tmp_path / f"{name}{suffix}").read_bytes() for name in ("a", "b"))
+    assert first == second
+    assert len(first) > 5000
+
+
+def test_drawing_leaves_the_callers_style_alone(tmp_path: Path) -> None:
+    before = dict(matplotlib.rcParams)
+    plot_accuracy(run_folder(tmp_path / "run"), tmp_path / "accuracy.png")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    run = run_folder(tmp_path / "run")
+    with pytest.raises(InputError, match=r"allowed: \.png, \.svg, \.pdf"):
+        plot_accuracy(run, tmp_path / "accuracy.gif")
+    with pytest.raises(InputError, match="cannot be written: No such file or directory"):
+        plot_accuracy(run, tmp_path / "missing" / "accuracy.png")

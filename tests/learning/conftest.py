@@ -1,0 +1,53 @@
+"""Small problems to learn, and the published data where this machine holds them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from dlion_sim.learning import Dataset
+
+CPU = torch.device("cpu")
+
+
+def random_dataset(shape: tuple[int, int, int] = (3, 8, 8), train: int = 200, test: int = 330) -> Dataset:
+    generator = torch.Generator().manual_seed(0)
+
+    def images(count: int) -> torch.Tensor:
+        return torch.randint(0, 256, (count, *shape), generator=generator, dtype=torch.uint8)
+
+    def labels(count: int) -> torch.Tensor:
+        return torch.randint(0, 10, (count,), generator=generator)
+
+    return Dataset(
+        name="random",
+        train_images=images(train),
+        train_labels=labels(train),
+        test_images=images(test),
+        test_labels=labels(test),
+        classes=10,
+        mean=(0.5,) * shape[0],
+        std=(0.25,) * shape[0],
+    )
+
+
+@pytest.fixture(scope="session")
+def dataset() -> Dataset:
+    return random_dataset()
+
+
+@pytest.fixture
+def published() -> Callable[[str], Path]:
+    """The folder of a published dataset, or a skipped test."""
+
+    def folder(name: str) -> Path:
+        found = Path(os.environ.get("DLION_DATA", ""), name)
+        if "DLION_DATA" not in os.environ or not found.is_dir():
+            pytest.skip(f"DLION_DATA holds no {name}/")
+        return found
+
+    return folder

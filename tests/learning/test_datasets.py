@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import shutil
+import tarfile
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import torch
+
+from dlion_sim.errors import InputError
+from dlion_sim.learning import load
+from dlion_sim.learning.datasets.source import Source
+
+CONTENT = {"one": b"first file", "two": b"second file"}
+MD5 = {name: hashlib.md5(content).hexdigest() for name, content in CONTENT.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "train", "test", "shape"),
+    [
+        ("digits", None, 1437, 360, (1, 8, 8)),
+        ("cifar10", "cifar-10-batches-py", 50_000, 10_000, (3, 32, 32)),
+        ("fashion_mnist", "fashion-mnist", 60_000, 10_000, (1, 28, 28)),
+        ("mnist", "mnist", 60_000, 10_000, (1, 28, 28)),
+    ],
+)
+def test_real_data(name, folder, train, test, shape, published):
+    if folder:
+        published(folder)
+    dataset = load(name)
+    assert (dataset.name, dataset.input_shape, dataset.classes) == (name, shape, 10)
+    assert dataset.train_images.shape == (train, *shape)
+    assert dataset.test_images.shape == (test, *shape)
+    assert dataset.train_images.dtype == dataset.test_images.dtype == torch.uint8
+    assert dataset.train_labels.dtype == dataset.test_labels.dtype == torch.int64
+    for labels, count in ((dataset.train_labels, train), (dataset.test_labels, test)):
+        histogram = labels.bincount()
+        assert histogram.sum() == count
+        assert len(histogram) == 10
+        assert histogram.min() > 0.85 * count / 10
+    assert int(dataset.train_images.max()) == dataset.scale
+    normal = dataset.normalise(dataset.train_images).double()
+    torch.testing.assert_close(normal.mean(dim=(0, 2, 3)), torch.zeros(shape[0]).double(), rtol=0, atol=2e-3)
+    torch.testing.assert_close(normal.std(dim=(0, 2, 3)), torch.ones(shape[0]).double(), rtol=0, atol=2e-3)
+
+
+def test_digits_are_always_split_alike():
+    one, other = load("digits"), load("digits")
+    assert torch.equal(one.train_images, other.train_images)
+    assert torch.equal(one.test_labels, other.test_labels)
+
+
+def test_moving_to_where_the_data_are_shares_them(dataset):
+    assert dataset.to(torch.device("cpu")).train_images.data_ptr() == dataset.train_images.data_ptr()
+
+
+def test_normalise_leaves_the_images(dataset):
+    before = dataset.train_images.clone()
+    normal = dataset.normalise(dataset.train_images)
+    assert normal.dtype == torch.float32
+    assert torch.equal(dataset.train_images, before)
+    torch.testing.assert_close(normal, (before / 255 - 0.5) / 0.25)
+
+
+def test_unknown_dataset():
+    with pytest.raises(
+        InputError, match=r"workload\.dataset: no dataset is named 'imagenet'; allowed: cifar10, digits"
+    ):
+        load("imagenet")
+
+
+def test_damaged_batches_are_never_unpickled(published, tmp_path, monkeypatch):
+    shutil.copytree(published("cifar-10-batches-py"), tmp_path / "cifar-10-batches-py")
+    monkeypatch.setenv("DLION_DATA", str(tmp_path))
+    batch = tmp_path / "cifar-10-batches-py" / "data_batch_3"
+    batch.chmod(0o644)
+    batch.write_bytes(batch.read_bytes()[:1000])
+    monkeypatch.setattr("pickle.loads", lambda *_, **__: pytest.fail("unpickled"))
+    with pytest.raises(InputError, match="data_batch_3: is truncated or altered: 1000 bytes"):
+        load("cifar10")
+
+
+@pytest.fixture
+def local(tmp_path, monkeypatch):
+    """A local copy of the files, with no way to download them."""
+    folder = tmp_path / "data" / "things"
+    folder.mkdir(parents=True)
+    for name, content in CONTENT.items():
+        (folder / name).write_bytes(content)
+    monkeypatch.setenv("DLION_DATA", str(folder.parent))
+    return folder
+
+
+def source(url="http://127.0.0.1:9/things", archive_md5=None):
+    return Source(folder="things", md5=MD5, url=url, archive_md5=archive_md5)
+
+
+def test_a_local_copy_is_used(local):
+    assert source().read() == CONTENT
+
+
+@pytest.mark.parametrize("content", [b"second fil", b"second filE", b""])
+def test_a_truncated_or_altered_file_is_named(local, content):
+    (local / "two").write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        source().read()
+    assert caught.value.file == local / "two"
+    found = hashlib.md5(content).hexdigest()
+    assert caught.value.problem == (
+        f"is truncated or altered: {len(content)} bytes, md5 {found}, expected md5 {MD5['two']}"
+    )
+
+
+def test_a_missing_file_is_named(local):
+    (local / "two").unlink()
+    with pytest.raises(InputError, match=r"things/two: cannot be read \(No such file"):
+        source().read()
+
+
+def test_dlion_data_must_be_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("DLION_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match=r"workload\.dataset: DLION_DATA is .*nowhere', which is not a folder"):
+        source().read()
+
+
+@pytest.fixture
+def web(tmp_path, monkeypatch):
+    """A web folder holding the files and their tarball, and an empty download cache: the folder and its address."""
+    monkeypatch.delenv("DLION_DATA", raising=False)
+    monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path / "cache" / name)
+    root = tmp_path / "web"
+    root.mkdir()
+    with tarfile.open(root / "things.tar.gz", "w:gz") as archive:
+        for name, content in CONTENT.items():
+            (root / name).write_bytes(content)
+            entry = tarfile.TarInfo(f"things/{name}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(root))) as server:
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        yield root, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_files_are_downloaded_once(web):
+    root, address = web
+    assert source(address).read() == CONTENT
+    for name in CONTENT:
+        (root / name).unlink()
+    assert source(address).read() == CONTENT
+
+
+def test_an_archive_is_downloaded_once_and_unpacked_again_where_a_file_went_missing(web, tmp_path):
+    root, address = web
+    tarball = root / "things.tar.gz"
+    things = source(f"{address}/things.tar.gz", hashlib.md5(tarball.read_bytes()).hexdigest())
+    assert things.read() == CONTENT
+    tarball.unlink()
+    (tmp_path / "cache" / "dlion-sim" / "things" / "one").unlink()
+    assert things.read() == CONTENT
+
+
+def test_a_download_of_something_else_is_refused(web):
+    root, address = web
+    (root / "two").write_bytes(b"not found, but politely")
+    with pytest.raises(InputError, match="set DLION_DATA"):
+        source(address).read()
+
+
+def test_no_network(tmp_path, monkeypatch):
+    monkeypatch.delenv("DLION_DATA", raising=False)
+    monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path / name)
+    with pytest.raises(InputError) as caught:
+        source().read()
+    assert str(caught.value) == (
+        "workload.dataset: http://127.0.0.1:9/things cannot be downloaded (ConnectionError); "
+        "set DLION_DATA to a folder that holds things/ with one, two"
+    )

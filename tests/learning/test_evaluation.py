@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from dlion_sim.learning import Evaluator, build
+from tests.learning.conftest import CPU
+from tests.learning.test_gradients import replicas_of
+
+
+@pytest.fixture(scope="module")
+def model():
+    return build("cipher", (3, 8, 8), 10, seed=0)
+
+
+def test_scores_equal_a_plain_loop(model, dataset):
+    replicas = replicas_of(model, 2)
+    with closing(Evaluator(model, dataset, CPU)) as evaluator:
+        scores = evaluator.evaluate(replicas)
+    for replica, score in zip(replicas, scores, strict=True):
+        for parameter, view in zip(model.parameters(), replica.layout.views(replica.parameters), strict=True):
+            parameter.data.copy_(view)
+        logits = model((dataset.test_images / 255 - 0.5) / 0.25)
+        assert score.loss == pytest.approx(cross_entropy(logits, dataset.test_labels).item(), rel=1e-5)
+        assert score.accuracy == (logits.argmax(1) == dataset.test_labels).sum().item() / len(dataset.test_labels)
+
+
+def test_scores_do_not_depend_on_threads(model, dataset):
+    replicas = replicas_of(model, 3)
+    scores = []
+    for threads in (1, 2, 4):
+        with closing(Evaluator(model, dataset, CPU, threads=threads)) as evaluator:
+            scores.append(evaluator.evaluate(replicas))
+    assert scores[0] == scores[1] == scores[2]
+
+
+def test_equal_replicas_are_evaluated_once(model, dataset, monkeypatch):
+    one, other, equal = replicas_of(model, 3)
+    equal.merge(one.parameters, 1.0)
+    with closing(Evaluator(model, dataset, CPU)) as evaluator:
+        separate = [evaluator.evaluate([replica])[0] for replica in (one, other, equal)]
+        passes = []
+        batch = evaluator._batch
+        monkeypatch.setattr(evaluator, "_batch", lambda model, work: passes.append(work) or batch(model, work))
+        assert evaluator.evaluate([one, other, equal]) == separate
+    assert len({id(replica) for replica, _ in passes}) == 2
+
+
+def test_scores_follow_the_parameters(model, dataset):
+    (replica,) = replicas_of(model, 1)
+    with closing(Evaluator(model, dataset, CPU)) as evaluator:
+        before = evaluator.evaluate([replica])
+        replica.step(torch.ones(replica.layout.size))
+        assert evaluator.evaluate([replica]) != before

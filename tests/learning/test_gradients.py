@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from contextlib import closing
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from dlion_sim.learning import GradientExecutor, Layout, Replica, build, flatten
+from tests.learning.conftest import CPU
+
+NAMES = ("cipher", "mlp", "mobilenet", "tutorial_cnn")
+
+
+def replicas_of(model, count):
+    """Replicas that differ."""
+    layout, initial = Layout.of(model), flatten(model)
+    noise = torch.Generator().manual_seed(0)
+    return [
+        Replica(layout, initial + 0.01 * torch.randn(layout.size, generator=noise), learning_rate=0.1)
+        for _ in range(count)
+    ]
+
+
+def batches(count, size=16):
+    rng = np.random.default_rng(0)
+    return [rng.permutation(200)[:size] for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return build("cipher", (3, 8, 8), 10, seed=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradient_equals_plain_autograd(name, dataset):
+    model = build(name, dataset.input_shape, 10, seed=0)
+    (replica,), (indices,) = replicas_of(model, 1), batches(1)
+    with closing(GradientExecutor(model, dataset, CPU)) as executor:
+        loss, gradient = executor.result(executor.submit(replica, indices))
+
+    for parameter, view in zip(model.parameters(), replica.layout.views(replica.parameters), strict=True):
+        parameter.data.copy_(view)
+    expected = cross_entropy(model((dataset.train_images[indices] / 255 - 0.5) / 0.25), dataset.train_labels[indices])
+    expected.backward()
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+    torch.testing.assert_close(
+        gradient, torch.cat([parameter.grad.reshape(-1) for parameter in model.parameters()]), rtol=1e-3, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_are_equal_to_the_bit_however_they_are_evaluated(name, dataset):
+    model = build(name, dataset.input_shape, 10, seed=0)
+    replicas, indices = replicas_of(model, 5), batches(5)
+
+    def together(threads, order):
+        with closing(GradientExecutor(model, dataset, CPU, threads=threads)) as executor:
+            tickets = {worker: executor.submit(replicas[worker], indices[worker]) for worker in order}
+            return [executor.result(tickets[worker]) for worker in range(5)]
+
+    def one_by_one():
+        with closing(GradientExecutor(model, dataset, CPU, threads=2)) as executor:
+            return [executor.result(executor.submit(*each)) for each in zip(replicas, indices, strict=True)]
+
+    reference = together(1, range(5))
+    for results in (together(2, range(5)), together(5, [3, 1, 4, 0, 2]), one_by_one()):
+        for (loss, gradient), (reference_loss, reference_gradient) in zip(results, reference, strict=True):
+            assert loss == reference_loss
+            assert torch.equal(gradient, reference_gradient)
+
+
+def test_evaluation_leaves_replicas_as_they_are(model, dataset):
+    (replica,), (indices,) = replicas_of(model, 1), batches(1)
+    before = replica.parameters.clone()
+    with closing(GradientExecutor(model, dataset, CPU)) as executor:
+        executor.result(executor.submit(replica, indices))
+    assert torch.equal(replica.parameters, before)
+    assert replica.version == 0
+    assert not replica.parameters.requires_grad
+
+
+def test_gradients_belong_to_the_caller(model, dataset):
+    (replica,), (indices,) = replicas_of(model, 1), batches(1)
+    with closing(GradientExecutor(model, dataset, CPU)) as executor:
+        (_, first), (_, second) = (executor.result(executor.submit(replica, indices)) for _ in range(2))
+    assert not first.requires_grad
+    first.zero_()
+    assert second.any()
+
+
+def test_training_lowers_the_loss(model, dataset):
+    (replica,), (indices,) = replicas_of(model, 1), batches(1)
+    losses = []
+    with closing(GradientExecutor(model, dataset, CPU)) as executor:
+        for _ in range(60):
+            loss, gradient = executor.result(executor.submit(replica, indices))
+            replica.step(gradient)
+            losses.append(loss)
+    assert losses[-1] < losses[0] / 2
+
+
+def test_a_write_before_the_evaluation_is_refused(model, dataset):
+    one, other = replicas_of(model, 2)
+    with closing(GradientExecutor(model, dataset, CPU)) as executor:
+        ticket, spoilt = executor.submit(one, batches(1)[0]), executor.submit(other, batches(1)[0])
+        other.merge(one.snapshot(), 0.5)
+        with pytest.raises(RuntimeError, match="version 0, now 1"):
+            executor.result(ticket)
+        executor.discard(spoilt)
+        executor.result(ticket)
+
+
+def test_a_write_after_the_evaluation_is_fine(model, dataset):
+    one, other = replicas_of(model, 2)
+    with closing(GradientExecutor(model, dataset, CPU)) as executor:
+        first, second = executor.submit(one, batches(1)[0]), executor.submit(other, batches(1)[0])
+        one.step(executor.result(first)[1])
+        other.step(torch.ones(other.layout.size))
+        assert executor.result(second)[0] > 0
+
+
+def test_a_result_is_read_once_and_not_after_a_discard(model, dataset):
+    (replica,), (indices,) = replicas_of(model, 1), batches(1)
+    with closing(GradientExecutor(model, dataset, CPU)) as executor:
+        read, evaluated, waiting = (executor.submit(replica, indices) for _ in range(3))
+        executor.discard(waiting)
+        executor.result(read)
+        executor.discard(evaluated)
+        for ticket in (read, evaluated, waiting):
+            with pytest.raises(KeyError):
+                executor.result(ticket)
+
+
+def test_the_callers_threads_are_left_alone(model, dataset):
+    before = torch.get_num_threads()
+    (replica,), (indices,) = replicas_of(model, 1), batches(1)
+    with closing(GradientExecutor(model, dataset, CPU)) as executor:
+        executor.result(executor.submit(replica, indices))
+    assert torch.get_num_threads() == before

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dlion_sim.errors import InputError
+from dlion_sim.learning import class_histogram, partition
+
+KINDS = ("iid", "dirichlet", "label_shards")
+LABELS = np.random.default_rng(0).integers(0, 10, 5000)
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+@given(
+    kind=st.sampled_from(KINDS),
+    spare=st.integers(0, 300),
+    classes=st.integers(1, 12),
+    workers=st.integers(1, 8),
+    shards_per_worker=st.integers(1, 4),
+    alpha=st.floats(0.3, 100),
+    seed=st.integers(0, 2**32),
+)
+def test_every_sample_lies_with_one_worker_and_every_worker_has_one(
+    kind, spare, classes, workers, shards_per_worker, alpha, seed
+):
+    samples = workers * shards_per_worker + spare
+    labels = rng(seed).integers(0, classes, samples)
+    try:
+        shards = partition(kind, labels, workers, rng(seed), alpha=alpha, shards_per_worker=shards_per_worker)
+    except InputError:  # Dirichlet draws may fail to give everyone a sample; the other kinds never do
+        assume(kind != "dirichlet")
+        raise
+    assert len(shards) == workers
+    assert all(len(shard) for shard in shards)
+    assert sorted(np.concatenate(shards)) == list(range(samples))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_generator_decides(kind):
+    first, again, other = (partition(kind, LABELS, 6, rng(seed)) for seed in (1, 1, 2))
+    assert all(map(np.array_equal, first, again))
+    assert not all(map(np.array_equal, first, other))
+
+
+def test_iid_sizes_differ_by_one_at_most_and_classes_are_even():
+    shards = partition("iid", LABELS, 6, rng())
+    assert {len(shard) for shard in shards} == {833, 834}
+    histogram = np.array(class_histogram(LABELS, shards, 10))
+    assert histogram.shape == (6, 10)
+    assert histogram.sum(axis=0).tolist() == np.bincount(LABELS).tolist()
+    assert np.abs(histogram - 5000 / 60).max() < 5 * np.sqrt(5000 / 60)
+
+
+def test_alpha_governs_the_skew():
+    def largest_share(alpha):
+        histogram = np.array(class_histogram(LABELS, partition("dirichlet", LABELS, 6, rng(), alpha=alpha), 10))
+        return (histogram.max(axis=1) / histogram.sum(axis=1)).mean()
+
+    assert largest_share(0.1) > largest_share(1.0) > largest_share(1000.0)
+    assert largest_share(1000.0) < 0.15
+
+
+def test_label_shards_limit_the_classes_of_a_worker():
+    labels = np.repeat(np.arange(10), 100)
+    histogram = np.array(class_histogram(labels, partition("label_shards", labels, 5, rng(), shards_per_worker=2), 10))
+    assert ((histogram > 0).sum(axis=1) == 2).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_too_few_samples(kind):
+    with pytest.raises(InputError, match=r"workload\.partition: 3 samples cannot be cut into \d+ parts"):
+        partition(kind, LABELS[:3], 4, rng())
+
+
+def test_hopeless_dirichlet():
+    with pytest.raises(InputError, match="raise alpha or take fewer workers"):
+        partition("dirichlet", LABELS[:60], 50, rng(), alpha=0.01)
+
+
+def test_unknown_kind():
+    with pytest.raises(InputError, match="allowed: iid, dirichlet, label_shards"):
+        partition("sorted", LABELS, 4, rng())

@@ -1,0 +1,92 @@
+"""Workers joined by a list: a driver without clock, network or threads."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import torch
+
+from dlion_sim.learning.flat import Layout, Replica
+from dlion_sim.protocol.choices import Setup
+from dlion_sim.protocol.events import (
+    Compute,
+    GradientReady,
+    MessageArrived,
+    MessageSent,
+    Profile,
+    ProfileReady,
+    Report,
+    Send,
+    Started,
+    Stop,
+)
+from dlion_sim.protocol.messages import decode
+from dlion_sim.protocol.systems import compose
+from dlion_sim.protocol.worker import Worker
+from dlion_sim.scenario import SystemSpec
+
+Gradients = Callable[[Worker, int], tuple[float, torch.Tensor]]
+"""Loss and gradient [P] of a worker's next batch of that size."""
+
+
+def layout(*sizes: int) -> Layout:
+    return Layout(tuple(f"v{i}" for i in range(len(sizes))), tuple((size,) for size in sizes))
+
+
+def setup(worker=0, workers=3, *, variables=(4, 2), batch_size=32, samples=6000, iterations=None, learning_rate=0.1):
+    shape = layout(*variables)
+    return Setup(
+        worker=worker,
+        workers=workers,
+        replica=Replica(shape, torch.zeros(shape.size), learning_rate=learning_rate),
+        batch_size=batch_size,
+        training_samples=samples,
+        shard_samples=samples // workers,
+        iterations=iterations,
+    )
+
+
+def workers_of(system: dict, setups: Sequence[Setup]) -> list[Worker]:
+    composed = compose(SystemSpec.model_validate(system))
+    return [composed.worker(each) for each in setups]
+
+
+def run(
+    workers: Sequence[Worker],
+    gradients: Gradients,
+    seconds: Callable[[Worker, int], float] = lambda worker, batch_size: 1.0,
+    bandwidth: float = 1e6,
+    most: int = 100_000,
+) -> list[list[Report]]:
+    """Let the workers go on in turn until all have stopped (or `most` events), and return their reports.
+
+    Each message crosses its wire format; each action is done in the order in which it was asked for.
+    """
+    reports: list[list[Report]] = [[] for _ in workers]
+    events = deque((index, Started()) for index in range(len(workers)))
+    time = 0.0
+    for _ in range(most):
+        if not events:
+            break
+        index, event = events.popleft()
+        time += 1e-3
+        for action in workers[index].handle(event, time):
+            match action:
+                case Compute(batch_size):
+                    loss, gradient = gradients(workers[index], batch_size)
+                    events.append((index, GradientReady(loss, gradient, seconds(workers[index], batch_size))))
+                case Profile(sizes):
+                    events.append((index, ProfileReady(tuple((b, seconds(workers[index], b)) for b in sizes))))
+                case Send(peer, message):
+                    data = message.encode()
+                    assert len(data) == message.size
+                    if message.body.bulk:
+                        events.append((index, MessageSent(peer, len(data), len(data) / bandwidth)))
+                    parameters = workers[peer].replica.layout.size
+                    events.append((peer, MessageArrived(decode(data, workers=len(workers), parameters=parameters))))
+                case Report():
+                    reports[index].append(action)
+                case Stop():
+                    pass
+    return reports

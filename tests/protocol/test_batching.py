@@ -1,0 +1,116 @@
+"""Weighted dynamic batching: the split, the fit, the growth and the weights (oracles 2, 8 and 9)."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
+from dlion_sim.protocol.batching.profile import CostFit, CostModel, fit_cost, split
+from dlion_sim.protocol.messages import Gradient
+from tests.protocol.joined import setup, workers_of
+
+fits = st.builds(CostFit, st.floats(0, 0.5), st.floats(1e-5, 0.1))
+members = st.lists(st.tuples(fits, st.integers(1, 2000)), min_size=1, max_size=12)
+
+
+@given(members, st.integers(1, 20_000))
+def test_the_split_sums_to_the_global_batch_within_everyones_limits(members, total):
+    costs, limits = zip(*members, strict=True)
+    sizes = split(total, costs, limits)
+    assert sum(sizes) == min(max(total, len(members)), sum(limits))
+    assert all(1 <= size <= limit for size, limit in zip(sizes, limits, strict=True))
+
+
+def test_the_split_equalises_iteration_times():
+    costs = [CostFit(0.01, 0.06 / cores) for cores in (24, 24, 12, 12, 4, 4)]
+    sizes = split(192, costs, [10_000] * 6)
+    assert sizes == [58, 58, 29, 29, 9, 9]
+    times = [cost.seconds(size) for cost, size in zip(costs, sizes, strict=True)]
+    assert max(times) / min(times) < 1.2
+
+
+@given(fits, st.lists(st.integers(1, 500), min_size=2, max_size=20, unique=True))
+def test_a_line_is_fitted_exactly(truth, sizes):
+    fit = fit_cost([(size, truth.seconds(size)) for size in sizes])
+    for size in sizes:
+        assert fit.seconds(size) == pytest.approx(truth.seconds(size), rel=1e-6)
+
+
+def test_equal_batches_fall_back_to_the_rate_beyond_the_alpha_known():
+    assert fit_cost([(10, 2.0), (10, 4.0)]) == CostFit(0.0, 0.3)
+    assert fit_cost([(10, 2.0), (10, 4.0)], CostFit(1.0, 9.0)) == CostFit(1.0, 0.2)
+
+
+def test_a_changed_machine_is_known_after_two_surprises():
+    model = CostModel(window=50, refit_every=50, tolerance=0.2, surprises=2)
+    before, after = CostFit(0.01, 0.002), CostFit(0.01, 0.012)
+    model.add([(size, before.seconds(size)) for size in (8, 16, 32, 64, 128)])
+    model.add([(32, before.seconds(32))])
+    model.add([(32, after.seconds(32))])
+    assert model.fit.seconds(32) == pytest.approx(before.seconds(32))
+    model.add([(32, after.seconds(32))])
+    assert model.fit.seconds(32) == pytest.approx(after.seconds(32))
+    assert model.fit.beta == pytest.approx(after.beta)
+
+
+@given(
+    start=st.integers(1, 500),
+    increment=st.integers(1, 500),
+    factor=st.floats(1.1, 4),
+    samples=st.integers(100, 50_000),
+)
+def test_the_global_batch_grows_by_addition_then_by_multiplication_and_never_above_its_cap(
+    start, increment, factor, samples
+):
+    schedule = GlobalBatchSchedule(
+        start=start, increment=increment, factor=factor, warmup_cap=0.01, cap=0.1, samples=samples
+    )
+    cap = max(start, int(0.1 * samples))
+    sizes = [schedule.at(iteration) for iteration in range(3000)]
+    assert sizes[0] == start
+    assert max(sizes) <= cap
+    changes = [(a, b) for a, b in pairwise(sizes) if a != b]
+    for before, after in changes:
+        grown = before + increment if before < 0.01 * samples else max(int(before * factor), before + 1)
+        assert after == min(grown, cap)
+
+
+def test_the_global_batch_changes_once_an_epoch():
+    schedule = GlobalBatchSchedule(start=192, increment=192, factor=2.0, warmup_cap=0.01, cap=0.1, samples=50_000)
+    sizes = [schedule.at(iteration) for iteration in range(800)]
+    assert sizes[260] == 192
+    assert sizes[261] == 384
+    assert sorted(set(sizes)) == [192, 384, 576, 1152, 2304, 4608, 5000]
+
+
+def batching(weights, worker=0, batch_size=32):
+    (one,) = workers_of(
+        {"name": "dlion", "batching": {"weights": weights}}, [setup(worker, workers=6, batch_size=batch_size)]
+    )
+    return one.choices.batching
+
+
+def test_equal_batches_weigh_one():
+    for weights in ("ratio", "share", "equal"):
+        assert batching(weights).weight(Gradient(0, 32, 100.0), own_batch_size=32) == 1
+
+
+def test_a_gradient_of_more_samples_weighs_more():
+    heavy = batching("ratio").weight(Gradient(0, 58, 100.0), own_batch_size=29)
+    assert heavy == 2.0
+    assert batching("ratio").weight(Gradient(0, 29, 100.0), own_batch_size=58) == 0.5
+
+
+def test_ratios_are_clipped():
+    assert batching("ratio").weight(Gradient(0, 1000, 100.0), own_batch_size=1) == 8
+    assert batching("ratio").weight(Gradient(0, 1, 100.0), own_batch_size=1000) == 1 / 8
+
+
+@given(sender=st.integers(10, 60), receiver=st.integers(10, 60))
+def test_ratio_and_share_differ_by_n_times_the_receivers_batch_over_the_global_one(sender, receiver):
+    gradient = Gradient(0, sender, 100.0)
+    ratio = batching("ratio").weight(gradient, receiver)
+    share = batching("share").weight(gradient, receiver)
+    assert share == pytest.approx(ratio * 6 * receiver / 192)

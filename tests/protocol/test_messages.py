@@ -1,0 +1,96 @@
+"""The wire format: what is sent comes back, its size is known beforehand, and nothing else is accepted."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.protocol.messages import (
+    ComputeProfile,
+    Gradient,
+    LossReport,
+    MalformedMessageError,
+    Message,
+    Weights,
+    WeightsRequest,
+    decode,
+)
+
+P = 50
+floats = st.floats(width=32, allow_nan=False)
+
+
+@st.composite
+def messages(draw):
+    sender = draw(st.integers(0, 9))
+    values = torch.tensor(draw(st.lists(floats, min_size=P, max_size=P)))
+    iteration = draw(st.integers(0, 10**9))
+    match draw(st.sampled_from(["dense", "sparse", "weights", "control"])):
+        case "dense":
+            return Message(sender, Gradient(iteration, 32, 100.0), (values,))
+        case "sparse":
+            indices = torch.tensor(sorted(draw(st.sets(st.integers(0, P - 1)))), dtype=torch.int32)
+            return Message(sender, Gradient(iteration, 7, 12.5), (indices, values[: len(indices)]))
+        case "weights":
+            return Message(sender, Weights(iteration), (values,))
+        case _:
+            body = draw(st.sampled_from([ComputeProfile(0.01, 0.002, 500), LossReport(3, 0.25), WeightsRequest()]))
+            return Message(sender, body)
+
+
+@given(messages())
+def test_round_trip_and_size(message):
+    data = message.encode()
+    assert len(data) == message.size
+    back = decode(data, workers=10, parameters=P)
+    assert (back.sender, back.body) == (message.sender, message.body)
+    assert len(back.tensors) == len(message.tensors)
+    assert all(torch.equal(a, b) for a, b in zip(back.tensors, message.tensors, strict=True))
+
+
+def test_a_dense_gradient_costs_four_bytes_an_entry_and_a_small_header():
+    message = Message(3, Gradient(120, 32, 100.0), (torch.zeros(1_249_114),))
+    assert 0 < message.size - 4 * 1_249_114 <= 64
+
+
+@given(messages(), st.data())
+def test_damaged_messages_are_refused_or_harmless(message, data):
+    """No damage makes decode do anything but refuse, or return a message that fits the run."""
+    raw = bytearray(message.encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    raw = raw[: data.draw(st.integers(0, len(raw)))] if data.draw(st.booleans()) else raw
+    try:
+        back = decode(bytes(raw), workers=10, parameters=P)
+    except MalformedMessageError:
+        return
+    assert back.sender < 10
+    assert all(tensor.numel() <= P for tensor in back.tensors)
+    if len(back.tensors) == 2:
+        indices = back.tensors[0].tolist()
+        assert indices == sorted(set(indices))
+        assert all(0 <= index < P for index in indices)
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_refused(noise):
+    with pytest.raises(MalformedMessageError):
+        decode(noise, workers=10, parameters=P)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(10, WeightsRequest()),  # no such worker
+        Message(0, Weights(1), (torch.zeros(P - 1),)),  # not the whole model
+        Message(0, WeightsRequest(), (torch.zeros(P),)),  # nothing belongs there
+        Message(0, Gradient(1, 1, 1.0), (torch.tensor([3, 3], dtype=torch.int32), torch.zeros(2))),  # twice
+        Message(0, Gradient(1, 1, 1.0), (torch.tensor([P], dtype=torch.int32), torch.zeros(1))),  # beyond the model
+        Message(0, Gradient(1, 0, 1.0), (torch.zeros(P),)),  # from no sample
+        Message(0, ComputeProfile(float("nan"), 1.0, 5)),
+        Message(0, ComputeProfile(0.0, 0.0, 5)),
+    ],
+)
+def test_what_no_honest_peer_sends_is_refused(message):
+    with pytest.raises(MalformedMessageError):
+        decode(message.encode(), workers=10, parameters=P)

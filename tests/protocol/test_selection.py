@@ -1,0 +1,88 @@
+"""Max-N (oracle: the top m of the normalised magnitudes, within the budget unless the floor binds)."""
+
+import math
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.protocol.choices import LocalGradient
+from dlion_sim.protocol.exchange.max_n import MaxNExchange
+from dlion_sim.protocol.exchange.selection import budget_thresholds, normalised_magnitudes, selected
+from tests.protocol.joined import layout, setup
+
+VARIABLES = (7, 12, 1)
+gradients = st.lists(
+    st.floats(-100, 100, width=32) | st.sampled_from([0.0, 1.0, -1.0, 2.0]), min_size=20, max_size=20
+).map(torch.tensor)
+
+
+@given(gradients)
+def test_magnitudes_are_relative_to_their_variables_maximum(gradient):
+    ratios = normalised_magnitudes(gradient, layout(*VARIABLES))
+    begin = 0
+    for size in VARIABLES:
+        part = gradient[begin : begin + size].abs()
+        if part.max() > 1e-30:
+            assert torch.equal(ratios[begin : begin + size], part / part.max())
+        begin += size
+
+
+@given(gradients, st.lists(st.integers(0, 25), min_size=1, max_size=4))
+def test_a_selection_is_the_top_of_the_magnitudes_without_splitting_ties(gradient, counts):
+    ratios = normalised_magnitudes(gradient, layout(*VARIABLES))
+    for count, threshold in zip(counts, budget_thresholds(ratios, counts), strict=True):
+        indices = selected(ratios, threshold)
+        assert indices.tolist() == sorted(set(indices.tolist()))
+        assert len(indices) <= count
+        ordered = np.sort(ratios.numpy())[::-1]
+        assert sorted(ratios[indices.long()].tolist(), reverse=True) == ordered[: len(indices)].tolist()
+        rest = ordered[len(indices) :]
+        if len(rest) and rest[0] > 0:  # the next entries tie, and would not all fit
+            assert len(indices) + int((rest == rest[0]).sum()) > count
+
+
+def exchanged(gradient, budgets, n_min=0.85):
+    """What Max-N sends of `gradient` to each peer whose link has carried `budgets[peer]` bytes a second."""
+    exchange = MaxNExchange(MaxNExchange.Parameters(n_min=n_min), setup(workers=len(budgets) + 1, variables=VARIABLES))
+    for peer, budget in enumerate(budgets, start=1):
+        exchange.queued(peer, 10**6)
+        exchange.sent(peer, 10**6, 10**6 / budget)
+    return dict(exchange.outgoing(LocalGradient(0, 32, gradient, seconds=1.0)))
+
+
+@given(gradients, st.lists(st.floats(1, 400), min_size=1, max_size=4), st.sampled_from([0.85, 50.0]))
+def test_a_message_fits_its_links_budget_unless_the_floor_binds(gradient, budgets, n_min):
+    ratios = normalised_magnitudes(gradient, layout(*VARIABLES))
+    floor = int(((ratios >= 1 - n_min / 100) & (ratios > 0)).sum())
+    for peer, message in exchanged(gradient, budgets, n_min).items():
+        if len(message.tensors) == 1:
+            assert torch.equal(message.tensors[0], gradient)
+            assert budgets[peer - 1] >= 80 or 2 * floor >= 20  # sparse would be no smaller
+            continue
+        indices, values = message.tensors
+        assert torch.equal(values, gradient[indices.long()])
+        assert message.size <= budgets[peer - 1] or len(indices) == floor
+        n_percent = max(n_min, 100 * (1 - float(ratios[indices.long()].min()))) if len(indices) else n_min
+        assert math.isclose(message.body.n_percent, n_percent, rel_tol=1e-5)
+
+
+@given(gradients)
+def test_every_variable_with_a_gradient_sends_something_however_slow_the_link(gradient):
+    (message,) = exchanged(gradient, [1.0]).values()
+    if len(message.tensors) == 1:
+        return
+    sent = set(message.tensors[0].tolist())
+    begin = 0
+    for size in VARIABLES:
+        if gradient[begin : begin + size].abs().max() > 1e-30:
+            assert sent & set(range(begin, begin + size))
+        begin += size
+
+
+def test_a_fast_link_gets_the_whole_gradient_and_a_slow_one_a_smaller_n():
+    gradient = torch.linspace(0.05, 1, 20)
+    messages = exchanged(gradient, [144.0, 104.5, 1e6])
+    assert [len(messages[peer].tensors[-1]) for peer in (1, 2, 3)] == [20, 5, 20]
+    assert messages[2].body.n_percent < messages[1].body.n_percent == messages[3].body.n_percent == 100

@@ -1,0 +1,274 @@
+import errno
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from dlion_sim.errors import InputError
+from dlion_sim.results import LINKS, METRICS, LinksRow, MetricsRow, Run, RunWriter, environment, growing
+from dlion_sim.results.atomic import json_bytes
+
+ROOT = Path(__file__).parents[2]
+SCENARIO = "name: quickstart\nworkers: 2\n"
+SUMMARY = {"status": "completed", "accuracy": {"mean": 0.9}}
+
+
+def create(folder: Path, *, force: bool = False) -> RunWriter:
+    return RunWriter.create(folder, scenario_yaml=SCENARIO, manifest={"seed": 1}, force=force)
+
+
+def iteration(number: int) -> MetricsRow:
+    return MetricsRow(
+        virtual_time=number * 0.5,
+        wall_time=number * 0.01,
+        worker=number % 2,
+        kind="iteration",
+        iteration=number,
+        loss=2.0,
+        batch_size=32,
+        global_batch_size=64,
+        staleness=0.5,
+        applied=1,
+        merged=0,
+        compute_seconds=0.4,
+        wait_seconds=0.1,
+    )
+
+
+def evaluation(time: float, worker: int, accuracy: float) -> MetricsRow:
+    return MetricsRow(time, time / 10, worker, "evaluation", 1, 1.5, accuracy)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_rows_and_schemas_have_the_same_columns() -> None:
+    assert list(MetricsRow._fields) == METRICS.names
+    assert list(LinksRow._fields) == LINKS.names
+
+
+def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "lr=0.1"
+    writer = create(folder)
+    rows = [iteration(1), iteration(2), evaluation(1.0, 0, 0.25), iteration(3)]
+    for row in rows[:2]:
+        writer.metrics(row)
+    writer.flush()
+    for row in rows[2:]:
+        writer.metrics(row)
+    writer.links(LinksRow(10.0, 0, 1, bytes=2**40, messages=3, gradients=2, n_percent=12.5))
+    writer.links(LinksRow(10.0, 1, 0, bytes=0, messages=0, gradients=0))
+    writer.finish(SUMMARY)
+
+    run = Run.open(folder)
+    assert run.scenario == {"name": "quickstart", "workers": 2}
+    assert run.manifest == {"seed": 1, "status": "completed"}
+    assert run.summary == SUMMARY
+    pd.testing.assert_frame_equal(run.metrics(), pd.DataFrame(rows), check_dtype=False, check_categorical=False)
+    assert run.links()["bytes"].tolist() == [2**40, 0]
+    assert run.links()["n_percent"].isna().tolist() == [False, True]
+    assert run.evaluations()["accuracy"].tolist() == [0.25]
+    assert run.iterations()["iteration"].tolist() == [1, 2, 3]
+    assert {path.name for path in folder.iterdir()} == {
+        "scenario.yaml",
+        "manifest.json",
+        "metrics.parquet",
+        "links.parquet",
+        "summary.json",
+    }
+
+
+def test_units_stand_in_the_file(tmp_path: Path) -> None:
+    create(tmp_path / "run").finish(SUMMARY)
+    table = growing.read(tmp_path / "run" / "metrics.parquet", METRICS)
+    assert table.schema.field("virtual_time").metadata[b"unit"] == b"s"
+
+
+def test_a_run_without_rows_has_empty_tables_at_any_time(tmp_path: Path) -> None:
+    writer = create(tmp_path / "run")
+    assert Run.open(tmp_path / "run").metrics().empty
+    writer.finish(SUMMARY)
+    assert list(Run.open(tmp_path / "run").links().columns) == LINKS.names
+
+
+@pytest.mark.parametrize("status", ["completed", "interrupted", "failed"])
+def test_the_status_goes_from_running_to_the_summarys(tmp_path: Path, status: str) -> None:
+    writer = create(tmp_path / "run")
+    running = Run.open(tmp_path / "run")
+    assert running.manifest["status"] == "running"
+    assert running.summary is None
+    writer.finish({"status": status})
+    assert Run.open(tmp_path / "run").manifest["status"] == status
+
+
+def test_a_killed_run_keeps_what_was_flushed(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    program = f"""
+import time
+from pathlib import Path
+from tests.results.test_run_folder import create, iteration
+writer = create(Path({str(folder)!r}))
+for number in range(3):
+    writer.metrics(iteration(number))
+    writer.flush()
+writer.metrics(iteration(3))
+print("flushed", flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"flushed\n"
+        process.send_signal(signal.SIGKILL)
+    (folder / "metrics.parts" / "00004.parquet.tmp").write_bytes(b"half a fi")
+
+    run = Run.open(folder)
+    assert run.manifest["status"] == "running"
+    assert run.metrics()["iteration"].tolist() == [0, 1, 2]
+    create(folder, force=True)
+    assert Run.open(folder).metrics().empty
+
+
+def test_a_kill_between_merging_and_removing_the_parts_counts_no_row_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = create(tmp_path / "run")
+    writer.metrics(iteration(1))
+    monkeypatch.setattr("shutil.rmtree", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        writer.finish(SUMMARY)
+    assert (tmp_path / "run" / "metrics.parts").is_dir()
+    assert len(Run.open(tmp_path / "run").metrics()) == 1
+
+
+def test_rows_reach_the_disk_by_number_and_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "FLUSH_ROWS", 3)
+    writer = create(tmp_path / "run")
+    for number in range(4):
+        writer.metrics(iteration(number))
+    assert len(Run.open(tmp_path / "run").metrics()) == 3
+    monkeypatch.setattr(growing, "FLUSH_SECONDS", 0.0)
+    writer.metrics(iteration(4))
+    assert len(Run.open(tmp_path / "run").metrics()) == 5
+
+
+def test_writing_many_rows_is_cheap(tmp_path: Path) -> None:
+    writer = create(tmp_path / "run")
+    start = time.process_time()
+    for number in range(100_000):
+        writer.metrics(iteration(number))
+    writer.finish(SUMMARY)
+    assert time.process_time() - start < 2.0
+    assert len(Run.open(tmp_path / "run").metrics()) == 100_000
+
+
+def test_a_folder_with_a_run_is_refused_unless_forced(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    writer = create(folder)
+    writer.metrics(iteration(1))
+    writer.finish(SUMMARY)
+    (folder / "accuracy.png").write_bytes(b"old")
+    (folder / "notes.txt").write_text("mine")
+    before = contents(folder)
+
+    with pytest.raises(InputError, match=r"already holds a run; allowed: .*force"):
+        create(folder)
+    assert contents(folder) == before
+
+    create(folder, force=True)
+    assert set(contents(folder)) == {"manifest.json", "scenario.yaml", "notes.txt"}
+    assert Run.open(folder).summary is None
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_with_other_things_is_refused_even_if_forced(tmp_path: Path, force: bool) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(InputError, match="holds other things than a run"):
+        create(tmp_path, force=force)
+    assert contents(tmp_path) == {"thesis.tex": b"mine"}
+
+
+def test_a_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run"
+    file.write_text("mine")
+    with pytest.raises(InputError, match="is a file, but a run is a folder") as refusal:
+        create(file, force=True)
+    assert (refusal.value.file, refusal.value.path) == (file, None)
+    with pytest.raises(InputError, match="cannot be written: Not a directory"):
+        create(file / "run")
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("broken", [(Path, "mkdir"), (Path, "write_bytes"), (growing.GrowingTable, "__init__")])
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_failing_create_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool, broken: tuple[type, str]
+) -> None:
+    folder = tmp_path / "a" / "run"
+    if exists:
+        folder.mkdir(parents=True)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(*broken, refuse)
+    with pytest.raises(InputError, match="cannot be written: Permission denied"):
+        create(folder)
+    assert list(tmp_path.rglob("*")) == ([folder.parent, folder] if exists else [])
+
+
+def test_a_manifest_that_json_cannot_say_touches_nothing(tmp_path: Path) -> None:
+    with pytest.raises(TypeError):
+        RunWriter.create(tmp_path / "run", scenario_yaml=SCENARIO, manifest={"seed": object()})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("manifest.json", b"{", "cannot be read"),
+        ("manifest.json", b"[]", "cannot be read"),
+        ("summary.json", b'{"status": NaN}', "cannot be read"),
+        ("scenario.yaml", b"a: [", "cannot be read"),
+        ("scenario.yaml", b"text", "cannot be read"),
+        ("metrics.parquet", b"PAR1", "is not a whole Parquet file"),
+    ],
+)
+def test_a_corrupt_file_is_named(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
+    create(tmp_path / "run").finish(SUMMARY)
+    (tmp_path / "run" / name).write_bytes(content)
+    with pytest.raises(InputError, match=problem) as refusal:
+        Run.open(tmp_path / "run").metrics()
+    assert refusal.value.file == tmp_path / "run" / name
+
+
+@pytest.mark.parametrize("name", ["metrics.parquet", "scenario.yaml"])
+def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    create(tmp_path / "run").finish(SUMMARY)
+    (tmp_path / "run" / name).unlink()
+    with pytest.raises(InputError) as refusal:
+        Run.open(tmp_path / "run").metrics()
+    assert refusal.value.file == tmp_path / "run" / name
+
+
+def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(InputError, match="is not a run folder"):
+            Run.open(folder)
+
+
+def test_json_is_strict_and_keeps_its_order() -> None:
+    text = json_bytes({"b": float("nan"), "a": [float("inf"), 1.5]})
+    assert text == b'{\n  "b": null,\n  "a": [\n    null,\n    1.5\n  ]\n}\n'
+
+
+def test_the_environment_goes_into_a_manifest() -> None:
+    here = environment()
+    assert json.loads(json_bytes(here)) == here
+    assert {"python", "dlion_sim", "torch", "numpy", "simpy"} <= here["versions"].keys()
+    assert here["started"].endswith("+00:00")

@@ -1,0 +1,96 @@
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.results import summarize, time_to_accuracy
+from dlion_sim.results.atomic import json_bytes
+
+FACTS: dict[str, Any] = {
+    "scenario": "quickstart",
+    "system": "dlion",
+    "seed": 7,
+    "status": "completed",
+    "stopped_by": "time",
+    "virtual_seconds": 300.0,
+    "wall_seconds": 4.0,
+    "samples": 1000,
+    "bytes_sent": 12345,
+    "iterations": [10, 20],
+    "last_losses": [0.5, 0.4],
+    "evaluations": [(100.0, [0.2, 0.4]), (200.0, [0.5, 0.7]), (300.0, [0.4, 0.6])],
+}
+
+fractions = st.floats(0, 1)
+evaluations = st.lists(st.lists(fractions, min_size=3, max_size=3), max_size=20).map(
+    lambda rows: [(float(second), row) for second, row in enumerate(rows)]
+)
+
+
+def test_the_summary_says_it_all() -> None:
+    assert summarize(**FACTS, target=0.55) == {
+        "scenario": "quickstart",
+        "system": "dlion",
+        "seed": 7,
+        "status": "completed",
+        "stopped_by": "time",
+        "virtual_seconds": 300.0,
+        "wall_seconds": 4.0,
+        "samples": 1000,
+        "samples_per_wall_second": 250.0,
+        "bytes_sent": 12345,
+        "iterations": {"mean": 15.0, "per_worker": [10, 20]},
+        "accuracy": {"mean": pytest.approx(0.5), "std": pytest.approx(0.1), "per_worker": [0.4, 0.6]},
+        "time_to_accuracy": {
+            "0.1": 100.0,
+            "0.2": 100.0,
+            "0.3": 100.0,
+            "0.4": 200.0,
+            "0.5": 200.0,
+            "0.55": 200.0,
+            "0.6": 200.0,
+            "0.7": None,
+            "0.8": None,
+            "0.9": None,
+            "0.95": None,
+        },
+        "diverged": [],
+    }
+
+
+def test_a_run_without_an_evaluation_has_nulls() -> None:
+    nothing = summarize(**{**FACTS, "evaluations": [], "wall_seconds": 0.0, "last_losses": [None, None]})
+    assert nothing["accuracy"] == {"mean": None, "std": None, "per_worker": []}
+    assert set(nothing["time_to_accuracy"].values()) == {None}
+    assert nothing["samples_per_wall_second"] is None
+    assert nothing["diverged"] == []
+
+
+def test_workers_whose_loss_is_not_finite_diverged() -> None:
+    summary = summarize(**{**FACTS, "last_losses": [math.nan, 1.0, None, math.inf], "iterations": [1, 1, 0, 1]})
+    assert summary["diverged"] == [0, 3]
+
+
+def test_an_accuracy_of_nan_is_null_in_json_and_reaches_nothing() -> None:
+    summary = summarize(**{**FACTS, "evaluations": [(1.0, [math.nan, 1.0])]})
+    assert summary["time_to_accuracy"]["0.1"] is None
+    assert b'"mean": null' in json_bytes(summary)
+
+
+@given(evaluations, fractions)
+def test_the_time_is_of_the_first_evaluation_whose_mean_reaches_it(
+    runs: list[tuple[float, list[float]]], accuracy: float
+) -> None:
+    reached = time_to_accuracy(runs, accuracy)
+    means = {second: sum(row) / len(row) for second, row in runs}
+    before = [mean for second, mean in means.items() if reached is None or second < reached]
+    assert all(mean < accuracy + 1e-12 for mean in before)
+    assert reached is None or means[reached] >= accuracy - 1e-12
+
+
+@given(evaluations, fractions, fractions)
+def test_a_higher_accuracy_never_comes_earlier(runs: list[tuple[float, list[float]]], one: float, other: float) -> None:
+    lower, higher = (time_to_accuracy(runs, accuracy) for accuracy in sorted((one, other)))
+    assert higher is None or (lower is not None and lower <= higher)

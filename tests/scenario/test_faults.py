@@ -1,0 +1,161 @@
+"""What a user reads who gave something that cannot be used: one line with the file, the place and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dlion_sim.errors import InputError
+from dlion_sim.scenario import from_data, load
+
+GROUP = "cluster.clouds.0.workers.0"
+
+INVALID = [
+    ("durration=3 s", None, ["unknown key 'durration'; did you mean 'duration'?", "allowed: name, description"]),
+    ("duration=null", None, ["give duration or iterations"]),
+    ("duration=-3 s", "duration", ["negative"]),
+    ("duration=0 s", "duration", ["more than 0"]),
+    ("duration=.nan", "duration", ["no finite"]),
+    ("duration=[1]", "duration", ["not a duration", "80 ms"]),
+    ("name=my run!", "name", ["'my run!'", "letters, digits"]),
+    ("name=null", "name", ["must be text, not null"]),
+    ("seed=-1", "seed", ["0 or more, not -1"]),
+    ("seed=1.5", "seed", ["whole number, not 1.5"]),
+    ("seed=true", "seed", ["whole number, not true"]),
+    ("target_accuracy=70", "target_accuracy", ["1 or less, not 70"]),
+    ("workload={}", "workload.dataset", ["is required"]),
+    ("workload=null", "workload", ["must be a mapping", "not null"]),
+    ("workload.batch_size=0", "workload.batch_size", ["1 or more"]),
+    ("workload.optimizer.kind=sdg", "workload.optimizer.kind", ["'sdg' is unknown", "'sgd' or 'adam'"]),
+    ("workload.optimizer.learning_rate=fast", "workload.optimizer.learning_rate", ["a number, not 'fast'"]),
+    ("workload.optimizer={kind: adam, momentum: 0.9}", "workload.optimizer.momentum", ["momentum is for sgd"]),
+    ("workload.optimizer.momentum=1", "workload.optimizer.momentum", ["less than 1"]),
+    ("workload.partition=dirichle", "workload.partition", ["'dirichle' is unknown", "'dirichlet'"]),
+    ("workload.partition={alpha: 1}", "workload.partition", ["'kind' is required"]),
+    ("workload.partition={kind: dirichlet, alpha: 0}", "workload.partition.alpha", ["more than 0"]),
+    ("workload.partition={kind: iid, alpha: 1}", "workload.partition", ["unknown key 'alpha'", "allowed: kind"]),
+    ("workload.evaluate_every=0 s", "workload.evaluate_every", ["more than 0, not '0 s'"]),
+    ("cluster.clouds=[]", "cluster.clouds", ["1 or more entries"]),
+    ("cluster.clouds=east", "cluster.clouds", ["must be a list, not 'east'"]),
+    ("cluster.clouds.1.name=east", "cluster.clouds.1.name", ["already"]),
+    ("cluster.clouds.1.name=a/b", "cluster.clouds.1.name", ["'a/b' may hold only"]),
+    ("cluster.clouds.0.workers=[]", "cluster.clouds.0.workers", ["1 or more entries"]),
+    (f"{GROUP}=[1]", GROUP, ["must be a mapping", "not a list"]),
+    (f"{GROUP}.count=0", f"{GROUP}.count", ["1 or more"]),
+    (f"{GROUP}.nic=50 Mb", f"{GROUP}.nic", ["'50 Mb' is not a bandwidth", "50 Mbps"]),
+    (f"{GROUP}.nic=50", f"{GROUP}.nic", ["50 is not a bandwidth"]),
+    (f"{GROUP}.nic=0 Mbps", f"{GROUP}.nic", ["more than 0"]),
+    (f"{GROUP}.nic={{up: 5 Mbps}}", f"{GROUP}.nic.down", ["is required"]),
+    (f"{GROUP}.nic={{up: 5 Mbps, down: 5 Mb}}", f"{GROUP}.nic.down", ["'5 Mb' is not a bandwidth"]),
+    (f"{GROUP}.nic={{steps: {{0 s: 5 Mbps, 9 s: 5 Mb}}}}", f"{GROUP}.nic.steps.9 s", ["'5 Mb' is not a bandwidth"]),
+    (f"{GROUP}.nic={{steps: {{0 s: 5 Mbps, soon: 5 Mbps}}}}", f"{GROUP}.nic.steps.soon", ["not a duration"]),
+    (f"{GROUP}.nic={{steps: {{0 s: 5 Mbps, 0 ms: 9 Mbps}}}}", f"{GROUP}.nic.steps", ["two steps", "same time"]),
+    (f"{GROUP}.nic={{steps: {{9 s: 5 Mbps}}}}", f"{GROUP}.nic", ["first step", "0 s"]),
+    (f"{GROUP}.nic={{steps: {{0 s: 5 Mbps}}, repet: 9 s}}", f"{GROUP}.nic", ["unknown key 'repet'", "'repeat'"]),
+    (f"{GROUP}.compute=p3.xlarge", f"{GROUP}.compute", ["'p3.xlarge'", "p2.xlarge, p2.8xlarge"]),
+    (f"{GROUP}.compute=24 kores", f"{GROUP}.compute", ["'24 kores' is not a number of cores"]),
+    (f"{GROUP}.compute={{cores: 8, noise: -1}}", f"{GROUP}.compute.noise", ["0 or more"]),
+    ("cluster.wan={}", "cluster", ["disconnected", "from 'east' to 'west'", "wan.rtt or wan.bandwidth"]),
+    ("cluster.wan={paths: [{from: east, to: west}]}", "cluster", ["disconnected", "from 'west' to 'east'"]),
+    ("cluster.wan.paths=[{between: [east, wst]}]", "cluster.wan.paths.0", ["no cloud 'wst'; did you mean 'west'?"]),
+    ("cluster.wan.paths=[{between: [east, east]}]", "cluster.wan.paths.0", ["to itself"]),
+    ("cluster.wan.paths=[{between: [east]}]", "cluster.wan.paths.0.between", ["2 or more entries"]),
+    ("cluster.wan.paths=[{from: east}]", "cluster.wan.paths.0", ["between: [a, b]", "from: a, to: b"]),
+    (
+        "cluster.wan.paths=[{between: [east, west]}, {from: west, to: east}]",
+        "cluster.wan.paths.1",
+        ["from 'west' to 'east'", "already"],
+    ),
+    ("system=null", "system", ["must be a mapping", "not null"]),
+    ("system={exchange: x}", "system.name", ["is required"]),
+    ("system={name: dlion, exchnge: x}", "system", ["unknown key 'exchnge'; did you mean 'exchange'?"]),
+    ("system.exchange=3", "system.exchange", ["must be a mapping", "not 3"]),
+    ("system.exchange.kind=3", "system.exchange.kind", ["must be text, not 3"]),
+]
+
+
+@pytest.mark.parametrize(("override", "path", "words"), INVALID, ids=[override for override, _, _ in INVALID])
+def test_invalid_values(file: Path, override: str, path: str | None, words: list[str]) -> None:
+    with pytest.raises(InputError) as refusal:
+        load(file, [override])
+    assert refusal.value.file == file
+    assert refusal.value.path == path
+    assert refusal.value.further == ()
+    assert "\n" not in str(refusal.value)
+    assert all(word in str(refusal.value) for word in words), str(refusal.value)
+
+
+def test_a_target_alone_may_never_be_reached(file: Path) -> None:
+    with pytest.raises(InputError, match="may never be reached: also give duration or iterations"):
+        load(file, ["duration=null", "target_accuracy=0.7"])
+
+
+def test_all_faults_are_told_at_once(file: Path) -> None:
+    with pytest.raises(InputError) as refusal:
+        load(file, ["seed=x", "workload.batch_size=0", f"{GROUP}.nic=50 Mb"])
+    faults = [refusal.value, *refusal.value.further]
+    assert [fault.path for fault in faults] == ["seed", "workload.batch_size", f"{GROUP}.nic"]
+    assert all(fault.file == file for fault in faults)
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("seed", "written dotted.path=value"),
+        ("=3", "written dotted.path=value"),
+        ("workload..model=mlp", "written dotted.path=value"),
+        ("seed=[1", "line 1, column 3"),
+        ("seed.x=3", "'seed' is 1, which has no 'x' to set"),
+        ("cluster.clouds.2.name=x", "'2' is no entry of the list 'cluster.clouds'; allowed: 0 to 1"),
+        ("cluster.clouds.-1.name=x", "allowed: 0 to 1"),
+        ("cluster.clouds.west.name=x", "allowed: 0 to 1"),
+    ],
+)
+def test_malformed_overrides(file: Path, override: str, words: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        load(file, [override])
+    assert refusal.value.file == f"--set {override}"
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"# nothing\n", "is empty"),
+        (b"- a\n- b\n", "holds a list"),
+        (b"name: a: b\n", "line 1, column 8"),
+        (b"name: [a\n", "line 2, column 1"),
+        (b"\tname: a\n", "line 1, column 1"),
+        (b"name: a\nseed: 1\nname: b\n", "line 3, column 1: the key 'name' is given twice, first in line 1"),
+        (b"name: !!python/name:os.system a\n", "line 1, column 7"),
+        (b"name: a\n---\nname: b\n", "line 2"),
+        (b"name: \xff\n", "not UTF-8 text (byte 6)"),
+        (b"name: \x00\n", "special characters"),
+        (b"[" * 5000, "nested too deeply"),
+        (b"seed: " + b"9" * 5000, "digits"),
+    ],
+)
+def test_unreadable_files(tmp_path: Path, content: bytes, words: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_bytes(content)
+    with pytest.raises(InputError) as refusal:
+        load(file)
+    assert refusal.value.file == file
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_missing_file_and_folder(file: Path) -> None:
+    with pytest.raises(InputError, match=r"no such file; allowed: example\.yaml"):
+        load(file.parent / "exampel.yaml")
+    with pytest.raises(InputError, match="directory"):
+        load(file.parent)
+
+
+def test_data_from_python_needs_no_file() -> None:
+    with pytest.raises(InputError) as refusal:
+        from_data({"name": "a"})
+    assert (refusal.value.file, refusal.value.path) == (None, "workload")

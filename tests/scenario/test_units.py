@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, Unit
+
+UNITS = [DURATION, BANDWIDTH, CORES]
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "value"),
+    [
+        (DURATION, "80 ms", 0.08),
+        (DURATION, "0.3ms", 0.0003),
+        (DURATION, "0.5 s", 0.5),
+        (DURATION, "2 min", 120.0),
+        (DURATION, "1 h", 3600.0),
+        (DURATION, "10 us", 1e-5),
+        (DURATION, 7, 7.0),
+        (DURATION, "7", 7.0),
+        (DURATION, "1e3 s", 1000.0),
+        (BANDWIDTH, "50 Mbps", 50e6),
+        (BANDWIDTH, "50 Mbit/s", 50e6),
+        (BANDWIDTH, "1.5 Gbps", 1.5e9),
+        (BANDWIDTH, "2 MB/s", 16e6),
+        (BANDWIDTH, "0 bps", 0.0),
+        (CORES, "24 cores", 24.0),
+        (CORES, "1 core", 1.0),
+        (CORES, 0.5, 0.5),
+    ],
+)
+def test_reads(unit: Unit, text: object, value: float) -> None:
+    assert unit.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "text"),
+    [
+        (DURATION, 1500.0, "1500 s"),
+        (DURATION, 0.0005, "500 us"),
+        (DURATION, 0.08785, "87.85 ms"),
+        (DURATION, 0.0, "0 s"),
+        (BANDWIDTH, 1e9, "1 Gbps"),
+        (BANDWIDTH, 890990.0, "890.99 kbps"),
+        (CORES, 5040.0, "5040 cores"),
+        (CORES, 1e300, "1E+300 cores"),
+    ],
+)
+def test_writes(unit: Unit, value: float, text: str) -> None:
+    assert unit.format(value) == text
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.quantity)
+@given(value=st.floats(min_value=0, allow_nan=False, allow_infinity=False))
+def test_writing_then_reading_is_exact(unit: Unit, value: float) -> None:
+    assert unit.parse(unit.format(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "words"),
+    [
+        (BANDWIDTH, "50 Mb", "'50 Mb' is not a bandwidth; write e.g. '50 Mbps' (units: bps, kbps, Mbps, Gbps,"),
+        (BANDWIDTH, 50, "50 is not a bandwidth"),
+        (BANDWIDTH, "-1 Mbps", "negative"),
+        (DURATION, "soon", "not a duration"),
+        (DURATION, float("nan"), "no finite"),
+        (DURATION, float("inf"), "no finite"),
+        (DURATION, "1e999 s", "no finite"),
+        (DURATION, True, "not a duration"),
+        (DURATION, None, "not a duration"),
+        (CORES, "24 kores", "not a number of cores"),
+    ],
+)
+def test_refuses(unit: Unit, text: object, words: str) -> None:
+    with pytest.raises(ValueError, match="is") as refusal:
+        unit.parse(text)
+    assert words in str(refusal.value)

@@ -1,0 +1,99 @@
+"""The flow network against closed forms, and its invariants on random traffic."""
+
+import math
+
+import pytest
+import simpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.simulation.flows import FlowNetwork
+
+EXACT = 1e-9
+
+
+def ends(capacities, flows, changes=()):
+    """The end of each flow (start, route, size), while `changes` (time, link, capacity) happen."""
+    env = simpy.Environment()
+    network = FlowNetwork(env, capacities)
+    times = [math.inf] * len(flows)
+
+    def start(number, begin, route, size):
+        yield env.timeout(begin)
+        network.start(route, size, lambda: times.__setitem__(number, env.now))
+
+    def change(time, link, capacity):
+        yield env.timeout(time)
+        network.set_capacity(link, capacity)
+
+    for number, flow in enumerate(flows):
+        env.process(start(number, *flow))
+    for item in changes:
+        env.process(change(*item))
+    env.run()
+    return times
+
+
+def test_one_flow_takes_size_over_capacity():
+    assert ends([10.0], [(0, (0,), 25)]) == pytest.approx([2.5], abs=EXACT)
+
+
+def test_two_flows_on_one_nic_halve_it_until_the_shorter_ends():
+    # Both at 5: the first is done at 2; the second has 20 left then, at 10.
+    assert ends([10.0], [(0, (0,), 10), (0, (0,), 30)]) == pytest.approx([2.0, 4.0], abs=EXACT)
+
+
+def test_a_path_narrower_than_the_nic_limits_only_its_own_flow():
+    # NIC 10, path 2: the flow over the path gets 2, the other 8.
+    assert ends([10.0, 2.0], [(0, (0, 1), 10), (0, (0,), 16)]) == pytest.approx([5.0, 2.0], abs=EXACT)
+
+
+def test_a_capacity_step_in_mid_flow():
+    # 10 until t=1, then 4: 30 bytes = 10 + 4 * 5.
+    assert ends([10.0], [(0, (0,), 30)], [(1.0, 0, 4.0)]) == pytest.approx([6.0], abs=EXACT)
+
+
+def test_an_outage_stops_a_flow_and_its_end_lets_it_go_on():
+    assert ends([10.0], [(0, (0,), 20)], [(1.0, 0, 0.0), (6.0, 0, 10.0)]) == pytest.approx([7.0], abs=EXACT)
+
+
+def test_an_outage_for_good_leaves_the_flow_unfinished():
+    assert ends([10.0], [(0, (0,), 20)], [(1.0, 0, 0.0)]) == [math.inf]
+
+
+def test_a_late_flow_slows_the_first_down_from_then_on():
+    # Alone until 1 (10 bytes), then 5 each: the first has 10 left, until 3; the second then has 10 left at 10.
+    assert ends([10.0], [(0, (0,), 20), (1, (0,), 20)]) == pytest.approx([3.0, 4.0], abs=EXACT)
+
+
+@given(
+    capacities=st.lists(st.floats(1, 1e3), min_size=2, max_size=5),
+    flows=st.lists(
+        st.tuples(
+            st.floats(0, 10), st.lists(st.integers(0, 4), min_size=1, max_size=3, unique=True), st.floats(1, 1e4)
+        ),
+        max_size=12,
+    ),
+    changes=st.lists(st.tuples(st.floats(0, 50), st.integers(0, 4), st.floats(1, 1e3)), max_size=6),
+)
+def test_bytes_are_conserved(capacities, flows, changes):
+    """Every flow ends, no sooner than alone at the best capacities, and no link carries more than it could."""
+    links = len(capacities)
+    flows = [(begin, tuple({link % links for link in route}), size) for begin, route, size in flows]
+    changes = sorted((time, link % links, capacity) for time, link, capacity in changes)
+    times = ends(capacities, flows, changes)
+    best = [
+        max([capacity, *(c for _, changed, c in changes if changed == link)])
+        for link, capacity in enumerate(capacities)
+    ]
+    for end, (begin, route, size) in zip(times, flows, strict=True):
+        assert begin + size / min(best[link] for link in route) <= end * (1 + EXACT) < math.inf
+    for link in range(links):
+        carried = sum(size for _, route, size in flows if link in route)
+        last = max((end for end, (_, route, _) in zip(times, flows, strict=True) if link in route), default=0.0)
+        steps = [(0.0, capacities[link]), *((time, c) for time, changed, c in changes if changed == link)]
+        room = sum(
+            capacity * max(0.0, min(until, last) - since)
+            for (since, capacity), until in zip(steps, [time for time, _ in steps[1:]] + [math.inf], strict=True)
+        )
+        assert carried <= room * (1 + 1e-6) + 1e-6
