@@ -15,8 +15,8 @@ from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.flat import Replica
 from dlion_sim.learning.pool import ModelPool
 
-_BATCH = 250
-"""Test images of one forward pass."""
+_BATCH = 100
+"""Test images of one forward pass: few enough for their activations to stay near the core."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,196 @@
+"""Everything that a user can get wrong: one clear line with the file, the path and what is allowed; exit code 2."""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dlion_sim.cli.main import main
+
+GOOD = {
+    "name": "good",
+    "duration": "1 s",
+    "workload": {"dataset": "digits", "model": "mlp", "evaluate_every": "1 s"},
+    "cluster": {
+        "clouds": [
+            {"name": "east", "workers": [{"count": 2, "compute": "8 cores", "nic": "50 Mbps"}]},
+            {"name": "west", "workers": [{"compute": "4 cores", "nic": "20 Mbps"}]},
+        ],
+        "wan": {"bandwidth": "40 Mbps", "rtt": "60 ms"},
+    },
+    "system": "dlion",
+}
+
+
+def dlion(monkeypatch, *arguments) -> int:
+    monkeypatch.setattr(sys, "argv", ["dlion", *map(str, arguments)])
+    try:
+        main()
+    except SystemExit as stopped:
+        return int(stopped.code or 0)
+    return 0
+
+
+def changed(path: str, value: object) -> dict:
+    """GOOD with one value set, or with a key removed (value None)."""
+    data = yaml.safe_load(yaml.safe_dump(GOOD))
+    place = data
+    *above, last = path.split(".")
+    for key in above:
+        place = place[int(key)] if isinstance(place, list) else place[key]
+    if value is None:
+        del place[last]
+    else:
+        place[int(last) if isinstance(place, list) else last] = value
+    return data
+
+
+NIC = "cluster.clouds.0.workers.0.nic"
+BAD_VALUES = [
+    # what is changed, to what, and what the line must say: where, and what is wrong or allowed
+    ("durration", "5 s", ["unknown key 'durration'", "did you mean 'duration'", "allowed: name"]),
+    ("workload.optimiser", {}, ["workload", "unknown key 'optimiser'", "did you mean 'optimizer'"]),
+    ("name", None, ["name", "is required"]),
+    ("cluster", None, ["cluster", "is required"]),
+    ("duration", "5 parsecs", ["duration", "'5 parsecs' is not a duration", "80 ms"]),
+    ("duration", "-1 s", ["duration", "negative"]),
+    ("duration", None, ["nothing says when the run ends", "duration or iterations"]),
+    ("seed", "one", ["seed", "whole number"]),
+    ("target_accuracy", 1.5, ["target_accuracy", "1 or less"]),
+    (NIC, "50 Mb", [NIC, "'50 Mb' is not a bandwidth", "50 Mbps", "Gbps"]),
+    (NIC, "-50 Mbps", [NIC, "negative"]),
+    (NIC, 50, [NIC, "is not a bandwidth"]),
+    (NIC, {"trace": "missing.csv"}, [NIC, "missing.csv"]),
+    (NIC, {"steps": {"5 s": "1 Mbps"}}, [NIC, "0 s"]),
+    ("cluster.clouds.0.workers.0.compute", "a lot", ["cluster.clouds.0.workers.0.compute", "p2.xlarge"]),
+    ("cluster.clouds.0.workers.0.count", 0, ["cluster.clouds.0.workers.0.count", "1 or more"]),
+    ("cluster.wan", None, ["cluster", "east", "west"]),
+    ("cluster.wan", {"paths": [{"between": ["east", "north"], "rtt": "1 ms"}]}, ["north", "east, west"]),
+    ("workload.dataset", "imagenet", ["workload.dataset", "'imagenet'", "cifar10, digits, fashion_mnist, mnist"]),
+    ("workload.model", "resnet", ["workload.model", "'resnet'", "cipher", "mobilenet"]),
+    ("workload.batch_size", 5000, ["workload.batch_size", "5000", "allowed: 1 to 479"]),
+    ("workload.optimizer", {"learning_rate": 0}, ["workload.optimizer.learning_rate", "more than 0"]),
+    ("workload.partition", "random", ["workload.partition", "random", "dirichlet"]),
+    ("workload.evaluate_every", "0 s", ["workload.evaluate_every", "more than 0"]),
+    ("system", "dlionn", ["system", "'dlionn'", "did you mean 'dlion'", "baseline, dlion"]),
+    ("system", {"name": "dlion", "exchange": "most"}, ["system.exchange", "'most'", "full, max_n"]),
+    ("system", {"name": "dlion", "exchange": {"n_mim": 1}}, ["system.exchange", "'n_mim'", "'n_min'"]),
+    ("system", {"name": "dlion", "exchange": {"n_min": 101}}, ["system.exchange.n_min", "100 or less"]),
+    ("system", {"name": "baseline", "exchange": {"n_min": 1}}, ["system.exchange", "'n_min'"]),
+    ("system", {"name": "dlion", "batching": {"weights": "rato"}}, ["system.batching.weights", "'ratio'"]),
+]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fails_with_one_line(capsys, monkeypatch, here: Path, *arguments) -> str:
+    """Run the command; it must end with 2 and one line, and leave no run behind. The line."""
+    before = sorted(here.rglob("*"))
+    assert dlion(monkeypatch, *arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    lines = [line for line in output.err.splitlines() if re.match("dlion: ", line)]
+    assert len(lines) == len(lines[:1]) == 1, output.err
+    assert "Traceback" not in output.err
+    assert sorted(here.rglob("*")) == before
+    return lines[0]
+
+
+@pytest.mark.parametrize(("path", "value", "words"), BAD_VALUES, ids=lambda value: str(value)[:40])
+def test_a_bad_value(capsys, monkeypatch, here, path, value, words):
+    (here / "bad.yaml").write_text(yaml.safe_dump(changed(path, value)))
+    line = fails_with_one_line(capsys, monkeypatch, here, "run", "bad.yaml")
+    assert line.startswith("dlion: bad.yaml: ")
+    for word in words:
+        assert word in line
+
+
+def test_a_target_without_a_bound_may_never_be_reached(capsys, monkeypatch, here):
+    (here / "bad.yaml").write_text(yaml.safe_dump({**changed("duration", None), "target_accuracy": 0.9}))
+    line = fails_with_one_line(capsys, monkeypatch, here, "run", "bad.yaml")
+    assert "may never be reached" in line
+    assert "duration or iterations" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["is empty", "name"]),
+        ("- 1\n", ["not a scenario"]),
+        ("name: [1\n", ["line 2"]),
+        ("name: a\nname: b\n", ["name"]),
+        (b"\xff\xfe\x00", ["UTF-8"]),
+    ],
+    ids=["empty", "a list", "no YAML", "a key twice", "no text"],
+)
+def test_a_bad_file(capsys, monkeypatch, here, text, words):
+    (here / "bad.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    line = fails_with_one_line(capsys, monkeypatch, here, "run", "bad.yaml")
+    assert line.startswith("dlion: bad.yaml: ")
+    assert all(word in line for word in words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "quikstart"], ["quikstart", "quickstart"]),
+        (["run", "."], [".", "cannot be read"]),
+        (["run", "good.yaml", "--set", "duration"], ["--set duration", "dotted.path=value"]),
+        (["run", "good.yaml", "--set", "cluster.clouds.9.name=x"], ["--set cluster.clouds.9.name=x", "0 to 1"]),
+        (["run", "good.yaml", "--output", "good.yaml"], ["good.yaml", "is a file"]),
+        (["run", "good.yaml", "--output", "."], ["holds other things"]),
+        (["run", "good.yaml", "--output", "/proc/run"], ["/proc/run", "cannot be written"]),
+    ],
+    ids=["no such scenario", "a folder", "no value", "no entry", "a file", "a full folder", "an unwritable folder"],
+)
+def test_bad_arguments(capsys, monkeypatch, here, arguments, words):
+    (here / "good.yaml").write_text(yaml.safe_dump(GOOD))
+    line = fails_with_one_line(capsys, monkeypatch, here, *arguments)
+    assert all(word in line for word in words)
+
+
+def test_a_gpu_where_there_is_none(capsys, monkeypatch, here):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    (here / "good.yaml").write_text(yaml.safe_dump(GOOD))
+    line = fails_with_one_line(capsys, monkeypatch, here, "run", "good.yaml", "--device", "cuda")
+    assert "--device cuda" in line
+
+
+def test_a_run_is_not_overwritten_unless_forced(capsys, monkeypatch, here):
+    (here / "good.yaml").write_text(yaml.safe_dump(GOOD))
+    assert dlion(monkeypatch, "run", "good.yaml", "--output", "out", "--quiet") == 0
+    line = fails_with_one_line(capsys, monkeypatch, here, "run", "good.yaml", "--output", "out")
+    assert "already holds a run" in line
+    assert "--force" in line
+    assert dlion(monkeypatch, "run", "good.yaml", "--output", "out", "--quiet", "--force") == 0
+
+
+def test_several_faults_are_told_together_a_line_each(capsys, monkeypatch, here):
+    (here / "bad.yaml").write_text(yaml.safe_dump({**changed(NIC, "50 Mb"), "seed": -1}))
+    assert dlion(monkeypatch, "run", "bad.yaml") == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert "seed" in lines[0]
+    assert NIC in lines[1]
+
+
+def test_a_truncated_data_file(capsys, monkeypatch, here):
+    real = os.environ.get("DLION_DATA")
+    if not real or not (Path(real) / "fashion-mnist").is_dir():
+        pytest.skip("no local copy of Fashion-MNIST: set DLION_DATA to a folder that holds fashion-mnist/")
+    shutil.copytree(Path(real) / "fashion-mnist", here / "fashion-mnist", copy_function=shutil.copyfile)
+    labels = here / "fashion-mnist" / "train-labels-idx1-ubyte.gz"
+    labels.write_bytes(labels.read_bytes()[:1000])
+    monkeypatch.setenv("DLION_DATA", str(here))
+    (here / "good.yaml").write_text(yaml.safe_dump(changed("workload.dataset", "fashion_mnist")))
+    line = fails_with_one_line(capsys, monkeypatch, here, "run", "good.yaml")
+    assert "train-labels-idx1-ubyte.gz" in line
+    assert "1000 bytes" in line

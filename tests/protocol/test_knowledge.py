@@ -1,0 +1,113 @@
+"""Direct knowledge transfer (oracle 7)."""
+
+import torch
+
+from dlion_sim.protocol.events import GradientReady, MessageArrived, Send, Started
+from dlion_sim.protocol.messages import LossReport, Message, Weights, WeightsRequest
+from tests.protocol.joined import run, setup, workers_of
+
+LOSSES = (0.5, 0.2, 0.9)
+
+
+def transfer(**parameters):
+    return {
+        "name": "baseline",
+        "synchronization": "asynchronous",
+        "knowledge_transfer": {"kind": "direct", "period": 2, **parameters},
+    }
+
+
+def after_a_round(**parameters):
+    """Three workers at different weights, after the round at iteration 5 and a few steps that change nothing."""
+    workers = workers_of(transfer(period=5, **parameters), [setup(index, iterations=9) for index in range(3)])
+    for index, worker in enumerate(workers):
+        worker.replica.parameters.fill_(float(index + 1))
+    reports = run(workers, lambda worker, size: (LOSSES[worker.setup.worker], torch.zeros(6)))
+    return [worker.replica.parameters for worker in workers], reports
+
+
+def full(value):
+    return torch.full((6,), value)
+
+
+def test_share_one_copies_the_best_workers_weights_to_all():
+    weights, reports = after_a_round(share=1.0)
+    assert all(torch.equal(each, full(2.0)) for each in weights)
+    assert [sum(report.merged for report in each) for each in reports] == [1, 0, 1]
+
+
+def test_a_share_moves_part_of_the_way_and_the_best_stays():
+    weights, _ = after_a_round(share=0.75)
+    torch.testing.assert_close(weights[0], full(1 - 0.75 * (1 - 2)))
+    assert torch.equal(weights[1], full(2.0))
+    torch.testing.assert_close(weights[2], full(3 - 0.75 * (3 - 2)))
+
+
+def test_share_zero_changes_nothing():
+    weights, reports = after_a_round(share=0.0)
+    assert [float(each[0]) for each in weights] == [1.0, 2.0, 3.0]
+    assert not any(report.merged for each in reports for report in each)
+
+
+def test_best2worst_changes_only_the_worst():
+    weights, _ = after_a_round(share=1.0, target="best2worst")
+    assert [float(each[0]) for each in weights] == [1.0, 2.0, 2.0]
+
+
+def one(worker=0, **parameters):
+    (worker,) = workers_of(transfer(**parameters), [setup(worker)])
+    worker.handle(Started(), 0.0)
+    return worker
+
+
+def iterate(worker, loss):
+    return worker.handle(GradientReady(loss, torch.zeros(6), 1.0), 1.0)
+
+
+def requests(actions):
+    return [
+        action.peer
+        for action in actions
+        if isinstance(action, Send) and isinstance(action.message.body, WeightsRequest)
+    ]
+
+
+def test_a_round_is_decided_when_all_have_reported_and_only_once():
+    worker = one()
+    iterate(worker, 0.5)
+    reported = [a.peer for a in iterate(worker, 0.7) if isinstance(a, Send) and isinstance(a.message.body, LossReport)]
+    assert reported == [1, 2]
+    assert requests(worker.handle(MessageArrived(Message(1, LossReport(1, 0.4))), 2.0)) == []
+    assert requests(worker.handle(MessageArrived(Message(2, LossReport(1, 0.3))), 2.0)) == [2]
+    assert requests(worker.handle(MessageArrived(Message(1, LossReport(1, 0.1))), 2.0)) == []
+
+
+def test_ties_go_to_the_lowest_worker_and_a_loss_that_is_no_number_is_the_worst():
+    worker = one(worker=1)
+    iterate(worker, 0.4)
+    iterate(worker, 0.4)
+    worker.handle(MessageArrived(Message(2, LossReport(1, float("nan")))), 2.0)
+    assert requests(worker.handle(MessageArrived(Message(0, LossReport(1, 0.4))), 2.0)) == [0]
+
+
+def test_a_report_averages_the_newest_losses():
+    worker = one(loss_window=2, period=3)
+    iterate(worker, 100.0)
+    iterate(worker, 1.0)
+    (report, _) = [
+        a.message.body for a in iterate(worker, 2.0) if isinstance(a, Send) and isinstance(a.message.body, LossReport)
+    ]
+    assert report == LossReport(1, 1.5)
+
+
+def test_who_is_asked_sends_its_weights_as_they_are_and_several_askers_share_one_copy():
+    worker = one()
+    worker.replica.parameters.fill_(7.0)
+    (first,) = worker.handle(MessageArrived(Message(1, WeightsRequest())), 1.0)
+    (second,) = worker.handle(MessageArrived(Message(2, WeightsRequest())), 1.0)
+    assert (first.peer, second.peer) == (1, 2)
+    assert isinstance(first.message.body, Weights)
+    assert first.message.tensors[0] is second.message.tensors[0]
+    iterate(worker, 1.0)
+    worker.replica.parameters.fill_(0.0)
+    assert torch.equal(first.message.tensors[0], full(7.0))

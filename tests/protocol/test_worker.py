@@ -1,0 +1,173 @@
+"""Workers joined by a list: the update they make, when they go on, and what they tell each other."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.protocol.events import GradientReady, MessageArrived, Send, Started
+from dlion_sim.protocol.messages import ComputeProfile, Gradient, Message
+from dlion_sim.protocol.worker import Phase
+from tests.protocol.joined import run, setup, workers_of
+
+LOCKSTEP = {
+    "name": "dlion",
+    "batching": {"growth": "none"},
+    "exchange": {"n_min": 100},
+    "synchronization": "synchronous",
+    "knowledge_transfer": "none",
+}
+ASYNCHRONOUS = {"name": "baseline", "synchronization": "asynchronous"}
+
+
+def noise(worker, batch_size):
+    """A gradient that differs by worker and iteration."""
+    generator = torch.Generator().manual_seed(1000 * worker.setup.worker + worker.iteration)
+    return 1.0, torch.randn(worker.replica.layout.size, generator=generator)
+
+
+@pytest.mark.parametrize("system", [{"name": "baseline"}, LOCKSTEP], ids=["baseline", "dlion with N=100 in lockstep"])
+def test_a_step_is_the_plain_mean_of_all_gradients(system):
+    workers = workers_of(system, [setup(index, iterations=7) for index in range(3)])
+    run(workers, noise)
+    expected = torch.zeros(6)
+    for iteration in range(7):
+        gradients = [
+            torch.randn(6, generator=torch.Generator().manual_seed(1000 * index + iteration)) for index in range(3)
+        ]
+        expected -= 0.1 * torch.stack(gradients).mean(dim=0)
+    for worker in workers:
+        assert worker.phase is Phase.STOPPED
+        torch.testing.assert_close(worker.replica.parameters, expected)
+    assert all(torch.equal(workers[0].replica.parameters, worker.replica.parameters) for worker in workers)
+
+
+def test_a_bound_of_zero_is_synchronous():
+    def final(synchronization):
+        workers = workers_of(
+            {"name": "baseline", "synchronization": synchronization}, [setup(i, iterations=9) for i in range(3)]
+        )
+        run(workers, noise)
+        return [worker.replica.parameters for worker in workers]
+
+    for a, b in zip(final("synchronous"), final({"kind": "bounded_staleness", "staleness": 0}), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_unequal_batches_weigh_by_the_sender_over_the_receiver():
+    """Sender j's gradient enters receiver k's step times LBS_j / LBS_k; swapped, it would be the inverse."""
+    (worker,) = workers_of(
+        {"name": "dlion", "batching": {"profile_batch_sizes": []}, "synchronization": "asynchronous"},
+        [setup(0, workers=2, batch_size=20)],
+    )
+    worker.handle(Started(), 0.0)
+    theirs = Message(1, Gradient(0, 40, 100.0), (torch.full((6,), 1.0),))
+    worker.handle(MessageArrived(theirs), 0.5)
+    worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
+    torch.testing.assert_close(worker.replica.parameters, torch.full((6,), -0.1 * (40 / 20) / 2))
+
+
+def test_entries_not_received_count_as_zero():
+    (worker,) = workers_of(ASYNCHRONOUS, [setup(0, workers=2)])
+    worker.handle(Started(), 0.0)
+    sparse = (torch.tensor([1, 4], dtype=torch.int32), torch.tensor([2.0, 4.0]))
+    worker.handle(MessageArrived(Message(1, Gradient(0, 32, 5.0), sparse)), 0.5)
+    worker.handle(GradientReady(1.0, torch.ones(6), 1.0), 1.0)
+    expected = -0.1 * torch.tensor([1.0, 3.0, 1.0, 1.0, 5.0, 1.0]) / 2
+    torch.testing.assert_close(worker.replica.parameters, expected)
+
+
+def arrived(sender, iteration):
+    return MessageArrived(Message(sender, Gradient(iteration, 32, 100.0), (torch.zeros(6),)))
+
+
+def computes(actions):
+    return [action for action in actions if type(action).__name__ == "Compute"]
+
+
+def test_a_synchronous_worker_waits_for_everyone_and_leaves_the_next_iterations_gradient_for_later():
+    (worker,) = workers_of({"name": "baseline"}, [setup()])
+    worker.handle(Started(), 0.0)
+    assert not computes(worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0))
+    assert not computes(worker.handle(arrived(1, 0), 2.0))
+    early = Message(1, Gradient(1, 32, 100.0), (torch.full((6,), 3.0),))
+    assert not computes(worker.handle(MessageArrived(early), 2.5))
+    assert computes(worker.handle(arrived(2, 0), 3.0))
+    assert torch.equal(worker.replica.parameters, torch.zeros(6))
+
+
+def test_a_worker_leads_by_no_more_than_its_bound():
+    system = {"name": "baseline", "synchronization": {"kind": "bounded_staleness", "staleness": 2}}
+    (worker,) = workers_of(system, [setup(workers=2)])
+    actions = worker.handle(Started(), 0.0)
+    for _ in range(3):
+        assert computes(actions)
+        actions = worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
+    assert worker.iteration == 2  # the gradient of iteration 2 needs the peer's of iteration 0
+    assert worker.phase is Phase.WAITING
+    assert computes(worker.handle(arrived(1, 0), 9.0))
+    assert worker.iteration == 3
+
+
+@given(st.lists(st.integers(0, 2), min_size=30, max_size=80), st.integers(0, 4))
+def test_no_schedule_lets_anyone_lead_further_than_the_bound(turns, bound):
+    """Whoever computes next, nobody ends an iteration more than `bound` ahead of what a peer has sent."""
+    system = {"name": "baseline", "synchronization": {"kind": "bounded_staleness", "staleness": bound}}
+    workers = workers_of(system, [setup(index) for index in range(3)])
+    for worker in workers:
+        worker.handle(Started(), 0.0)
+    sent = [-1, -1, -1]
+    for turn in turns:
+        worker = workers[turn]
+        if worker.phase is not Phase.COMPUTING:
+            continue
+        sent[turn] = worker.iteration
+        for action in worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 0.0):
+            if isinstance(action, Send):
+                workers[action.peer].handle(MessageArrived(action.message), 0.0)
+        assert all(one.iteration <= min(sent) + bound + 1 for one in workers)
+
+
+def test_asynchronous_workers_never_wait():
+    workers = workers_of(ASYNCHRONOUS, [setup(index, iterations=5) for index in range(3)])
+    reports = run(workers, noise)
+    assert [len(each) for each in reports] == [5, 5, 5]
+    assert all(report.wait_seconds == 0 for each in reports for report in each)
+
+
+def test_dynamic_batches_follow_a_step_of_a_machines_speed_and_keep_their_sum():
+    """One worker becomes three times slower: within a few iterations of that, times are equal again (within 1.2)."""
+    slow_from = 30
+
+    def seconds(worker, batch_size):
+        factor = 3 if worker.setup.worker == 2 and worker.iteration >= slow_from else 1
+        return 0.01 + 0.002 * batch_size * factor
+
+    system = {"name": "dlion", "batching": {"growth": "none"}, "synchronization": "synchronous"}
+    workers = workers_of(system, [setup(index, iterations=60, variables=(3,)) for index in range(3)])
+    reports = run(workers, noise, seconds)
+
+    def sizes(iteration):
+        return [each[iteration].batch_size for each in reports]
+
+    assert sizes(20) == [32, 32, 32]
+    assert sum(sizes(59)) == 96
+    times = [each[59].compute_seconds for each in reports]
+    assert max(times) / min(times) < 1.2
+    settled = next(i for i in range(slow_from, 60) if sizes(i)[2] < 20)
+    assert settled <= slow_from + 5, "two surprises, and the way to the others"
+
+
+def test_a_fit_is_shared_only_when_it_changes():
+    workers = workers_of(
+        {"name": "dlion", "knowledge_transfer": "none"}, [setup(index, iterations=20) for index in range(3)]
+    )
+    shared = [action for worker in workers[:1] for event in (Started(),) for action in worker.handle(event, 0.0)]
+    profile = shared[0]
+    assert profile.batch_sizes == (8,) * 3 + (16,) * 3 + (32,) * 3 + (64,) * 3 + (128,) * 3
+    from dlion_sim.protocol.events import ProfileReady
+
+    first = workers[0].handle(ProfileReady(tuple((b, 0.01 + 0.001 * b) for b in profile.batch_sizes)), 1.0)
+    assert [type(a.message.body) for a in first if isinstance(a, Send)] == [ComputeProfile] * 2
+    second = workers[0].handle(GradientReady(1.0, torch.ones(6), 0.01 + 0.001 * 32), 2.0)
+    assert not [a for a in second if isinstance(a, Send) and isinstance(a.message.body, ComputeProfile)]

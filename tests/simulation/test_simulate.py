@@ -1,0 +1,195 @@
+"""Whole runs on real digits: against plain PyTorch, against closed forms, and against themselves."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from dlion_sim.learning import BatchSampler, build, load, partition
+from dlion_sim.results import WALL_CLOCK_COLUMNS, Run
+from dlion_sim.scenario import from_data
+from dlion_sim.scenario import load as load_scenario
+from dlion_sim.simulation import simulate
+from dlion_sim.streams import stream, stream_seed
+from tests.simulation.scenarios import CLOUDS, digits
+
+LOCKSTEP = {
+    "name": "dlion",
+    "batching": {"growth": "none", "profile_batch_sizes": [8]},
+    "exchange": {"n_min": 100},
+    "synchronization": "synchronous",
+    "knowledge_transfer": "none",
+}
+EQUAL = {"clouds": [{"name": "a", "workers": [{"count": 3, "compute": "8 cores", "nic": "100 Mbps"}]}]}
+
+
+def plain_loop(seed: int, iterations: int, workers: int, batch_size: int, learning_rate: float):
+    """One model, SGD on the union of all workers' batches: losses by iteration and worker, and the test accuracy."""
+    data = load("digits")
+    model = build("mlp", data.input_shape, data.classes, stream_seed(seed, "model"))
+    shards = partition("iid", data.train_labels.numpy(), workers, stream(seed, "partition"))
+    samplers = [BatchSampler(shard, stream(seed, "batches", worker)) for worker, shard in enumerate(shards)]
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+    mean, std = (torch.tensor(values).view(1, -1, 1, 1) for values in (data.mean, data.std))
+
+    def logits(images):
+        return model((images.float() / data.scale - mean) / std)
+
+    losses = []
+    for _ in range(iterations):
+        batches = [torch.from_numpy(sampler.take(batch_size)) for sampler in samplers]
+        union = torch.cat(batches)
+        each = torch.nn.functional.cross_entropy(
+            logits(data.train_images[union]), data.train_labels[union], reduction="none"
+        )
+        optimizer.zero_grad()
+        each.mean().backward()
+        optimizer.step()
+        losses.append(each.detach().view(workers, batch_size).mean(dim=1).tolist())
+    with torch.no_grad():
+        right = logits(data.test_images).argmax(dim=1) == data.test_labels
+    return np.array(losses), float(right.float().mean())
+
+
+@pytest.mark.parametrize("system", ["baseline", LOCKSTEP], ids=["baseline", "dlion with N=100 in lockstep"])
+def test_synchronous_whole_gradients_are_large_batch_sgd(tmp_path, system):
+    """Oracle 1: to float tolerance, a run's losses and accuracy are those of one model on the union of the batches."""
+    run = simulate(digits("iterations=60", system=system, cluster=EQUAL, duration=None), tmp_path / "run")
+    losses = run.iterations().pivot(index="iteration", columns="worker", values="loss").to_numpy()
+    expected, accuracy = plain_loop(seed=1, iterations=60, workers=3, batch_size=16, learning_rate=0.1)
+    np.testing.assert_allclose(losses, expected, rtol=2e-4, atol=1e-6)
+    assert run.summary["accuracy"]["per_worker"] == pytest.approx([accuracy] * 3, abs=0.003)
+
+
+def test_the_time_of_a_synchronous_iteration_is_computation_then_the_slowest_transfer(tmp_path):
+    """Two workers: both compute for alpha + beta * b / cores, then cross-send; the 20 Mbps NIC and the RTT bound it."""
+    cluster = {
+        "clouds": [
+            {"name": "a", "workers": [{"compute": "4 cores", "nic": "20 Mbps"}]},
+            {"name": "b", "workers": [{"compute": "8 cores", "nic": "50 Mbps"}]},
+        ],
+        "wan": {"rtt": "100 ms"},
+    }
+    run = simulate(digits("iterations=1", cluster=cluster, system="baseline", duration=None), tmp_path / "run")
+    sent = run.links().set_index(["sender", "receiver"])["bytes"]
+    slow, fast = 0.01 + 0.04 * 16 / 4, 0.01 + 0.04 * 16 / 8
+    times = run.iterations().set_index("worker")["virtual_time"]
+    # Each NIC carries one flow in each direction: both directions at 20 Mbps.
+    assert times[1] == pytest.approx(slow + sent[0, 1] * 8 / 20e6 + 0.05, abs=1e-9)
+    assert times[0] == pytest.approx(max(slow, fast + sent[1, 0] * 8 / 20e6 + 0.05), abs=1e-9)
+
+
+def comparable(run: Run) -> pd.DataFrame:
+    return run.metrics().drop(columns=list(WALL_CLOCK_COLUMNS))
+
+
+@pytest.mark.parametrize("system", ["baseline", "dlion"])
+def test_the_same_seed_gives_the_same_run_and_another_one_does_not(tmp_path, system):
+    noisy = [
+        {**CLOUDS[0], "workers": [{"count": 2, "compute": {"cores": 24, "noise": 0.2}, "nic": "50 Mbps"}]},
+        CLOUDS[1],
+    ]
+    cluster = {"clouds": noisy, "wan": {"bandwidth": "40 Mbps", "rtt": "60 ms"}}
+
+    def run(name, seed):
+        return simulate(digits(cluster=cluster, system=system, seed=seed), tmp_path / name)
+
+    first, again, other = run("first", 1), run("again", 1), run("other", 2)
+    pd.testing.assert_frame_equal(comparable(first), comparable(again), check_exact=True)
+    pd.testing.assert_frame_equal(first.links(), again.links(), check_exact=True)
+    assert not comparable(first).equals(comparable(other))
+
+
+def test_the_resolved_scenario_runs_again_to_the_same_result(tmp_path):
+    first = simulate(digits(), tmp_path / "first")
+    resolved = load_scenario(tmp_path / "first" / "scenario.yaml")
+    assert resolved.system.exchange.parameters["n_min"] == 0.85
+    again = simulate(resolved, tmp_path / "again")
+    pd.testing.assert_frame_equal(comparable(first), comparable(again), check_exact=True)
+
+
+def test_dlion_learns_on_unequal_machines_and_shares_the_work_by_their_speed(tmp_path):
+    run = simulate(digits("duration=12 s", "system.knowledge_transfer.period=40"), tmp_path / "run")
+    assert run.summary["accuracy"]["mean"] > 0.85
+    sizes = run.iterations().groupby("worker")["batch_size"].last()
+    assert sizes[0] == pytest.approx(6 * sizes[2], rel=0.2)
+    late = run.iterations().query("virtual_time > 8")
+    times = late.groupby("worker")["compute_seconds"].median()
+    assert times.max() / times.min() < 1.2
+    assert run.iterations()["merged"].sum() > 0
+
+
+def test_max_n_follows_a_link_whose_bandwidth_falls(tmp_path):
+    nic = {"steps": {"0 s": "2 Mbps", "6 s": "200 kbps"}}
+    cluster = {"clouds": [{"name": "a", "workers": [{"count": 2, "nic": nic}]}]}
+    run = simulate(digits("duration=12 s", cluster=cluster), tmp_path / "run")
+    links = run.links()
+    before = links.query("2 < virtual_time <= 6")["n_percent"].mean()
+    after = links.query("virtual_time > 8")["n_percent"].mean()
+    assert after < before < 100
+
+
+def test_an_iteration_rule_stops_every_worker_there(tmp_path):
+    run = simulate(digits("iterations=7", duration=None), tmp_path / "run")
+    assert run.summary["stopped_by"] == "iterations"
+    assert run.summary["iterations"]["per_worker"] == [7, 7, 7]
+
+
+def test_a_target_stops_the_run_at_the_evaluation_that_reaches_it(tmp_path):
+    run = simulate(digits("target_accuracy=0.5", "duration=60 s"), tmp_path / "run")
+    assert run.summary["stopped_by"] == "target_accuracy"
+    assert run.summary["accuracy"]["mean"] >= 0.5
+    assert run.summary["virtual_seconds"] == run.summary["time_to_accuracy"]["0.5"] < 60
+
+
+def test_an_interrupted_run_leaves_a_readable_folder_that_says_so(tmp_path):
+    asked = iter(range(10**6))
+    run = simulate(digits(), tmp_path / "run", interrupted=lambda: next(asked) > 400)
+    assert run.manifest["status"] == run.summary["status"] == "interrupted"
+    assert 0 < run.summary["virtual_seconds"] < 4
+    assert len(run.iterations()) == sum(run.summary["iterations"]["per_worker"]) > 0
+
+
+def test_a_worker_whose_machine_is_gone_for_good_stalls_a_synchronous_run(tmp_path):
+    dead = {"steps": {"0 s": "8 cores", "1 s": "0 cores"}}
+    cluster = {"clouds": [{"name": "a", "workers": [{"nic": "10 Mbps"}, {"compute": dead, "nic": "10 Mbps"}]}]}
+    run = simulate(digits("iterations=1000", cluster=cluster, system="baseline", duration=None), tmp_path / "run")
+    assert run.summary["stopped_by"] == "stall"
+    assert run.summary["virtual_seconds"] < 60
+
+
+def test_bytes_and_samples_add_up(tmp_path):
+    run = simulate(digits(system="baseline"), tmp_path / "run")
+    assert run.links()["bytes"].sum() == run.summary["bytes_sent"]
+    assert run.iterations()["batch_size"].sum() == run.summary["samples"]
+    assert run.summary["virtual_seconds"] == 4
+    assert list(run.evaluations()["virtual_time"].unique()) == [0, 2, 4]
+
+
+def test_a_single_worker_trains_alone(tmp_path):
+    cluster = {"clouds": [{"name": "a", "workers": [{}]}]}
+    run = simulate(digits(cluster=cluster), tmp_path / "run")
+    assert run.summary["bytes_sent"] == 0
+    assert run.summary["iterations"]["mean"] > 10
+
+
+@pytest.mark.parametrize("partition_kind", ["dirichlet", "label_shards"])
+def test_other_partitions_run_and_stand_in_the_manifest(tmp_path, partition_kind):
+    run = simulate(digits(f"workload.partition={partition_kind}", "duration=1 s"), tmp_path / "run")
+    histogram = np.array(run.manifest["partition"])
+    assert histogram.shape == (3, 10)
+    assert histogram.sum() == 1437
+    assert math.isfinite(run.summary["accuracy"]["mean"])
+
+
+def test_data_as_plain_python_can_be_simulated(tmp_path):
+    data = {
+        "name": "plain",
+        "iterations": 2,
+        "workload": {"dataset": "digits"},
+        "cluster": {"clouds": [{"name": "a", "workers": [{"count": 2}]}]},
+        "system": "baseline",
+    }
+    assert simulate(from_data(data), tmp_path / "run").summary["scenario"] == "plain"
