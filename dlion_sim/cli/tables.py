@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -74,16 +75,16 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
 
 def scenario_table() -> Table:
     """The scenarios that ship."""
-    table = Table("name", "workers", "workload", "duration", "description")
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("name", no_wrap=True)
+    table.add_column("workers", justify="right")
+    table.add_column("workload")
+    table.add_column("description")
     for file in shipped():
         scenario = load(file)
-        table.add_row(
-            name_of(file),
-            f"{len(scenario.cluster.workers)} in {len(scenario.cluster.clouds)} clouds",
-            f"{scenario.workload.model} on {scenario.workload.dataset}",
-            f"{scenario.duration:g} s" if scenario.duration else f"{scenario.iterations} iterations",
-            scenario.description,
-        )
+        workers = str(len(scenario.cluster.workers))
+        workload = f"{scenario.workload.model} on {scenario.workload.dataset}"
+        table.add_row(name_of(file), workers, workload, scenario.description)
     return table
 
 

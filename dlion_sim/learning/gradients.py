@@ -1,7 +1,8 @@
-"""Gradients of replicas, evaluated together as late as possible."""
+"""Gradients of replicas, computed side by side while the caller goes on."""
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,71 +19,51 @@ from dlion_sim.learning.pool import ModelPool
 
 @dataclass(frozen=True, eq=False)
 class Ticket:
-    """A gradient that was asked for: of `replica` as it was in `version`, over the training samples `indices`."""
+    """A gradient that was asked for: of `replica` as it was in `version`."""
 
     replica: Replica
     version: int
-    indices: npt.NDArray[np.int64]
+    answer: Future[tuple[Tensor, Tensor]]
 
 
 class GradientExecutor:
     """Computes the mean cross-entropy over a batch and its gradient, for any number of replicas of `model`.
 
-    `submit` only notes what is wanted. The first `result` that is not there yet evaluates everything submitted so far,
-    in one go. Losses and gradients do not depend, to the bit, on what was evaluated together or by how many `threads`
-    (default: as many as torch uses).
+    What was submitted is computed in the background, side by side, until it is read. Losses and gradients do not
+    depend, to the bit, on what was computed together or by how many `threads` (default: as many as torch uses).
     """
 
     def __init__(self, model: nn.Module, dataset: Dataset, device: torch.device, *, threads: int | None = None) -> None:
         self._dataset = dataset.to(device)
         self._pool = ModelPool(model, device, threads)
-        self._pending: dict[Ticket, None] = {}
-        self._results: dict[Ticket, tuple[float, Tensor]] = {}
 
     def submit(self, replica: Replica, indices: npt.NDArray[np.int64]) -> Ticket:
         """Ask for the gradient of `replica` over the training samples `indices` [B].
 
-        The replica must not be written before the gradient is evaluated.
+        The replica must not be written until the result was read.
         """
-        ticket = Ticket(replica, replica.version, indices)
-        self._pending[ticket] = None
-        return ticket
+        return Ticket(replica, replica.version, self._pool.submit(self._gradient, (replica, indices)))
 
     def result(self, ticket: Ticket) -> tuple[float, Tensor]:
-        """The loss and the gradient [P], which is the caller's to keep and write. To be asked once a ticket.
+        """The loss and the gradient [P], which is the caller's to keep and write.
 
-        Raises RuntimeError if a replica was written between `submit` and its evaluation, KeyError for a ticket that was
-        discarded or already read.
+        Raises RuntimeError if the replica was written since `submit`.
         """
-        if ticket in self._pending:
-            self._evaluate()
-        return self._results.pop(ticket)
-
-    def discard(self, ticket: Ticket) -> None:
-        """Forget a ticket whose result nobody will read."""
-        self._pending.pop(ticket, None)
-        self._results.pop(ticket, None)
+        if ticket.replica.version != ticket.version:
+            raise RuntimeError(
+                f"a replica was written before its gradient was read: submitted at version {ticket.version}, "
+                f"now {ticket.replica.version}"
+            )
+        loss, gradient = ticket.answer.result()
+        return float(loss), gradient
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads; what nobody has read is dropped."""
         self._pool.close()
 
-    def _evaluate(self) -> None:
-        tickets = list(self._pending)
-        for ticket in tickets:
-            if ticket.replica.version != ticket.version:
-                raise RuntimeError(
-                    f"a replica was written before its gradient was evaluated: submitted at version {ticket.version}, "
-                    f"now {ticket.replica.version}"
-                )
-        losses, gradients = zip(*self._pool.map(self._gradient, tickets), strict=True)
-        # All losses leave the device at once: reading one waits for what was queued before it.
-        self._results |= zip(tickets, zip(torch.stack(losses).tolist(), gradients, strict=True), strict=True)
-        self._pending.clear()
-
-    def _gradient(self, model: nn.Module, ticket: Ticket) -> tuple[Tensor, Tensor]:
-        dataset, replica = self._dataset, ticket.replica
-        indices = torch.from_numpy(ticket.indices).to(dataset.train_labels.device)
+    def _gradient(self, model: nn.Module, work: tuple[Replica, npt.NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
+        dataset, (replica, samples) = self._dataset, work
+        indices = torch.from_numpy(samples).to(dataset.train_labels.device)
         # The flat vector is the leaf and the variables are its parts, so that autograd returns one flat gradient.
         flat = replica.parameters.detach().requires_grad_()
         images = dataset.normalise(dataset.train_images[indices])

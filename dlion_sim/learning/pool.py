@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 import torch
@@ -33,13 +33,17 @@ class ModelPool:
             threads = 1
         self._threads = ThreadPoolExecutor(threads or cores, "model", initializer=self._prepare)
 
+    def submit(self, function: Callable[[nn.Module, Item], Result], item: Item) -> Future[Result]:
+        """`function` of a model copy and `item`, in the background."""
+        return self._threads.submit(lambda: function(self._own.model, item))
+
     def map(self, function: Callable[[nn.Module, Item], Result], items: Iterable[Item]) -> list[Result]:
         """`function` of a model copy and each item, in the order of the items."""
-        return list(self._threads.map(lambda item: function(self._own.model, item), items))
+        return [answer.result() for answer in [self.submit(function, item) for item in items]]
 
     def close(self) -> None:
-        """End the threads."""
-        self._threads.shutdown()
+        """End the threads; what has not begun is dropped."""
+        self._threads.shutdown(cancel_futures=True)
 
     def _prepare(self) -> None:
         torch.set_num_threads(1)

@@ -70,8 +70,8 @@ class Progress:
 class Engine:
     """Runs the nodes in virtual time.
 
-    A gradient is started at its virtual start, when its inputs are fixed, and read at its virtual end; only then is it
-    evaluated, together with all others that were started and not read.
+    A gradient is started at its virtual start, when its inputs are fixed, and read at its virtual end; in between it is
+    computed, side by side with all others that were started and not read.
     """
 
     def __init__(
