@@ -53,7 +53,10 @@ class LabelShards(Model):
 
 Partition = Annotated[
     Annotated[Iid | Dirichlet | LabelShards, Field(discriminator="kind")],
-    BeforeValidator(lambda given: {"kind": given} if isinstance(given, str) else given),
+    BeforeValidator(
+        lambda given: {"kind": given} if isinstance(given, str) else given,
+        json_schema_input_type=Literal["iid", "dirichlet", "label_shards"] | Iid | Dirichlet | LabelShards,
+    ),
 ]
 
 

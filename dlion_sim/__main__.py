@@ -1,0 +1,5 @@
+"""`python -m dlion_sim` is `dlion`."""
+
+from dlion_sim.cli.main import main
+
+main()

@@ -1,0 +1,148 @@
+"""The commands as people use them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dlion_sim.cli.main import main
+from dlion_sim.results import Run
+from dlion_sim.scenario import dump
+from tests.simulation.scenarios import digits
+
+PNG = b"\x89PNG"
+
+
+def dlion(monkeypatch, *arguments) -> int:
+    monkeypatch.setattr(sys, "argv", ["dlion", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return int(stopped.value.code or 0)
+
+
+@pytest.fixture
+def scenario(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text(dump(digits()))
+    return tmp_path / "small.yaml"
+
+
+def test_run_writes_a_run_folder_and_tells_what_came_of_it(capsys, monkeypatch, scenario):
+    assert dlion(monkeypatch, "run", scenario, "--set", "system=baseline", "--set", "seed=5") == 0
+    folder = scenario.parent / "results/runs/small-baseline-seed5"
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "accuracy.png",
+        "links.parquet",
+        "manifest.json",
+        "metrics.parquet",
+        "scenario.yaml",
+        "summary.json",
+    ]
+    assert (folder / "accuracy.png").read_bytes().startswith(PNG)
+    summary = json.loads((folder / "summary.json").read_text())
+    assert {
+        "scenario",
+        "system",
+        "seed",
+        "virtual_seconds",
+        "wall_seconds",
+        "samples",
+        "samples_per_wall_second",
+    } <= set(summary)
+    assert (summary["system"], summary["seed"]) == ("baseline", 5)
+    output = capsys.readouterr().out
+    assert "east/0" in output
+    assert "time to accuracy" in output
+    assert "results/runs/small-baseline-seed5" in output.replace("\n", "")
+
+
+def test_a_second_run_gets_a_folder_of_its_own(monkeypatch, scenario):
+    for _ in range(2):
+        assert dlion(monkeypatch, "run", scenario, "--quiet", "--set", "duration=1 s") == 0
+    assert sorted(folder.name for folder in (scenario.parent / "results/runs").iterdir()) == [
+        "small-dlion-seed1",
+        "small-dlion-seed1-2",
+    ]
+
+
+def test_quiet_prints_nothing(capfd, monkeypatch, scenario):
+    assert dlion(monkeypatch, "run", scenario, "--quiet", "--output", "out") == 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_choice_can_be_overridden_in_place(monkeypatch, scenario):
+    arguments = [
+        "--set",
+        "system.exchange.n_min=10",
+        "--set",
+        "system.knowledge_transfer=none",
+        "--set",
+        "duration=1 s",
+    ]
+    assert dlion(monkeypatch, "run", scenario, "--quiet", "--output", "out", *arguments) == 0
+    system = Run.open(scenario.parent / "out").scenario["system"]
+    assert system["exchange"]["n_min"] == 10
+    assert system["knowledge_transfer"] == "none"
+
+
+def test_scenarios_lists_what_ships(capsys, monkeypatch):
+    assert dlion(monkeypatch, "scenarios") == 0
+    output = capsys.readouterr().out
+    assert "quickstart" in output
+    assert "paper/hetero_sys_a" in output
+
+
+def test_schema_prints_json(capsys, monkeypatch):
+    assert dlion(monkeypatch, "schema") == 0
+    assert json.loads(capsys.readouterr().out)["properties"]["seed"]
+
+
+def test_a_shipped_scenario_runs_by_name(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert dlion(monkeypatch, "run", "quickstart", "--quiet", "--output", "out", "--set", "duration=2 s") == 0
+    assert Run.open(tmp_path / "out").summary["scenario"] == "quickstart"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_a_readable_run_marked_interrupted(scenario, number):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dlion_sim", "run", str(scenario), "--output", "out", "--set", "duration=1000 s"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+    manifest = scenario.parent / "out" / "manifest.json"
+    deadline = time.monotonic() + 60
+    while not manifest.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert "interrupted" in output
+    run = Run.open(scenario.parent / "out")
+    assert run.manifest["status"] == run.summary["status"] == "interrupted"
+    assert len(run.iterations()) == sum(run.summary["iterations"]["per_worker"])
+    assert (run.folder / "accuracy.png").exists()
+
+
+def test_a_killed_run_can_still_be_read(scenario):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dlion_sim", "run", str(scenario), "-q", "--output", "out", "--set", "duration=1000 s"]
+    )
+    manifest = scenario.parent / "out" / "manifest.json"
+    while not manifest.exists() and process.poll() is None:
+        time.sleep(0.05)
+    time.sleep(1)
+    process.kill()
+    process.wait()
+    run = Run.open(scenario.parent / "out")
+    assert run.manifest["status"] == "running"
+    assert run.summary is None
+    assert list(run.metrics().columns)

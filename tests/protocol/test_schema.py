@@ -1,0 +1,45 @@
+"""The JSON Schema accepts what loads and refuses what doesn't; the reference made from it is current."""
+
+import importlib.util
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from dlion_sim.protocol.schema import scenario_schema
+from dlion_sim.scenario import shipped
+
+DOCS = Path(__file__).parents[2] / "docs"
+VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())
+
+
+@pytest.mark.parametrize("file", shipped(), ids=lambda file: file.stem)
+def test_shipped_scenarios_are_valid(file):
+    VALIDATOR.validate(yaml.safe_load(file.read_text()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"system": {"name": "dlion", "exchange": {"n_min": 10}, "knowledge_transfer": "none"}},
+        {"workload": {"dataset": "digits", "partition": "dirichlet"}},
+    ],
+)
+def test_short_forms_are_valid(change):
+    VALIDATOR.validate({**yaml.safe_load(shipped()[0].read_text()), **change})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"system": "dlionn"}, {"system": {"name": "dlion", "exchange": {"n_mim": 10}}}, {"seeed": 1}, {"seed": -1}],
+)
+def test_mistakes_are_not(change):
+    assert list(VALIDATOR.iter_errors({**yaml.safe_load(shipped()[0].read_text()), **change}))
+
+
+def test_the_reference_is_current():
+    spec = importlib.util.spec_from_file_location("make_scenario_reference", DOCS / "make_scenario_reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (DOCS / "scenario.md").read_text() == module.reference(), "run: python docs/make_scenario_reference.py"
