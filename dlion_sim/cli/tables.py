@@ -15,6 +15,8 @@ from dlion_sim.results.run_folder import ACCURACY
 from dlion_sim.scenario import load, shipped
 from dlion_sim.scenario.shipped import name_of
 
+_TIMES_SHOWN = 4
+
 _STOPS = {
     "iterations": "after the iterations asked for",
     "target_accuracy": "at the target accuracy",
@@ -65,9 +67,9 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     if summary["stopped_by"] in _STOPS:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
     times = summary["time_to_accuracy"]
-    reached = [f"{float(target):.0%} {time:g} s" for target, time in times.items() if time is not None]
-    missed = [f"{float(target):.0%}" for target, time in times.items() if time is None]
-    lines.append(f"time to accuracy: {', '.join(reached) or 'none'}{f'; not reached: {missed[0]}' if missed else ''}")
+    reached = [f"{float(target):.0%} at {time:g} s" for target, time in times.items() if time is not None]
+    missed = [f"{float(target):.0%} not reached" for target, time in times.items() if time is None]
+    lines.append(f"accuracy {', '.join([*reached[-_TIMES_SHOWN:], *missed[:1]])}")
     if summary["diverged"]:
         lines.append(f"diverged: workers {summary['diverged']}; a lower learning rate may help")
     return [*lines, f"run folder: {run.folder}", f"plot: {run.folder / ACCURACY}"]

@@ -123,6 +123,7 @@ class Engine:
                 next_observation = time.monotonic() + OBSERVE_EVERY
         if self._last_evaluation < self._env.now:
             self._evaluate()
+        observe(self._progress())
         return self._stopped_by
 
     def _tell(self, index: int, event: Event) -> None:

@@ -56,7 +56,7 @@ def test_run_writes_a_run_folder_and_tells_what_came_of_it(capsys, monkeypatch, 
     assert (summary["system"], summary["seed"]) == ("baseline", 5)
     output = capsys.readouterr().out
     assert "east/0" in output
-    assert "time to accuracy" in output
+    assert "% at " in output
     assert "results/runs/small-baseline-seed5" in output.replace("\n", "")
 
 
