@@ -70,6 +70,9 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     reached = [f"{float(target):.0%} at {time:g} s" for target, time in times.items() if time is not None]
     missed = [f"{float(target):.0%} not reached" for target, time in times.items() if time is None]
     lines.append(f"accuracy {', '.join([*reached[-_TIMES_SHOWN:], *missed[:1]])}")
+    target = run.scenario.get("target_accuracy")
+    if target is not None and times.get(str(target)) is None:
+        lines.append(f"the target accuracy, {target:.1%}, was not reached")
     if summary["diverged"]:
         lines.append(f"diverged: workers {summary['diverged']}; a lower learning rate may help")
     return [*lines, f"run folder: {run.folder}", f"plot: {run.folder / ACCURACY}"]

@@ -131,17 +131,6 @@ class Cluster(Model):
                 )
         return self
 
-    def cloud(self, name: str) -> Cloud:
-        """The cloud of that name.
-
-        Raises:
-            KeyError: There is none.
-        """
-        for cloud in self.clouds:
-            if cloud.name == name:
-                return cloud
-        raise KeyError(name)
-
     @property
     def workers(self) -> tuple[WorkerPlace, ...]:
         """All workers in the order of the file, each group expanded by its count."""

@@ -81,7 +81,7 @@ def simulate(
             nodes=_nodes(
                 scenario, system, _replicas(scenario.workload, model, torch_device, len(shards)), shards, beta
             ),
-            topology=Topology.of(scenario.cluster),
+            topology=Topology(scenario.cluster),
             executor=stack.enter_context(closing(GradientExecutor(model, dataset, torch_device))),
             evaluator=stack.enter_context(closing(Evaluator(model, dataset, torch_device))),
             recorder=recorder,

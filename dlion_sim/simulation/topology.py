@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dlion_sim.scenario import Cluster, Schedule
 
@@ -17,38 +17,31 @@ class Route:
     latency: float
 
 
-@dataclass
 class Topology:
-    """Links with their capacities over time (bits per second), and the route of each ordered pair of workers.
+    """Links with their `capacities` over time (bits per second), and the route between any two workers.
 
     A message crosses its sender's NIC, then the LAN of their cloud or the WAN path between their clouds, then its
     receiver's NIC. A WAN path is shared by all messages of that direction; a LAN or path of no stated bandwidth is
     never what limits.
     """
 
-    capacities: list[Schedule] = field(default_factory=list)
-    routes: dict[tuple[int, int], Route] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, cluster: Cluster) -> Topology:
-        """The topology of a cluster."""
-        topology = cls()
+    def __init__(self, cluster: Cluster) -> None:
+        self.capacities: list[Schedule] = []
         places = cluster.workers
-        up = [topology._add(place.nic.up) for place in places]
-        down = [topology._add(place.nic.down) for place in places]
-        between: dict[tuple[str, str], Route] = {}
+        self._cloud = [place.cloud for place in places]
+        self._up = [self._add(place.nic.up) for place in places]
+        self._down = [self._add(place.nic.down) for place in places]
+        self._between: dict[tuple[str, str], Route] = {}
         for cloud in cluster.clouds:
-            between[cloud.name, cloud.name] = topology._segment(cloud.lan.bandwidth, cloud.lan.rtt)
+            self._between[cloud.name, cloud.name] = self._segment(cloud.lan.bandwidth, cloud.lan.rtt)
             for other in cluster.clouds:
                 if other is not cloud:
-                    between[cloud.name, other.name] = topology._segment(*cluster.wan_path(cloud.name, other.name))
-        for sender in places:
-            for receiver in places:
-                if sender.index != receiver.index:
-                    segment = between[sender.cloud, receiver.cloud]
-                    links = (up[sender.index], *segment.links, down[receiver.index])
-                    topology.routes[sender.index, receiver.index] = Route(links, segment.latency)
-        return topology
+                    self._between[cloud.name, other.name] = self._segment(*cluster.wan_path(cloud.name, other.name))
+
+    def route(self, sender: int, receiver: int) -> Route:
+        """The route of a message between two workers."""
+        segment = self._between[self._cloud[sender], self._cloud[receiver]]
+        return Route((self._up[sender], *segment.links, self._down[receiver]), segment.latency)
 
     def _add(self, capacity: Schedule) -> int:
         self.capacities.append(capacity)

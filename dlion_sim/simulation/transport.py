@@ -47,7 +47,7 @@ class Transport:
     def _start(self, key: tuple[int, int, bool], queue: deque[Message]) -> None:
         message = queue[0]
         sender, receiver, _ = key
-        route = self._topology.routes[sender, receiver]
+        route = self._topology.route(sender, receiver)
         began = self._env.now
 
         def sent() -> None:

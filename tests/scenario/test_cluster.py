@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from dlion_sim.scenario import Schedule, from_data
 
 
@@ -37,6 +35,4 @@ def test_one_worker_is_enough(data: dict[str, Any]) -> None:
     data["cluster"] = {"clouds": [{"name": "only", "workers": [{}]}]}
     cluster = from_data(data).cluster
     assert [worker.name for worker in cluster.workers] == ["only/0"]
-    assert cluster.cloud("only").lan.rtt == 0.0002
-    with pytest.raises(KeyError):
-        cluster.cloud("other")
+    assert cluster.clouds[0].lan.rtt == 0.0002
