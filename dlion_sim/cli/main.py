@@ -115,10 +115,13 @@ def scenarios() -> None:
 
 
 def main() -> None:
-    """Run the command; what the user can mend ends it with one line a fault."""
+    """Run the command; what the user can mend ends it with one line a fault, what the disk refuses with one line."""
     try:
         app()
     except InputError as error:
         for fault in (error, *error.further):
             print(f"dlion: {fault}", file=sys.stderr)
         sys.exit(BAD_INPUT)
+    except OSError as error:
+        print(f"dlion: {error.filename or 'the run folder'}: {error.strerror}", file=sys.stderr)
+        sys.exit(1)

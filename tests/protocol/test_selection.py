@@ -86,3 +86,11 @@ def test_a_fast_link_gets_the_whole_gradient_and_a_slow_one_a_smaller_n():
     messages = exchanged(gradient, [144.0, 104.5, 1e6])
     assert [len(messages[peer].tensors[-1]) for peer in (1, 2, 3)] == [20, 5, 20]
     assert messages[2].body.n_percent < messages[1].body.n_percent == messages[3].body.n_percent == 100
+
+
+def test_a_diverged_gradient_is_survived():
+    gradient = torch.ones(20)
+    gradient[3], gradient[10] = float("nan"), float("inf")
+    (message,) = exchanged(gradient, [120.0]).values()
+    assert message.tensors[0].tolist() == [19], "the only variable without such an entry"
+    assert 0 <= message.body.n_percent <= 100

@@ -1,6 +1,8 @@
 """Whole runs on real digits: against plain PyTorch, against closed forms, and against themselves."""
 
 import math
+import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ import torch
 
 from dlion_sim.learning import BatchSampler, build, load, partition
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Run
-from dlion_sim.scenario import from_data
+from dlion_sim.scenario import from_data, shipped
 from dlion_sim.scenario import load as load_scenario
 from dlion_sim.simulation import simulate
 from dlion_sim.streams import stream, stream_seed
@@ -182,6 +184,24 @@ def test_other_partitions_run_and_stand_in_the_manifest(tmp_path, partition_kind
     assert histogram.shape == (3, 10)
     assert histogram.sum() == 1437
     assert math.isfinite(run.summary["accuracy"]["mean"])
+
+
+@pytest.mark.parametrize("system", ["baseline", "dlion"])
+@pytest.mark.parametrize("file", shipped(), ids=lambda file: file.stem)
+def test_every_shipped_scenario_runs_with_every_system(tmp_path, file, system):
+    """On digits instead of the full datasets, and briefly."""
+    overrides = ["workload.dataset=digits", "workload.model=mlp", "duration=0.5 s", f"system={system}"]
+    run = simulate(load_scenario(file, overrides), tmp_path / "run")
+    assert run.summary["status"] == "completed"
+    assert run.summary["virtual_seconds"] == 0.5
+    assert len(run.summary["accuracy"]["per_worker"]) == len(run.manifest["workers"]) >= 4
+
+
+def test_dlion_learns_a_full_dataset(tmp_path):
+    if not (Path(os.environ.get("DLION_DATA", "")) / "fashion-mnist").is_dir():
+        pytest.skip("no local copy of Fashion-MNIST: set DLION_DATA to a folder that holds fashion-mnist/")
+    run = simulate(digits("workload.dataset=fashion_mnist", "duration=16 s"), tmp_path / "run")
+    assert run.summary["accuracy"]["mean"] > 0.75
 
 
 def test_data_as_plain_python_can_be_simulated(tmp_path):

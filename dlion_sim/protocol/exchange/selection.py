@@ -16,11 +16,11 @@ from dlion_sim.learning.flat import Layout
 
 
 def normalised_magnitudes(gradient: Tensor, layout: Layout) -> Tensor:
-    """|g| over the maximum of its variable, [P] in [0, 1]; zero where a variable's gradient vanishes."""
+    """|g| over the maximum of its variable, [P] in [0, 1]; zero where that is no number, or the gradient vanishes."""
     ratios = gradient.abs()
     for variable in layout.views(ratios):
         variable.div_(variable.max().clamp_min(torch.finfo(variable.dtype).tiny))
-    return ratios
+    return ratios.nan_to_num_(nan=0.0)
 
 
 def budget_thresholds(ratios: Tensor, counts: Sequence[int]) -> list[float]:
