@@ -7,7 +7,7 @@ in plain attributes, and does no I/O: what it wants done it returns as actions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -112,12 +112,22 @@ class Exchange(Choice, ABC):
         """The messages to send of a new local gradient, each with its peer."""
 
 
+@dataclass(slots=True)
+class Peer:
+    """How a worker stands with a peer."""
+
+    newest: int = -1
+    """The newest iteration of which the peer's gradient is here; -1 for none."""
+    outstanding: int = 0
+    """Bulk messages queued to the peer whose last byte has not left yet."""
+
+
 class Synchronization(Choice, ABC):
     """When a worker may go on."""
 
     @abstractmethod
-    def may_step(self, iteration: int, newest: Mapping[int, int]) -> bool:
-        """Whether `iteration` may end; `newest` holds each peer's newest iteration received, -1 for none."""
+    def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
+        """Whether `iteration` may end."""
 
     @abstractmethod
     def applies(self, tag: int, iteration: int) -> bool:

@@ -23,6 +23,7 @@ from dlion_sim.protocol.choices import (
     Exchange,
     KnowledgeTransfer,
     LocalGradient,
+    Peer,
     Setup,
     Synchronization,
 )
@@ -89,7 +90,7 @@ class Worker:
         self._batch_size = 0
         self._own: tuple[GradientReady, Update] | None = None
         self._waiting_since = 0.0
-        self._newest = dict.fromkeys(setup.peers, -1)
+        self._peers = {peer: Peer() for peer in setup.peers}
         self._inbox: list[Update] = []
         self._receivers = choices.receivers()
 
@@ -105,8 +106,9 @@ class Worker:
             case MessageArrived():
                 return [*self._receive(event.message), *self._step_if_allowed(now)]
             case MessageSent():
+                self._peers[event.peer].outstanding -= 1
                 self.choices.exchange.sent(event.peer, event.size, event.seconds)
-                return []
+                return self._step_if_allowed(now)
 
     def _start(self) -> list[Action]:
         batch_sizes = self.choices.batching.profile()
@@ -135,7 +137,8 @@ class Worker:
 
     def _receive(self, message: Message) -> list[Action]:
         if isinstance(message.body, Gradient):
-            self._newest[message.sender] = max(self._newest[message.sender], message.body.iteration)
+            peer = self._peers[message.sender]
+            peer.newest = max(peer.newest, message.body.iteration)
             self._inbox.append(Update(message.sender, message.body, message.tensors))
             return []
         receiver = self._receivers.get(type(message.body))
@@ -144,7 +147,7 @@ class Worker:
     def _step_if_allowed(self, now: float) -> list[Action]:
         if self.phase is not Phase.WAITING or self._own is None:
             return []
-        if not self.choices.synchronization.may_step(self.iteration, self._newest):
+        if not self.choices.synchronization.may_step(self.iteration, self._peers.values()):
             return []
         ready, own = self._own
         merges = self.choices.knowledge_transfer.merges()
@@ -195,8 +198,9 @@ class Worker:
         return total
 
     def _queue(self, actions: list[Action]) -> list[Action]:
-        """The same actions, the bulk among them made known to the exchange, which watches the links."""
+        """The same actions, the bulk among them noted, since exchange and synchronization watch the links."""
         for action in actions:
             if isinstance(action, Send) and action.message.body.bulk:
+                self._peers[action.peer].outstanding += 1
                 self.choices.exchange.queued(action.peer, action.message.size)
         return actions

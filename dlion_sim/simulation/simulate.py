@@ -65,6 +65,8 @@ def simulate(
     manifest = {
         **environment(),
         "way": "simulate",
+        "scenario": scenario.name,
+        "system": scenario.system.name,
         "seed": scenario.seed,
         "device": str(torch_device),
         "device_name": torch.cuda.get_device_name() if torch_device.type == "cuda" else "CPU",

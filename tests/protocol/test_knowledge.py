@@ -12,7 +12,7 @@ LOSSES = (0.5, 0.2, 0.9)
 def transfer(**parameters):
     return {
         "name": "baseline",
-        "synchronization": "asynchronous",
+        "synchronization": {"kind": "asynchronous", "send_buffer": 100},
         "knowledge_transfer": {"kind": "direct", "period": 2, **parameters},
     }
 

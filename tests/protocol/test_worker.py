@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.events import GradientReady, MessageArrived, Send, Started
+from dlion_sim.protocol.events import GradientReady, MessageArrived, MessageSent, Send, Started
 from dlion_sim.protocol.messages import ComputeProfile, Gradient, Message
 from dlion_sim.protocol.worker import Phase
 from tests.protocol.joined import run, setup, workers_of
@@ -128,11 +128,15 @@ def test_no_schedule_lets_anyone_lead_further_than_the_bound(turns, bound):
         assert all(one.iteration <= min(sent) + bound + 1 for one in workers)
 
 
-def test_asynchronous_workers_never_wait():
-    workers = workers_of(ASYNCHRONOUS, [setup(index, iterations=5) for index in range(3)])
-    reports = run(workers, noise)
-    assert [len(each) for each in reports] == [5, 5, 5]
-    assert all(report.wait_seconds == 0 for each in reports for report in each)
+def test_an_asynchronous_worker_waits_for_its_links_only():
+    (worker,) = workers_of({**ASYNCHRONOUS, "synchronization": {"kind": "asynchronous", "send_buffer": 2}}, [setup()])
+    worker.handle(Started(), 0.0)
+    for _ in range(2):
+        assert computes(worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0))
+    assert not computes(worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 2.0))
+    assert not computes(worker.handle(MessageSent(1, 100, 1.0), 3.0))
+    assert computes(worker.handle(MessageSent(2, 100, 1.0), 4.0))
+    assert worker.iteration == 3
 
 
 def test_dynamic_batches_follow_a_step_of_a_machines_speed_and_keep_their_sum():

@@ -162,6 +162,18 @@ def test_a_worker_whose_machine_is_gone_for_good_stalls_a_synchronous_run(tmp_pa
     assert run.summary["virtual_seconds"] < 60
 
 
+def test_an_asynchronous_worker_goes_no_faster_than_its_links(tmp_path):
+    cluster = {"clouds": [{"name": "a", "workers": [{"count": 2, "compute": "1000 cores", "nic": "1 Mbps"}]}]}
+    system = {"name": "baseline", "synchronization": "asynchronous"}
+    run = simulate(digits(cluster=cluster, system=system), tmp_path / "run")
+    sent = run.links().query("sender == 0")["bytes"].sum()
+    assert sent == pytest.approx(4 * 1e6 / 8, rel=0.1)
+    assert (
+        run.iterations().query("worker == 0")["iteration"].max()
+        <= run.links().query("sender == 0")["gradients"].sum() + 3
+    )
+
+
 def test_bytes_and_samples_add_up(tmp_path):
     run = simulate(digits(system="baseline"), tmp_path / "run")
     assert run.links()["bytes"].sum() == run.summary["bytes_sent"]

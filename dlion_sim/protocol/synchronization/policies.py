@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, Synchronization, register
+from dlion_sim.protocol.choices import ChoiceParameters, Peer, Synchronization, register
 
 
 @register("synchronization", "bounded_staleness")
@@ -20,9 +20,9 @@ class BoundedStaleness(Synchronization):
 
     parameters: Parameters
 
-    def may_step(self, iteration: int, newest: Mapping[int, int]) -> bool:
+    def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
         """Every peer's gradient of at least `iteration - staleness` is here."""
-        return all(tag >= iteration - self.parameters.staleness for tag in newest.values())
+        return all(peer.newest >= iteration - self.parameters.staleness for peer in peers)
 
     def applies(self, tag: int, iteration: int) -> bool:
         """Gradients of further ahead than the bound wait, so that a bound of 0 is synchronous training."""
@@ -33,9 +33,9 @@ class BoundedStaleness(Synchronization):
 class Synchronous(Synchronization):
     """End an iteration with all gradients of it, and no others."""
 
-    def may_step(self, iteration: int, newest: Mapping[int, int]) -> bool:
+    def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
         """Every peer's gradient of `iteration` is here."""
-        return all(tag >= iteration for tag in newest.values())
+        return all(peer.newest >= iteration for peer in peers)
 
     def applies(self, tag: int, iteration: int) -> bool:
         """A faster peer's next gradient waits."""
@@ -44,11 +44,20 @@ class Synchronous(Synchronization):
 
 @register("synchronization", "asynchronous")
 class Asynchronous(Synchronization):
-    """Never wait; apply what is here."""
+    """Never wait for a peer's gradient; apply what is here. But wait for a link whose send buffer is full."""
 
-    def may_step(self, iteration: int, newest: Mapping[int, int]) -> bool:
-        """Always."""
-        return True
+    class Parameters(ChoiceParameters):
+        """The buffer."""
+
+        send_buffer: int = Field(
+            2, ge=1, description="Messages that may be queued on a link; a worker faster than its links waits for them."
+        )
+
+    parameters: Parameters
+
+    def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
+        """No link holds more than its buffer does."""
+        return all(peer.outstanding <= self.parameters.send_buffer for peer in peers)
 
     def applies(self, tag: int, iteration: int) -> bool:
         """Always."""
