@@ -82,6 +82,11 @@ class Replica:
         self._optimizer = _optimizer(self.parameters, kind, learning_rate, momentum)
         self._snapshot: Tensor | None = None
 
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the optimizer."""
+        return float(self._optimizer.param_groups[0]["lr"])
+
     def step(self, gradient: Tensor) -> None:
         """One optimizer step with the mean gradient [P], which is left as it is."""
         self.parameters.grad = gradient

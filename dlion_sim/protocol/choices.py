@@ -7,9 +7,9 @@ in plain attributes, and does no I/O: what it wants done it returns as actions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from torch import Tensor
 
@@ -39,6 +39,8 @@ class Setup:
     """In this worker's shard: the largest batch that it can take."""
     iterations: int | None = None
     """Stop after so many."""
+    seed: int = 0
+    """The run's, for random streams."""
 
     @property
     def peers(self) -> tuple[int, ...]:
@@ -54,6 +56,38 @@ class LocalGradient:
     batch_size: int
     gradient: Tensor
     seconds: float
+    factor: float
+    """By which it enters the worker's own update."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A gradient to apply, the own or a peer's; the tensors are those of its message."""
+
+    sender: int
+    gradient: Gradient
+    tensors: tuple[Tensor, ...]
+
+    def add_to(self, total: Tensor, factor: float) -> None:
+        """Add `factor` times the gradient to `total` [P]; entries that it lacks count as 0."""
+        match self.tensors:
+            case (values,):
+                total[self.gradient.offset : self.gradient.offset + len(values)].add_(values, alpha=factor)
+            case (indices, values):
+                total.index_add_(0, indices, values, alpha=factor)
+
+    @property
+    def message(self) -> Message:
+        """The message that carries it."""
+        return Message(self.sender, self.gradient, self.tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """What an exchange makes of a local gradient: what the worker itself applies, and what it sends to whom."""
+
+    own: Update
+    messages: Sequence[tuple[int, Message]]
 
 
 class Choice:
@@ -108,8 +142,28 @@ class Exchange(Choice, ABC):
         """A bulk message of `size` bytes was queued to `peer`."""
 
     @abstractmethod
-    def outgoing(self, own: LocalGradient) -> Iterator[tuple[int, Message]]:
-        """The messages to send of a new local gradient, each with its peer."""
+    def outgoing(self, own: LocalGradient) -> Outgoing:
+        """What to apply and what to send of a new local gradient.
+
+        Every peer gets a message, if an empty one: it is also the sign that the iteration is done.
+        """
+
+    def whole(self, own: LocalGradient, n_percent: float | None = None) -> Update:
+        """All of a gradient."""
+        return Update(self.setup.worker, Gradient(own.iteration, own.batch_size, n_percent), (own.gradient,))
+
+    def entries(self, own: LocalGradient, indices: Tensor, values: Tensor, n_percent: float | None = None) -> Update:
+        """Some entries: indices [m] (int32, increasing), values [m]."""
+        return Update(self.setup.worker, Gradient(own.iteration, own.batch_size, n_percent), (indices, values))
+
+    def stretch(self, own: LocalGradient, offset: int, values: Tensor) -> Update:
+        """The entries from `offset` on: values [m]."""
+        return Update(self.setup.worker, Gradient(own.iteration, own.batch_size, offset=offset), (values,))
+
+    def to_all(self, update: Update) -> Sequence[tuple[int, Message]]:
+        """One message to every peer."""
+        message = update.message
+        return [(peer, message) for peer in self.setup.peers]
 
 
 @dataclass(slots=True)
@@ -122,6 +176,9 @@ class Peer:
     """Bulk messages queued to the peer whose last byte has not left yet."""
 
 
+Due = Literal["now", "later", "never"]
+
+
 class Synchronization(Choice, ABC):
     """When a worker may go on."""
 
@@ -130,8 +187,12 @@ class Synchronization(Choice, ABC):
         """Whether `iteration` may end."""
 
     @abstractmethod
-    def applies(self, tag: int, iteration: int) -> bool:
-        """Whether a peer's gradient of iteration `tag` belongs to the update that ends `iteration`, or a later one."""
+    def due(self, tag: int, iteration: int) -> Due:
+        """When a peer's gradient of iteration `tag` is applied, seen from the end of `iteration`."""
+
+    def entered(self, iteration: int) -> list[Action]:
+        """The worker begins `iteration`."""
+        return []
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,14 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Gradient(Body, frozen=True, array_like=True, tag="gradient"):
-    """A gradient, whole (one tensor: values [P]) or in part (two: indices [m], values [m])."""
+    """A gradient: a stretch of it (values [m], from entry `offset` on) or single entries (indices [m], values [m])."""
 
     bulk: ClassVar[bool] = True
     iteration: Count
     batch_size: Annotated[int, msgspec.Meta(ge=1)]
-    n_percent: Annotated[float, msgspec.Meta(ge=0, le=100)]
+    n_percent: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
+    """The N of a Max-N selection."""
+    offset: Count = 0
 
 
 class Weights(Body, frozen=True, array_like=True, tag="weights"):
@@ -61,7 +63,11 @@ class WeightsRequest(Body, frozen=True, array_like=True, tag="weights?"):
     """The sender asks for the receiver's weights."""
 
 
-AnyBody = Gradient | Weights | ComputeProfile | LossReport | WeightsRequest
+class Token(Body, frozen=True, array_like=True, tag="token"):
+    """The receiver may begin one iteration more."""
+
+
+AnyBody = Gradient | Weights | ComputeProfile | LossReport | WeightsRequest | Token
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
@@ -147,8 +153,9 @@ def _check_shapes(header: Header, parameters: int) -> None:
     match header.body:
         case Gradient():
             entries = header.tensors[0][1] if header.tensors else 0
-            fits = header.tensors == whole or (
-                header.tensors == (("i4", entries), ("f4", entries)) and entries <= parameters
+            stretch = header.tensors == (("f4", entries),)
+            fits = (stretch or header.tensors == (("i4", entries), ("f4", entries))) and (
+                header.body.offset + entries <= parameters
             )
         case Weights():
             fits = header.tensors == whole

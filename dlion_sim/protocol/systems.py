@@ -26,6 +26,27 @@ SYSTEMS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "synchronization": {"kind": "synchronous"},
         "knowledge_transfer": {"kind": "none"},
     },
+    # Watcharapichat et al., SoCC'16.
+    "ako": {
+        "batching": {"kind": "fixed"},
+        "exchange": {"kind": "partitions"},
+        "synchronization": {"kind": "asynchronous"},
+        "knowledge_transfer": {"kind": "none"},
+    },
+    # Hsieh et al., NSDI'17: sparse in data, synchronous in clocks (a staleness bound of 0).
+    "gaia": {
+        "batching": {"kind": "fixed"},
+        "exchange": {"kind": "significance"},
+        "synchronization": {"kind": "bounded_staleness", "staleness": 0},
+        "knowledge_transfer": {"kind": "none"},
+    },
+    # Luo et al., ASPLOS'19, exchanging gradients as in DLion's comparison.
+    "hop": {
+        "batching": {"kind": "fixed"},
+        "exchange": {"kind": "full"},
+        "synchronization": {"kind": "hop"},
+        "knowledge_transfer": {"kind": "none"},
+    },
     # Hong & Chandra, HPDC'21. Which synchronization its results used is not known; a bound of 5 works everywhere.
     "dlion": {
         "batching": {"kind": "weighted_dynamic"},

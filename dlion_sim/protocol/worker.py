@@ -20,12 +20,14 @@ from torch import Tensor
 from dlion_sim.protocol.choices import (
     Batching,
     Choice,
+    Due,
     Exchange,
     KnowledgeTransfer,
     LocalGradient,
     Peer,
     Setup,
     Synchronization,
+    Update,
 )
 from dlion_sim.protocol.events import (
     Action,
@@ -67,15 +69,6 @@ class Choices:
         """Which of them each kind of message is for."""
         choices: tuple[Choice, ...] = (self.batching, self.exchange, self.synchronization, self.knowledge_transfer)
         return {kind: choice for choice in choices for kind in choice.receives}
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """A gradient to apply, the own or a peer's: values [P], or indices [m] and values [m]."""
-
-    sender: int
-    gradient: Gradient
-    tensors: tuple[Tensor, ...]
 
 
 class Worker:
@@ -123,17 +116,18 @@ class Worker:
             return [Stop()]
         self.phase = Phase.COMPUTING
         self._batch_size = self.choices.batching.batch_size(self.iteration)
-        return [Compute(self._batch_size)]
+        return [*self._queue(self.choices.synchronization.entered(self.iteration)), Compute(self._batch_size)]
 
     def _exchange(self, ready: GradientReady, now: float) -> list[Action]:
         self.phase = Phase.WAITING
         self._waiting_since = now
-        own = LocalGradient(self.iteration, self._batch_size, ready.gradient, ready.seconds)
-        body = Gradient(self.iteration, self._batch_size, n_percent=100.0)
-        self._own = ready, Update(self.setup.worker, body, (ready.gradient,))
-        actions = self.choices.batching.measured([(self._batch_size, ready.seconds)])
-        actions += [Send(peer, message) for peer, message in self.choices.exchange.outgoing(own)]
-        return self._queue(actions)
+        factor = self._factor(Gradient(self.iteration, self._batch_size))
+        outgoing = self.choices.exchange.outgoing(
+            LocalGradient(self.iteration, self._batch_size, ready.gradient, ready.seconds, factor)
+        )
+        self._own = ready, outgoing.own
+        measured = self.choices.batching.measured([(self._batch_size, ready.seconds)])
+        return self._queue([*measured, *(Send(peer, message) for peer, message in outgoing.messages)])
 
     def _receive(self, message: Message) -> list[Action]:
         if isinstance(message.body, Gradient):
@@ -174,13 +168,11 @@ class Worker:
 
     def _due(self) -> list[Update]:
         """Take the received gradients that belong to this iteration's update out of the inbox."""
-        due: list[Update] = []
-        later: list[Update] = []
+        sorted_out: dict[Due, list[Update]] = {"now": [], "later": [], "never": []}
         for update in self._inbox:
-            applies = self.choices.synchronization.applies(update.gradient.iteration, self.iteration)
-            (due if applies else later).append(update)
-        self._inbox = later
-        return due
+            sorted_out[self.choices.synchronization.due(update.gradient.iteration, self.iteration)].append(update)
+        self._inbox = sorted_out["later"]
+        return sorted_out["now"]
 
     def _mean(self, updates: list[Update]) -> Tensor:
         """The weighted mean [P] over all workers: (1/n) * sum of weight_j * g_j, entries not received counting as 0.
@@ -189,13 +181,11 @@ class Worker:
         """
         total = torch.zeros_like(self.replica.parameters)
         for update in sorted(updates, key=lambda update: (update.gradient.iteration, update.sender)):
-            factor = self.choices.batching.weight(update.gradient, self._batch_size) / self.setup.workers
-            match update.tensors:
-                case (values,):
-                    total.add_(values, alpha=factor)
-                case (indices, values):
-                    total.index_add_(0, indices, values, alpha=factor)
+            update.add_to(total, self._factor(update.gradient))
         return total
+
+    def _factor(self, gradient: Gradient) -> float:
+        return self.choices.batching.weight(gradient, self._batch_size) / self.setup.workers
 
     def _queue(self, actions: list[Action]) -> list[Action]:
         """The same actions, the bulk among them noted, since exchange and synchronization watch the links."""

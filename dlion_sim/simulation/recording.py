@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import fmean
 
 from dlion_sim.learning import Score
 from dlion_sim.protocol.events import Report
@@ -19,8 +20,8 @@ class _LinkInterval:
     bytes: int = 0
     messages: int = 0
     gradients: int = 0
-    n_percent: float = 0.0
-    """Summed over the gradient messages."""
+    n_percents: list[float] = field(default_factory=list)
+    """N of the Max-N messages."""
 
 
 class Recorder:
@@ -72,7 +73,8 @@ class Recorder:
         interval.messages += 1
         if isinstance(message.body, Gradient):
             interval.gradients += 1
-            interval.n_percent += message.body.n_percent
+            if message.body.n_percent is not None:
+                interval.n_percents.append(message.body.n_percent)
 
     def evaluation(self, scores: Sequence[Score], now: float) -> None:
         """Every worker's replica was evaluated; this also ends an interval of the links."""
@@ -90,7 +92,7 @@ class Recorder:
                 )
             )
         for (sender, receiver), interval in sorted(self._links.items()):
-            n_percent = interval.n_percent / interval.gradients if interval.gradients else None
+            n_percent = fmean(interval.n_percents) if interval.n_percents else None
             self._writer.links(
                 LinksRow(now, sender, receiver, interval.bytes, interval.messages, interval.gradients, n_percent)
             )

@@ -155,6 +155,7 @@ def _nodes(
             training_samples=sum(map(len, shards)),
             shard_samples=len(shard),
             iterations=scenario.iterations,
+            seed=scenario.seed,
         )
         device = ComputeDevice(
             place.compute,

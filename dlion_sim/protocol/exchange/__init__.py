@@ -1,6 +1,17 @@
 """Exchange: what of a gradient goes to whom."""
 
+from dlion_sim.protocol.exchange.compressed import DeepGradientCompression, RandomKExchange, TopKExchange
 from dlion_sim.protocol.exchange.full import FullExchange
 from dlion_sim.protocol.exchange.max_n import MaxNExchange
+from dlion_sim.protocol.exchange.partitions import PartitionedExchange
+from dlion_sim.protocol.exchange.significance import SignificanceExchange
 
-__all__ = ["FullExchange", "MaxNExchange"]
+__all__ = [
+    "DeepGradientCompression",
+    "FullExchange",
+    "MaxNExchange",
+    "PartitionedExchange",
+    "RandomKExchange",
+    "SignificanceExchange",
+    "TopKExchange",
+]

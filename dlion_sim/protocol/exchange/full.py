@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from dlion_sim.protocol.choices import Exchange, LocalGradient, register
-from dlion_sim.protocol.messages import Gradient, Message
+from dlion_sim.protocol.choices import Exchange, LocalGradient, Outgoing, register
 
 
 @register("exchange", "full")
 class FullExchange(Exchange):
-    """Every gradient, dense, to every peer: Baseline."""
+    """Every gradient, whole, to every peer: Baseline."""
 
-    def outgoing(self, own: LocalGradient) -> Iterator[tuple[int, Message]]:
+    def outgoing(self, own: LocalGradient) -> Outgoing:
         """One message, shared by all peers."""
-        message = Message(self.setup.worker, Gradient(own.iteration, own.batch_size, n_percent=100.0), (own.gradient,))
-        for peer in self.setup.peers:
-            yield peer, message
+        whole = self.whole(own)
+        return Outgoing(whole, self.to_all(whole))

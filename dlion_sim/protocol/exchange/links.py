@@ -39,5 +39,9 @@ class LinkMonitor:
             return 0.0
         return max(0.0, self._bandwidth.get(peer, 0.0) * self._compute_seconds - self._backlog[peer])
 
+    def carried_by_all(self) -> float:
+        """Bytes that all links together carry while one gradient is computed; zero before anything was sent."""
+        return sum(self._bandwidth.values()) * (self._compute_seconds or 0.0)
+
     def _averaged(self, average: float | None, value: float) -> float:
         return value if average is None else average + self._smoothing * (value - average)

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
 
+import torch
 from pydantic import Field
 from torch import Tensor
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, LocalGradient, Setup, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, LocalGradient, Outgoing, Setup, Update, register
 from dlion_sim.protocol.exchange.links import LinkMonitor
 from dlion_sim.protocol.exchange.selection import budget_thresholds, normalised_magnitudes, selected
-from dlion_sim.protocol.messages import Gradient, Message
-
-SPARSE_ENTRY_BYTES = 8
-"""An int32 index and a float32 value."""
-DENSE_ENTRY_BYTES = 4
-HEADER_BYTES = 64
-"""More than the header of any gradient message."""
+from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES, HEADER_BYTES, SPARSE_ENTRY_BYTES, dense_is_smaller
 
 
 @register("exchange", "max_n")
 class MaxNExchange(Exchange):
-    """As much of the most important gradient as each link can carry in an iteration; the rest is dropped.
+    """As much of the most important gradient as each link can carry in an iteration.
 
     Transmission-speed assurance: the payload fits the link's budget (see `LinkMonitor`). Data-quality assurance: N is
-    never below `n_min`, whatever the budget. A payload that sparse coding would make no smaller goes dense, whole.
+    never below `n_min`, whatever the budget. A payload that sparse coding would make no smaller goes dense, whole. The
+    worker itself applies the whole gradient.
     """
 
     class Parameters(ChoiceParameters):
@@ -32,6 +30,13 @@ class MaxNExchange(Exchange):
 
         n_min: float = Field(
             0.85, ge=0, le=100, description="Least N, in percent (the value is recalled; its unit is not certain)."
+        )
+        n: float | None = Field(
+            None, ge=0, le=100, description="The N of every link, whatever its bandwidth; by default each has its own."
+        )
+        residual: Literal["drop", "accumulate"] = Field(
+            "drop",
+            description="What a link does not carry is dropped (recalled), or added to what it is to carry next.",
         )
         bandwidth_smoothing: float = Field(
             0.3, gt=0, le=1, description="Weight of the newest value in the averages of bandwidth and iteration time."
@@ -42,6 +47,7 @@ class MaxNExchange(Exchange):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self.links = LinkMonitor(parameters.bandwidth_smoothing)
+        self._residuals: dict[int, Tensor] = {}
 
     def queued(self, peer: int, size: int) -> None:
         """Known to the link monitor."""
@@ -51,32 +57,50 @@ class MaxNExchange(Exchange):
         """Known to the link monitor."""
         self.links.sent(peer, size, seconds)
 
-    def outgoing(self, own: LocalGradient) -> Iterator[tuple[int, Message]]:
-        """A message for every peer, since a message is also the sign that an iteration is done."""
+    def outgoing(self, own: LocalGradient) -> Outgoing:
+        """To each peer what its link can carry."""
         self.links.computed(own.seconds)
-        entries = own.gradient.numel()
-        budgets = {peer: self.links.budget(peer) - HEADER_BYTES for peer in self.setup.peers}
-        dense = [peer for peer, budget in budgets.items() if budget >= DENSE_ENTRY_BYTES * entries]
-        yield from ((peer, self._dense(own)) for peer in dense)
-        sparse = [peer for peer in self.setup.peers if peer not in dense]
-        if not sparse:
-            return
+        peers = self.setup.peers
+        if self.parameters.residual == "drop":
+            chosen = self._chosen(own, peers)
+        else:
+            chosen = {peer: self._with_residual(own, peer) for peer in peers}
+        messages = {id(update): update.message for update in chosen.values()}
+        return Outgoing(self.whole(own), [(peer, messages[id(chosen[peer])]) for peer in peers])
+
+    def _with_residual(self, own: LocalGradient, peer: int) -> Update:
+        """What a peer gets of all that it has not got yet."""
+        residual = self._residuals.setdefault(peer, torch.zeros_like(own.gradient)).add_(own.gradient)
+        update = self._chosen(replace(own, gradient=residual.clone()), [peer])[peer]
+        update.add_to(residual, -1.0)
+        return update
+
+    def _chosen(self, own: LocalGradient, peers: Sequence[int]) -> Mapping[int, Update]:
+        """What each peer gets of a gradient; those with the same threshold get the same object."""
+        size = own.gradient.numel()
         ratios = normalised_magnitudes(own.gradient, self.setup.replica.layout)
-        floor = 1.0 - self.parameters.n_min / 100
-        counts = [int(max(0.0, budgets[peer]) // SPARSE_ENTRY_BYTES) for peer in sparse]
-        messages: dict[float, Message] = {}
-        for peer, threshold in zip(sparse, budget_thresholds(ratios, counts), strict=True):
-            threshold = min(threshold, floor)
-            if threshold not in messages:
-                messages[threshold] = self._selected(own, ratios, threshold)
-            yield peer, messages[threshold]
+        updates: dict[float, Update] = {}
+        chosen = {}
+        for peer, threshold in zip(peers, self._thresholds(ratios, peers), strict=True):
+            if threshold not in updates:
+                indices = selected(ratios, threshold)
+                if threshold == 0 or dense_is_smaller(indices.numel(), size):
+                    updates[threshold] = self.whole(own, n_percent=100.0)
+                else:
+                    values = own.gradient.index_select(0, indices)
+                    updates[threshold] = self.entries(own, indices, values, n_percent=100 * (1 - threshold))
+            chosen[peer] = updates[threshold]
+        return chosen
 
-    def _selected(self, own: LocalGradient, ratios: Tensor, threshold: float) -> Message:
-        indices = selected(ratios, threshold)
-        if SPARSE_ENTRY_BYTES * indices.numel() >= DENSE_ENTRY_BYTES * ratios.numel():
-            return self._dense(own)
-        body = Gradient(own.iteration, own.batch_size, n_percent=100 * (1 - threshold))
-        return Message(self.setup.worker, body, (indices, own.gradient.index_select(0, indices)))
-
-    def _dense(self, own: LocalGradient) -> Message:
-        return Message(self.setup.worker, Gradient(own.iteration, own.batch_size, n_percent=100.0), (own.gradient,))
+    def _thresholds(self, ratios: Tensor, peers: Sequence[int]) -> list[float]:
+        """The magnitude from which on entries go to each peer."""
+        if self.parameters.n is not None:
+            return [1 - self.parameters.n / 100] * len(peers)
+        size = ratios.numel()
+        budgets = [self.links.budget(peer) - HEADER_BYTES for peer in peers]
+        counts = [
+            size if budget >= DENSE_ENTRY_BYTES * size else int(max(0.0, budget) // SPARSE_ENTRY_BYTES)
+            for budget in budgets
+        ]
+        floor = 1 - self.parameters.n_min / 100
+        return [min(threshold, floor) for threshold in budget_thresholds(ratios, counts)]

@@ -6,27 +6,7 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, Peer, Synchronization, register
-
-
-@register("synchronization", "bounded_staleness")
-class BoundedStaleness(Synchronization):
-    """Go on while no peer is known to be more than `staleness` iterations behind."""
-
-    class Parameters(ChoiceParameters):
-        """The bound."""
-
-        staleness: int = Field(5, ge=0, description="Iterations that a peer may lag behind.")
-
-    parameters: Parameters
-
-    def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
-        """Every peer's gradient of at least `iteration - staleness` is here."""
-        return all(peer.newest >= iteration - self.parameters.staleness for peer in peers)
-
-    def applies(self, tag: int, iteration: int) -> bool:
-        """Gradients of further ahead than the bound wait, so that a bound of 0 is synchronous training."""
-        return tag <= iteration + self.parameters.staleness
+from dlion_sim.protocol.choices import ChoiceParameters, Due, Peer, Synchronization, register
 
 
 @register("synchronization", "synchronous")
@@ -37,9 +17,31 @@ class Synchronous(Synchronization):
         """Every peer's gradient of `iteration` is here."""
         return all(peer.newest >= iteration for peer in peers)
 
-    def applies(self, tag: int, iteration: int) -> bool:
+    def due(self, tag: int, iteration: int) -> Due:
         """A faster peer's next gradient waits."""
-        return tag <= iteration
+        return "now" if tag <= iteration else "later"
+
+
+@register("synchronization", "bounded_staleness")
+class BoundedStaleness(Synchronization):
+    """Go on while no peer, but for some backup workers, is known to be more than `staleness` iterations behind."""
+
+    class Parameters(ChoiceParameters):
+        """The bound."""
+
+        staleness: int = Field(5, ge=0, description="Iterations that a peer may lag behind.")
+        backup_workers: int = Field(0, ge=0, description="Peers that nobody waits for: whichever are last.")
+
+    parameters: Parameters
+
+    def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
+        """A gradient of at least `iteration - staleness` is here, of every peer but for the backup workers."""
+        behind = sum(peer.newest < iteration - self.parameters.staleness for peer in peers)
+        return behind <= self.parameters.backup_workers
+
+    def due(self, tag: int, iteration: int) -> Due:
+        """Gradients of further ahead than the bound wait, so that a bound of 0 is synchronous training."""
+        return "now" if tag <= iteration + self.parameters.staleness else "later"
 
 
 @register("synchronization", "asynchronous")
@@ -59,6 +61,6 @@ class Asynchronous(Synchronization):
         """No link holds more than its buffer does."""
         return all(peer.outstanding <= self.parameters.send_buffer for peer in peers)
 
-    def applies(self, tag: int, iteration: int) -> bool:
-        """Always."""
-        return True
+    def due(self, tag: int, iteration: int) -> Due:
+        """At once."""
+        return "now"

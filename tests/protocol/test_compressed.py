@@ -1,0 +1,95 @@
+"""Top-k, random-k and deep gradient compression: what they choose, and that nothing is lost."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.protocol.choices import LocalGradient
+from dlion_sim.protocol.exchange.compressed import DeepGradientCompression, RandomKExchange, TopKExchange
+from tests.protocol.joined import run, setup, workers_of
+
+vectors = st.lists(st.floats(-10, 10, width=32), min_size=20, max_size=20).map(torch.tensor)
+
+
+def outgoing(one, gradient, iteration=0):
+    result = one.outgoing(LocalGradient(iteration, 32, gradient, seconds=1.0, factor=1 / 3))
+    message = result.messages[0][1]
+    assert all(torch.equal(a, b) for a, b in zip(result.own.tensors, message.tensors, strict=True))
+    update = torch.zeros(20)
+    update[message.tensors[0].long()] = message.tensors[1]
+    return update, message.tensors[0].tolist()
+
+
+@pytest.mark.parametrize("kind", [TopKExchange, RandomKExchange])
+@given(st.lists(vectors, min_size=1, max_size=8), st.floats(0.01, 1))
+def test_sent_and_remembered_sum_to_all_gradients(kind, gradients, density):
+    one = kind(kind.Parameters(density=density), setup(variables=(7, 12, 1)))
+    total, received = torch.zeros(20), torch.zeros(20)
+    for iteration, gradient in enumerate(gradients):
+        total += gradient
+        update, indices = outgoing(one, gradient, iteration)
+        received += update
+        assert len(set(indices)) == len(indices) == max(1, round(density * 20))
+        torch.testing.assert_close(received + one._memory, total)
+
+
+@given(vectors)
+def test_top_k_takes_the_largest(gradient):
+    one = TopKExchange(TopKExchange.Parameters(density=0.25), setup(variables=(20,)))
+    _, indices = outgoing(one, gradient)
+    rest = [index for index in range(20) if index not in indices]
+    assert gradient[indices].abs().min() >= gradient[rest].abs().max()
+
+
+def test_random_k_differs_by_worker_and_is_the_same_again():
+    def chosen(worker):
+        one = RandomKExchange(RandomKExchange.Parameters(density=0.25), setup(worker, variables=(20,)))
+        return [outgoing(one, torch.ones(20), iteration)[1] for iteration in range(4)]
+
+    assert chosen(0) == chosen(0) != chosen(1)
+
+
+def test_dgc_sends_accumulated_momentum_and_clears_it_where_sent():
+    """Against the rule written out: u <- m u + g, v <- v + u, top-k of v, both cleared there."""
+    parameters = DeepGradientCompression.Parameters(density=0.1, warmup=[], momentum=0.5)
+    one = DeepGradientCompression(parameters, setup(variables=(20,)))
+    generator = torch.Generator().manual_seed(1)
+    u, v = torch.zeros(20), torch.zeros(20)
+    for iteration in range(10):
+        gradient = torch.randn(20, generator=generator)
+        u = 0.5 * u + gradient
+        v = v + u
+        expected = torch.zeros(20)
+        top = v.abs().topk(2).indices
+        expected[top] = v[top]
+        update, _ = outgoing(one, gradient, iteration)
+        torch.testing.assert_close(update, expected)
+        u[top] = v[top] = 0
+
+
+def test_dgc_warms_up_by_epochs():
+    one = DeepGradientCompression(DeepGradientCompression.Parameters(density=0.05), setup(variables=(20,), samples=960))
+    sizes = [len(outgoing(one, torch.randn(20), iteration)[1]) for iteration in range(50)]
+    assert [sizes[0], sizes[10], sizes[49]] == [5, 1, 1]
+
+
+def test_dgc_clips_to_each_workers_part_of_the_norm():
+    one = DeepGradientCompression(
+        DeepGradientCompression.Parameters(density=1, warmup=[], clip_norm=3.0), setup(workers=9, variables=(20,))
+    )
+    update, _ = outgoing(one, torch.full((20,), 5.0))
+    assert update.norm() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("kind", ["top_k", "random_k", "dgc"])
+def test_replicas_stay_equal(kind):
+    workers = workers_of({"name": "baseline", "exchange": kind}, [setup(index, iterations=6) for index in range(3)])
+
+    def gradients(worker, size):
+        seed = 1000 * worker.setup.worker + worker.iteration
+        return 1.0, torch.randn(6, generator=torch.Generator().manual_seed(seed))
+
+    run(workers, gradients)
+    assert workers[0].replica.parameters.any()
+    assert all(torch.equal(workers[0].replica.parameters, worker.replica.parameters) for worker in workers)

@@ -1,0 +1,123 @@
+"""Hop (oracle 6): the token invariant, the bounded lead, and backup workers."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.protocol.choices import Peer
+from dlion_sim.protocol.events import GradientReady, MessageArrived, Send, Started
+from dlion_sim.protocol.messages import Token
+from dlion_sim.protocol.synchronization import HopSynchronization
+from dlion_sim.protocol.worker import Phase
+from tests.protocol.joined import run, setup, workers_of
+
+
+def hop(**parameters):
+    return {"name": "hop", "synchronization": parameters}
+
+
+class Joined:
+    """Workers whose messages arrive in any order that keeps each pair's own."""
+
+    def __init__(self, system, count=3, dead=()):
+        self.workers = workers_of(system, [setup(index, count) for index in range(count)])
+        self.queues = {}
+        self.dead = set(dead)
+        for worker in self.workers:
+            self.do(worker, worker.handle(Started(), 0.0))
+
+    def do(self, worker, actions):
+        for action in actions:
+            if isinstance(action, Send):
+                bulk = action.message.body.bulk
+                self.queues.setdefault((worker.setup.worker, action.peer, bulk), []).append(action.message)
+
+    def compute(self, index):
+        worker = self.workers[index]
+        if index not in self.dead and worker.phase is Phase.COMPUTING:
+            self.do(worker, worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 0.0))
+
+    def deliver(self, choice):
+        filled = [key for key, queue in self.queues.items() if queue and key[1] not in self.dead]
+        if filled:
+            key = filled[choice % len(filled)]
+            receiver = self.workers[key[1]]
+            self.do(receiver, receiver.handle(MessageArrived(self.queues[key].pop(0)), 0.0))
+
+    def tokens_under_way(self, sender, receiver):
+        return sum(isinstance(message.body, Token) for message in self.queues.get((sender, receiver, False), []))
+
+
+schedules = st.lists(st.tuples(st.booleans(), st.integers(0, 20)), min_size=60, max_size=200)
+
+
+@given(schedules, st.integers(1, 4), st.integers(0, 2), st.integers(0, 1))
+def test_tokens_count_the_gap_and_bound_the_lead(schedule, max_gap, staleness, backup):
+    """Iter(peer) - Iter(worker) + max_gap tokens are in the queue or on their way, whatever happens when."""
+    joined = Joined(hop(max_gap=max_gap, staleness=staleness, backup_workers=backup))
+    for delivers, choice in schedule:
+        if delivers:
+            joined.deliver(choice)
+        else:
+            joined.compute(choice % 3)
+        for one in joined.workers:
+            tokens = one.choices.synchronization.tokens
+            for peer in one.setup.peers:
+                gap = joined.workers[peer].iteration - one.iteration
+                queued = tokens[peer] + joined.tokens_under_way(peer, one.setup.worker)
+                assert queued == gap + max_gap
+                assert -gap <= max_gap
+
+
+@given(schedules)
+def test_one_backup_worker_tolerates_one_dead_peer(schedule):
+    joined = Joined(hop(backup_workers=1, staleness=0), count=4, dead=[3])
+    for delivers, choice in schedule:
+        joined.deliver(choice) if delivers else joined.compute(choice % 3)
+    for _ in range(200):  # whoever may go on does
+        for index in range(3):
+            joined.compute(index)
+        for choice in range(12):
+            joined.deliver(choice)
+    assert min(joined.workers[index].iteration for index in range(3)) > 20
+
+
+def test_without_backup_a_dead_peer_stops_everyone():
+    joined = Joined(hop(backup_workers=0, staleness=2), count=4, dead=[3])
+    for _ in range(50):
+        for index in range(3):
+            joined.compute(index)
+        for choice in range(12):
+            joined.deliver(choice)
+    assert max(joined.workers[index].iteration for index in range(3)) == 2
+
+
+def test_no_backup_and_no_staleness_is_baseline():
+    def final(system):
+        workers = workers_of(system, [setup(index, iterations=8) for index in range(3)])
+
+        def gradients(worker, size):
+            seed = 1000 * worker.setup.worker + worker.iteration
+            return 1.0, torch.randn(6, generator=torch.Generator().manual_seed(seed))
+
+        run(workers, gradients)
+        return [worker.replica.parameters for worker in workers]
+
+    ours = final(hop(backup_workers=0, staleness=0, max_gap=3))
+    for a, b in zip(ours, final({"name": "baseline"}), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(("late", "due"), [("apply", "now"), ("drop", "never")])
+def test_late_gradients_are_applied_or_dropped(late, due):
+    one = HopSynchronization(HopSynchronization.Parameters(staleness=2, late=late), setup())
+    assert one.due(tag=7, iteration=10) == due
+    assert one.due(tag=8, iteration=10) == "now"
+    assert one.due(tag=13, iteration=10) == "later"
+
+
+def test_backup_workers_are_whichever_are_last():
+    one = HopSynchronization(HopSynchronization.Parameters(staleness=1, backup_workers=1), setup())
+    assert one.may_step(5, [Peer(newest=4), Peer(newest=0)])
+    assert not one.may_step(5, [Peer(newest=3), Peer(newest=0)])

@@ -1,0 +1,116 @@
+"""Ako (oracle 5): each entry of each gradient reaches each peer exactly once, within p iterations."""
+
+import math
+from itertools import combinations, pairwise
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.errors import InputError
+from dlion_sim.protocol.choices import LocalGradient
+from dlion_sim.protocol.exchange.partitions import PartitionedExchange, by_bytes, by_layers
+from tests.protocol.joined import run, setup, workers_of
+
+VARIABLES = (7, 12, 1)
+
+
+def exchange(worker=0, workers=3, **parameters):
+    choice = PartitionedExchange.Parameters.model_validate(parameters)
+    return PartitionedExchange(choice, setup(worker, workers, variables=VARIABLES))
+
+
+def sent(one, gradient, iteration=0):
+    """What a peer gets of a gradient, as a vector."""
+    outgoing = one.outgoing(LocalGradient(iteration, 32, gradient, seconds=1.0, factor=1 / 3))
+    assert torch.equal(outgoing.own.tensors[0], gradient)
+    assert len({id(message) for _, message in outgoing.messages}) == 1, "the same to all"
+    message = outgoing.messages[0][1]
+    values, offset = message.tensors[0], message.body.offset
+    vector = torch.zeros(20)
+    vector[offset : offset + len(values)] = values
+    return vector
+
+
+@given(st.integers(1, 20), st.sampled_from(["bytes", "layers"]), st.integers(1, 40), st.integers(0, 2**31))
+def test_every_entry_arrives_exactly_once_within_p_iterations(count, by, iterations, seed):
+    """Gradients that are powers of two apart, so that a sum tells which of them it holds."""
+    one = exchange(partitions=count, by=by)
+    cycle = len(by_layers(VARIABLES, min(count, 3))) if by == "layers" else count
+    gradients = torch.randint(1, 1000, (iterations, 20), generator=torch.Generator().manual_seed(seed)).float()
+    received = torch.zeros(20)
+    for iteration, gradient in enumerate(gradients):
+        received += sent(one, gradient, iteration)
+        due = gradients[: max(0, iteration + 2 - cycle)].sum(dim=0)
+        assert (received >= due).all(), "nothing is more than p - 1 iterations late"
+        assert (received <= gradients[: iteration + 1].sum(dim=0)).all(), "nothing comes twice"
+    assert torch.equal(received + one._unsent, gradients.sum(dim=0))
+
+
+def test_a_partition_holds_the_last_p_gradients():
+    one = exchange(partitions=4)
+    for iteration in range(4):
+        sent(one, torch.full((20,), 10.0**iteration), iteration)
+    assert sent(one, torch.full((20,), 10.0**4), 4)[:5].tolist() == [11110.0] * 5
+
+
+def test_one_partition_is_asynchronous_baseline():
+    def final(system):
+        workers = workers_of(system, [setup(index, iterations=8) for index in range(3)])
+
+        def gradients(worker, size):
+            seed = 1000 * worker.setup.worker + worker.iteration
+            return 1.0, torch.randn(6, generator=torch.Generator().manual_seed(seed))
+
+        run(workers, gradients)
+        return [worker.replica.parameters for worker in workers]
+
+    ako = final({"name": "ako", "exchange": {"partitions": 1}})
+    baseline = final({"name": "baseline", "synchronization": "asynchronous"})
+    assert all(torch.equal(a, b) for a, b in zip(ako, baseline, strict=True))
+
+
+@given(st.integers(1, 1000), st.integers(1, 50))
+def test_partitions_by_bytes_are_equal_and_cover_all(size, count):
+    count = min(size, count)
+    stretches = by_bytes(size, count)
+    assert len(stretches) == count
+    assert [stretches[0][0], stretches[-1][1]] == [0, size]
+    assert all(a[1] == b[0] for a, b in pairwise(stretches))
+    lengths = [end - begin for begin, end in stretches]
+    assert max(lengths) - min(lengths) <= 1
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=7), st.integers(1, 5))
+def test_partitions_by_layers_are_the_minimax_linear_partition(sizes, count):
+    stretches = by_layers(sizes, count)
+    assert [stretches[0][0], stretches[-1][1]] == [0, sum(sizes)]
+    assert len(stretches) <= count
+    best = min(
+        max(sum(sizes[a:b]) for a, b in zip((0, *cut), (*cut, len(sizes)), strict=True))
+        for parts in range(1, min(count, len(sizes)) + 1)
+        for cut in combinations(range(1, len(sizes)), parts - 1)
+    )
+    assert max(end - begin for begin, end in stretches) == best
+
+
+def test_p_follows_from_bandwidth():
+    """ceil(gradient bytes * iterations per second * (n - 1) / bandwidth of all links)."""
+    one = exchange()
+    sent(one, torch.ones(20))
+    for peer in (1, 2):
+        one.queued(peer, 1000)
+        one.sent(peer, 1000, 1000 / 15.0)  # 15 bytes a second each; a gradient has 80 bytes and takes a second
+    sent(one, torch.ones(20), 1)
+    assert len(one._cycle) + 1 == math.ceil(80 * 1 * 2 / 30)
+
+
+def test_each_worker_may_have_its_own_p():
+    one, two = (exchange(worker, partitions=[2, 5, 1]) for worker in (0, 1))
+    assert [int(sent(each, torch.ones(20)).sum()) for each in (one, two)] == [10, 4]
+
+
+def test_a_list_of_the_wrong_length_is_refused():
+    with pytest.raises(InputError, match="2 values for 3 workers"):
+        exchange(partitions=[1, 2])

@@ -1,0 +1,94 @@
+"""Gaia (oracle 4): what is sent and what is kept sum to all updates; the limits of the threshold."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.protocol.choices import LocalGradient
+from dlion_sim.protocol.exchange.significance import SignificanceExchange
+from tests.protocol.joined import run, setup, workers_of
+
+vectors = st.lists(st.floats(-10, 10, width=32), min_size=20, max_size=20).map(torch.tensor)
+
+
+def exchange(weights=None, **parameters):
+    own = setup(variables=(7, 12, 1), learning_rate=0.5)
+    if weights is not None:
+        own.replica.parameters.copy_(weights)
+    return SignificanceExchange(SignificanceExchange.Parameters(**parameters), own)
+
+
+def sent(one, gradient, iteration=0):
+    outgoing = one.outgoing(LocalGradient(iteration, 32, gradient, seconds=1.0, factor=1 / 3))
+    update = torch.zeros(20)
+    message = outgoing.messages[0][1]
+    match message.tensors:
+        case (values,):
+            update += values
+        case (indices, values):
+            update[indices.long()] = values
+    return update, message
+
+
+@given(vectors, st.lists(vectors, min_size=1, max_size=8), st.floats(0, 2))
+def test_sent_and_kept_sum_to_all_updates(weights, gradients, threshold):
+    one = exchange(weights, threshold=threshold)
+    total, received = torch.zeros(20), torch.zeros(20)
+    for iteration, gradient in enumerate(gradients):
+        total += gradient
+        received += sent(one, gradient, iteration)[0]
+        torch.testing.assert_close(received + one._unsent, total)
+
+
+def test_an_entry_goes_when_its_accumulated_update_is_large_against_its_weight():
+    weights = torch.full((20,), 10.0)
+    one = exchange(weights, threshold=0.1, schedule="constant")
+    gradient = torch.zeros(20)
+    gradient[4] = 4.0  # an update of 4 * 0.5 / 3 = 0.67, of 10: not yet
+    assert sent(one, gradient)[0].tolist() == [0.0] * 20
+    update, message = sent(one, gradient, 1)  # 1.33 accumulated
+    assert update[4] == 8.0
+    assert message.tensors[0].tolist() == [4]
+
+
+def test_the_threshold_falls_with_the_square_root_of_the_iteration():
+    weights = torch.full((20,), 10.0)
+    gradient = torch.zeros(20)
+    gradient[4] = 4.0
+    assert not sent(exchange(weights, threshold=0.1), gradient, 0)[0].any()
+    assert sent(exchange(weights, threshold=0.1), gradient, 3)[0].any()  # 0.05 * 10 < 0.67
+
+
+def test_an_infinite_threshold_sends_only_where_the_weight_is_zero():
+    weights = torch.ones(20)
+    weights[2] = 0.0
+    gradient = torch.zeros(20)
+    gradient[5] = 1.0
+    update, message = sent(exchange(weights, threshold=1e38, schedule="constant"), gradient)
+    assert not update.any()
+    assert message.size < 100, "a clock"
+
+
+def test_much_that_is_significant_goes_as_a_whole_gradient():
+    update, message = sent(exchange(torch.ones(20), threshold=0.0), torch.ones(20))
+    assert len(message.tensors) == 1
+    assert torch.equal(update, torch.ones(20))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_threshold_of_zero_is_baseline(seed):
+    def final(system):
+        workers = workers_of(system, [setup(index, iterations=8) for index in range(3)])
+
+        def gradients(worker, size):
+            generator = torch.Generator().manual_seed(1000 * worker.setup.worker + worker.iteration + 10**6 * seed)
+            return 1.0, torch.randn(6, generator=generator)
+
+        run(workers, gradients)
+        return [worker.replica.parameters for worker in workers]
+
+    for gaia, baseline in zip(
+        final({"name": "gaia", "exchange": {"threshold": 0}}), final({"name": "baseline"}), strict=True
+    ):
+        assert torch.equal(gaia, baseline)
