@@ -40,8 +40,8 @@ def reference() -> str:
     parts.append("## System\n\nA name, or a mapping of `name` and any of its four choices to replace:\n")
     parts += [
         table(
-            ["system", *REGISTRY],
-            [[f"`{name}`", *(brief(dict(choices[key])) for key in REGISTRY)] for name, choices in SYSTEMS.items()],
+            ["system", *REGISTRY, "from"],
+            [[f"`{name}`", *map(brief, system.choices.values()), system.source] for name, system in SYSTEMS.items()],
         )
     ]
     for category, kinds in REGISTRY.items():

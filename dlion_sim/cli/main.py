@@ -83,7 +83,8 @@ def run(
 
     file = find(scenario)
     loaded = load(file, overrides)
-    folder = output or free_folder(RUNS / f"{loaded.name}-{loaded.system.name}-seed{loaded.seed}")
+    system = loaded.system.name.replace(":", ".")
+    folder = output or free_folder(RUNS / f"{loaded.name}-{system}-seed{loaded.seed}")
     try:
         with Interrupts() as interrupts, progress_bar(loaded, quiet=quiet) as observe:
             done = simulate(
@@ -104,6 +105,14 @@ def schema() -> None:
     from dlion_sim.protocol.schema import scenario_schema
 
     print(json.dumps(scenario_schema(), indent=2))
+
+
+@app.command()
+def systems() -> None:
+    """List the systems and choices that there are, with every parameter and its default."""
+    from dlion_sim.cli.tables import system_tables
+
+    Console().print(system_tables())
 
 
 @app.command()

@@ -10,6 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice
+from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import Run
 from dlion_sim.results.run_folder import ACCURACY
 from dlion_sim.scenario import load, shipped
@@ -91,6 +93,30 @@ def scenario_table() -> Table:
         workload = f"{scenario.workload.model} on {scenario.workload.dataset}"
         table.add_row(name_of(file), workers, workload, scenario.description)
     return table
+
+
+def system_tables() -> RenderableType:
+    """The systems with their choices, then each choice with its parameters."""
+    named = Table("system", *CATEGORIES, "from", title="Systems", title_justify="left", box=SIMPLE_HEAD)
+    for name, system in SYSTEMS.items():
+        named.add_row(name, *(_written(choice) for choice in system.choices.values()), system.source)
+    return Group(named, *(_choice_table(category, kinds) for category, kinds in REGISTRY.items()))
+
+
+def _choice_table(category: str, kinds: Mapping[str, type[Choice]]) -> Table:
+    table = Table("kind", "parameter", "default", "meaning", title=category, title_justify="left", box=SIMPLE_HEAD)
+    for kind, choice in kinds.items():
+        table.add_row(kind, "", "", " ".join((choice.__doc__ or "").split("\n\n")[0].split()), style="bold")
+        for name, field in choice.Parameters.model_fields.items():
+            default = "" if field.default is None else str(field.default)
+            table.add_row("", name, default, field.description or "")
+    return table
+
+
+def _written(choice: Mapping[str, Any]) -> str:
+    """A kind and what a system sets it to."""
+    settings = ", ".join(f"{key} {value}" for key, value in choice.items() if key != "kind")
+    return f"{choice['kind']} ({settings})" if settings else str(choice["kind"])
 
 
 def _bytes(count: int) -> str:

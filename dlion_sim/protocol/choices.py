@@ -135,6 +135,9 @@ class Batching(Choice, ABC):
 class Exchange(Choice, ABC):
     """What of a gradient goes to whom."""
 
+    tells_all: ClassVar[bool] = True
+    """Whether every peer gets a message of every iteration, if an empty one, so that it can wait for that."""
+
     def sent(self, peer: int, size: int, seconds: float) -> None:
         """A bulk message of `size` bytes to `peer` took `seconds` to leave."""
 
@@ -143,10 +146,7 @@ class Exchange(Choice, ABC):
 
     @abstractmethod
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """What to apply and what to send of a new local gradient.
-
-        Every peer gets a message, if an empty one: it is also the sign that the iteration is done.
-        """
+        """What to apply and what to send of a new local gradient."""
 
     def whole(self, own: LocalGradient, n_percent: float | None = None) -> Update:
         """All of a gradient."""
@@ -182,6 +182,9 @@ Due = Literal["now", "later", "never"]
 class Synchronization(Choice, ABC):
     """When a worker may go on."""
 
+    waits_for_peers: ClassVar[bool] = True
+    """Whether it waits for messages of its peers' iterations."""
+
     @abstractmethod
     def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
         """Whether `iteration` may end."""
@@ -216,12 +219,13 @@ class KnowledgeTransfer(Choice, ABC):
 
 
 C = TypeVar("C", bound=type[Choice])
-REGISTRY: dict[str, dict[str, type[Choice]]] = {
-    "batching": {},
-    "exchange": {},
-    "synchronization": {},
-    "knowledge_transfer": {},
+CATEGORIES: dict[str, type[Choice]] = {
+    "batching": Batching,
+    "exchange": Exchange,
+    "synchronization": Synchronization,
+    "knowledge_transfer": KnowledgeTransfer,
 }
+REGISTRY: dict[str, dict[str, type[Choice]]] = {category: {} for category in CATEGORIES}
 
 
 def register(category: str, kind: str) -> Callable[[C], C]:

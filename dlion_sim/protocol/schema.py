@@ -8,11 +8,13 @@ from dlion_sim.protocol.choices import REGISTRY, Choice
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.scenario import Scenario
 
+OWN = {"type": "string", "pattern": "^[^:]+:[^:]+$", "description": "The user's own, package.module:Name."}
+
 
 def scenario_schema() -> dict[str, Any]:
     """The schema of `Scenario`, its `system` spelt out: names, and each choice's kinds and parameters."""
     schema = Scenario.model_json_schema()
-    names = {"enum": sorted(SYSTEMS), "description": "A named composition of the four choices."}
+    names = {"anyOf": [{"enum": sorted(SYSTEMS)}, OWN], "description": "A named composition of the four choices."}
     choices = {category: {"anyOf": _kinds(kinds)} for category, kinds in REGISTRY.items()}
     schema["$defs"]["SystemSpec"] = {
         "anyOf": [
@@ -41,4 +43,5 @@ def _kinds(kinds: dict[str, type[Choice]]) -> list[dict[str, Any]]:
             "additionalProperties": False,
         }
         mappings.append(mapping)
-    return [{"enum": list(kinds)}, *mappings]
+    own = {"type": "object", "properties": {"kind": OWN}, "required": ["kind"]}
+    return [{"enum": list(kinds)}, OWN, *mappings, own]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,61 +12,87 @@ from dlion_sim.errors import InputError
 
 # Importing a folder of choices registers them.
 from dlion_sim.protocol import batching, exchange, knowledge, synchronization  # noqa: F401
-from dlion_sim.protocol.choices import REGISTRY, Choice, ChoiceParameters, Setup
+from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice, ChoiceParameters, Setup
+from dlion_sim.protocol.extensions import is_reference, referenced
 from dlion_sim.protocol.worker import Choices, Worker
 from dlion_sim.scenario import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.complaints import as_input_error
+from dlion_sim.scenario.faults import did_you_mean
 
-SYSTEMS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    # Whole gradients to everyone, in step.
-    "baseline": {
-        "batching": {"kind": "fixed"},
-        "exchange": {"kind": "full"},
-        "synchronization": {"kind": "synchronous"},
-        "knowledge_transfer": {"kind": "none"},
-    },
-    # Watcharapichat et al., SoCC'16.
-    "ako": {
-        "batching": {"kind": "fixed"},
-        "exchange": {"kind": "partitions"},
-        "synchronization": {"kind": "asynchronous"},
-        "knowledge_transfer": {"kind": "none"},
-    },
-    # Hsieh et al., NSDI'17: sparse in data, synchronous in clocks (a staleness bound of 0).
-    "gaia": {
-        "batching": {"kind": "fixed"},
-        "exchange": {"kind": "significance"},
-        "synchronization": {"kind": "bounded_staleness", "staleness": 0},
-        "knowledge_transfer": {"kind": "none"},
-    },
-    # Luo et al., ASPLOS'19, exchanging gradients as in DLion's comparison.
-    "hop": {
-        "batching": {"kind": "fixed"},
-        "exchange": {"kind": "full"},
-        "synchronization": {"kind": "hop"},
-        "knowledge_transfer": {"kind": "none"},
-    },
-    # Hong & Chandra, HPDC'21. Which synchronization its results used is not known; a bound of 5 works everywhere.
-    "dlion": {
-        "batching": {"kind": "weighted_dynamic"},
-        "exchange": {"kind": "max_n"},
-        "synchronization": {"kind": "bounded_staleness", "staleness": 5},
-        "knowledge_transfer": {"kind": "direct"},
-    },
+
+@dataclass(frozen=True)
+class Composition:
+    """A system: where it is from, and its four choices, each its kind and what differs from that kind's defaults."""
+
+    source: str
+    batching: Mapping[str, Any]
+    exchange: Mapping[str, Any]
+    synchronization: Mapping[str, Any]
+    knowledge_transfer: Mapping[str, Any]
+
+    @property
+    def choices(self) -> Mapping[str, Mapping[str, Any]]:
+        """The four by category."""
+        return {category: getattr(self, category) for category in CATEGORIES}
+
+
+SYSTEMS: Mapping[str, Composition] = {
+    "baseline": Composition(
+        source="Whole gradients to everyone, in step",
+        batching={"kind": "fixed"},
+        exchange={"kind": "full"},
+        synchronization={"kind": "synchronous"},
+        knowledge_transfer={"kind": "none"},
+    ),
+    "ako": Composition(
+        source="Watcharapichat et al., SoCC'16",
+        batching={"kind": "fixed"},
+        exchange={"kind": "partitions"},
+        synchronization={"kind": "asynchronous"},
+        knowledge_transfer={"kind": "none"},
+    ),
+    # Sparse in data, synchronous in clocks.
+    "gaia": Composition(
+        source="Hsieh et al., NSDI'17",
+        batching={"kind": "fixed"},
+        exchange={"kind": "significance"},
+        synchronization={"kind": "bounded_staleness", "staleness": 0},
+        knowledge_transfer={"kind": "none"},
+    ),
+    # Exchanging gradients, as in DLion's comparison, where the original exchanges parameters.
+    "hop": Composition(
+        source="Luo et al., ASPLOS'19",
+        batching={"kind": "fixed"},
+        exchange={"kind": "full"},
+        synchronization={"kind": "hop"},
+        knowledge_transfer={"kind": "none"},
+    ),
+    # Which synchronization its results used is not known; a bound of 5 works everywhere.
+    "dlion": Composition(
+        source="Hong & Chandra, HPDC'21",
+        batching={"kind": "weighted_dynamic"},
+        exchange={"kind": "max_n"},
+        synchronization={"kind": "bounded_staleness", "staleness": 5},
+        knowledge_transfer={"kind": "direct"},
+    ),
 }
 
 
 @dataclass(frozen=True)
 class ResolvedChoice:
-    """A registered choice with its validated parameters."""
+    """A choice with its validated parameters."""
 
+    category: str
     kind: str
     implementation: type[Choice]
     parameters: ChoiceParameters
 
     def create(self, setup: Setup) -> Any:
-        """The choice of one worker."""
-        return self.implementation(self.parameters, setup)
+        """The choice of one worker. Raises InputError where its parameters do not fit the run."""
+        try:
+            return self.implementation(self.parameters, setup)
+        except InputError as error:
+            raise error.below(f"system.{self.category}") from None
 
 
 @dataclass(frozen=True)
@@ -78,7 +103,7 @@ class System:
     choices: Mapping[str, ResolvedChoice]
 
     def worker(self, setup: Setup) -> Worker:
-        """A worker of this system."""
+        """A worker of this system. Raises InputError where the system does not fit the run."""
         return Worker(setup, Choices(**{category: choice.create(setup) for category, choice in self.choices.items()}))
 
     @property
@@ -96,17 +121,39 @@ class System:
 def compose(spec: SystemSpec) -> System:
     """The system that `spec` means: the named one, with the choices and parameters that it overrides.
 
-    Raises InputError, with the path inside the scenario, for an unknown name, kind or parameter.
+    A name or kind may also be a reference to the user's own, `package.module:Name`. Raises InputError, with the path
+    inside the scenario, for an unknown name, kind or parameter, and for choices that cannot work together.
     """
-    if spec.name not in SYSTEMS:
-        raise _unknown("system", spec.name, "system.name", SYSTEMS)
-    return System(
-        spec.name,
-        {
-            category: _resolve(category, default, getattr(spec, category))
-            for category, default in SYSTEMS[spec.name].items()
-        },
+    choices = {
+        category: _resolve(category, default, getattr(spec, category))
+        for category, default in _named(spec.name).choices.items()
+    }
+    exchange_kind, synchronization_kind = (
+        choices[category].implementation for category in ("exchange", "synchronization")
     )
+    if synchronization_kind.waits_for_peers and not exchange_kind.tells_all:  # type: ignore[attr-defined]
+        raise InputError(
+            f"'{choices['synchronization'].kind}' waits for messages of each peer's every iteration, which "
+            f"'{choices['exchange'].kind}' does not send",
+            path="system.synchronization",
+            allowed="asynchronous, or an exchange that tells all peers",
+        )
+    return System(spec.name, choices)
+
+
+def _named(name: str) -> Composition:
+    if is_reference(name):
+        found = referenced(name, path="system.name")
+        if not isinstance(found, Composition):
+            raise InputError(f"'{name}' is no Composition", path="system.name")
+        return found
+    if name not in SYSTEMS:
+        raise InputError(
+            f"unknown system '{name}'{did_you_mean(name, SYSTEMS)}",
+            path="system.name",
+            allowed=f"{', '.join(sorted(SYSTEMS))}, or package.module:NAME",
+        )
+    return SYSTEMS[name]
 
 
 def _resolve(category: str, default: Mapping[str, Any], override: ChoiceSpec | None) -> ResolvedChoice:
@@ -114,18 +161,26 @@ def _resolve(category: str, default: Mapping[str, Any], override: ChoiceSpec | N
     given = override or ChoiceSpec()
     kind = given.kind or default["kind"]
     path = f"system.{category}"
-    if kind not in REGISTRY[category]:
-        raise _unknown(f"{category} choice", kind, path, REGISTRY[category])
     inherited = {key: value for key, value in default.items() if key != "kind"} if kind == default["kind"] else {}
-    implementation = REGISTRY[category][kind]
+    implementation = _implementation(category, kind, path)
     try:
         parameters = implementation.Parameters.model_validate({**inherited, **given.parameters})
     except ValidationError as error:
         raise as_input_error(error, given.parameters, None).below(path) from None
-    return ResolvedChoice(kind, implementation, parameters)
+    return ResolvedChoice(category, kind, implementation, parameters)
 
 
-def _unknown(what: str, name: str, path: str, known: Mapping[str, Any]) -> InputError:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
-    return InputError(f"unknown {what} '{name}'{hint}", path=path, allowed=", ".join(sorted(known)))
+def _implementation(category: str, kind: str, path: str) -> type[Choice]:
+    kinds = REGISTRY[category]
+    if is_reference(kind):
+        found = referenced(kind, path)
+        if not (isinstance(found, type) and issubclass(found, CATEGORIES[category])):
+            raise InputError(f"'{kind}' is no subclass of {CATEGORIES[category].__name__}", path=path)
+        return found
+    if kind not in kinds:
+        raise InputError(
+            f"unknown {category} choice '{kind}'{did_you_mean(kind, kinds)}",
+            path=path,
+            allowed=f"{', '.join(sorted(kinds))}, or package.module:Class",
+        )
+    return kinds[kind]

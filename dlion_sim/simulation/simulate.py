@@ -75,14 +75,13 @@ def simulate(
         "core_seconds_per_sample": beta,
         "partition": class_histogram(dataset.train_labels.numpy(), shards, dataset.classes),
     }
+    nodes = _nodes(scenario, system, _replicas(scenario.workload, model, torch_device, len(shards)), shards, beta)
     resolved = scenario.model_copy(update={"system": system.spec})
     writer = RunWriter.create(folder, scenario_yaml=dump(resolved), manifest=manifest, force=force)
     recorder = Recorder(writer, len(shards))
     with ExitStack() as stack:
         engine = Engine(
-            nodes=_nodes(
-                scenario, system, _replicas(scenario.workload, model, torch_device, len(shards)), shards, beta
-            ),
+            nodes=nodes,
             topology=Topology(scenario.cluster),
             executor=stack.enter_context(closing(GradientExecutor(model, dataset, torch_device))),
             evaluator=stack.enter_context(closing(Evaluator(model, dataset, torch_device))),

@@ -96,6 +96,14 @@ def test_scenarios_lists_what_ships(capsys, monkeypatch):
     assert "paper/hetero_sys_a" in output
 
 
+def test_systems_lists_every_choice_and_parameter(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert dlion(monkeypatch, "systems") == 0
+    output = capsys.readouterr().out
+    for word in ("dlion", "HPDC'21", "weighted_dynamic", "max_n", "n_min", "0.85", "bounded_staleness (staleness 0)"):
+        assert word in output
+
+
 def test_schema_prints_json(capsys, monkeypatch):
     assert dlion(monkeypatch, "schema") == 0
     assert json.loads(capsys.readouterr().out)["properties"]["seed"]

@@ -16,7 +16,10 @@ from dlion_sim.protocol.messages import ComputeProfile, Gradient, Message
 
 @register("batching", "weighted_dynamic")
 class WeightedDynamicBatching(Batching):
-    """Each worker profiles itself, shares the fit, and takes its part of the global batch; see `split`."""
+    """Each worker times itself, shares the fit, and takes the part of the global batch that makes all equally long.
+
+    The split is in `profile.split`, the growth of the global batch in `global_batch.GlobalBatchSchedule`.
+    """
 
     class Parameters(ChoiceParameters):
         """Defaults: recalled from the paper where the field says so, chosen here otherwise."""

@@ -48,6 +48,8 @@ class BoundedStaleness(Synchronization):
 class Asynchronous(Synchronization):
     """Never wait for a peer's gradient; apply what is here. But wait for a link whose send buffer is full."""
 
+    waits_for_peers = False
+
     class Parameters(ChoiceParameters):
         """The buffer."""
 
