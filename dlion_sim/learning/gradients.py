@@ -16,6 +16,9 @@ from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.flat import Replica
 from dlion_sim.learning.pool import ModelPool
 
+_PART = 256
+"""Samples of one forward and backward pass: activations of larger ones no longer fit a core's caches."""
+
 
 @dataclass(frozen=True, eq=False)
 class Ticket:
@@ -66,8 +69,13 @@ class GradientExecutor:
         indices = torch.from_numpy(samples).to(dataset.train_labels.device)
         # The flat vector is the leaf and the variables are its parts, so that autograd returns one flat gradient.
         flat = replica.parameters.detach().requires_grad_()
-        images = dataset.normalise(dataset.train_images[indices])
-        logits = functional_call(model, replica.layout.named_views(flat), images)
-        loss = cross_entropy(logits, dataset.train_labels[indices])
-        (gradient,) = torch.autograd.grad(loss, flat)
-        return loss.detach(), gradient
+        total_loss = torch.zeros((), device=flat.device)
+        total = torch.zeros_like(flat)
+        for part in indices.split(_PART):
+            images = dataset.normalise(dataset.train_images[part])
+            logits = functional_call(model, replica.layout.named_views(flat), images)
+            loss = cross_entropy(logits, dataset.train_labels[part], reduction="sum") / len(indices)
+            (gradient,) = torch.autograd.grad(loss, flat)
+            total_loss += loss.detach()
+            total += gradient
+        return total_loss, total
