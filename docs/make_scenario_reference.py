@@ -28,6 +28,7 @@ nic: {trace: links.csv, series: norway_bus_1, value: mbit_per_s, unit: Mbps, rep
 ```
 """
 ORDER = ["Workload", "Optimizer", "Iid", "Dirichlet", "LabelShards", "ComputeTime"]
+TOPOLOGIES = ["AllToAll", "Ring", "Torus", "Exponential", "Regular", "SmallWorld", "Edges"]
 ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "WanPath"]
 
 
@@ -37,17 +38,29 @@ def reference() -> str:
     parts = [INTRODUCTION, *section("Scenario", schema)]
     for name in ORDER:
         parts += section(name, schema["$defs"][name])
-    parts.append("## System\n\nA name, or a mapping of `name` and any of its four choices to replace:\n")
+    parts.append(
+        "## System\n\nA name, or a mapping of `name` and any of its four choices and its topology to replace:\n"
+    )
     parts += [
         table(
-            ["system", *REGISTRY, "from"],
-            [[f"`{name}`", *map(brief, system.choices.values()), system.source] for name, system in SYSTEMS.items()],
+            ["system", *REGISTRY, "topology", "from"],
+            [
+                [f"`{name}`", *map(brief, system.choices.values()), system.topology.kind, system.source]
+                for name, system in SYSTEMS.items()
+            ],
         )
     ]
     for category, kinds in REGISTRY.items():
         for kind, choice in kinds.items():
             parts.append(f"### `{category}: {kind}`\n\n{first_paragraph(choice.__doc__)}\n")
             parts += keys(choice.Parameters.model_json_schema())
+    parts.append(
+        "## Topology\n\nWho exchanges with whom, `system.topology`; a plain name is short for `{kind: name}`:\n"
+    )
+    for name in TOPOLOGIES:
+        definition = schema["$defs"][name]
+        parts.append(f"### `topology: {definition['properties']['kind']['const']}`\n\n{definition['description']}\n")
+        parts += keys(definition)
     return "\n".join(parts)
 
 

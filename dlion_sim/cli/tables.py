@@ -97,9 +97,10 @@ def scenario_table() -> Table:
 
 def system_tables() -> RenderableType:
     """The systems with their choices, then each choice with its parameters."""
-    named = Table("system", *CATEGORIES, "from", title="Systems", title_justify="left", box=SIMPLE_HEAD)
+    named = Table("system", *CATEGORIES, "topology", "from", title="Systems", title_justify="left", box=SIMPLE_HEAD)
     for name, system in SYSTEMS.items():
-        named.add_row(name, *(_written(choice) for choice in system.choices.values()), system.source)
+        choices = map(_written, system.choices.values())
+        named.add_row(name, *choices, system.topology.kind, system.source)
     return Group(named, *(_choice_table(category, kinds) for category, kinds in REGISTRY.items()))
 
 

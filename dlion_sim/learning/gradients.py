@@ -71,7 +71,7 @@ class GradientExecutor:
         flat = replica.parameters.detach().requires_grad_()
         total_loss = torch.zeros((), device=flat.device)
         total = torch.zeros_like(flat)
-        for part in indices.split(_PART):
+        for part in torch.split(indices, _PART):
             images = dataset.normalise(dataset.train_images[part])
             logits = functional_call(model, replica.layout.named_views(flat), images)
             loss = cross_entropy(logits, dataset.train_labels[part], reduction="sum") / len(indices)

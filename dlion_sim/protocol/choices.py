@@ -7,15 +7,16 @@ in plain attributes, and does no I/O: what it wants done it returns as actions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar
 
+import torch
 from torch import Tensor
 
 from dlion_sim.learning.flat import Replica
 from dlion_sim.protocol.events import Action
-from dlion_sim.protocol.messages import Body, Gradient, Message
+from dlion_sim.protocol.messages import Body, Contribution, Message
 from dlion_sim.scenario.model import Model
 
 
@@ -30,7 +31,9 @@ class Setup:
     worker: int
     workers: int
     replica: Replica
-    """The worker's parameters; choices read them, only the worker writes them."""
+    """The worker's parameters; only `Exchange.apply` and merges write them."""
+    mixing: Mapping[int, float]
+    """Each peer, with the weight of its parameters where parameters are mixed; the own one's is what is left to 1."""
     batch_size: int
     """The local batch size to start with."""
     training_samples: int
@@ -44,8 +47,8 @@ class Setup:
 
     @property
     def peers(self) -> tuple[int, ...]:
-        """All other workers."""
-        return tuple(peer for peer in range(self.workers) if peer != self.worker)
+        """The workers that this one exchanges with."""
+        return tuple(self.mixing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +65,24 @@ class LocalGradient:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A gradient to apply, the own or a peer's; the tensors are those of its message."""
+    """A contribution to apply, the own or a peer's; the tensors are those of its message."""
 
     sender: int
-    gradient: Gradient
+    body: Contribution
     tensors: tuple[Tensor, ...]
 
     def add_to(self, total: Tensor, factor: float) -> None:
-        """Add `factor` times the gradient to `total` [P]; entries that it lacks count as 0."""
+        """Add `factor` times the contribution to `total` [P]; entries that it lacks count as 0."""
         match self.tensors:
             case (values,):
-                total[self.gradient.offset : self.gradient.offset + len(values)].add_(values, alpha=factor)
+                total[self.body.offset : self.body.offset + len(values)].add_(values, alpha=factor)
             case (indices, values):
                 total.index_add_(0, indices, values, alpha=factor)
 
     @property
     def message(self) -> Message:
         """The message that carries it."""
-        return Message(self.sender, self.gradient, self.tensors)
+        return Message(self.sender, self.body, self.tensors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,8 @@ class Choice:
         self.parameters = parameters
         self.setup = setup
 
+    needs_everyone: ClassVar[bool] = False
+    """Whether it works only where all workers are each other's peers."""
     receives: ClassVar[tuple[type[Body], ...]] = ()
     """The kinds of message that `received` is called for."""
 
@@ -128,7 +133,7 @@ class Batching(Choice, ABC):
         """Samples that all workers together use in `iteration`, as far as this worker knows."""
 
     @abstractmethod
-    def weight(self, gradient: Gradient, own_batch_size: int) -> float:
+    def weight(self, gradient: Contribution, own_batch_size: int) -> float:
         """The factor of a peer's (or the own) gradient in the mean over all workers."""
 
 
@@ -144,21 +149,36 @@ class Exchange(Choice, ABC):
     def queued(self, peer: int, size: int) -> None:
         """A bulk message of `size` bytes was queued to `peer`."""
 
+    def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
+        """The messages to send when an iteration begins, before its gradient is known."""
+        return []
+
     @abstractmethod
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """What to apply and what to send of a new local gradient."""
 
+    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
+        """End an iteration: write the replica, with what outgoing made of the own gradient and what was received.
+
+        Here one step with the weighted mean, sum of factor_j * g_j, in which entries that were not received count as 0.
+        Summed in the order of (iteration, sender), so that workers which received the same end up with the same.
+        """
+        total = torch.zeros_like(self.setup.replica.parameters)
+        for update in sorted([own, *received], key=lambda update: (update.body.iteration, update.sender)):
+            update.add_to(total, factor(update.body))
+        self.setup.replica.step(total)
+
     def whole(self, own: LocalGradient, n_percent: float | None = None) -> Update:
         """All of a gradient."""
-        return Update(self.setup.worker, Gradient(own.iteration, own.batch_size, n_percent), (own.gradient,))
+        return Update(self.setup.worker, Contribution(own.iteration, own.batch_size, n_percent), (own.gradient,))
 
     def entries(self, own: LocalGradient, indices: Tensor, values: Tensor, n_percent: float | None = None) -> Update:
         """Some entries: indices [m] (int32, increasing), values [m]."""
-        return Update(self.setup.worker, Gradient(own.iteration, own.batch_size, n_percent), (indices, values))
+        return Update(self.setup.worker, Contribution(own.iteration, own.batch_size, n_percent), (indices, values))
 
     def stretch(self, own: LocalGradient, offset: int, values: Tensor) -> Update:
         """The entries from `offset` on: values [m]."""
-        return Update(self.setup.worker, Gradient(own.iteration, own.batch_size, offset=offset), (values,))
+        return Update(self.setup.worker, Contribution(own.iteration, own.batch_size, offset=offset), (values,))
 
     def to_all(self, update: Update) -> Sequence[tuple[int, Message]]:
         """One message to every peer."""

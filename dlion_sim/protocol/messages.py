@@ -26,8 +26,11 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
     bulk: ClassVar[bool] = False
 
 
-class Gradient(Body, frozen=True, array_like=True, tag="gradient"):
-    """A gradient: a stretch of it (values [m], from entry `offset` on) or single entries (indices [m], values [m])."""
+class Contribution(Body, frozen=True, array_like=True, tag="contribution"):
+    """What a worker contributes to its peers' iterations: of its gradient, or of its parameters where those are mixed.
+
+    A stretch (one tensor: values [m], from entry `offset` on) or single entries (two: indices [m], values [m]).
+    """
 
     bulk: ClassVar[bool] = True
     iteration: Count
@@ -67,7 +70,7 @@ class Token(Body, frozen=True, array_like=True, tag="token"):
     """The receiver may begin one iteration more."""
 
 
-AnyBody = Gradient | Weights | ComputeProfile | LossReport | WeightsRequest | Token
+AnyBody = Contribution | Weights | ComputeProfile | LossReport | WeightsRequest | Token
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
@@ -151,7 +154,7 @@ def decode(data: bytes, *, workers: int, parameters: int) -> Message:
 def _check_shapes(header: Header, parameters: int) -> None:
     whole = (("f4", parameters),)
     match header.body:
-        case Gradient():
+        case Contribution():
             entries = header.tensors[0][1] if header.tensors else 0
             stretch = header.tensors == (("f4", entries),)
             fits = (stretch or header.tensors == (("i4", entries), ("f4", entries))) and (

@@ -16,12 +16,13 @@ def scenario_schema() -> dict[str, Any]:
     schema = Scenario.model_json_schema()
     names = {"anyOf": [{"enum": sorted(SYSTEMS)}, OWN], "description": "A named composition of the four choices."}
     choices = {category: {"anyOf": _kinds(kinds)} for category, kinds in REGISTRY.items()}
+    topology = Scenario.model_json_schema()["$defs"]["SystemSpec"]["anyOf"][1]["properties"]["topology"]
     schema["$defs"]["SystemSpec"] = {
         "anyOf": [
             names,
             {
                 "type": "object",
-                "properties": {"name": names, **choices},
+                "properties": {"name": names, **choices, "topology": topology},
                 "required": ["name"],
                 "additionalProperties": False,
             },

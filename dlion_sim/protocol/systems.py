@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,10 +14,12 @@ from dlion_sim.errors import InputError
 from dlion_sim.protocol import batching, exchange, knowledge, synchronization  # noqa: F401
 from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice, ChoiceParameters, Setup
 from dlion_sim.protocol.extensions import is_reference, referenced
+from dlion_sim.protocol.topology import is_complete
 from dlion_sim.protocol.worker import Choices, Worker
 from dlion_sim.scenario import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.complaints import as_input_error
 from dlion_sim.scenario.faults import did_you_mean
+from dlion_sim.scenario.topology import AllToAll, AnyTopology, Ring
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Composition:
     exchange: Mapping[str, Any]
     synchronization: Mapping[str, Any]
     knowledge_transfer: Mapping[str, Any]
+    topology: AnyTopology = field(default_factory=AllToAll)
 
     @property
     def choices(self) -> Mapping[str, Mapping[str, Any]]:
@@ -67,6 +70,14 @@ SYSTEMS: Mapping[str, Composition] = {
         synchronization={"kind": "hop"},
         knowledge_transfer={"kind": "none"},
     ),
+    "dpsgd": Composition(
+        source="Lian et al., NeurIPS'17",
+        batching={"kind": "fixed"},
+        exchange={"kind": "parameters"},
+        synchronization={"kind": "synchronous"},
+        knowledge_transfer={"kind": "none"},
+        topology=Ring(),
+    ),
     # Which synchronization its results used is not known; a bound of 5 works everywhere.
     "dlion": Composition(
         source="Hong & Chandra, HPDC'21",
@@ -101,6 +112,7 @@ class System:
 
     name: str
     choices: Mapping[str, ResolvedChoice]
+    topology: AnyTopology
 
     def worker(self, setup: Setup) -> Worker:
         """A worker of this system. Raises InputError where the system does not fit the run."""
@@ -111,6 +123,7 @@ class System:
         """The specification that says all of it, every default included."""
         return SystemSpec(
             name=self.name,
+            topology=self.topology,
             **{
                 category: ChoiceSpec(kind=choice.kind, parameters=choice.parameters.model_dump(mode="json"))
                 for category, choice in self.choices.items()
@@ -124,10 +137,18 @@ def compose(spec: SystemSpec) -> System:
     A name or kind may also be a reference to the user's own, `package.module:Name`. Raises InputError, with the path
     inside the scenario, for an unknown name, kind or parameter, and for choices that cannot work together.
     """
+    composition = _named(spec.name)
     choices = {
         category: _resolve(category, default, getattr(spec, category))
-        for category, default in _named(spec.name).choices.items()
+        for category, default in composition.choices.items()
     }
+    topology = spec.topology or composition.topology
+    _check_together(choices, topology)
+    return System(spec.name, choices, topology)
+
+
+def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology) -> None:
+    """Refuse choices that cannot work together."""
     exchange_kind, synchronization_kind = (
         choices[category].implementation for category in ("exchange", "synchronization")
     )
@@ -138,7 +159,13 @@ def compose(spec: SystemSpec) -> System:
             path="system.synchronization",
             allowed="asynchronous, or an exchange that tells all peers",
         )
-    return System(spec.name, choices)
+    for category, choice in choices.items():
+        if choice.implementation.needs_everyone and not is_complete(topology):
+            raise InputError(
+                f"'{choice.kind}' needs every worker to hear from all others, which a {topology.kind} does not let it",
+                path=f"system.{category}",
+                allowed="another choice, or the topology all_to_all",
+            )
 
 
 def _named(name: str) -> Composition:

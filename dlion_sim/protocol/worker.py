@@ -14,9 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-import torch
-from torch import Tensor
-
 from dlion_sim.protocol.choices import (
     Batching,
     Choice,
@@ -43,7 +40,7 @@ from dlion_sim.protocol.events import (
     Started,
     Stop,
 )
-from dlion_sim.protocol.messages import Body, Gradient, Message
+from dlion_sim.protocol.messages import Body, Contribution, Message
 
 
 class Phase(Enum):
@@ -116,12 +113,14 @@ class Worker:
             return [Stop()]
         self.phase = Phase.COMPUTING
         self._batch_size = self.choices.batching.batch_size(self.iteration)
-        return [*self._queue(self.choices.synchronization.entered(self.iteration)), Compute(self._batch_size)]
+        entered = self.choices.synchronization.entered(self.iteration)
+        began = [Send(*each) for each in self.choices.exchange.began(self.iteration, self._batch_size)]
+        return [*self._queue([*entered, *began]), Compute(self._batch_size)]
 
     def _exchange(self, ready: GradientReady, now: float) -> list[Action]:
         self.phase = Phase.WAITING
         self._waiting_since = now
-        factor = self._factor(Gradient(self.iteration, self._batch_size))
+        factor = self._factor(Contribution(self.iteration, self._batch_size))
         outgoing = self.choices.exchange.outgoing(
             LocalGradient(self.iteration, self._batch_size, ready.gradient, ready.seconds, factor)
         )
@@ -130,7 +129,7 @@ class Worker:
         return self._queue([*measured, *(Send(peer, message) for peer, message in outgoing.messages)])
 
     def _receive(self, message: Message) -> list[Action]:
-        if isinstance(message.body, Gradient):
+        if isinstance(message.body, Contribution):
             peer = self._peers[message.sender]
             peer.newest = max(peer.newest, message.body.iteration)
             self._inbox.append(Update(message.sender, message.body, message.tensors))
@@ -148,8 +147,8 @@ class Worker:
         for merge in merges:
             self.replica.merge(merge.weights, merge.share)
         received = self._due()
-        self.replica.step(self._mean([own, *received]))
-        lags = [self.iteration - update.gradient.iteration for update in received]
+        self.choices.exchange.apply(own, received, self._factor)
+        lags = [self.iteration - update.body.iteration for update in received]
         self.iteration += 1
         self._own = None
         report = Report(
@@ -170,22 +169,13 @@ class Worker:
         """Take the received gradients that belong to this iteration's update out of the inbox."""
         sorted_out: dict[Due, list[Update]] = {"now": [], "later": [], "never": []}
         for update in self._inbox:
-            sorted_out[self.choices.synchronization.due(update.gradient.iteration, self.iteration)].append(update)
+            sorted_out[self.choices.synchronization.due(update.body.iteration, self.iteration)].append(update)
         self._inbox = sorted_out["later"]
         return sorted_out["now"]
 
-    def _mean(self, updates: list[Update]) -> Tensor:
-        """The weighted mean [P] over all workers: (1/n) * sum of weight_j * g_j, entries not received counting as 0.
-
-        Summed in the order of (iteration, sender), so that workers which received the same end up with the same.
-        """
-        total = torch.zeros_like(self.replica.parameters)
-        for update in sorted(updates, key=lambda update: (update.gradient.iteration, update.sender)):
-            update.add_to(total, self._factor(update.gradient))
-        return total
-
-    def _factor(self, gradient: Gradient) -> float:
-        return self.choices.batching.weight(gradient, self._batch_size) / self.setup.workers
+    def _factor(self, contribution: Contribution) -> float:
+        """By which a contribution enters the mean over this worker and its peers, whoever of them was heard."""
+        return self.choices.batching.weight(contribution, self._batch_size) / (len(self._peers) + 1)
 
     def _queue(self, actions: list[Action]) -> list[Action]:
         """The same actions, the bulk among them noted, since exchange and synchronization watch the links."""

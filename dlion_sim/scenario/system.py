@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field, model_serializer
 
 from dlion_sim.scenario.model import ShortForm
+from dlion_sim.scenario.topology import Topology
 
 
 class ChoiceSpec(ShortForm):
@@ -49,6 +50,8 @@ class SystemSpec(ShortForm):
     """When a worker goes on."""
     knowledge_transfer: ChoiceSpec | None = None
     """Whose weights are merged."""
+    topology: Topology | None = None
+    """Who exchanges with whom; a plain name is short for {kind: name}."""
 
     @classmethod
     def expand(cls, given: object) -> object:

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from dlion_sim.learning import Score
 from dlion_sim.protocol.events import Report
-from dlion_sim.protocol.messages import Gradient, Message
+from dlion_sim.protocol.messages import Contribution, Message
 from dlion_sim.results import LinksRow, MetricsRow, RunWriter
 
 
@@ -71,7 +71,7 @@ class Recorder:
         interval = self._links.setdefault((sender, receiver), _LinkInterval())
         interval.bytes += message.size
         interval.messages += 1
-        if isinstance(message.body, Gradient):
+        if isinstance(message.body, Contribution):
             interval.gradients += 1
             if message.body.n_percent is not None:
                 interval.n_percents.append(message.body.n_percent)

@@ -27,6 +27,7 @@ from dlion_sim.learning import (
 from dlion_sim.learning.partition import Indices
 from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.systems import System, compose
+from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.results import Run, RunWriter, environment, summarize
 from dlion_sim.scenario import Scenario, Workload, dump
 from dlion_sim.simulation.compute import CORE_FLOPS, ComputeDevice
@@ -144,12 +145,14 @@ def _replicas(workload: Workload, model: torch.nn.Module, device: torch.device, 
 def _nodes(
     scenario: Scenario, system: System, replicas: Sequence[Replica], shards: Sequence[Indices], beta: float
 ) -> list[Node]:
+    mixing = mixing_weights(system.topology, len(shards), scenario.seed)
     nodes = []
     for place, replica, shard in zip(scenario.cluster.workers, replicas, shards, strict=True):
         setup = Setup(
             worker=place.index,
             workers=len(shards),
             replica=replica,
+            mixing=mixing[place.index],
             batch_size=scenario.workload.batch_size,
             training_samples=sum(map(len, shards)),
             shard_samples=len(shard),

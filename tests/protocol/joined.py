@@ -34,12 +34,23 @@ def layout(*sizes: int) -> Layout:
     return Layout(tuple(f"v{i}" for i in range(len(sizes))), tuple((size,) for size in sizes))
 
 
-def setup(worker=0, workers=3, *, variables=(4, 2), batch_size=32, samples=6000, iterations=None, learning_rate=0.1):
+def setup(
+    worker=0,
+    workers=3,
+    *,
+    variables=(4, 2),
+    batch_size=32,
+    samples=6000,
+    iterations=None,
+    learning_rate=0.1,
+    mixing=None,
+):
     shape = layout(*variables)
     return Setup(
         worker=worker,
         workers=workers,
         replica=Replica(shape, torch.zeros(shape.size), learning_rate=learning_rate),
+        mixing=mixing or {peer: 1 / workers for peer in range(workers) if peer != worker},
         batch_size=batch_size,
         training_samples=samples,
         shard_samples=samples // workers,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel, fit_cost, split
-from dlion_sim.protocol.messages import Gradient
+from dlion_sim.protocol.messages import Contribution
 from tests.protocol.joined import setup, workers_of
 
 fits = st.builds(CostFit, st.floats(0, 0.5), st.floats(1e-5, 0.1))
@@ -94,23 +94,23 @@ def batching(weights, worker=0, batch_size=32):
 
 def test_equal_batches_weigh_one():
     for weights in ("ratio", "share", "equal"):
-        assert batching(weights).weight(Gradient(0, 32, 100.0), own_batch_size=32) == 1
+        assert batching(weights).weight(Contribution(0, 32, 100.0), own_batch_size=32) == 1
 
 
 def test_a_gradient_of_more_samples_weighs_more():
-    heavy = batching("ratio").weight(Gradient(0, 58, 100.0), own_batch_size=29)
+    heavy = batching("ratio").weight(Contribution(0, 58, 100.0), own_batch_size=29)
     assert heavy == 2.0
-    assert batching("ratio").weight(Gradient(0, 29, 100.0), own_batch_size=58) == 0.5
+    assert batching("ratio").weight(Contribution(0, 29, 100.0), own_batch_size=58) == 0.5
 
 
 def test_ratios_are_clipped():
-    assert batching("ratio").weight(Gradient(0, 1000, 100.0), own_batch_size=1) == 8
-    assert batching("ratio").weight(Gradient(0, 1, 100.0), own_batch_size=1000) == 1 / 8
+    assert batching("ratio").weight(Contribution(0, 1000, 100.0), own_batch_size=1) == 8
+    assert batching("ratio").weight(Contribution(0, 1, 100.0), own_batch_size=1000) == 1 / 8
 
 
 @given(sender=st.integers(10, 60), receiver=st.integers(10, 60))
 def test_ratio_and_share_differ_by_n_times_the_receivers_batch_over_the_global_one(sender, receiver):
-    gradient = Gradient(0, sender, 100.0)
+    gradient = Contribution(0, sender, 100.0)
     ratio = batching("ratio").weight(gradient, receiver)
     share = batching("share").weight(gradient, receiver)
     assert share == pytest.approx(ratio * 6 * receiver / 192)

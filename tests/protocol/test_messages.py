@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dlion_sim.protocol.messages import (
     ComputeProfile,
-    Gradient,
+    Contribution,
     LossReport,
     MalformedMessageError,
     Message,
@@ -27,10 +27,10 @@ def messages(draw):
     iteration = draw(st.integers(0, 10**9))
     match draw(st.sampled_from(["dense", "sparse", "weights", "control"])):
         case "dense":
-            return Message(sender, Gradient(iteration, 32, 100.0), (values,))
+            return Message(sender, Contribution(iteration, 32, 100.0), (values,))
         case "sparse":
             indices = torch.tensor(sorted(draw(st.sets(st.integers(0, P - 1)))), dtype=torch.int32)
-            return Message(sender, Gradient(iteration, 7, 12.5), (indices, values[: len(indices)]))
+            return Message(sender, Contribution(iteration, 7, 12.5), (indices, values[: len(indices)]))
         case "weights":
             return Message(sender, Weights(iteration), (values,))
         case _:
@@ -49,7 +49,7 @@ def test_round_trip_and_size(message):
 
 
 def test_a_dense_gradient_costs_four_bytes_an_entry_and_a_small_header():
-    message = Message(3, Gradient(120, 32, 100.0), (torch.zeros(1_249_114),))
+    message = Message(3, Contribution(120, 32, 100.0), (torch.zeros(1_249_114),))
     assert 0 < message.size - 4 * 1_249_114 <= 64
 
 
@@ -84,9 +84,9 @@ def test_noise_is_refused(noise):
         Message(10, WeightsRequest()),  # no such worker
         Message(0, Weights(1), (torch.zeros(P - 1),)),  # not the whole model
         Message(0, WeightsRequest(), (torch.zeros(P),)),  # nothing belongs there
-        Message(0, Gradient(1, 1, 1.0), (torch.tensor([3, 3], dtype=torch.int32), torch.zeros(2))),  # twice
-        Message(0, Gradient(1, 1, 1.0), (torch.tensor([P], dtype=torch.int32), torch.zeros(1))),  # beyond the model
-        Message(0, Gradient(1, 0, 1.0), (torch.zeros(P),)),  # from no sample
+        Message(0, Contribution(1, 1, 1.0), (torch.tensor([3, 3], dtype=torch.int32), torch.zeros(2))),  # twice
+        Message(0, Contribution(1, 1, 1.0), (torch.tensor([P], dtype=torch.int32), torch.zeros(1))),  # beyond the model
+        Message(0, Contribution(1, 0, 1.0), (torch.zeros(P),)),  # from no sample
         Message(0, ComputeProfile(float("nan"), 1.0, 5)),
         Message(0, ComputeProfile(0.0, 0.0, 5)),
     ],

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.protocol.events import GradientReady, MessageArrived, MessageSent, Send, Started
-from dlion_sim.protocol.messages import ComputeProfile, Gradient, Message
+from dlion_sim.protocol.messages import ComputeProfile, Contribution, Message
 from dlion_sim.protocol.worker import Phase
 from tests.protocol.joined import run, setup, workers_of
 
@@ -61,7 +61,7 @@ def test_unequal_batches_weigh_by_the_sender_over_the_receiver():
         [setup(0, workers=2, batch_size=20)],
     )
     worker.handle(Started(), 0.0)
-    theirs = Message(1, Gradient(0, 40, 100.0), (torch.full((6,), 1.0),))
+    theirs = Message(1, Contribution(0, 40, 100.0), (torch.full((6,), 1.0),))
     worker.handle(MessageArrived(theirs), 0.5)
     worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
     torch.testing.assert_close(worker.replica.parameters, torch.full((6,), -0.1 * (40 / 20) / 2))
@@ -71,14 +71,14 @@ def test_entries_not_received_count_as_zero():
     (worker,) = workers_of(ASYNCHRONOUS, [setup(0, workers=2)])
     worker.handle(Started(), 0.0)
     sparse = (torch.tensor([1, 4], dtype=torch.int32), torch.tensor([2.0, 4.0]))
-    worker.handle(MessageArrived(Message(1, Gradient(0, 32, 5.0), sparse)), 0.5)
+    worker.handle(MessageArrived(Message(1, Contribution(0, 32, 5.0), sparse)), 0.5)
     worker.handle(GradientReady(1.0, torch.ones(6), 1.0), 1.0)
     expected = -0.1 * torch.tensor([1.0, 3.0, 1.0, 1.0, 5.0, 1.0]) / 2
     torch.testing.assert_close(worker.replica.parameters, expected)
 
 
 def arrived(sender, iteration):
-    return MessageArrived(Message(sender, Gradient(iteration, 32, 100.0), (torch.zeros(6),)))
+    return MessageArrived(Message(sender, Contribution(iteration, 32, 100.0), (torch.zeros(6),)))
 
 
 def computes(actions):
@@ -90,7 +90,7 @@ def test_a_synchronous_worker_waits_for_everyone_and_leaves_the_next_iterations_
     worker.handle(Started(), 0.0)
     assert not computes(worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0))
     assert not computes(worker.handle(arrived(1, 0), 2.0))
-    early = Message(1, Gradient(1, 32, 100.0), (torch.full((6,), 3.0),))
+    early = Message(1, Contribution(1, 32, 100.0), (torch.full((6,), 3.0),))
     assert not computes(worker.handle(MessageArrived(early), 2.5))
     assert computes(worker.handle(arrived(2, 0), 3.0))
     assert torch.equal(worker.replica.parameters, torch.zeros(6))

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from dlion_sim.learning import BatchSampler, build, load, partition
+from dlion_sim.protocol.systems import SYSTEMS, compose
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Run
 from dlion_sim.scenario import from_data, shipped
 from dlion_sim.scenario import load as load_scenario
@@ -198,7 +199,7 @@ def test_other_partitions_run_and_stand_in_the_manifest(tmp_path, partition_kind
     assert math.isfinite(run.summary["accuracy"]["mean"])
 
 
-@pytest.mark.parametrize("system", ["baseline", "dlion"])
+@pytest.mark.parametrize("system", sorted(SYSTEMS))
 @pytest.mark.parametrize("file", shipped(), ids=lambda file: file.stem)
 def test_every_shipped_scenario_runs_with_every_system(tmp_path, file, system):
     """On digits instead of the full datasets, and briefly."""
@@ -207,6 +208,35 @@ def test_every_shipped_scenario_runs_with_every_system(tmp_path, file, system):
     assert run.summary["status"] == "completed"
     assert run.summary["virtual_seconds"] == 0.5
     assert len(run.summary["accuracy"]["per_worker"]) == len(run.manifest["workers"]) >= 4
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        "ako",
+        "gaia",
+        "hop",
+        {"name": "hop", "synchronization": {"max_gap": 8}},
+        "dpsgd",
+        {"name": "hop", "exchange": {"kind": "parameters", "staleness": 5}, "topology": "ring"},
+        {"name": "baseline", "exchange": "dgc"},
+        {"name": "dlion", "exchange": {"n": 10}},
+        {"name": "dlion", "exchange": {"residual": "accumulate"}},
+    ],
+    ids=str,
+)
+def test_every_system_learns(tmp_path, system):
+    cluster = {"clouds": CLOUDS, "wan": {"rtt": "60 ms"}}
+    run = simulate(digits(cluster=cluster, system=system, duration="15 s"), tmp_path / "run")
+    assert run.summary["accuracy"]["mean"] > 0.75
+    assert load_scenario(tmp_path / "run" / "scenario.yaml").system == compose(digits(system=system).system).spec
+
+
+def test_on_a_graph_only_neighbours_exchange(tmp_path):
+    cluster = {"clouds": [{"name": "a", "workers": [{"count": 6}]}]}
+    run = simulate(digits(cluster=cluster, system="dpsgd", duration="2 s"), tmp_path / "run")
+    links = {(sender, receiver) for sender, receiver in run.links()[["sender", "receiver"]].itertuples(index=False)}
+    assert links == {(worker, (worker + step) % 6) for worker in range(6) for step in (1, -1)}
 
 
 def test_dlion_learns_a_full_dataset(tmp_path):

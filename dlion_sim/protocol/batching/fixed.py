@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dlion_sim.protocol.choices import Batching, register
-from dlion_sim.protocol.messages import Gradient
+from dlion_sim.protocol.messages import Contribution
 
 
 @register("batching", "fixed")
@@ -18,6 +18,6 @@ class FixedBatching(Batching):
         """The same at each iteration."""
         return self.setup.batch_size * self.setup.workers
 
-    def weight(self, gradient: Gradient, own_batch_size: int) -> float:
+    def weight(self, gradient: Contribution, own_batch_size: int) -> float:
         """Equal batches, equal weights."""
         return 1.0

@@ -11,7 +11,7 @@ from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel, split
 from dlion_sim.protocol.choices import Batching, ChoiceParameters, Setup, register
 from dlion_sim.protocol.events import Action, Send
-from dlion_sim.protocol.messages import ComputeProfile, Gradient, Message
+from dlion_sim.protocol.messages import ComputeProfile, Contribution, Message
 
 
 @register("batching", "weighted_dynamic")
@@ -52,6 +52,7 @@ class WeightedDynamicBatching(Batching):
         hysteresis: float = Field(0.05, ge=0, description="Relative change of the fit below which it is not shared.")
 
     parameters: Parameters
+    needs_everyone = True
     receives = (ComputeProfile,)
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
@@ -114,7 +115,7 @@ class WeightedDynamicBatching(Batching):
         """By the growth schedule, which is the same on all workers."""
         return self._global.at(iteration)
 
-    def weight(self, gradient: Gradient, own_batch_size: int) -> float:
+    def weight(self, gradient: Contribution, own_batch_size: int) -> float:
         """The sender's batch against the receiver's (ratio), or against the mean batch (share)."""
         match self.parameters.weights:
             case "ratio":

@@ -3,6 +3,7 @@
 from dlion_sim.protocol.exchange.compressed import DeepGradientCompression, RandomKExchange, TopKExchange
 from dlion_sim.protocol.exchange.full import FullExchange
 from dlion_sim.protocol.exchange.max_n import MaxNExchange
+from dlion_sim.protocol.exchange.parameters import ParameterExchange
 from dlion_sim.protocol.exchange.partitions import PartitionedExchange
 from dlion_sim.protocol.exchange.significance import SignificanceExchange
 
@@ -10,6 +11,7 @@ __all__ = [
     "DeepGradientCompression",
     "FullExchange",
     "MaxNExchange",
+    "ParameterExchange",
     "PartitionedExchange",
     "RandomKExchange",
     "SignificanceExchange",

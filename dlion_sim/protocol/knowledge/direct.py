@@ -34,6 +34,7 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
         loss_window: int = Field(20, ge=1, description="Newest training losses that a report averages.")
 
     parameters: Parameters
+    needs_everyone = True
     receives = (LossReport, WeightsRequest, Weights)
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:

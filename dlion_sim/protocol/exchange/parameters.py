@@ -1,0 +1,70 @@
+"""Neighbours mix their parameters (D-PSGD: Lian et al., NeurIPS'17; Hop: Luo et al., ASPLOS'19)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from pydantic import Field
+
+from dlion_sim.protocol.choices import (
+    ChoiceParameters,
+    Exchange,
+    LocalGradient,
+    Outgoing,
+    Setup,
+    Update,
+    register,
+)
+from dlion_sim.protocol.messages import Contribution, Message
+
+
+@register("exchange", "parameters")
+class ParameterExchange(Exchange):
+    """x_i <- sum_j W_ij x_j - learning rate * g_i, over a worker and its peers on any topology.
+
+    Parameters go out when an iteration begins, while its gradient is computed. W is doubly stochastic (see
+    `mixing_weights`). Of a peer the newest parameters count that are at most `staleness` iterations old, the more the
+    newer they are: W_ij * (tag - (iteration - staleness) + 1). Where some are missing, the weights of the others are
+    scaled up.
+    """
+
+    class Parameters(ChoiceParameters):
+        """The age of what is mixed."""
+
+        staleness: int = Field(
+            0, ge=0, description="Iterations that a peer's parameters may be old; that of the synchronization."
+        )
+
+    parameters: Parameters
+
+    def __init__(self, parameters: Parameters, setup: Setup) -> None:
+        super().__init__(parameters, setup)
+        self._latest: dict[int, Update] = {}
+
+    def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
+        """The parameters as the iteration finds them, to every peer."""
+        weights = self.setup.replica.snapshot()
+        return self.to_all(Update(self.setup.worker, Contribution(iteration, batch_size), (weights,)))
+
+    def outgoing(self, own: LocalGradient) -> Outgoing:
+        """Nothing more to send; the own gradient stays here."""
+        return Outgoing(self.whole(own), [])
+
+    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
+        """Mix, then take the own gradient's step."""
+        for update in sorted(received, key=lambda update: update.body.iteration):
+            self._latest[update.sender] = update
+        replica, oldest = self.setup.replica, own.body.iteration - self.parameters.staleness
+        own_weight = (1 - sum(self.setup.mixing.values())) * (self.parameters.staleness + 1)
+        peers = {
+            peer: self.setup.mixing[peer] * (self._latest[peer].body.iteration - oldest + 1)
+            for peer in self.setup.peers
+            if peer in self._latest and self._latest[peer].body.iteration >= oldest
+        }
+        total = own_weight + sum(peers.values())
+        mixed = torch.zeros_like(replica.parameters).add_(replica.parameters, alpha=own_weight / total)
+        for peer, weight in peers.items():
+            self._latest[peer].add_to(mixed, weight / total)
+        replica.merge(mixed, 1.0)
+        replica.step(own.tensors[0])

@@ -1,0 +1,82 @@
+"""The graph of who exchanges with whom, and the weights with which neighbours mix their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import networkx as nx
+
+from dlion_sim.errors import InputError
+from dlion_sim.scenario.topology import AllToAll, AnyTopology, Edges, Exponential, Regular, Ring, SmallWorld, Torus
+from dlion_sim.streams import stream_seed
+
+PATH = "system.topology"
+
+
+def mixing_weights(topology: AnyTopology, workers: int, seed: int) -> list[Mapping[int, float]]:
+    """Each worker's peers, in order, each with its Metropolis-Hastings weight, 1 / (1 + the larger degree of the two).
+
+    With what is left to 1 on each worker itself, the weights are symmetric and doubly stochastic on any graph, so that
+    mixing keeps the mean of all parameters (Xiao and Boyd, 2004). On a regular graph they are uniform.
+
+    Raises InputError where there is no such graph of so many workers, or it is not connected.
+    """
+    graph = _graph(topology, workers, seed)
+    if workers > 1 and not nx.is_connected(graph):
+        alone = min(nx.connected_components(graph), key=len)
+        raise InputError(f"the graph is not connected: no way leads out of workers {sorted(alone)}", path=PATH)
+    degree = dict(graph.degree)
+    return [
+        {peer: 1 / (1 + max(degree[worker], degree[peer])) for peer in sorted(graph[worker])}
+        for worker in range(workers)
+    ]
+
+
+def is_complete(topology: AnyTopology) -> bool:
+    """Whether all workers are each other's peers, however many they are."""
+    return isinstance(topology, AllToAll)
+
+
+def _graph(topology: AnyTopology, workers: int, seed: int) -> nx.Graph:
+    draw = stream_seed(seed, "topology") % 2**32
+    match topology:
+        case AllToAll():
+            return nx.complete_graph(workers)
+        case Ring():
+            return nx.circulant_graph(workers, [1])
+        case Exponential():
+            return nx.circulant_graph(
+                workers, [2**power for power in range(workers.bit_length()) if 2**power < workers]
+            )
+        case Torus():
+            rows = max(side for side in range(1, int(workers**0.5) + 1) if workers % side == 0)
+            if rows < 3:
+                raise InputError(f"{workers} workers make no torus of 3 by 3 or more", path=PATH)
+            return nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, workers // rows, periodic=True))
+        case Regular(degree=degree):
+            if degree >= workers or degree * workers % 2:
+                raise InputError(
+                    f"{workers} workers cannot have {degree} neighbours each",
+                    path=f"{PATH}.degree",
+                    allowed=f"less than {workers}, and even if the number of workers is odd",
+                )
+            return nx.random_regular_graph(degree, workers, seed=draw)
+        case SmallWorld(neighbours=neighbours, rewiring=rewiring):
+            if neighbours >= workers:
+                raise InputError(
+                    f"{workers} workers cannot have {neighbours} neighbours each",
+                    path=f"{PATH}.neighbours",
+                    allowed=f"2 to {workers - 1}",
+                )
+            return nx.connected_watts_strogatz_graph(workers, neighbours, rewiring, seed=draw)
+        case Edges(edges=edges):
+            for number, (a, b) in enumerate(edges):
+                if a == b or max(a, b) >= workers:
+                    raise InputError(
+                        f"{a} and {b} are no two workers",
+                        path=f"{PATH}.edges.{number}",
+                        allowed=f"two of 0 to {workers - 1}",
+                    )
+            graph = nx.empty_graph(workers)
+            graph.add_edges_from(map(tuple, edges))
+            return graph

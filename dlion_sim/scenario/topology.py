@@ -1,0 +1,70 @@
+"""Who exchanges with whom."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from dlion_sim.scenario.model import Model
+
+
+class AllToAll(Model):
+    """Everyone with everyone."""
+
+    kind: Literal["all_to_all"] = "all_to_all"
+
+
+class Ring(Model):
+    """Each with the one before and the one after."""
+
+    kind: Literal["ring"] = "ring"
+
+
+class Torus(Model):
+    """Each with four neighbours on a grid that is closed at its sides; as square as the number of workers allows."""
+
+    kind: Literal["torus"] = "torus"
+
+
+class Exponential(Model):
+    """Each with those 1, 2, 4, 8, ... places after and before it."""
+
+    kind: Literal["exponential"] = "exponential"
+
+
+class Regular(Model):
+    """A random graph in which each has the same number of neighbours."""
+
+    kind: Literal["regular"] = "regular"
+    degree: Annotated[int, Field(ge=1)] = 3
+    """Neighbours of each."""
+
+
+class SmallWorld(Model):
+    """A ring of near neighbours with some of the links moved at random (Watts and Strogatz, 1998), connected."""
+
+    kind: Literal["small_world"] = "small_world"
+    neighbours: Annotated[int, Field(ge=2)] = 4
+    """On the ring, before links are moved."""
+    rewiring: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """Probability that a link is moved."""
+
+
+class Edges(Model):
+    """The links as given."""
+
+    kind: Literal["edges"] = "edges"
+    edges: Annotated[list[Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]], Field()]
+    """Pairs of workers' numbers."""
+
+
+AnyTopology = AllToAll | Ring | Torus | Exponential | Regular | SmallWorld | Edges
+Topology = Annotated[
+    Annotated[AnyTopology, Field(discriminator="kind")],
+    BeforeValidator(
+        lambda given: {"kind": given} if isinstance(given, str) else given,
+        json_schema_input_type=Literal["all_to_all", "ring", "torus", "exponential", "regular", "small_world"]
+        | AnyTopology,
+    ),
+]

@@ -1,0 +1,82 @@
+"""Mixing of parameters: D-PSGD's rule, its mean, and Hop's weights for old parameters."""
+
+import numpy as np
+import pytest
+import torch
+from pydantic import TypeAdapter
+
+from dlion_sim.protocol.choices import LocalGradient, Update
+from dlion_sim.protocol.exchange.parameters import ParameterExchange
+from dlion_sim.protocol.messages import Contribution
+from dlion_sim.protocol.topology import mixing_weights
+from dlion_sim.scenario.topology import Topology
+from tests.protocol.joined import run, setup, workers_of
+
+
+def gradient(worker, iteration):
+    return torch.randn(6, generator=torch.Generator().manual_seed(1000 * worker + iteration))
+
+
+def trained(kind, count=5, iterations=6):
+    """The parameters [count, 6] of D-PSGD's workers after so many iterations on gradients that ignore them."""
+    mixing = mixing_weights(TypeAdapter(Topology).validate_python(kind), count, seed=0)
+    setups = [setup(index, count, iterations=iterations, mixing=mixing[index]) for index in range(count)]
+    workers = workers_of({"name": "dpsgd", "topology": kind}, setups)
+    run(workers, lambda worker, size: (1.0, gradient(worker.setup.worker, worker.iteration)))
+    return torch.stack([worker.replica.parameters for worker in workers]).numpy(), mixing
+
+
+@pytest.mark.parametrize("kind", ["ring", "all_to_all", {"kind": "edges", "edges": [[0, 1], [1, 2], [2, 3], [1, 4]]}])
+def test_it_is_the_papers_rule(kind):
+    """x_{k+1} = W x_k - learning rate * g, with all x_k exchanged."""
+    found, mixing = trained(kind)
+    w = np.zeros((5, 5))
+    for worker, weights in enumerate(mixing):
+        for peer, weight in weights.items():
+            w[worker, peer] = weight
+        w[worker, worker] = 1 - sum(weights.values())
+    x = np.zeros((5, 6))
+    for iteration in range(6):
+        x = w @ x - 0.1 * np.stack([gradient(worker, iteration).numpy() for worker in range(5)])
+    np.testing.assert_allclose(found, x, atol=1e-5)
+
+
+def test_mixing_keeps_the_mean():
+    found, _ = trained("ring")
+    mean = -0.1 * sum(gradient(worker, iteration) for worker in range(5) for iteration in range(6)) / 5
+    np.testing.assert_allclose(found.mean(axis=0), mean.numpy(), atol=1e-5)
+
+
+def mixed(staleness, tags, iteration=10, mixing=None):
+    """The first entry of a worker at 0 after mixing with peers at 1, 2, ... whose parameters are of `tags`."""
+    own = setup(workers=len(tags) + 1, mixing=mixing)
+    one = ParameterExchange(ParameterExchange.Parameters(staleness=staleness), own)
+    received = [
+        Update(peer, Contribution(tag, 32), (torch.full((6,), float(peer)),)) for peer, tag in enumerate(tags, start=1)
+    ]
+    local = LocalGradient(iteration, 32, torch.zeros(6), 1.0, 1.0)
+    one.apply(one.outgoing(local).own, received, lambda body: 1.0)
+    return float(own.replica.parameters[0])
+
+
+def test_newer_parameters_weigh_more():
+    # Weights tag - (iteration - staleness) + 1: own 3, peer one 3 (tag 10), peer two 1 (tag 8).
+    assert mixed(2, [10, 8]) == pytest.approx((3 * 0 + 3 * 1 + 1 * 2) / 7)
+
+
+def test_too_old_parameters_do_not_count():
+    assert mixed(2, [10, 7]) == pytest.approx((3 * 0 + 3 * 1) / 6)
+
+
+def test_missing_peers_leave_their_weight_to_the_others():
+    assert mixed(0, [10, 9]) == pytest.approx(1 / 2)
+
+
+def test_parameters_go_out_before_the_gradient_is_known():
+    own = setup()
+    one = ParameterExchange(ParameterExchange.Parameters(), own)
+    own.replica.parameters.fill_(3.0)
+    messages = dict(one.began(4, 32))
+    assert list(messages) == [1, 2]
+    assert messages[1].tensors[0].tolist() == [3.0] * 6
+    assert one.outgoing(LocalGradient(4, 32, torch.ones(6), 1.0, 1.0)).messages == []
