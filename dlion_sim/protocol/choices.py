@@ -31,7 +31,7 @@ class Setup:
     worker: int
     workers: int
     replica: Replica
-    """The worker's parameters; only `Exchange.apply` and merges write them."""
+    """The worker's parameters; only the exchange and merges write them."""
     mixing: Mapping[int, float]
     """Each peer, with the weight of its parameters where parameters are mixed; the own one's is what is left to 1."""
     batch_size: int
@@ -140,6 +140,8 @@ class Batching(Choice, ABC):
 class Exchange(Choice, ABC):
     """What of a gradient goes to whom."""
 
+    needs_oracle: bool = False
+    """Whether `capacity` is to be called: only a simulation can."""
     tells_all: ClassVar[bool] = True
     """Whether every peer gets a message of every iteration, if an empty one, so that it can wait for that."""
 
@@ -149,13 +151,20 @@ class Exchange(Choice, ABC):
     def queued(self, peer: int, size: int) -> None:
         """A bulk message of `size` bytes was queued to `peer`."""
 
+    def capacity(self, peer: int, alone: float, shared: float) -> None:
+        """The link to `peer` has these bandwidths now (bytes per second), see `LinkCapacity`."""
+
+    def covers(self, tag: int) -> int:
+        """The last iteration for which a contribution of iteration `tag` is the newest there is; for -1, none yet."""
+        return tag
+
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
         """The messages to send when an iteration begins, before its gradient is known."""
         return []
 
     @abstractmethod
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """What to apply and what to send of a new local gradient."""
+        """What to apply and what to send of a new local gradient. The replica may be written."""
 
     def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
         """End an iteration: write the replica, with what outgoing made of the own gradient and what was received.
@@ -191,7 +200,7 @@ class Peer:
     """How a worker stands with a peer."""
 
     newest: int = -1
-    """The newest iteration of which the peer's gradient is here; -1 for none."""
+    """The last iteration for which the peer's contribution is here; -1 for none."""
     outstanding: int = 0
     """Bulk messages queued to the peer whose last byte has not left yet."""
 

@@ -46,7 +46,19 @@ class MessageSent:
     seconds: float
 
 
-Event = Started | ProfileReady | GradientReady | MessageArrived | MessageSent
+@dataclass(frozen=True, slots=True)
+class LinkCapacity:
+    """What only an oracle knows: the bandwidths of the link to `peer` from now on, in bytes per second.
+
+    `alone` is that of a single flow; `shared` is its part when every worker sends to all its peers at once.
+    """
+
+    peer: int
+    alone: float
+    shared: float
+
+
+Event = Started | ProfileReady | GradientReady | MessageArrived | MessageSent | LinkCapacity
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,20 @@ SYSTEMS: Mapping[str, Composition] = {
         knowledge_transfer={"kind": "none"},
         topology=Ring(),
     ),
+    "local_sgd": Composition(
+        source="Stich, ICLR'19",
+        batching={"kind": "fixed"},
+        exchange={"kind": "local_sgd"},
+        synchronization={"kind": "synchronous"},
+        knowledge_transfer={"kind": "none"},
+    ),
+    "diloco": Composition(
+        source="Douillard et al., 2023",
+        batching={"kind": "fixed"},
+        exchange={"kind": "diloco"},
+        synchronization={"kind": "synchronous"},
+        knowledge_transfer={"kind": "none"},
+    ),
     # Which synchronization its results used is not known; a bound of 5 works everywhere.
     "dlion": Composition(
         source="Hong & Chandra, HPDC'21",

@@ -31,6 +31,7 @@ from dlion_sim.protocol.events import (
     Compute,
     Event,
     GradientReady,
+    LinkCapacity,
     MessageArrived,
     MessageSent,
     Profile,
@@ -80,7 +81,7 @@ class Worker:
         self._batch_size = 0
         self._own: tuple[GradientReady, Update] | None = None
         self._waiting_since = 0.0
-        self._peers = {peer: Peer() for peer in setup.peers}
+        self._peers = {peer: Peer(newest=choices.exchange.covers(-1)) for peer in setup.peers}
         self._inbox: list[Update] = []
         self._receivers = choices.receivers()
 
@@ -99,6 +100,9 @@ class Worker:
                 self._peers[event.peer].outstanding -= 1
                 self.choices.exchange.sent(event.peer, event.size, event.seconds)
                 return self._step_if_allowed(now)
+            case LinkCapacity():
+                self.choices.exchange.capacity(event.peer, event.alone, event.shared)
+                return []
 
     def _start(self) -> list[Action]:
         batch_sizes = self.choices.batching.profile()
@@ -131,7 +135,7 @@ class Worker:
     def _receive(self, message: Message) -> list[Action]:
         if isinstance(message.body, Contribution):
             peer = self._peers[message.sender]
-            peer.newest = max(peer.newest, message.body.iteration)
+            peer.newest = max(peer.newest, self.choices.exchange.covers(message.body.iteration))
             self._inbox.append(Update(message.sender, message.body, message.tensors))
             return []
         receiver = self._receivers.get(type(message.body))

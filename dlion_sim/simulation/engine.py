@@ -15,6 +15,7 @@ from dlion_sim.protocol.events import (
     Compute,
     Event,
     GradientReady,
+    LinkCapacity,
     MessageArrived,
     MessageSent,
     Profile,
@@ -92,7 +93,9 @@ class Engine:
         self._recorder = recorder
         self._evaluate_every = evaluate_every
         self._stop = stop
-        self._transport = Transport(self._env, topology, sent=self._on_sent, delivered=self._on_delivered)
+        self._transport = Transport(
+            self._env, topology, sent=self._on_sent, delivered=self._on_delivered, changed=self._tell_capacities
+        )
         self._running = len(nodes)
         self._stopped_by: StoppedBy | None = None
         self._last_evaluation = -1.0
@@ -107,6 +110,7 @@ class Engine:
         end = self._stop.duration if self._stop.duration is not None else float("inf")
         next_observation = time.monotonic()
         self._env.process(self._evaluate_regularly())
+        self._tell_capacities()
         for index in range(len(self._nodes)):
             self._tell(index, Started())
         while self._stopped_by is None:
@@ -175,6 +179,14 @@ class Engine:
 
     def _on_delivered(self, receiver: int, message: Message) -> None:
         self._tell(receiver, MessageArrived(message))
+
+    def _tell_capacities(self) -> None:
+        """Tell those workers that go by an oracle what their links can carry."""
+        if not any(node.worker.choices.exchange.needs_oracle for node in self._nodes):
+            return
+        pairs = [(sender, peer) for sender, node in enumerate(self._nodes) for peer in node.worker.setup.peers]
+        for (sender, peer), (alone, shared) in zip(pairs, self._transport.capacities(pairs), strict=True):
+            self._tell(sender, LinkCapacity(peer, alone, shared))
 
     def _evaluate_regularly(self) -> simpy.events.ProcessGenerator:
         while True:

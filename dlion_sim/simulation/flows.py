@@ -53,11 +53,11 @@ class Flow:
 
 
 class FlowNetwork:
-    """Links, by number, with capacities in bytes per second, and the flows over them."""
+    """Links, by number, with their present `capacities` in bytes per second, and the flows over them."""
 
     def __init__(self, env: simpy.Environment, capacities: Sequence[float]) -> None:
         self._env = env
-        self._capacities = list(capacities)
+        self.capacities = list(capacities)
         self._flows: dict[Flow, None] = {}  # an ordered set: ties resolve by arrival
         self._rerate_is_due = False
         self._generation = 0
@@ -71,7 +71,7 @@ class FlowNetwork:
 
     def set_capacity(self, link: int, capacity: float) -> None:
         """From now on `link` carries `capacity` bytes per second; 0 is an outage."""
-        self._capacities[link] = capacity
+        self.capacities[link] = capacity
         self._request_rerate()
 
     def _request_rerate(self) -> None:
@@ -82,7 +82,7 @@ class FlowNetwork:
     def _rerate(self, _: simpy.Event) -> None:
         self._rerate_is_due = False
         now = self._env.now
-        rates = max_min_rates([flow.route for flow in self._flows], self._capacities)
+        rates = max_min_rates([flow.route for flow in self._flows], self.capacities)
         for flow, rate in zip(self._flows, rates, strict=True):
             flow.change_rate(rate, now)
         self._await_next_end()

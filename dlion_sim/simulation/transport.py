@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import simpy
 
 from dlion_sim.protocol.messages import Message
 from dlion_sim.scenario import Schedule
+from dlion_sim.simulation.fairness import max_min_rates
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.topology import BITS_PER_BYTE, Topology
 
@@ -18,6 +19,9 @@ Delivered = Callable[[int, Message], None]
 """Called with receiver and message."""
 
 
+CapacityChanged = Callable[[], None]
+
+
 class Transport:
     """Bulk messages wait for the bulk message before them, control messages for the control message before them.
 
@@ -25,13 +29,16 @@ class Transport:
     the route's latency it is delivered.
     """
 
-    def __init__(self, env: simpy.Environment, topology: Topology, *, sent: Sent, delivered: Delivered) -> None:
+    def __init__(
+        self, env: simpy.Environment, topology: Topology, *, sent: Sent, delivered: Delivered, changed: CapacityChanged
+    ) -> None:
         self._env = env
         self._topology = topology
         self._network = FlowNetwork(env, [schedule.value_at(0) / BITS_PER_BYTE for schedule in topology.capacities])
         self._queues: dict[tuple[int, int, bool], deque[Message]] = {}
         self._sent = sent
         self._delivered = delivered
+        self._changed = changed
         for link, schedule in enumerate(topology.capacities):
             if not schedule.is_constant:
                 env.process(self._follow(link, schedule))
@@ -43,6 +50,13 @@ class Transport:
         queue.append(message)
         if len(queue) == 1:
             self._start(key, queue)
+
+    def capacities(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+        """What each (sender, receiver) could have now: alone, and if all pairs send at once (bytes per second)."""
+        routes = [self._topology.route(*pair).links for pair in pairs]
+        links = self._network.capacities
+        shared = max_min_rates(routes, links)
+        return [(min(links[link] for link in route), rate) for route, rate in zip(routes, shared, strict=True)]
 
     def _start(self, key: tuple[int, int, bool], queue: deque[Message]) -> None:
         message = queue[0]
@@ -63,3 +77,4 @@ class Transport:
         for time, capacity in schedule.changes():
             yield self._env.timeout(time - self._env.now)
             self._network.set_capacity(link, capacity / BITS_PER_BYTE)
+            self._changed()

@@ -10,7 +10,7 @@ from dlion_sim.simulation.fairness import max_min_rates
 
 @st.composite
 def networks(draw):
-    capacities = draw(st.lists(st.floats(0, 1e9) | st.integers(0, 5).map(float), min_size=1, max_size=8))
+    capacities = draw(st.lists(st.floats(1e-3, 1e9) | st.integers(0, 5).map(float), min_size=1, max_size=8))
     links = st.integers(0, len(capacities) - 1)
     routes = draw(st.lists(st.lists(links, min_size=1, max_size=4, unique=True), max_size=15))
     return routes, capacities

@@ -134,6 +134,21 @@ def test_max_n_follows_a_link_whose_bandwidth_falls(tmp_path):
     assert after < before < 100
 
 
+def test_an_oracle_fills_links_from_the_first_message_on_and_follows_their_changes(tmp_path):
+    nic = {"steps": {"0 s": "2 Mbps", "4 s": "200 kbps"}}
+    cluster = {"clouds": [{"name": "a", "workers": [{"count": 3, "nic": nic}]}]}
+    system = {
+        "name": "dlion",
+        "exchange": {"bandwidth": "oracle_share"},
+        "batching": "fixed",
+        "knowledge_transfer": "none",
+    }
+    run = simulate(digits(cluster=cluster, system=system, duration="8 s"), tmp_path / "run")
+    sent = run.links().groupby("virtual_time")["bytes"].sum()
+    for time, rate in ((2, 2e6), (4, 2e6), (8, 2e5)):
+        assert sent[time] == pytest.approx(3 * 2 * rate / 8, rel=0.15)
+
+
 def test_an_iteration_rule_stops_every_worker_there(tmp_path):
     run = simulate(digits("iterations=7", duration=None), tmp_path / "run")
     assert run.summary["stopped_by"] == "iterations"
@@ -222,6 +237,9 @@ def test_every_shipped_scenario_runs_with_every_system(tmp_path, file, system):
         {"name": "baseline", "exchange": "dgc"},
         {"name": "dlion", "exchange": {"n": 10}},
         {"name": "dlion", "exchange": {"residual": "accumulate"}},
+        {"name": "dlion", "exchange": {"bandwidth": "oracle_share"}},
+        {"name": "local_sgd"},
+        {"name": "diloco", "exchange": {"period": 20}},
     ],
     ids=str,
 )

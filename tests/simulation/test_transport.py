@@ -36,6 +36,7 @@ class World:
             Topology(from_data(data).cluster),
             sent=lambda sender, receiver, message, seconds: self.sent.append((sender, receiver, self.env.now, seconds)),
             delivered=lambda receiver, message: self.delivered.append((message, receiver, self.env.now)),
+            changed=lambda: None,
         )
 
 
@@ -101,3 +102,10 @@ def test_a_schedule_changes_a_link_under_a_message():
     world.transport.send(1, message)
     world.env.run()
     assert world.delivered[0][2] == pytest.approx(2 + (message.size - 0.5e6) / 2e6, abs=1e-9)
+
+
+def test_the_oracle_knows_paths_alone_and_shared():
+    world = World()
+    pairs = [(0, 1), (0, 2), (2, 0), (3, 1)]
+    # Alone: the NIC of 8 Mbps, twice, and the path of 4 Mbps. Together: worker 0's NIC is halved, and that path.
+    assert world.transport.capacities(pairs) == [(1e6, 0.5e6), (1e6, 0.5e6), (0.5e6, 0.25e6), (0.5e6, 0.25e6)]

@@ -6,10 +6,14 @@ from collections import defaultdict
 
 
 class LinkMonitor:
-    """Moving averages of the bandwidth achieved on each link, and of the time an iteration's computation takes."""
+    """Moving averages of the bandwidth achieved on each link, and of the time an iteration's computation takes.
 
-    def __init__(self, smoothing: float) -> None:
+    With an oracle, bandwidths are those that it tells, and not measured.
+    """
+
+    def __init__(self, smoothing: float, *, oracle: bool = False) -> None:
         self._smoothing = smoothing
+        self._oracle = oracle
         self._bandwidth: dict[int, float] = {}
         self._backlog: defaultdict[int, int] = defaultdict(int)
         self._compute_seconds: float | None = None
@@ -21,8 +25,12 @@ class LinkMonitor:
     def sent(self, peer: int, size: int, seconds: float) -> None:
         """`size` bytes have left for `peer` within `seconds`."""
         self._backlog[peer] -= size
-        if seconds > 0:
+        if seconds > 0 and not self._oracle:
             self._bandwidth[peer] = self._averaged(self._bandwidth.get(peer), size / seconds)
+
+    def told(self, peer: int, bandwidth: float) -> None:
+        """The link to `peer` has this bandwidth (bytes per second)."""
+        self._bandwidth[peer] = bandwidth
 
     def computed(self, seconds: float) -> None:
         """An iteration's computation took `seconds`."""

@@ -38,6 +38,11 @@ class MaxNExchange(Exchange):
             "drop",
             description="What a link does not carry is dropped (recalled), or added to what it is to carry next.",
         )
+        bandwidth: Literal["measured", "oracle_pair", "oracle_share"] = Field(
+            "measured",
+            description="What a link can carry: as achieved; or, in simulations, the true capacity of its path, "
+            "alone or shared with all other links at once.",
+        )
         bandwidth_smoothing: float = Field(
             0.3, gt=0, le=1, description="Weight of the newest value in the averages of bandwidth and iteration time."
         )
@@ -46,7 +51,8 @@ class MaxNExchange(Exchange):
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
-        self.links = LinkMonitor(parameters.bandwidth_smoothing)
+        self.needs_oracle = parameters.bandwidth != "measured"
+        self.links = LinkMonitor(parameters.bandwidth_smoothing, oracle=self.needs_oracle)
         self._residuals: dict[int, Tensor] = {}
 
     def queued(self, peer: int, size: int) -> None:
@@ -56,6 +62,10 @@ class MaxNExchange(Exchange):
     def sent(self, peer: int, size: int, seconds: float) -> None:
         """Known to the link monitor."""
         self.links.sent(peer, size, seconds)
+
+    def capacity(self, peer: int, alone: float, shared: float) -> None:
+        """The oracle's word."""
+        self.links.told(peer, shared if self.parameters.bandwidth == "oracle_share" else alone)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """To each peer what its link can carry."""

@@ -1,0 +1,86 @@
+"""Many local steps between exchanges: local SGD and DiLoCo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from pydantic import Field
+
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, LocalGradient, Outgoing, Setup, Update, register
+from dlion_sim.protocol.messages import Contribution
+
+
+@register("exchange", "local_sgd")
+class LocalSgdExchange(Exchange):
+    """Every worker steps by its own gradients, and every `period` iterations all take the mean of their parameters.
+
+    Stich, ICLR'19; with a sample of the workers it is federated averaging (McMahan et al., AISTATS'17).
+    """
+
+    class Parameters(ChoiceParameters):
+        """How long workers are on their own."""
+
+        period: int = Field(10, ge=1, description="Iterations between exchanges.")
+
+    parameters: Parameters
+
+    def covers(self, tag: int) -> int:
+        """Up to the next exchange there is nothing to wait for."""
+        return tag + self.parameters.period - 1
+
+    def outgoing(self, own: LocalGradient) -> Outgoing:
+        """Step; at the end of a period, tell everyone where that led."""
+        replica = self.setup.replica
+        replica.step(own.gradient)
+        body = Contribution(own.iteration, own.batch_size)
+        if not self._ends_period(own.iteration):
+            return Outgoing(Update(self.setup.worker, body, ()), [])
+        update = Update(self.setup.worker, body, (replica.snapshot(),))
+        return Outgoing(update, self.to_all(update))
+
+    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
+        """At the end of a period, go on from the mean of what is here."""
+        if not self._ends_period(own.body.iteration):
+            return
+        mean = torch.zeros_like(self.setup.replica.parameters)
+        for update in sorted([own, *received], key=lambda update: update.sender):
+            update.add_to(mean, 1 / (1 + len(received)))
+        self.setup.replica.merge(self._next_start(mean), 1.0)
+
+    def _ends_period(self, iteration: int) -> bool:
+        return (iteration + 1) % self.parameters.period == 0
+
+    def _next_start(self, mean: torch.Tensor) -> torch.Tensor:
+        """The parameters [P] to go on from, given the mean of all workers'."""
+        return mean
+
+
+@register("exchange", "diloco")
+class DiLoCoExchange(LocalSgdExchange):
+    """As local SGD, but the mean movement of a period is a gradient for an outer optimizer with Nesterov momentum.
+
+    Douillard et al., 2023 (arXiv:2311.08105). All workers hold the same outer state, as they see the same movements.
+    """
+
+    class Parameters(LocalSgdExchange.Parameters):
+        """Defaults: the paper's."""
+
+        period: int = Field(500, ge=1, description="Iterations between exchanges.")
+        outer_learning_rate: float = Field(0.7, gt=0, description="Of the outer optimizer.")
+        outer_momentum: float = Field(0.9, ge=0, lt=1, description="Nesterov's, of the outer optimizer.")
+
+    parameters: Parameters
+
+    def __init__(self, parameters: Parameters, setup: Setup) -> None:
+        super().__init__(parameters, setup)
+        self._start = setup.replica.parameters.clone()
+        momentum = parameters.outer_momentum
+        self._outer = torch.optim.SGD(
+            [self._start], lr=parameters.outer_learning_rate, momentum=momentum, nesterov=momentum > 0
+        )
+
+    def _next_start(self, mean: torch.Tensor) -> torch.Tensor:
+        self._start.grad = self._start - mean
+        self._outer.step()
+        return self._start
