@@ -28,7 +28,7 @@ nic: {trace: links.csv, series: norway_bus_1, value: mbit_per_s, unit: Mbps, rep
 ```
 """
 ORDER = ["Workload", "Optimizer", "Iid", "Dirichlet", "LabelShards", "ComputeTime"]
-TOPOLOGIES = ["AllToAll", "Ring", "Torus", "Exponential", "Regular", "SmallWorld", "Edges"]
+TOPOLOGIES = ["AllToAll", "Ring", "Torus", "Exponential", "Regular", "SmallWorld", "Edges", "ParameterServers"]
 ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "WanPath"]
 
 

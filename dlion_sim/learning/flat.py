@@ -99,6 +99,11 @@ class Replica:
         self.parameters.lerp_(other, share)
         self._written()
 
+    def write(self, offset: int, values: Tensor) -> None:
+        """Replace the parameters from entry `offset` on by `values` [m]."""
+        self.parameters[offset : offset + len(values)] = values
+        self._written()
+
     def snapshot(self) -> Tensor:
         """A copy of the parameters [P] as they are now, shared by all callers between two writes: not to be written."""
         if self._snapshot is None:

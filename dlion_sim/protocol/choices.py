@@ -140,6 +140,8 @@ class Batching(Choice, ABC):
 class Exchange(Choice, ABC):
     """What of a gradient goes to whom."""
 
+    needs_servers: ClassVar[bool] = False
+    """Whether its peers are parameter servers."""
     needs_oracle: bool = False
     """Whether `capacity` is to be called: only a simulation can."""
     tells_all: ClassVar[bool] = True
@@ -157,6 +159,13 @@ class Exchange(Choice, ABC):
     def covers(self, tag: int) -> int:
         """The last iteration for which a contribution of iteration `tag` is the newest there is; for -1, none yet."""
         return tag
+
+    def arrived(self, peer: int, tag: int) -> None:
+        """A peer's contribution of iteration `tag` is here."""
+
+    def ready(self, iteration: int) -> bool:
+        """Whether `iteration` may end as far as the exchange is concerned."""
+        return True
 
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
         """The messages to send when an iteration begins, before its gradient is known."""
@@ -221,6 +230,10 @@ class Synchronization(Choice, ABC):
     @abstractmethod
     def due(self, tag: int, iteration: int) -> Due:
         """When a peer's gradient of iteration `tag` is applied, seen from the end of `iteration`."""
+
+    def skipped(self, iteration: int) -> int:
+        """How many iterations to leave out after `iteration`, which has ended."""
+        return 0
 
     def entered(self, iteration: int) -> list[Action]:
         """The worker begins `iteration`."""

@@ -40,6 +40,23 @@ class Contribution(Body, frozen=True, array_like=True, tag="contribution"):
     offset: Count = 0
 
 
+class Push(Body, frozen=True, array_like=True, tag="push"):
+    """A stretch of the sender's gradient (values [m], from entry `offset` on) for the server that holds it."""
+
+    bulk: ClassVar[bool] = True
+    iteration: Count
+    batch_size: Annotated[int, msgspec.Meta(ge=1)]
+    offset: Count
+
+
+class Chunk(Body, frozen=True, array_like=True, tag="chunk"):
+    """A chunk of a ring all-reduce in its `step` (values [m]); which one, the step and the sender tell."""
+
+    bulk: ClassVar[bool] = True
+    iteration: Count
+    step: Count
+
+
 class Weights(Body, frozen=True, array_like=True, tag="weights"):
     """All parameters of the sender (one tensor: values [P]) after `iteration` iterations."""
 
@@ -66,11 +83,19 @@ class WeightsRequest(Body, frozen=True, array_like=True, tag="weights?"):
     """The sender asks for the receiver's weights."""
 
 
+class Announcement(Body, frozen=True, array_like=True, tag="announcement"):
+    """The entries of these indices (one tensor: indices [m]) change, by a contribution of `iteration` on its way."""
+
+    iteration: Count
+
+
 class Token(Body, frozen=True, array_like=True, tag="token"):
-    """The receiver may begin one iteration more."""
+    """The receiver may begin `count` iterations more."""
+
+    count: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
-AnyBody = Contribution | Weights | ComputeProfile | LossReport | WeightsRequest | Token
+AnyBody = Contribution | Push | Chunk | Weights | ComputeProfile | LossReport | WeightsRequest | Announcement | Token
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
@@ -146,8 +171,9 @@ def decode(data: bytes, *, workers: int, parameters: int) -> Message:
         array = np.frombuffer(data, dtype=f"<{code}", count=entries, offset=start)
         tensors.append(torch.from_numpy(array.astype(array.dtype.newbyteorder("="))))
         start += _BYTES_PER_ENTRY * entries
-    if len(tensors) == 2:
-        _check_indices(tensors[0], parameters)
+    for tensor in tensors:
+        if tensor.dtype == torch.int32:
+            _check_indices(tensor, parameters)
     return Message(header.sender, header.body, tuple(tensors))
 
 
@@ -160,6 +186,13 @@ def _check_shapes(header: Header, parameters: int) -> None:
             fits = (stretch or header.tensors == (("i4", entries), ("f4", entries))) and (
                 header.body.offset + entries <= parameters
             )
+        case Push(offset=offset):
+            entries = header.tensors[0][1] if header.tensors else 0
+            fits = header.tensors == (("f4", entries),) and offset + entries <= parameters
+        case Chunk():
+            fits = len(header.tensors) == 1 and header.tensors[0][0] == "f4" and header.tensors[0][1] <= parameters
+        case Announcement():
+            fits = len(header.tensors) == 1 and header.tensors[0][0] == "i4" and header.tensors[0][1] <= parameters
         case Weights():
             fits = header.tensors == whole
         case _:

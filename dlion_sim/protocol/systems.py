@@ -19,7 +19,7 @@ from dlion_sim.protocol.worker import Choices, Worker
 from dlion_sim.scenario import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.complaints import as_input_error
 from dlion_sim.scenario.faults import did_you_mean
-from dlion_sim.scenario.topology import AllToAll, AnyTopology, Ring
+from dlion_sim.scenario.topology import AllToAll, AnyTopology, ParameterServers, Ring
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,22 @@ SYSTEMS: Mapping[str, Composition] = {
         synchronization={"kind": "synchronous"},
         knowledge_transfer={"kind": "none"},
         topology=Ring(),
+    ),
+    "parameter_server": Composition(
+        source="Li et al., OSDI'14",
+        batching={"kind": "fixed"},
+        exchange={"kind": "parameter_server"},
+        synchronization={"kind": "synchronous"},
+        knowledge_transfer={"kind": "none"},
+        topology=ParameterServers(),
+    ),
+    # The exchange is its own barrier.
+    "ring_allreduce": Composition(
+        source="Patarasuk & Yuan, 2009",
+        batching={"kind": "fixed"},
+        exchange={"kind": "ring_allreduce"},
+        synchronization={"kind": "asynchronous"},
+        knowledge_transfer={"kind": "none"},
     ),
     "local_sgd": Composition(
         source="Stich, ICLR'19",
@@ -172,6 +188,12 @@ def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology
             f"'{choices['exchange'].kind}' does not send",
             path="system.synchronization",
             allowed="asynchronous, or an exchange that tells all peers",
+        )
+    if exchange_kind.needs_servers != isinstance(topology, ParameterServers):  # type: ignore[attr-defined]
+        raise InputError(
+            f"the exchange '{choices['exchange'].kind}' and the topology '{topology.kind}' do not go together",
+            path="system.topology",
+            allowed="parameter_server with the exchange parameter_server, and only with that",
         )
     for category, choice in choices.items():
         if choice.implementation.needs_everyone and not is_complete(topology):

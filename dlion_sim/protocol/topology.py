@@ -7,7 +7,17 @@ from collections.abc import Mapping
 import networkx as nx
 
 from dlion_sim.errors import InputError
-from dlion_sim.scenario.topology import AllToAll, AnyTopology, Edges, Exponential, Regular, Ring, SmallWorld, Torus
+from dlion_sim.scenario.topology import (
+    AllToAll,
+    AnyTopology,
+    Edges,
+    Exponential,
+    ParameterServers,
+    Regular,
+    Ring,
+    SmallWorld,
+    Torus,
+)
 from dlion_sim.streams import stream_seed
 
 PATH = "system.topology"
@@ -19,8 +29,13 @@ def mixing_weights(topology: AnyTopology, workers: int, seed: int) -> list[Mappi
     With what is left to 1 on each worker itself, the weights are symmetric and doubly stochastic on any graph, so that
     mixing keeps the mean of all parameters (Xiao and Boyd, 2004). On a regular graph they are uniform.
 
+    With parameter servers, these are every worker's peers: they are numbered after the workers.
+
     Raises InputError where there is no such graph of so many workers, or it is not connected.
     """
+    if isinstance(topology, ParameterServers):
+        _check_hosts(topology, workers)
+        return [{workers + server: 1.0 for server in range(len(topology.hosts))} for _ in range(workers)]
     graph = _graph(topology, workers, seed)
     if workers > 1 and not nx.is_connected(graph):
         alone = min(nx.connected_components(graph), key=len)
@@ -30,6 +45,16 @@ def mixing_weights(topology: AnyTopology, workers: int, seed: int) -> list[Mappi
         {peer: 1 / (1 + max(degree[worker], degree[peer])) for peer in sorted(graph[worker])}
         for worker in range(workers)
     ]
+
+
+def _check_hosts(topology: ParameterServers, workers: int) -> None:
+    for number, host in enumerate(topology.hosts):
+        if host >= workers or host in topology.hosts[:number]:
+            raise InputError(
+                f"{host} is no worker, or stands there twice",
+                path=f"{PATH}.hosts.{number}",
+                allowed=f"0 to {workers - 1}, each once",
+            )
 
 
 def is_complete(topology: AnyTopology) -> bool:
@@ -80,3 +105,5 @@ def _graph(topology: AnyTopology, workers: int, seed: int) -> nx.Graph:
             graph = nx.empty_graph(workers)
             graph.add_edges_from(map(tuple, edges))
             return graph
+        case ParameterServers():
+            raise TypeError("parameter servers are no graph of workers")

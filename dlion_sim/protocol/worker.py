@@ -112,7 +112,7 @@ class Worker:
         return [Profile(batch_sizes)]
 
     def _compute(self) -> list[Action]:
-        if self.iteration == self.setup.iterations:
+        if self.setup.iterations is not None and self.iteration >= self.setup.iterations:
             self.phase = Phase.STOPPED
             return [Stop()]
         self.phase = Phase.COMPUTING
@@ -136,6 +136,7 @@ class Worker:
         if isinstance(message.body, Contribution):
             peer = self._peers[message.sender]
             peer.newest = max(peer.newest, self.choices.exchange.covers(message.body.iteration))
+            self.choices.exchange.arrived(message.sender, message.body.iteration)
             self._inbox.append(Update(message.sender, message.body, message.tensors))
             return []
         receiver = self._receivers.get(type(message.body))
@@ -144,7 +145,8 @@ class Worker:
     def _step_if_allowed(self, now: float) -> list[Action]:
         if self.phase is not Phase.WAITING or self._own is None:
             return []
-        if not self.choices.synchronization.may_step(self.iteration, self._peers.values()):
+        may_step = self.choices.synchronization.may_step(self.iteration, self._peers.values())
+        if not (may_step and self.choices.exchange.ready(self.iteration)):
             return []
         ready, own = self._own
         merges = self.choices.knowledge_transfer.merges()
@@ -153,6 +155,7 @@ class Worker:
         received = self._due()
         self.choices.exchange.apply(own, received, self._factor)
         lags = [self.iteration - update.body.iteration for update in received]
+        skipped = self.choices.synchronization.skipped(self.iteration)
         self.iteration += 1
         self._own = None
         report = Report(
@@ -167,6 +170,7 @@ class Worker:
             wait_seconds=now - self._waiting_since,
         )
         transfer = self._queue(self.choices.knowledge_transfer.stepped(self.iteration, ready.loss))
+        self.iteration += skipped
         return [report, *transfer, *self._compute()]
 
     def _due(self) -> list[Update]:

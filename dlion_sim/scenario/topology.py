@@ -59,12 +59,22 @@ class Edges(Model):
     """Pairs of workers' numbers."""
 
 
-AnyTopology = AllToAll | Ring | Torus | Exponential | Regular | SmallWorld | Edges
+class ParameterServers(Model):
+    """Everyone with the parameter servers, each of which holds an equal part of the parameters."""
+
+    kind: Literal["parameter_server"] = "parameter_server"
+    hosts: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(default_factory=lambda: [0])
+    """Numbers of the workers on whose machines the servers are, one each; those share that machine's NIC."""
+
+
+AnyTopology = AllToAll | Ring | Torus | Exponential | Regular | SmallWorld | Edges | ParameterServers
 Topology = Annotated[
     Annotated[AnyTopology, Field(discriminator="kind")],
     BeforeValidator(
         lambda given: {"kind": given} if isinstance(given, str) else given,
-        json_schema_input_type=Literal["all_to_all", "ring", "torus", "exponential", "regular", "small_world"]
+        json_schema_input_type=Literal[
+            "all_to_all", "ring", "torus", "exponential", "regular", "small_world", "parameter_server"
+        ]
         | AnyTopology,
     ),
 ]

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import simpy
 
-from dlion_sim.learning import BatchSampler, Evaluator, GradientExecutor
+from dlion_sim.learning import Evaluator, GradientExecutor
 from dlion_sim.protocol.events import (
     Compute,
     Event,
@@ -26,8 +26,9 @@ from dlion_sim.protocol.events import (
     Stop,
 )
 from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.simulation.compute import ComputeDevice
+from dlion_sim.simulation.participants import Node
 from dlion_sim.simulation.recording import Recorder
 from dlion_sim.simulation.topology import Topology
 from dlion_sim.simulation.transport import Transport
@@ -38,15 +39,6 @@ StoppedBy = Literal["duration", "iterations", "target_accuracy", "interrupt", "s
 
 OBSERVE_EVERY = 0.1
 """Wall seconds between two looks at the progress."""
-
-
-@dataclass(frozen=True)
-class Node:
-    """A worker with its machine and its data."""
-
-    worker: Worker
-    device: ComputeDevice
-    sampler: BatchSampler
 
 
 @dataclass(frozen=True)
@@ -79,6 +71,7 @@ class Engine:
         self,
         *,
         nodes: Sequence[Node],
+        servers: Sequence[ParameterServer],
         topology: Topology,
         executor: GradientExecutor,
         evaluator: Evaluator,
@@ -88,6 +81,8 @@ class Engine:
     ) -> None:
         self._env = simpy.Environment()
         self._nodes = nodes
+        self._participants: list[Worker | ParameterServer] = [*(node.worker for node in nodes), *servers]
+        self._topology = topology
         self._executor = executor
         self._evaluator = evaluator
         self._recorder = recorder
@@ -131,8 +126,8 @@ class Engine:
         return self._stopped_by
 
     def _tell(self, index: int, event: Event) -> None:
-        """Hand an event to a worker and do what it asks for."""
-        for action in self._nodes[index].worker.handle(event, self._env.now):
+        """Hand an event to a worker or server and do what it asks for."""
+        for action in self._participants[index].handle(event, self._env.now):
             match action:
                 case Compute():
                     self._compute(index, action.batch_size)
@@ -173,7 +168,8 @@ class Engine:
             self._env.timeout(seconds).callbacks.append(lambda _: call())
 
     def _on_sent(self, sender: int, receiver: int, message: Message, seconds: float) -> None:
-        self._recorder.sent(sender, receiver, message)
+        if self._topology.route(sender, receiver).links:
+            self._recorder.sent(sender, receiver, message)
         if message.body.bulk:
             self._tell(sender, MessageSent(receiver, message.size, seconds))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Literal
@@ -10,31 +10,17 @@ from typing import Any, Literal
 import torch
 
 from dlion_sim.errors import InputError
-from dlion_sim.learning import (
-    BatchSampler,
-    Dataset,
-    Evaluator,
-    GradientExecutor,
-    Layout,
-    Replica,
-    build,
-    class_histogram,
-    flatten,
-    load,
-    partition,
-    training_flops,
-)
-from dlion_sim.learning.partition import Indices
-from dlion_sim.protocol.choices import Setup
-from dlion_sim.protocol.systems import System, compose
-from dlion_sim.protocol.topology import mixing_weights
+from dlion_sim.learning import Evaluator, GradientExecutor, Layout, build, class_histogram, load, training_flops
+from dlion_sim.protocol.systems import compose
 from dlion_sim.results import Run, RunWriter, environment, summarize
-from dlion_sim.scenario import Scenario, Workload, dump
-from dlion_sim.simulation.compute import CORE_FLOPS, ComputeDevice
-from dlion_sim.simulation.engine import Engine, Node, Progress, StopRule
+from dlion_sim.scenario import Scenario, dump
+from dlion_sim.scenario.topology import ParameterServers
+from dlion_sim.simulation.compute import CORE_FLOPS
+from dlion_sim.simulation.engine import Engine, Progress, StopRule
+from dlion_sim.simulation.participants import servers_of, shards_of, workers_of
 from dlion_sim.simulation.recording import Recorder
 from dlion_sim.simulation.topology import Topology
-from dlion_sim.streams import stream, stream_seed
+from dlion_sim.streams import stream_seed
 
 Device = Literal["auto", "cpu", "cuda"]
 Status = Literal["completed", "interrupted", "failed"]
@@ -59,7 +45,7 @@ def simulate(
     torch_device = _device(device)
     dataset = load(scenario.workload.dataset)
     model = build(scenario.workload.model, dataset.input_shape, dataset.classes, stream_seed(scenario.seed, "model"))
-    shards = _shards(scenario, dataset)
+    shards = shards_of(scenario, dataset)
     beta = scenario.workload.compute_time.beta
     if beta is None:
         beta = training_flops(model, dataset.input_shape) / CORE_FLOPS
@@ -76,14 +62,16 @@ def simulate(
         "core_seconds_per_sample": beta,
         "partition": class_histogram(dataset.train_labels.numpy(), shards, dataset.classes),
     }
-    nodes = _nodes(scenario, system, _replicas(scenario.workload, model, torch_device, len(shards)), shards, beta)
+    nodes = workers_of(scenario, system, model, torch_device, shards, beta)
+    hosts = system.topology.hosts if isinstance(system.topology, ParameterServers) else []
     resolved = scenario.model_copy(update={"system": system.spec})
     writer = RunWriter.create(folder, scenario_yaml=dump(resolved), manifest=manifest, force=force)
     recorder = Recorder(writer, len(shards))
     with ExitStack() as stack:
         engine = Engine(
             nodes=nodes,
-            topology=Topology(scenario.cluster),
+            servers=servers_of(scenario, system, model, torch_device),
+            topology=Topology(scenario.cluster, hosts),
             executor=stack.enter_context(closing(GradientExecutor(model, dataset, torch_device))),
             evaluator=stack.enter_context(closing(Evaluator(model, dataset, torch_device))),
             recorder=recorder,
@@ -108,66 +96,6 @@ def _device(device: Device) -> torch.device:
     if device == "cuda" and not available:
         raise InputError("this machine has no GPU that PyTorch can use", file="--device cuda", allowed="auto, cpu")
     return torch.device("cuda" if available and device != "cpu" else "cpu")
-
-
-def _shards(scenario: Scenario, dataset: Dataset) -> list[Indices]:
-    """The training samples of each worker."""
-    spec = scenario.workload.partition
-    labels, workers = dataset.train_labels.numpy(), len(scenario.cluster.workers)
-    rng = stream(scenario.seed, "partition")
-    shards = partition(spec.kind, labels, workers, rng, **spec.model_dump(exclude={"kind"}))
-    smallest = min(map(len, shards))
-    if scenario.workload.batch_size > smallest:
-        raise InputError(
-            f"{scenario.workload.batch_size} samples are more than the smallest of the workers' shards holds",
-            path="workload.batch_size",
-            allowed=f"1 to {smallest}",
-        )
-    return shards
-
-
-def _replicas(workload: Workload, model: torch.nn.Module, device: torch.device, workers: int) -> list[Replica]:
-    """Equal replicas of the model."""
-    initial = flatten(model).to(device)
-    optimizer = workload.optimizer
-    return [
-        Replica(
-            Layout.of(model),
-            initial,
-            kind=optimizer.kind,
-            learning_rate=optimizer.learning_rate,
-            momentum=optimizer.momentum,
-        )
-        for _ in range(workers)
-    ]
-
-
-def _nodes(
-    scenario: Scenario, system: System, replicas: Sequence[Replica], shards: Sequence[Indices], beta: float
-) -> list[Node]:
-    mixing = mixing_weights(system.topology, len(shards), scenario.seed)
-    nodes = []
-    for place, replica, shard in zip(scenario.cluster.workers, replicas, shards, strict=True):
-        setup = Setup(
-            worker=place.index,
-            workers=len(shards),
-            replica=replica,
-            mixing=mixing[place.index],
-            batch_size=scenario.workload.batch_size,
-            training_samples=sum(map(len, shards)),
-            shard_samples=len(shard),
-            iterations=scenario.iterations,
-            seed=scenario.seed,
-        )
-        device = ComputeDevice(
-            place.compute,
-            alpha=scenario.workload.compute_time.alpha,
-            beta=beta,
-            rng=stream(scenario.seed, "compute", place.index),
-        )
-        sampler = BatchSampler(shard, stream(scenario.seed, "batches", place.index))
-        nodes.append(Node(system.worker(setup), device, sampler))
-    return nodes
 
 
 def _summary(

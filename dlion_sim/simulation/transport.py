@@ -71,7 +71,10 @@ class Transport:
             self._env.timeout(route.latency).callbacks.append(lambda _: self._delivered(receiver, message))
             self._sent(sender, receiver, message, self._env.now - began)
 
-        self._network.start(route.links, message.size, sent)
+        if route.links:
+            self._network.start(route.links, message.size, sent)
+        else:
+            self._env.timeout(0).callbacks.append(lambda _: sent())
 
     def _follow(self, link: int, schedule: Schedule) -> simpy.events.ProcessGenerator:
         for time, capacity in schedule.changes():

@@ -114,3 +114,13 @@ def test_ratio_and_share_differ_by_n_times_the_receivers_batch_over_the_global_o
     ratio = batching("ratio").weight(gradient, receiver)
     share = batching("share").weight(gradient, receiver)
     assert share == pytest.approx(ratio * 6 * receiver / 192)
+
+
+def test_the_learning_rate_may_follow_the_global_batch():
+    (worker,) = workers_of(
+        {"name": "dlion", "batching": {"learning_rate": "linear"}}, [setup(workers=6, samples=60_000)]
+    )
+    batching = worker.choices.batching
+    assert batching.global_batch_size(400) == 2 * batching.global_batch_size(0)
+    assert batching.weight(Contribution(0, 32, 100.0), 32) == 1
+    assert batching.weight(Contribution(400, 64, 100.0), 64) == 2

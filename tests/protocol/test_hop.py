@@ -1,5 +1,7 @@
 """Hop (oracle 6): the token invariant, the bounded lead, and backup workers."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given
@@ -46,16 +48,17 @@ class Joined:
             self.do(receiver, receiver.handle(MessageArrived(self.queues[key].pop(0)), 0.0))
 
     def tokens_under_way(self, sender, receiver):
-        return sum(isinstance(message.body, Token) for message in self.queues.get((sender, receiver, False), []))
+        queue = self.queues.get((sender, receiver, False), [])
+        return sum(message.body.count for message in queue if isinstance(message.body, Token))
 
 
 schedules = st.lists(st.tuples(st.booleans(), st.integers(0, 20)), min_size=60, max_size=200)
 
 
-@given(schedules, st.integers(1, 4), st.integers(0, 2), st.integers(0, 1))
-def test_tokens_count_the_gap_and_bound_the_lead(schedule, max_gap, staleness, backup):
+@given(schedules, st.integers(1, 4), st.integers(0, 2), st.integers(0, 1), st.sampled_from([None, 1, 2]))
+def test_tokens_count_the_gap_and_bound_the_lead(schedule, max_gap, staleness, backup, skip_from):
     """Iter(peer) - Iter(worker) + max_gap tokens are in the queue or on their way, whatever happens when."""
-    joined = Joined(hop(max_gap=max_gap, staleness=staleness, backup_workers=backup))
+    joined = Joined(hop(max_gap=max_gap, staleness=staleness, backup_workers=backup, skip_from=skip_from))
     for delivers, choice in schedule:
         if delivers:
             joined.deliver(choice)
@@ -121,3 +124,19 @@ def test_backup_workers_are_whichever_are_last():
     one = HopSynchronization(HopSynchronization.Parameters(staleness=1, backup_workers=1), setup())
     assert one.may_step(5, [Peer(newest=4), Peer(newest=0)])
     assert not one.may_step(5, [Peer(newest=3), Peer(newest=0)])
+
+
+def test_a_straggler_leaves_iterations_out():
+    """One worker computes once where the others compute ten times: it jumps after them, by no more than max_jump."""
+    joined = Joined(hop(max_gap=8, staleness=50, backup_workers=1, skip_from=3, max_jump=4))
+    seen = []
+    for turn in range(60):
+        for index in (0, 1, 2) if turn % 10 == 0 else (0, 1):
+            joined.compute(index)
+        for choice in range(12):
+            joined.deliver(choice)
+        seen.append(joined.workers[2].iteration)
+    jumps = {after - before for before, after in pairwise(seen)}
+    assert max(jumps) == 5, "one iteration done, and four left out"
+    assert joined.workers[2].iteration > 6
+    assert min(joined.workers[index].iteration for index in (0, 1)) - joined.workers[2].iteration <= 8

@@ -111,3 +111,18 @@ def test_who_is_asked_sends_its_weights_as_they_are_and_several_askers_share_one
     iterate(worker, 1.0)
     worker.replica.parameters.fill_(0.0)
     assert torch.equal(first.message.tensors[0], full(7.0))
+
+
+def test_weight_exchange_averages_what_arrives_together():
+    (worker,) = workers_of(
+        {**transfer(), "knowledge_transfer": {"kind": "weight_exchange", "period": 2}}, [setup(workers=4)]
+    )
+    worker.handle(Started(), 0.0)
+    worker.replica.parameters.fill_(8.0)
+    assert not [a for a in iterate(worker, 1.0) if isinstance(a, Send) and isinstance(a.message.body, Weights)]
+    for peer in (1, 2, 3):
+        worker.handle(MessageArrived(Message(peer, Weights(2), (full(4.0 * (peer - 1)),))), 1.0)
+    sent = [a for a in iterate(worker, 1.0) if isinstance(a, Send) and isinstance(a.message.body, Weights)]
+    torch.testing.assert_close(worker.replica.parameters, full((8 + 0 + 4 + 8) / 4))
+    assert [a.peer for a in sent] == [1, 2, 3]
+    torch.testing.assert_close(sent[0].message.tensors[0], full(5.0))

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.protocol.choices import LocalGradient
+from dlion_sim.protocol.events import GradientReady, MessageArrived, Started
 from dlion_sim.protocol.exchange.significance import SignificanceExchange
+from dlion_sim.protocol.messages import Announcement, Contribution, Message
 from tests.protocol.joined import run, setup, workers_of
 
 vectors = st.lists(st.floats(-10, 10, width=32), min_size=20, max_size=20).map(torch.tensor)
@@ -92,3 +94,32 @@ def test_a_threshold_of_zero_is_baseline(seed):
         final({"name": "gaia", "exchange": {"threshold": 0}}), final({"name": "baseline"}), strict=True
     ):
         assert torch.equal(gaia, baseline)
+
+
+def test_the_selective_barrier_announces_what_a_busy_link_delays():
+    weights = torch.ones(20)
+    one = exchange(weights, threshold=0.01, barrier="selective")
+    gradient = torch.zeros(20)
+    gradient[4] = 4.0
+    one.queued(1, 1000)
+    messages = one.outgoing(LocalGradient(3, 32, gradient, seconds=1.0, factor=1 / 3)).messages
+    announced = [
+        (peer, message.tensors[0].tolist()) for peer, message in messages if isinstance(message.body, Announcement)
+    ]
+    assert announced == [(1, [4])], "peer 2's link is free"
+    assert not any(message.body.bulk for _, message in messages if isinstance(message.body, Announcement))
+    assert [peer for peer, message in messages if isinstance(message.body, Contribution)] == [1, 2]
+
+
+def test_who_was_told_waits_for_the_values():
+    system = {"name": "gaia", "exchange": {"barrier": "selective"}, "synchronization": "asynchronous"}
+    (worker,) = workers_of(system, [setup()])
+    worker.handle(Started(), 0.0)
+    indices = torch.tensor([1, 3], dtype=torch.int32)
+    worker.handle(MessageArrived(Message(1, Announcement(5), (indices,))), 0.5)
+    worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
+    assert worker.iteration == 0
+    worker.handle(MessageArrived(Message(1, Contribution(4, 32), (indices, torch.zeros(2)))), 2.0)
+    assert worker.iteration == 0
+    worker.handle(MessageArrived(Message(1, Contribution(5, 32), (indices, torch.zeros(2)))), 3.0)
+    assert worker.iteration == 1

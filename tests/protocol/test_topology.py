@@ -56,6 +56,7 @@ def test_weights_are_symmetric_doubly_stochastic_and_mix_everything(spec, worker
         ("torus", 12, [1, 3, 4, 8]),
         ({"kind": "edges", "edges": [[0, 2], [1, 2]]}, 3, [2]),
         ("all_to_all", 1, []),
+        ({"kind": "parameter_server", "hosts": [0, 2]}, 3, [3, 4]),
     ],
 )
 def test_the_first_workers_peers(spec, workers, peers):

@@ -33,6 +33,11 @@ class WeightedDynamicBatching(Batching):
         growth: Literal["phases", "none"] = Field(
             "phases", description="phases: the global batch grows, added to and then multiplied; none: it stays."
         )
+        learning_rate: Literal["constant", "linear"] = Field(
+            "constant",
+            description="linear: steps grow with the global batch (HotCloud'19, with plain SGD); constant: its growth "
+            "takes the place of a decay.",
+        )
         warmup_increment: int | None = Field(
             None, ge=1, description="Samples added to the global batch an epoch, at first; by default its start."
         )
@@ -116,15 +121,17 @@ class WeightedDynamicBatching(Batching):
         return self._global.at(iteration)
 
     def weight(self, gradient: Contribution, own_batch_size: int) -> float:
-        """The sender's batch against the receiver's (ratio), or against the mean batch (share)."""
+        """The sender's batch against the receiver's (ratio) or the mean one (share), times the rate's growth."""
+        total = self.global_batch_size(gradient.iteration)
+        growth = total / self.global_batch_size(0) if self.parameters.learning_rate == "linear" else 1.0
         match self.parameters.weights:
             case "ratio":
                 limit = self.parameters.weight_limit
-                return min(max(gradient.batch_size / own_batch_size, 1 / limit), limit)
+                return growth * min(max(gradient.batch_size / own_batch_size, 1 / limit), limit)
             case "share":
-                return self.setup.workers * gradient.batch_size / self.global_batch_size(gradient.iteration)
+                return growth * self.setup.workers * gradient.batch_size / total
             case _:
-                return 1.0
+                return growth
 
     def _take(self, worker: int, profile: ComputeProfile) -> None:
         self._shared[worker] = profile

@@ -9,8 +9,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, LocalGradient, Outgoing, Setup, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, LocalGradient, Outgoing, Setup, Update, register
+from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.sizes import dense_is_smaller
+from dlion_sim.protocol.messages import Announcement, Message
 
 
 @register("exchange", "significance")
@@ -31,12 +33,46 @@ class SignificanceExchange(Exchange):
             "inverse_sqrt",
             description="inverse_sqrt: threshold / sqrt(iteration), which the convergence proof needs; or constant.",
         )
+        barrier: Literal["none", "selective"] = Field(
+            "none",
+            description="selective: updates for a link that is still busy are announced by their indices, and a worker "
+            "that was told of them waits until they are here.",
+        )
 
     parameters: Parameters
+    receives = (Announcement,)
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._unsent = torch.zeros_like(setup.replica.parameters)
+        self._queued = dict.fromkeys(setup.peers, 0)
+        """Bytes still to leave for each peer."""
+        self._announced = dict.fromkeys(setup.peers, -1)
+        """The newest iteration of which each peer has announced updates."""
+        self._here = dict.fromkeys(setup.peers, -1)
+        """The newest iteration of which each peer's updates are here."""
+
+    def queued(self, peer: int, size: int) -> None:
+        """Count it."""
+        self._queued[peer] += size
+
+    def sent(self, peer: int, size: int, seconds: float) -> None:
+        """Count it."""
+        self._queued[peer] -= size
+
+    def arrived(self, peer: int, tag: int) -> None:
+        """What was announced up to `tag` is here, since messages arrive in order."""
+        self._here[peer] = max(self._here[peer], tag)
+
+    def received(self, message: Message) -> list[Action]:
+        """A peer's announcement."""
+        assert isinstance(message.body, Announcement)
+        self._announced[message.sender] = max(self._announced[message.sender], message.body.iteration)
+        return []
+
+    def ready(self, iteration: int) -> bool:
+        """Nothing that was announced is still on its way."""
+        return all(self._here[peer] >= tag for peer, tag in self._announced.items())
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """The significant part of what was not sent yet, the same to all."""
@@ -50,7 +86,14 @@ class SignificanceExchange(Exchange):
             indices = significant.nonzero().squeeze(1).to(torch.int32)
             update = self.entries(own, indices, self._unsent.index_select(0, indices))
         update.add_to(self._unsent, -1.0)
-        return Outgoing(self.whole(own), self.to_all(update))
+        return Outgoing(self.whole(own), [*self._announcements(update), *self.to_all(update)])
+
+    def _announcements(self, update: Update) -> list[tuple[int, Message]]:
+        """Indices ahead of the values, for each link that is still busy."""
+        if self.parameters.barrier == "none" or len(update.tensors) == 1 or not len(update.tensors[0]):
+            return []
+        message = Message(self.setup.worker, Announcement(update.body.iteration), (update.tensors[0],))
+        return [(peer, message) for peer, size in self._queued.items() if size]
 
     def _significant(self, own: LocalGradient) -> Tensor:
         """Which entries [P] to send: updates and weights as they are once the own update is applied (plain SGD)."""

@@ -2,5 +2,6 @@
 
 from dlion_sim.protocol.knowledge.direct import DirectKnowledgeTransfer
 from dlion_sim.protocol.knowledge.none import NoTransfer
+from dlion_sim.protocol.knowledge.weight_exchange import WeightExchange
 
-__all__ = ["DirectKnowledgeTransfer", "NoTransfer"]
+__all__ = ["DirectKnowledgeTransfer", "NoTransfer", "WeightExchange"]

@@ -29,6 +29,13 @@ class HopSynchronization(BoundedStaleness):
         max_gap: int | None = Field(
             None, ge=1, description="Iterations that a worker may lead any peer by; by default tokens are not used."
         )
+        skip_from: int | None = Field(
+            None,
+            ge=1,
+            description="A worker that lags behind all its peers by so many iterations leaves some out (needs "
+            "max_gap); by default it never does.",
+        )
+        max_jump: int = Field(10, ge=1, description="Iterations left out at a time.")
         late: Literal["apply", "drop"] = Field(
             "apply", description="Gradients that come after their iteration ended are applied, or dropped."
         )
@@ -39,6 +46,7 @@ class HopSynchronization(BoundedStaleness):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self.tokens = dict.fromkeys(setup.peers, parameters.max_gap or 0)
+        self._entered = 0
 
     def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
         """Enough gradients are here, and a token from each peer for the next iteration."""
@@ -52,16 +60,25 @@ class HopSynchronization(BoundedStaleness):
             return "never"
         return super().due(tag, iteration)
 
+    def skipped(self, iteration: int) -> int:
+        """A straggler sees its lag in the tokens that its peers have left it beyond the first ones."""
+        if self.parameters.skip_from is None or self.parameters.max_gap is None or not self.tokens:
+            return 0
+        lag = min(self.tokens.values()) - self.parameters.max_gap - 1
+        return min(lag, self.parameters.max_jump) if lag >= self.parameters.skip_from else 0
+
     def entered(self, iteration: int) -> list[Action]:
-        """Take a token from each peer and give each one; not in the first iteration."""
-        if self.parameters.max_gap is None or iteration == 0:
+        """Take a token from each peer and give each one, for every iteration begun or left out; not for the first."""
+        count, self._entered = iteration - self._entered, iteration
+        if self.parameters.max_gap is None or not count:
             return []
         for peer in self.tokens:
-            self.tokens[peer] -= 1
-        token = Message(self.setup.worker, Token())
+            self.tokens[peer] -= count
+        token = Message(self.setup.worker, Token(count))
         return [Send(peer, token) for peer in self.setup.peers]
 
     def received(self, message: Message) -> list[Action]:
-        """A token."""
-        self.tokens[message.sender] += 1
+        """Tokens."""
+        assert isinstance(message.body, Token)
+        self.tokens[message.sender] += message.body.count
         return []

@@ -1,0 +1,55 @@
+"""Gradients to parameter servers, parameters back: the worker's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pydantic import Field
+
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, LocalGradient, Outgoing, Setup, Update, register
+from dlion_sim.protocol.exchange.partitions import by_bytes
+from dlion_sim.protocol.messages import Contribution, Message, Push
+
+
+@register("exchange", "parameter_server")
+class ParameterServerExchange(Exchange):
+    """Each server gets its part of the gradient, and what comes back takes the place of those parameters.
+
+    The worker waits for its answers. A synchronous server answers when it has everyone's gradients of the iteration, an
+    asynchronous one at once (Li et al., OSDI'14; Dean et al., NeurIPS'12). See `server.ParameterServer`.
+    """
+
+    needs_servers = True
+
+    class Parameters(ChoiceParameters):
+        """What the servers do with gradients."""
+
+        asynchronous: bool = Field(False, description="Whether a server takes each gradient's step as it comes.")
+        summed: bool = Field(
+            False, description="Whether gradients count whole, instead of divided by the number of workers."
+        )
+
+    parameters: Parameters
+
+    def __init__(self, parameters: Parameters, setup: Setup) -> None:
+        super().__init__(parameters, setup)
+        stretches = by_bytes(setup.replica.layout.size, len(setup.peers))
+        self._stretches = dict(zip(setup.peers, stretches, strict=True))
+
+    def outgoing(self, own: LocalGradient) -> Outgoing:
+        """To each server its part; nothing to apply here."""
+        messages = [
+            (
+                server,
+                Message(
+                    self.setup.worker, Push(own.iteration, own.batch_size, begin), (own.gradient[begin:end].clone(),)
+                ),
+            )
+            for server, (begin, end) in self._stretches.items()
+        ]
+        return Outgoing(Update(self.setup.worker, Contribution(own.iteration, own.batch_size), ()), messages)
+
+    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
+        """Take over what the servers sent."""
+        for update in received:
+            self.setup.replica.write(update.body.offset, update.tensors[0])

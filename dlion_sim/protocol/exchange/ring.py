@@ -1,0 +1,77 @@
+"""Ring all-reduce: the mean of all gradients by passing chunks around (Patarasuk and Yuan, 2009)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from dlion_sim.protocol.choices import Exchange, LocalGradient, Outgoing, Setup, Update, register
+from dlion_sim.protocol.events import Action, Send
+from dlion_sim.protocol.exchange.partitions import by_bytes
+from dlion_sim.protocol.messages import Chunk, Contribution, Message
+
+
+@register("exchange", "ring_allreduce")
+class RingAllReduceExchange(Exchange):
+    """Each worker passes chunks to the next: n - 1 steps sum them up, n - 1 more hand the sums round.
+
+    In step s worker k passes on chunk (k - s) mod n. Each worker sends 2 (n - 1) / n gradients an iteration, however
+    many there are. The exchange is itself the barrier: an iteration ends when all sums are here, the same to the bit on
+    all.
+    """
+
+    tells_all = False
+    receives = (Chunk,)
+
+    def __init__(self, parameters: Exchange.Parameters, setup: Setup) -> None:
+        super().__init__(parameters, setup)
+        self._next = (setup.worker + 1) % setup.workers
+        self._stretches = by_bytes(setup.replica.layout.size, setup.workers)
+        self._steps = 2 * (setup.workers - 1)
+        self._sum = torch.empty(0)
+        self._iteration = -1
+        self._received = 0
+        self._early: list[Message] = []
+        """Chunks that came before the own gradient was there."""
+
+    def ready(self, iteration: int) -> bool:
+        """All sums are here."""
+        return self._received == self._steps
+
+    def outgoing(self, own: LocalGradient) -> Outgoing:
+        """The first chunk, and what follows from those that are here already."""
+        self._sum = own.gradient * own.factor
+        self._iteration, self._received = own.iteration, 0
+        messages = [(self._next, self._chunk(0))] if self._steps else []
+        early, self._early = self._early, []
+        for message in early:
+            messages += [(self._next, following) for following in self._take(message)]
+        return Outgoing(Update(self.setup.worker, Contribution(own.iteration, own.batch_size), ()), messages)
+
+    def received(self, message: Message) -> list[Action]:
+        """A chunk from the worker before."""
+        return [Send(self._next, following) for following in self._take(message)]
+
+    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
+        """One step with the mean."""
+        self.setup.replica.step(self._sum)
+
+    def _take(self, message: Message) -> list[Message]:
+        """Add a chunk in, or put a sum in its place, and pass that on; unless this was the last step."""
+        assert isinstance(message.body, Chunk)
+        step = message.body.step
+        if message.body.iteration != self._iteration or self._received == self._steps:
+            self._early.append(message)
+            return []
+        begin, end = self._stretches[(message.sender - step) % self.setup.workers]
+        if step < self.setup.workers - 1:
+            self._sum[begin:end] += message.tensors[0]
+        else:
+            self._sum[begin:end] = message.tensors[0]
+        self._received += 1
+        return [self._chunk(step + 1)] if step + 1 < self._steps else []
+
+    def _chunk(self, step: int) -> Message:
+        begin, end = self._stretches[(self.setup.worker - step) % self.setup.workers]
+        return Message(self.setup.worker, Chunk(self._iteration, step), (self._sum[begin:end].clone(),))
