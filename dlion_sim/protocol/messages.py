@@ -57,6 +57,13 @@ class Chunk(Body, frozen=True, array_like=True, tag="chunk"):
     step: Count
 
 
+class Swap(Body, frozen=True, array_like=True, tag="swap"):
+    """The sender's parameters (values [P]) to average with the receiver's, which come as the `answer`."""
+
+    bulk: ClassVar[bool] = True
+    answer: bool
+
+
 class Weights(Body, frozen=True, array_like=True, tag="weights"):
     """All parameters of the sender (one tensor: values [P]) after `iteration` iterations."""
 
@@ -95,7 +102,9 @@ class Token(Body, frozen=True, array_like=True, tag="token"):
     count: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
-AnyBody = Contribution | Push | Chunk | Weights | ComputeProfile | LossReport | WeightsRequest | Announcement | Token
+AnyBody = (
+    Contribution | Push | Chunk | Swap | Weights | ComputeProfile | LossReport | WeightsRequest | Announcement | Token
+)
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
@@ -193,7 +202,7 @@ def _check_shapes(header: Header, parameters: int) -> None:
             fits = len(header.tensors) == 1 and header.tensors[0][0] == "f4" and header.tensors[0][1] <= parameters
         case Announcement():
             fits = len(header.tensors) == 1 and header.tensors[0][0] == "i4" and header.tensors[0][1] <= parameters
-        case Weights():
+        case Weights() | Swap():
             fits = header.tensors == whole
         case _:
             fits = header.tensors == ()

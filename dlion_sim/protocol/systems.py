@@ -78,6 +78,14 @@ SYSTEMS: Mapping[str, Composition] = {
         knowledge_transfer={"kind": "none"},
         topology=Ring(),
     ),
+    "adpsgd": Composition(
+        source="Lian et al., ICML'18",
+        batching={"kind": "fixed"},
+        exchange={"kind": "pairwise"},
+        synchronization={"kind": "asynchronous"},
+        knowledge_transfer={"kind": "none"},
+        topology=Ring(),
+    ),
     "parameter_server": Composition(
         source="Li et al., OSDI'14",
         batching={"kind": "fixed"},

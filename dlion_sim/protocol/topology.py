@@ -49,7 +49,7 @@ def mixing_weights(topology: AnyTopology, workers: int, seed: int) -> list[Mappi
 
 def _check_hosts(topology: ParameterServers, workers: int) -> None:
     for number, host in enumerate(topology.hosts):
-        if host >= workers or host in topology.hosts[:number]:
+        if isinstance(host, int) and (host >= workers or host in topology.hosts[:number]):
             raise InputError(
                 f"{host} is no worker, or stands there twice",
                 path=f"{PATH}.hosts.{number}",

@@ -62,6 +62,10 @@ class Nic(ShortForm):
         return given if holds_fields or isinstance(given, Nic) else {"up": given, "down": given}
 
 
+GIGABIT = Nic(up=Schedule.constant(1e9), down=Schedule.constant(1e9))
+"""The network card of a machine that states none."""
+
+
 class WorkerGroup(Model):
     """Workers that are alike, one to a machine."""
 
@@ -69,5 +73,5 @@ class WorkerGroup(Model):
     """How many."""
     compute: Compute = Compute()
     """How fast each computes."""
-    nic: Nic = Nic(up=Schedule.constant(1e9), down=Schedule.constant(1e9))
+    nic: Nic = GIGABIT
     """How fast each sends and receives."""

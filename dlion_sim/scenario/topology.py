@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from dlion_sim.scenario.machines import GIGABIT, Nic
 from dlion_sim.scenario.model import Model
 
 
@@ -59,12 +60,27 @@ class Edges(Model):
     """Pairs of workers' numbers."""
 
 
+class ServerHost(Model):
+    """A machine for a parameter server alone."""
+
+    cloud: str
+    """The micro-cloud that it is in."""
+    nic: Nic = GIGABIT
+    """How fast it sends and receives."""
+
+
+def _first_worker() -> list[int | ServerHost]:
+    return [0]
+
+
 class ParameterServers(Model):
     """Everyone with the parameter servers, each of which holds an equal part of the parameters."""
 
     kind: Literal["parameter_server"] = "parameter_server"
-    hosts: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(default_factory=lambda: [0])
-    """Numbers of the workers on whose machines the servers are, one each; those share that machine's NIC."""
+    hosts: Annotated[list[Annotated[int, Field(ge=0)] | ServerHost], Field(min_length=1)] = Field(
+        default_factory=_first_worker
+    )
+    """Where each server is: the number of the worker whose machine and NIC it shares, or a machine of its own."""
 
 
 AnyTopology = AllToAll | Ring | Torus | Exponential | Regular | SmallWorld | Edges | ParameterServers

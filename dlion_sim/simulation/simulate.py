@@ -19,7 +19,7 @@ from dlion_sim.simulation.compute import CORE_FLOPS
 from dlion_sim.simulation.engine import Engine, Progress, StopRule
 from dlion_sim.simulation.participants import servers_of, shards_of, workers_of
 from dlion_sim.simulation.recording import Recorder
-from dlion_sim.simulation.topology import Topology
+from dlion_sim.simulation.topology import Topology, check_clouds
 from dlion_sim.streams import stream_seed
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -64,6 +64,7 @@ def simulate(
     }
     nodes = workers_of(scenario, system, model, torch_device, shards, beta)
     hosts = system.topology.hosts if isinstance(system.topology, ParameterServers) else []
+    check_clouds(hosts, scenario.cluster)
     resolved = scenario.model_copy(update={"system": system.spec})
     writer = RunWriter.create(folder, scenario_yaml=dump(resolved), manifest=manifest, force=force)
     recorder = Recorder(writer, len(shards))

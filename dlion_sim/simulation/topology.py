@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dlion_sim.scenario import Cluster, Schedule
+from dlion_sim.errors import InputError
+from dlion_sim.scenario import Cluster, Schedule, WorkerPlace
+from dlion_sim.scenario.topology import ServerHost
 
 BITS_PER_BYTE = 8
 
@@ -21,20 +23,23 @@ class Route:
 class Topology:
     """Links with their `capacities` over time (bits per second), and the route between any two participants.
 
-    These are the workers, and after them others (parameter servers) on the machines of the workers `others`.
+    These are the workers, and after them parameter servers on the machines that `servers` names: a worker's, or their
+    own.
 
     A message crosses its sender's NIC, then the LAN of their cloud or the WAN path between their clouds, then its
     receiver's NIC. A WAN path is shared by all messages of that direction; a LAN or path of no stated bandwidth is
     never what limits.
     """
 
-    def __init__(self, cluster: Cluster, others: Sequence[int] = ()) -> None:
+    def __init__(self, cluster: Cluster, servers: Sequence[int | ServerHost] = ()) -> None:
         self.capacities: list[Schedule] = []
-        places = cluster.workers
-        self._machine = [*range(len(places)), *others]
-        self._cloud = [place.cloud for place in places]
-        self._up = [self._add(place.nic.up) for place in places]
-        self._down = [self._add(place.nic.down) for place in places]
+        workers = len(cluster.workers)
+        own = [server for server in servers if isinstance(server, ServerHost)]
+        machines: list[WorkerPlace | ServerHost] = [*cluster.workers, *own]
+        self._machine = [*range(workers), *_machines_of(servers, workers)]
+        self._cloud = [machine.cloud for machine in machines]
+        self._up = [self._add(machine.nic.up) for machine in machines]
+        self._down = [self._add(machine.nic.down) for machine in machines]
         self._between: dict[tuple[str, str], Route] = {}
         for cloud in cluster.clouds:
             self._between[cloud.name, cloud.name] = self._segment(cloud.lan.bandwidth, cloud.lan.rtt)
@@ -56,3 +61,26 @@ class Topology:
 
     def _segment(self, bandwidth: Schedule | None, rtt: float) -> Route:
         return Route((self._add(bandwidth),) if bandwidth else (), rtt / 2)
+
+
+def _machines_of(servers: Sequence[int | ServerHost], workers: int) -> Iterator[int]:
+    """The machine of each server: a worker's number, or the next one after the workers'."""
+    own = workers
+    for server in servers:
+        if isinstance(server, ServerHost):
+            yield own
+            own += 1
+        else:
+            yield server
+
+
+def check_clouds(servers: Sequence[int | ServerHost], cluster: Cluster) -> None:
+    """Raise InputError for a server in a cloud that is not there."""
+    clouds = [cloud.name for cloud in cluster.clouds]
+    for number, server in enumerate(servers):
+        if isinstance(server, ServerHost) and server.cloud not in clouds:
+            raise InputError(
+                f"there is no cloud '{server.cloud}'",
+                path=f"system.topology.hosts.{number}.cloud",
+                allowed=", ".join(clouds),
+            )

@@ -76,7 +76,11 @@ BAD_VALUES = [
     ("workload.optimizer", {"learning_rate": 0}, ["workload.optimizer.learning_rate", "more than 0"]),
     ("workload.partition", "random", ["workload.partition", "random", "dirichlet"]),
     ("workload.evaluate_every", "0 s", ["workload.evaluate_every", "more than 0"]),
-    ("system", "dlionn", ["system", "'dlionn'", "did you mean 'dlion'", "allowed: ako, baseline, diloco, dlion"]),
+    (
+        "system",
+        "dlionn",
+        ["system", "'dlionn'", "did you mean 'dlion'", "allowed: adpsgd, ako, baseline, diloco, dlion"],
+    ),
     ("system", {"name": "dlion", "exchange": "most"}, ["system.exchange", "'most'", "max_n"]),
     ("system", {"name": "dlion", "exchange": {"n_mim": 1}}, ["system.exchange", "'n_mim'", "'n_min'"]),
     ("system", {"name": "dlion", "exchange": {"n_min": 101}}, ["system.exchange.n_min", "100 or less"]),

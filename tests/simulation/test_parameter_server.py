@@ -24,7 +24,10 @@ def system(*hosts, **exchange):
     }
 
 
-@pytest.mark.parametrize("hosts", [[0], [2], [0, 1, 2], [1, 0]])
+OWN = {"cloud": "a", "nic": "50 Mbps"}
+
+
+@pytest.mark.parametrize("hosts", [[0], [2], [0, 1, 2], [1, 0], [OWN], [OWN, 1, OWN]])
 def test_a_synchronous_server_is_baseline_wherever_it_is_and_however_sharded(tmp_path, hosts):
     def run(name, spec):
         return simulate(digits("iterations=30", cluster=EQUAL, system=spec, duration=None), tmp_path / name)
@@ -42,6 +45,13 @@ def test_a_synchronous_iteration_is_computation_and_the_servers_nic_twice(tmp_pa
     expected = 0.01 + 0.04 * 16 / 8 + (sent[1, 3] + sent[2, 3] + sent[3, 1] + sent[3, 2]) * 8 / 100e6
     times = run.iterations().set_index("worker")["virtual_time"]
     assert times[1] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_server_on_a_machine_of_its_own_has_its_own_nic(tmp_path):
+    run = simulate(digits("iterations=1", cluster=EQUAL, system=system(OWN), duration=None), tmp_path / "run")
+    sent = run.links().groupby("receiver")["bytes"].sum()
+    expected = 0.01 + 0.04 * 16 / 8 + (sent[3] + sent[[0, 1, 2]].sum()) * 8 / 50e6
+    assert run.iterations()["virtual_time"].max() == pytest.approx(expected, abs=1e-6)
 
 
 def test_shards_spread_the_traffic(tmp_path):
@@ -71,6 +81,7 @@ def test_an_asynchronous_server_waits_for_nobody(tmp_path):
         ({"name": "parameter_server", "batching": "weighted_dynamic"}, "system.batching"),
         (system(0, 0), "system.topology.hosts.1"),
         (system(3), "system.topology.hosts.0"),
+        (system({"cloud": "b"}), "system.topology.hosts.0.cloud"),
     ],
     ids=str,
 )

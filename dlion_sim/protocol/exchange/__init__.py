@@ -3,6 +3,7 @@
 from dlion_sim.protocol.exchange.compressed import DeepGradientCompression, RandomKExchange, TopKExchange
 from dlion_sim.protocol.exchange.full import FullExchange
 from dlion_sim.protocol.exchange.max_n import MaxNExchange
+from dlion_sim.protocol.exchange.pairwise import PairwiseExchange
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange
 from dlion_sim.protocol.exchange.parameters import ParameterExchange
 from dlion_sim.protocol.exchange.partitions import PartitionedExchange
@@ -16,6 +17,7 @@ __all__ = [
     "FullExchange",
     "LocalSgdExchange",
     "MaxNExchange",
+    "PairwiseExchange",
     "ParameterExchange",
     "ParameterServerExchange",
     "PartitionedExchange",
