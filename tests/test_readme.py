@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from dlion_sim.protocol.systems import compose
+from dlion_sim.protocol.compose import compose
 from dlion_sim.scenario import from_data
 
 ROOT = Path(__file__).parents[1]

@@ -17,6 +17,7 @@ from torch import Tensor
 from dlion_sim.learning.flat import Replica
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.messages import Body, Contribution, Message
+from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 from dlion_sim.scenario.model import Model
 
 
@@ -49,48 +50,6 @@ class Setup:
     def peers(self) -> tuple[int, ...]:
         """The workers that this one exchanges with."""
         return tuple(self.mixing)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalGradient:
-    """A worker's own mean gradient [P] of `iteration`, from `batch_size` samples, computed in `seconds`."""
-
-    iteration: int
-    batch_size: int
-    gradient: Tensor
-    seconds: float
-    factor: float
-    """By which it enters the worker's own update."""
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """A contribution to apply, the own or a peer's; the tensors are those of its message."""
-
-    sender: int
-    body: Contribution
-    tensors: tuple[Tensor, ...]
-
-    def add_to(self, total: Tensor, factor: float) -> None:
-        """Add `factor` times the contribution to `total` [P]; entries that it lacks count as 0."""
-        match self.tensors:
-            case (values,):
-                total[self.body.offset : self.body.offset + len(values)].add_(values, alpha=factor)
-            case (indices, values):
-                total.index_add_(0, indices, values, alpha=factor)
-
-    @property
-    def message(self) -> Message:
-        """The message that carries it."""
-        return Message(self.sender, self.body, self.tensors)
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """What an exchange makes of a local gradient: what the worker itself applies, and what it sends to whom."""
-
-    own: Update
-    messages: Sequence[tuple[int, Message]]
 
 
 class Choice:

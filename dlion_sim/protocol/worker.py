@@ -14,18 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from dlion_sim.protocol.choices import (
-    Batching,
-    Choice,
-    Due,
-    Exchange,
-    KnowledgeTransfer,
-    LocalGradient,
-    Peer,
-    Setup,
-    Synchronization,
-    Update,
-)
+from dlion_sim.protocol.choices import Batching, Choice, Due, Exchange, KnowledgeTransfer, Peer, Setup, Synchronization
 from dlion_sim.protocol.events import (
     Action,
     Compute,
@@ -42,6 +31,7 @@ from dlion_sim.protocol.events import (
     Stop,
 )
 from dlion_sim.protocol.messages import Body, Contribution, Message
+from dlion_sim.protocol.updates import LocalGradient, Update
 
 
 class Phase(Enum):

@@ -12,10 +12,10 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning import BatchSampler, Dataset, Layout, Replica, flatten, partition
 from dlion_sim.learning.partition import Indices
 from dlion_sim.protocol.choices import Setup
+from dlion_sim.protocol.compose import System
 from dlion_sim.protocol.exchange import ParameterServerExchange
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.server import ParameterServer
-from dlion_sim.protocol.systems import System
 from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario import Scenario, Workload

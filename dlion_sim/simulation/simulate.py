@@ -11,7 +11,7 @@ import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.learning import Evaluator, GradientExecutor, Layout, build, class_histogram, load, training_flops
-from dlion_sim.protocol.systems import compose
+from dlion_sim.protocol.compose import compose
 from dlion_sim.results import Run, RunWriter, environment, summarize
 from dlion_sim.scenario import Scenario, dump
 from dlion_sim.scenario.topology import ParameterServers

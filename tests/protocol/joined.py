@@ -9,6 +9,7 @@ import torch
 
 from dlion_sim.learning.flat import Layout, Replica
 from dlion_sim.protocol.choices import Setup
+from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.events import (
     Compute,
     GradientReady,
@@ -22,7 +23,6 @@ from dlion_sim.protocol.events import (
     Stop,
 )
 from dlion_sim.protocol.messages import decode
-from dlion_sim.protocol.systems import compose
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario import SystemSpec
 

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.choices import LocalGradient
 from dlion_sim.protocol.exchange.compressed import DeepGradientCompression, RandomKExchange, TopKExchange
+from dlion_sim.protocol.updates import LocalGradient
 from tests.protocol.joined import run, setup, workers_of
 
 vectors = st.lists(st.floats(-10, 10, width=32), min_size=20, max_size=20).map(torch.tensor)

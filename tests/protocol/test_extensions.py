@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dlion_sim.errors import InputError
-from dlion_sim.protocol.systems import compose
+from dlion_sim.protocol.compose import compose
 from dlion_sim.scenario import SystemSpec
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extend.md").read_text()

@@ -5,10 +5,10 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
-from dlion_sim.protocol.choices import LocalGradient, Update
 from dlion_sim.protocol.exchange.parameters import ParameterExchange
 from dlion_sim.protocol.messages import Contribution
 from dlion_sim.protocol.topology import mixing_weights
+from dlion_sim.protocol.updates import LocalGradient, Update
 from dlion_sim.scenario.topology import Topology
 from tests.protocol.joined import run, setup, workers_of
 

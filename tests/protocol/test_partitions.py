@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.errors import InputError
-from dlion_sim.protocol.choices import LocalGradient
 from dlion_sim.protocol.exchange.partitions import PartitionedExchange, by_bytes, by_layers
+from dlion_sim.protocol.updates import LocalGradient
 from tests.protocol.joined import run, setup, workers_of
 
 VARIABLES = (7, 12, 1)

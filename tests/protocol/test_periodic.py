@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from dlion_sim.protocol.choices import LocalGradient
 from dlion_sim.protocol.exchange.periodic import LocalSgdExchange
+from dlion_sim.protocol.updates import LocalGradient
 from tests.protocol.joined import run, setup, workers_of
 
 WORKERS = 3

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.choices import LocalGradient, Update
 from dlion_sim.protocol.exchange.max_n import MaxNExchange
 from dlion_sim.protocol.exchange.selection import budget_thresholds, normalised_magnitudes, selected
+from dlion_sim.protocol.updates import LocalGradient, Update
 from tests.protocol.joined import layout, setup
 
 VARIABLES = (7, 12, 1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from dlion_sim.errors import InputError
-from dlion_sim.protocol.systems import compose
+from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.scenario import SystemSpec
 from dlion_sim.scenario.topology import Topology

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from dlion_sim.learning import BatchSampler, build, load, partition
-from dlion_sim.protocol.systems import SYSTEMS, compose
+from dlion_sim.protocol.compose import compose
+from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Run
 from dlion_sim.scenario import from_data, shipped
 from dlion_sim.scenario import load as load_scenario

@@ -13,7 +13,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, LocalGradient, Outgoing, Setup, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
+from dlion_sim.protocol.updates import LocalGradient, Outgoing
 from dlion_sim.streams import stream
 
 Density = Annotated[float, Field(gt=0, le=1)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dlion_sim.protocol.choices import Exchange, LocalGradient, Outgoing, register
+from dlion_sim.protocol.choices import Exchange, register
+from dlion_sim.protocol.updates import LocalGradient, Outgoing
 
 
 @register("exchange", "full")

@@ -10,10 +10,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, LocalGradient, Outgoing, Setup, Update, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
 from dlion_sim.protocol.exchange.links import LinkMonitor
 from dlion_sim.protocol.exchange.selection import budget_thresholds, normalised_magnitudes, selected
 from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES, HEADER_BYTES, SPARSE_ENTRY_BYTES, dense_is_smaller
+from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 
 
 @register("exchange", "max_n")

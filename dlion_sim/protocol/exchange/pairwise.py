@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from dlion_sim.protocol.choices import Exchange, LocalGradient, Outgoing, Setup, Update, register
+from dlion_sim.protocol.choices import Exchange, Setup, register
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.messages import Contribution, Message, Swap
+from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 from dlion_sim.streams import stream
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, LocalGradient, Outgoing, Setup, Update, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.messages import Contribution, Message, Push
+from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 
 
 @register("exchange", "parameter_server")

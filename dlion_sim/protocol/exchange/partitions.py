@@ -11,9 +11,10 @@ import torch
 from pydantic import BeforeValidator, Field
 
 from dlion_sim.errors import InputError
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, LocalGradient, Outgoing, Setup, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
 from dlion_sim.protocol.exchange.links import LinkMonitor
 from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES
+from dlion_sim.protocol.updates import LocalGradient, Outgoing
 
 Stretch = tuple[int, int]
 """First entry and end of a stretch of the flat gradient."""

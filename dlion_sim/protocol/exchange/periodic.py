@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import torch
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, LocalGradient, Outgoing, Setup, Update, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
 from dlion_sim.protocol.messages import Contribution
+from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 
 
 @register("exchange", "local_sgd")

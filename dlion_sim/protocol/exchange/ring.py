@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from dlion_sim.protocol.choices import Exchange, LocalGradient, Outgoing, Setup, Update, register
+from dlion_sim.protocol.choices import Exchange, Setup, register
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.messages import Chunk, Contribution, Message
+from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 
 
 @register("exchange", "ring_allreduce")

@@ -9,10 +9,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, LocalGradient, Outgoing, Setup, Update, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.sizes import dense_is_smaller
 from dlion_sim.protocol.messages import Announcement, Message
+from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 
 
 @register("exchange", "significance")

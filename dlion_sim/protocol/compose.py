@@ -1,0 +1,153 @@
+"""How a scenario's `system` becomes a composition of four choices that work together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from dlion_sim.errors import InputError
+
+# Importing a folder of choices registers them.
+from dlion_sim.protocol import batching, exchange, knowledge, synchronization  # noqa: F401
+from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice, ChoiceParameters, Setup
+from dlion_sim.protocol.extensions import is_reference, referenced
+from dlion_sim.protocol.systems import SYSTEMS, Composition
+from dlion_sim.protocol.topology import is_complete
+from dlion_sim.protocol.worker import Choices, Worker
+from dlion_sim.scenario import ChoiceSpec, SystemSpec
+from dlion_sim.scenario.complaints import as_input_error
+from dlion_sim.scenario.faults import did_you_mean
+from dlion_sim.scenario.topology import AnyTopology, ParameterServers
+
+
+@dataclass(frozen=True)
+class ResolvedChoice:
+    """A choice with its validated parameters."""
+
+    category: str
+    kind: str
+    implementation: type[Choice]
+    parameters: ChoiceParameters
+
+    def create(self, setup: Setup) -> Any:
+        """The choice of one worker. Raises InputError where its parameters do not fit the run."""
+        try:
+            return self.implementation(self.parameters, setup)
+        except InputError as error:
+            raise error.below(f"system.{self.category}") from None
+
+
+@dataclass(frozen=True)
+class System:
+    """A named composition, complete: `choices` by category."""
+
+    name: str
+    choices: Mapping[str, ResolvedChoice]
+    topology: AnyTopology
+
+    def worker(self, setup: Setup) -> Worker:
+        """A worker of this system. Raises InputError where the system does not fit the run."""
+        return Worker(setup, Choices(**{category: choice.create(setup) for category, choice in self.choices.items()}))
+
+    @property
+    def spec(self) -> SystemSpec:
+        """The specification that says all of it, every default included."""
+        return SystemSpec(
+            name=self.name,
+            topology=self.topology,
+            **{
+                category: ChoiceSpec(kind=choice.kind, parameters=choice.parameters.model_dump(mode="json"))
+                for category, choice in self.choices.items()
+            },
+        )
+
+
+def compose(spec: SystemSpec) -> System:
+    """The system that `spec` means: the named one, with the choices and parameters that it overrides.
+
+    A name or kind may also be a reference to the user's own, `package.module:Name`. Raises InputError, with the path
+    inside the scenario, for an unknown name, kind or parameter, and for choices that cannot work together.
+    """
+    composition = _named(spec.name)
+    choices = {
+        category: _resolve(category, default, getattr(spec, category))
+        for category, default in composition.choices.items()
+    }
+    topology = spec.topology or composition.topology
+    _check_together(choices, topology)
+    return System(spec.name, choices, topology)
+
+
+def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology) -> None:
+    """Refuse choices that cannot work together."""
+    exchange_kind, synchronization_kind = (
+        choices[category].implementation for category in ("exchange", "synchronization")
+    )
+    if synchronization_kind.waits_for_peers and not exchange_kind.tells_all:  # type: ignore[attr-defined]
+        raise InputError(
+            f"'{choices['synchronization'].kind}' waits for messages of each peer's every iteration, which "
+            f"'{choices['exchange'].kind}' does not send",
+            path="system.synchronization",
+            allowed="asynchronous, or an exchange that tells all peers",
+        )
+    if exchange_kind.needs_servers != isinstance(topology, ParameterServers):  # type: ignore[attr-defined]
+        raise InputError(
+            f"the exchange '{choices['exchange'].kind}' and the topology '{topology.kind}' do not go together",
+            path="system.topology",
+            allowed="parameter_server with the exchange parameter_server, and only with that",
+        )
+    for category, choice in choices.items():
+        if choice.implementation.needs_everyone and not is_complete(topology):
+            raise InputError(
+                f"'{choice.kind}' needs every worker to hear from all others, which a {topology.kind} does not let it",
+                path=f"system.{category}",
+                allowed="another choice, or the topology all_to_all",
+            )
+
+
+def _named(name: str) -> Composition:
+    if is_reference(name):
+        found = referenced(name, path="system.name")
+        if not isinstance(found, Composition):
+            raise InputError(f"'{name}' is no Composition", path="system.name")
+        return found
+    if name not in SYSTEMS:
+        raise InputError(
+            f"unknown system '{name}'{did_you_mean(name, SYSTEMS)}",
+            path="system.name",
+            allowed=f"{', '.join(sorted(SYSTEMS))}, or package.module:NAME",
+        )
+    return SYSTEMS[name]
+
+
+def _resolve(category: str, default: Mapping[str, Any], override: ChoiceSpec | None) -> ResolvedChoice:
+    """The default choice, with the override's parameters in place of its own; or another choice altogether."""
+    given = override or ChoiceSpec()
+    kind = given.kind or default["kind"]
+    path = f"system.{category}"
+    inherited = {key: value for key, value in default.items() if key != "kind"} if kind == default["kind"] else {}
+    implementation = _implementation(category, kind, path)
+    try:
+        parameters = implementation.Parameters.model_validate({**inherited, **given.parameters})
+    except ValidationError as error:
+        raise as_input_error(error, given.parameters, None).below(path) from None
+    return ResolvedChoice(category, kind, implementation, parameters)
+
+
+def _implementation(category: str, kind: str, path: str) -> type[Choice]:
+    kinds = REGISTRY[category]
+    if is_reference(kind):
+        found = referenced(kind, path)
+        if not (isinstance(found, type) and issubclass(found, CATEGORIES[category])):
+            raise InputError(f"'{kind}' is no subclass of {CATEGORIES[category].__name__}", path=path)
+        return found
+    if kind not in kinds:
+        raise InputError(
+            f"unknown {category} choice '{kind}'{did_you_mean(kind, kinds)}",
+            path=path,
+            allowed=f"{', '.join(sorted(kinds))}, or package.module:Class",
+        )
+    return kinds[kind]
