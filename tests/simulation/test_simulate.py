@@ -223,7 +223,7 @@ def test_every_shipped_scenario_runs_with_every_system(tmp_path, file, system):
     run = simulate(load_scenario(file, overrides), tmp_path / "run")
     assert run.summary["status"] == "completed"
     assert run.summary["virtual_seconds"] == 0.5
-    assert len(run.summary["accuracy"]["per_worker"]) == len(run.manifest["workers"]) >= 4
+    assert len(run.summary["accuracy"]["per_worker"]) == len(run.manifest["workers"]) >= 2
 
 
 @pytest.mark.parametrize(
