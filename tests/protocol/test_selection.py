@@ -118,3 +118,16 @@ def test_residuals_lose_nothing_on_any_link(all_gradients):
             Update(0, message.body, message.tensors).add_to(received[peer], 1.0)
     for peer in (1, 2):
         torch.testing.assert_close(received[peer] + exchange._residuals[peer], total)
+
+
+@given(st.integers(0, 2**31), st.integers(1, 4000), st.sampled_from([1, 8, 1000, 10**6]), st.floats(0, 1))
+def test_thresholds_are_those_of_a_full_sort(seed, size, levels, part):
+    """On many values, of few levels (many ties) and of many."""
+    values = torch.rand(size, generator=torch.Generator().manual_seed(seed)) ** 4
+    values = (values * levels).round() / levels if levels < 10**6 else values
+    count = round(part * size)
+    distinct, times = np.unique(values.numpy(), return_counts=True)
+    reaching = np.cumsum(times[::-1])[::-1]  # how many values are at least each distinct one
+    fitting = distinct[reaching <= count]
+    expected = 0.0 if count >= size else float(fitting.min()) if len(fitting) else float("inf")
+    assert budget_thresholds(values, [count]) == [expected]
