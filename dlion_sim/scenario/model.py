@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection
 from typing import Annotated, Any, ClassVar, Self
 
@@ -76,9 +77,9 @@ class ShortForm(Model):
     """JSON Schema of the short form."""
 
     @classmethod
+    @abstractmethod
     def expand(cls, given: object) -> object:
         """The mapping of fields that `given` is short for; anything else as it is."""
-        raise NotImplementedError
 
     @model_validator(mode="before")
     @classmethod
