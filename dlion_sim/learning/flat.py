@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
 from math import prod
 from typing import Literal
 
@@ -33,11 +32,6 @@ class Layout:
     def sizes(self) -> tuple[int, ...]:
         """Entries of each variable."""
         return tuple(map(prod, self.shapes))
-
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """First entry of each variable."""
-        return tuple(accumulate(self.sizes, initial=0))[:-1]
 
     @property
     def size(self) -> int:

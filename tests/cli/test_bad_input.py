@@ -85,6 +85,7 @@ BAD_VALUES = [
     ("system", {"name": "dlion", "exchange": {"n_mim": 1}}, ["system.exchange", "'n_mim'", "'n_min'"]),
     ("system", {"name": "dlion", "exchange": {"n_min": 101}}, ["system.exchange.n_min", "100 or less"]),
     ("system", {"name": "baseline", "exchange": {"n_min": 1}}, ["system.exchange", "'n_min'"]),
+    ("system", {"name": "hop", "synchronization": {"skip_from": 2}}, ["system.synchronization", "needs max_gap"]),
     ("system", {"name": "dlion", "batching": {"weights": "rato"}}, ["system.batching.weights", "'ratio'"]),
 ]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dlion_sim.protocol.choices import Due, Peer, Setup, register
 from dlion_sim.protocol.events import Action, Send
@@ -39,6 +39,12 @@ class HopSynchronization(BoundedStaleness):
         late: Literal["apply", "drop"] = Field(
             "apply", description="Gradients that come after their iteration ended are applied, or dropped."
         )
+
+        @model_validator(mode="after")
+        def _sees_its_lag(self) -> Self:
+            if self.skip_from is not None and self.max_gap is None:
+                raise ValueError("skip_from needs max_gap: a worker sees in its tokens how far it lags behind")
+            return self
 
     parameters: Parameters
     receives = (Token,)
