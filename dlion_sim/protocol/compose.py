@@ -9,9 +9,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from dlion_sim.errors import InputError
-
-# Importing a folder of choices registers them.
-from dlion_sim.protocol import batching, exchange, knowledge, synchronization  # noqa: F401
 from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice, ChoiceParameters, Setup
 from dlion_sim.protocol.extensions import is_reference, referenced
 from dlion_sim.protocol.systems import SYSTEMS, Composition

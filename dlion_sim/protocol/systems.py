@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+# Importing a folder of choices registers them.
+from dlion_sim.protocol import batching, exchange, knowledge, synchronization  # noqa: F401
 from dlion_sim.protocol.choices import CATEGORIES
 from dlion_sim.scenario.topology import AllToAll, AnyTopology, ParameterServers, Ring
 

@@ -9,8 +9,8 @@ import simpy
 
 from dlion_sim.protocol.messages import Message
 from dlion_sim.scenario import Schedule
-from dlion_sim.simulation.fairness import max_min_rates
 from dlion_sim.simulation.flows import FlowNetwork
+from dlion_sim.simulation.sharing import max_min_rates
 from dlion_sim.simulation.topology import BITS_PER_BYTE, Topology
 
 Sent = Callable[[int, int, Message, float], None]
@@ -34,7 +34,8 @@ class Transport:
     ) -> None:
         self._env = env
         self._topology = topology
-        self._network = FlowNetwork(env, [schedule.value_at(0) / BITS_PER_BYTE for schedule in topology.capacities])
+        capacities = [schedule.value_at(0) / BITS_PER_BYTE for schedule in topology.capacities]
+        self._network = FlowNetwork(env, capacities)
         self._queues: dict[tuple[int, int, bool], deque[Message]] = {}
         self._sent = sent
         self._delivered = delivered

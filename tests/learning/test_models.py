@@ -7,7 +7,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning import Layout, build, flatten, training_flops
 
 CIFAR, MNIST, DIGITS = (3, 32, 32), (1, 28, 28), (1, 8, 8)
-NAMES = ("cipher", "mlp", "mobilenet", "tutorial_cnn")
+NAMES = ("cipher", "mlp", "mobilenet", "tf_ako", "tutorial_cnn")
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,7 @@ NAMES = ("cipher", "mlp", "mobilenet", "tutorial_cnn")
     [
         ("cipher", CIFAR, 10, 1_248_896),
         ("tutorial_cnn", CIFAR, 10, 4_259_274),
+        ("tf_ako", CIFAR, 10, 4_263_434),
         ("mobilenet", (3, 224, 224), 1000, 4_231_976),
         ("mlp", DIGITS, 10, 64 * 128 + 128 + 128 * 10 + 10),
     ],
@@ -73,3 +74,13 @@ def test_unknown_model_is_the_users_error():
 )
 def test_flops_are_three_forward_passes_less_the_gradient_of_the_image(name, shape, classes, forward, first):
     assert training_flops(build(name, shape, classes, seed=0), shape) == 2 * (3 * forward - first)
+
+
+def test_tf_ako_starts_from_truncated_normal_weights():
+    model = build("tf_ako", CIFAR, 10, seed=0)
+
+    weights = flatten(model).double()[flatten(model) != 0.1]
+    assert weights.abs().max() <= 0.2
+    # A normal law cut at two deviations keeps 0.8796 of its own.
+    assert weights.std() == pytest.approx(0.08796, rel=0.01)
+    assert all(bool((bias == 0.1).all()) for name, bias in model.named_parameters() if name.endswith("bias"))

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.simulation.fairness import max_min_rates
+from tests.simulation.fairness import max_min_rates
 
 
 @st.composite

@@ -12,6 +12,11 @@ def cipher(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
     connected layers of 5 MB in all; the layers' own sizes are unknown. These are those of TF.AKO, by the same first
     author, with the first dense layer narrowed from 1024 to 290 units to meet that size.
     """
+    return three_convolutions(input_shape, classes, hidden=290)
+
+
+def three_convolutions(input_shape: tuple[int, int, int], classes: int, hidden: int) -> nn.Sequential:
+    """Three convolutions and two dense layers, the first of them of `hidden` units."""
     channels, height, width = input_shape
     return nn.Sequential(
         nn.Conv2d(channels, 32, 5, padding=2),
@@ -23,7 +28,7 @@ def cipher(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Linear(64 * (height // 4) * (width // 4), 290),
+        nn.Linear(64 * (height // 4) * (width // 4), hidden),
         nn.ReLU(),
-        nn.Linear(290, classes),
+        nn.Linear(hidden, classes),
     )

@@ -1,4 +1,4 @@
-"""Max-min fair sharing of links among flows, by progressive filling (Bertsekas & Gallager, Data Networks, 6.5.2)."""
+"""Max-min sharing by progressive filling (Bertsekas & Gallager, 6.5.2): the plain reference of the compiled one."""
 
 from __future__ import annotations
 

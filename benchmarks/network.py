@@ -1,0 +1,177 @@
+"""Flows a second of the simulated network, against SimGrid's C++ where that is installed (Debian: libsimgrid-dev).
+
+Every worker computes for a while, sends a message to each of its peers, and goes on when its own are delivered and its
+peers' have come: all-to-all, and on a sparse graph. SimGrid runs the same as `simgrid_mesh.cpp` beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import simpy
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measuring import ratio
+from dlion_sim.scenario import from_data
+from dlion_sim.simulation.topology import Topology
+from dlion_sim.simulation.transport import Transport
+
+WORKLOADS = ((6, 200, 5), (32, 10, 31), (64, 5, 63), (256, 5, 8), (1000, 5, 8))
+"""Workers, rounds, peers of each."""
+SIZE = 5e6
+SIMGRID_SOURCE = Path(__file__).with_name("simgrid_mesh.cpp")
+# Without its TCP correction factors, SimGrid shares links max-min fairly, as we do.
+SIMGRID_FLAGS = (
+    "--cfg=network/crosstraffic:0",
+    "--cfg=network/bandwidth-factor:1",
+    "--cfg=network/latency-factor:1",
+    "--cfg=network/weight-S:0",
+    "--cfg=network/TCP-gamma:0",
+    "--log=root.thres:warning",
+)
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """Stands in for a message's body."""
+
+    bulk: bool = True
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Stands in for a message: only its size matters here."""
+
+    sender: int
+    size: float
+    round: int
+    body: Bulk = Bulk()
+
+
+class Mesh:
+    """The workload in our engine."""
+
+    def __init__(self, workers: int, rounds: int, degree: int) -> None:
+        self.workers, self.rounds, self.degree = workers, rounds, degree
+        self.env = simpy.Environment()
+        cluster = from_data(
+            {
+                "name": "mesh",
+                "duration": "1 s",
+                "workload": {"dataset": "digits"},
+                "cluster": {
+                    "clouds": [
+                        {"name": "star", "workers": [{"count": workers, "nic": "50 Mbps"}], "lan": {"rtt": "40 ms"}}
+                    ]
+                },
+                "system": "dlion",
+            }
+        ).cluster
+        self.transport = Transport(
+            self.env,
+            Topology(cluster),
+            sent=lambda *_: None,
+            delivered=self._delivered,
+            changed=lambda: None,
+        )
+        self.round = [0] * workers
+        # By worker and round, as a peer may be a round ahead: parcels that are still to be delivered to or from it.
+        self.missing = [[2 * degree] * rounds for _ in range(workers)]
+
+    def run(self) -> tuple[float, float]:
+        """Virtual end and wall seconds."""
+        for worker in range(self.workers):
+            self._compute(worker)
+        began = time.perf_counter()
+        self.env.run()
+        return self.env.now, time.perf_counter() - began
+
+    def _compute(self, worker: int) -> None:
+        seconds = 0.1 * (1 + (worker * 37 % 11) / 3)
+        self.env.timeout(seconds).callbacks.append(lambda _: self._send(worker))
+
+    def _send(self, worker: int) -> None:
+        for k in range(self.degree):
+            peer = (worker + 1 + k) % self.workers
+            scale = 0.5 + ((worker * 7919 + peer * 104729 + self.round[worker] * 31) % 1000) / 1000
+            self.transport.send(peer, Parcel(worker, float(int(SIZE * scale)), self.round[worker]))
+        self._advance(worker)
+
+    def _delivered(self, receiver: int, parcel: Parcel) -> None:
+        for worker in (parcel.sender, receiver):
+            self.missing[worker][parcel.round] -= 1
+            self._advance(worker)
+
+    def _advance(self, worker: int) -> None:
+        if self.round[worker] < self.rounds and not self.missing[worker][self.round[worker]]:
+            self.round[worker] += 1
+            if self.round[worker] < self.rounds:
+                self._compute(worker)
+
+
+class SimGrid:
+    """The workload in SimGrid."""
+
+    def __init__(self, folder: Path) -> None:
+        self._program = folder / "mesh"
+        subprocess.run(
+            ["g++", "-O2", "-std=c++17", str(SIMGRID_SOURCE), "-o", str(self._program), "-lsimgrid"], check=True
+        )
+
+    def run(self, workers: int, rounds: int, degree: int) -> tuple[float, float]:
+        """Virtual end and wall seconds."""
+        command = [str(self._program), str(workers), str(rounds), str(SIZE), str(degree), *SIMGRID_FLAGS]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        virtual, wall = re.search(r"virtual=([\d.]+)s wall=([\d.]+)s", said).groups()  # type: ignore[union-attr]
+        return float(virtual), float(wall)
+
+
+def main() -> None:
+    """Run each workload `--repeat` times, taking turns with SimGrid."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=3)
+    repeat = parser.parse_args().repeat
+    Mesh(4, 1, 3).run()  # compiles
+    table = Table(title="network: flows per wall second")
+    for column in ("workers", "peers", "flows", "dlion_sim", "SimGrid", "ratio", "virtual end", "difference"):
+        table.add_column(column, justify="right")
+    with tempfile.TemporaryDirectory() as folder:
+        simgrid = SimGrid(Path(folder)) if _has_simgrid() else None
+        for workers, rounds, degree in WORKLOADS:
+            ours, theirs = [], []
+            for _ in range(repeat):
+                end, wall = Mesh(workers, rounds, degree).run()
+                ours.append(wall)
+                if simgrid:
+                    their_end, wall = simgrid.run(workers, rounds, degree)
+                    theirs.append(wall)
+            flows = workers * rounds * degree
+            table.add_row(
+                str(workers),
+                str(degree),
+                str(flows),
+                f"{flows / sorted(ours)[repeat // 2]:,.0f}",
+                f"{flows / sorted(theirs)[repeat // 2]:,.0f}" if simgrid else "not installed",
+                ratio(theirs, ours) if simgrid else "-",
+                f"{end:.3f} s",
+                f"{abs(end / their_end - 1):.4%}" if simgrid else "-",
+            )
+    Console().print(table)
+
+
+def _has_simgrid() -> bool:
+    return bool(shutil.which("g++")) and any(
+        (Path(prefix) / "simgrid/s4u.hpp").exists() for prefix in ("/usr/include", "/usr/local/include")
+    )
+
+
+if __name__ == "__main__":
+    main()

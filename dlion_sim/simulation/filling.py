@@ -1,0 +1,331 @@
+"""Progressive filling taken up where a change begins: the compiled part of `sharing`, whose docstring has the idea.
+
+In a pass, a *changed* link is one whose level is not known to be as before. For each, up to two things are to come,
+and one for each link that still counts as before but holds flows of a changed one. The least level comes first:
+
+- a changed link FILLS up: the flows on it that still rise are held there;
+- a changed link does not fill where it did before, and its flows PASS that level: their other links change too;
+- an unchanged link HOLDS its flows at its level as before.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+NOWHERE = -1
+LONGEST_ROUTE = 4
+"""Links that a flow can cross."""
+BLOCK = 256
+"""Flows whose earliest end is kept, so that the first end of all is found without looking at each."""
+
+LINK = np.dtype(
+    [
+        ("capacity", np.float64),  # bytes per second
+        ("level", np.float64),  # infinite if it does not fill
+        ("free", np.float64),  # capacity left by flows of known rate, in a pass that changes it
+        ("rising", np.int32),  # flows of yet unknown rate, in a pass that changes it
+        ("first", np.int32),  # node of the first flow on it, or NOWHERE
+        ("changed", np.int32),  # the last pass in which it counted as changed
+        ("filled", np.int32),  # the last pass that found its level
+        ("watched", np.int32),  # the last pass that waited for it to hold its flows as before
+        ("kept", np.int32),  # the last pass in which it did so
+    ]
+)
+FLOW = np.dtype(
+    [
+        ("rate", np.float64),  # bytes per second
+        ("bottleneck", np.int32),  # the link that holds it, or NOWHERE while it is new
+        ("settled", np.int32),  # the last pass that found its rate
+    ]
+)
+# Apart from the rest, which each pass reads of most flows, so that that stays near the core.
+PROGRESS = np.dtype([("remaining", np.float64), ("since", np.float64)])  # bytes left to send at `since` (seconds)
+
+_SAME = 1e-12
+"""Levels closer than this, relatively, are equal: rounding must not pass for a change."""
+_TINY = 1e-300
+_FILLS, _PASSES, _HOLDS = 0, 1, 2
+
+
+class _Net(NamedTuple):
+    """All of it, and what a pass needs. Each flow hangs in a list of every link that it crosses."""
+
+    links: np.ndarray  # LINK [L]
+    flows: np.ndarray  # FLOW [F]
+    progress: np.ndarray  # PROGRESS [F]
+    routes: np.ndarray  # [F, LONGEST_ROUTE]: links, then NOWHERE
+    nodes: (
+        np.ndarray
+    )  # [F * LONGEST_ROUTE, 2]: node before and after on the link; that of a flow's place is numbered so
+    ends: np.ndarray  # [F] seconds, infinite for no flow
+    earliest: np.ndarray  # [F / BLOCK] the least of each block of `ends`, minus infinity if it is to be looked up
+    heap: np.ndarray  # [3 L, 2]: levels, and what comes then: its kind + 3 * its link
+    changed: np.ndarray  # [L] the changed links, in the order in which they changed
+    number: int  # of the pass
+    now: float  # seconds
+
+
+@njit(cache=True)
+def settle(
+    links,
+    flows,
+    progress,
+    routes,
+    nodes,
+    ends,
+    earliest,
+    heap,
+    changed,
+    number,
+    now,
+    left,
+    slots,
+    added,
+    sizes,
+    resized,
+):
+    """Take in all changes, fill up again from the lowest level that they touch, and return the next end.
+
+    `left` are the slots of flows that are gone; `slots`, their `added` routes [n, LONGEST_ROUTE] and `sizes` [n] those
+    that have come; `resized` [m, 2] links and their new capacities.
+    """
+    net = _Net(links, flows, progress, routes, nodes, ends, earliest, heap, changed, number, now)
+    level = np.inf
+    count = 0
+    for slot in left:
+        ends[slot] = np.inf
+        earliest[slot // BLOCK] = -np.inf
+        level = min(level, flows[slot].rate)
+        for place in range(LONGEST_ROUTE):
+            if routes[slot, place] != NOWHERE:
+                _unhook(net, slot, place)
+                count = _note(net, count, routes[slot, place])
+    for row in range(len(slots)):
+        slot = slots[row]
+        flow = flows[slot]
+        flow.rate, flow.bottleneck, flow.settled = 0.0, NOWHERE, 0
+        progress[slot].remaining, progress[slot].since = sizes[row], now
+        routes[slot] = added[row]
+        for place in range(LONGEST_ROUTE):
+            if routes[slot, place] != NOWHERE:
+                _hook(net, slot, place)
+                count = _note(net, count, routes[slot, place])
+    for row in range(len(resized)):
+        link = int(resized[row, 0])
+        level = min(level, links[link].level)
+        links[link].capacity = resized[row, 1]
+        count = _note(net, count, link)
+    if len(slots) or len(resized):
+        for place in range(count):
+            level = min(level, _equal_part(net, changed[place]))  # no link fills below that
+    _fill(net, count, level)
+    return _next_end(ends, earliest)
+
+
+@njit(cache=True)
+def _fill(net, count, level):
+    """Progressive filling from `level` on, on the first `count` changed links and all that come to change."""
+    links = net.links
+    waiting = 0
+    for place in range(count):
+        waiting = _take_up(net, waiting, net.changed[place], level)
+    while waiting:
+        key, item, waiting = _pop(net.heap, waiting)
+        kind, link = item % 3, item // 3
+        level = max(level, links[link].level if kind == _PASSES else key)
+        if kind == _FILLS:
+            if links[link].rising == 0:
+                continue
+            share = max(0.0, links[link].free / links[link].rising)
+            if share > level * (1 + _SAME):
+                waiting = _push(net.heap, waiting, share, item)  # others of its flows have been held at less since
+                continue
+            links[link].filled = net.number
+            links[link].level = level
+        elif kind == _PASSES:
+            if links[link].filled == net.number:
+                continue
+        else:
+            if links[link].changed == net.number:
+                continue
+            links[link].kept = net.number
+        node = links[link].first
+        while node != NOWHERE:
+            slot = node // LONGEST_ROUTE
+            node = net.nodes[node, 1]
+            flow = net.flows[slot]
+            if flow.settled == net.number:
+                continue
+            if kind == _FILLS:
+                held = flow.bottleneck
+                if held != NOWHERE and links[held].changed != net.number and flow.rate < level:
+                    continue  # held elsewhere, below, as before
+                moved = abs(flow.rate - level) > _SAME * level
+                if moved:
+                    _change_rate(net, slot, level)
+                flow.bottleneck = link
+            elif flow.bottleneck != link:
+                continue
+            else:
+                moved = kind == _PASSES
+            if kind != _PASSES:
+                flow.settled = net.number
+            for place in range(LONGEST_ROUTE):
+                other = net.routes[slot, place]
+                if other in (NOWHERE, link) or links[other].filled == net.number:
+                    continue
+                if links[other].changed == net.number:
+                    if kind != _PASSES:
+                        links[other].free -= flow.rate
+                        links[other].rising -= 1
+                elif moved:
+                    count = _note(net, count, other)
+                    waiting = _take_up(net, waiting, other, level)
+    for place in range(count):
+        link = net.changed[place]
+        if links[link].filled != net.number and links[link].kept != net.number:
+            links[link].level = np.inf
+
+
+@njit(cache=True)
+def _take_up(net, waiting, link, level):
+    """Count a changed link's flows as they are at `level`, and note what is to come for it and for them."""
+    links = net.links
+    free, rising = links[link].capacity, 0
+    node = links[link].first
+    while node != NOWHERE:
+        flow = net.flows[node // LONGEST_ROUTE]
+        node = net.nodes[node, 1]
+        held = flow.bottleneck
+        if flow.settled == net.number:
+            free -= flow.rate
+        elif held == NOWHERE or links[held].changed == net.number:
+            rising += 1
+        elif flow.rate < level:
+            free -= flow.rate
+        else:
+            rising += 1
+            if links[held].watched != net.number:
+                links[held].watched = net.number
+                waiting = _push(net.heap, waiting, max(level, links[held].level), _HOLDS + 3 * held)
+    links[link].free, links[link].rising = free, rising
+    if rising:
+        waiting = _push(net.heap, waiting, max(level, free / rising), _FILLS + 3 * link)
+        if links[link].level < np.inf:
+            # After whatever fills at the same level.
+            key = max(level, links[link].level) * (1 + 2 * _SAME) + _TINY
+            waiting = _push(net.heap, waiting, key, _PASSES + 3 * link)
+    return waiting
+
+
+@njit(cache=True)
+def _change_rate(net, slot, rate):
+    flow, sent = net.flows[slot], net.progress[slot]
+    sent.remaining = max(0.0, sent.remaining - (net.now - sent.since) * flow.rate)
+    sent.since = net.now
+    flow.rate = rate
+    net.ends[slot] = net.now + sent.remaining / rate if rate > 0 else np.inf
+    net.earliest[slot // BLOCK] = -np.inf
+
+
+@njit(cache=True)
+def _note(net, count, link):
+    """Count `link` as changed, and return how many are."""
+    if net.links[link].changed != net.number:
+        net.links[link].changed = net.number
+        net.changed[count] = link
+        count += 1
+    return count
+
+
+@njit(cache=True)
+def _equal_part(net, link):
+    flows = 0
+    node = net.links[link].first
+    while node != NOWHERE:
+        flows += 1
+        node = net.nodes[node, 1]
+    return net.links[link].capacity / flows if flows else np.inf
+
+
+@njit(cache=True)
+def _hook(net, slot, place):
+    node, link = slot * LONGEST_ROUTE + place, net.routes[slot, place]
+    first = net.links[link].first
+    net.nodes[node, 0], net.nodes[node, 1] = NOWHERE, first
+    if first != NOWHERE:
+        net.nodes[first, 0] = node
+    net.links[link].first = node
+
+
+@njit(cache=True)
+def _unhook(net, slot, place):
+    node, link = slot * LONGEST_ROUTE + place, net.routes[slot, place]
+    before, after = net.nodes[node]
+    if before == NOWHERE:
+        net.links[link].first = after
+    else:
+        net.nodes[before, 1] = after
+    if after != NOWHERE:
+        net.nodes[after, 0] = before
+
+
+@njit(cache=True)
+def _next_end(ends, earliest):
+    first = np.inf
+    for block in range(len(earliest)):
+        if earliest[block] == -np.inf:
+            end = np.inf
+            for slot in range(block * BLOCK, (block + 1) * BLOCK):
+                end = min(end, ends[slot])
+            earliest[block] = end
+        first = min(first, earliest[block])
+    return first
+
+
+@njit(cache=True)
+def ending(ends, earliest, until):
+    """The slots of the flows that end by `until`, in order."""
+    found = []
+    for block in range(len(earliest)):
+        if earliest[block] <= until:
+            for slot in range(block * BLOCK, (block + 1) * BLOCK):
+                if ends[slot] <= until:
+                    found.append(slot)  # noqa: PERF401 (compiled)
+    return np.array(found, np.int64)
+
+
+# A binary heap of (key, item).
+
+
+@njit(cache=True)
+def _push(heap, size, key, item):
+    place = size
+    while place > 0 and heap[(place - 1) // 2, 0] > key:
+        heap[place] = heap[(place - 1) // 2]
+        place = (place - 1) // 2
+    heap[place, 0], heap[place, 1] = key, item
+    return size + 1
+
+
+@njit(cache=True)
+def _pop(heap, size):
+    key, item = heap[0]
+    size -= 1
+    last, which = heap[size]
+    place = 0
+    while True:
+        below = 2 * place + 1
+        if below >= size:
+            break
+        if below + 1 < size and heap[below + 1, 0] < heap[below, 0]:
+            below += 1
+        if heap[below, 0] >= last:
+            break
+        heap[place] = heap[below]
+        place = below
+    heap[place, 0], heap[place, 1] = last, which
+    return key, int(item), size

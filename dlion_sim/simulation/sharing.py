@@ -1,0 +1,138 @@
+"""Max-min fair sharing of links among flows that come and go, recomputing only what a change reaches.
+
+Max-min fairness (Bertsekas & Gallager, Data Networks, 6.5.2): raise the rates of all flows together; whenever a link is
+full, the flows that cross it and still rise are held at its *level*, which is their bottleneck. A link that never fills
+has level infinity.
+
+A change of some links leaves all below their levels as it was. So the filling is taken up at the lowest level that
+can have moved, and repeated on the changed links alone, with all others taken to fill up at their level as before.
+Once a flow's rate departs from its former one, the links that it crosses count as changed too, from that level on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dlion_sim.simulation import filling
+from dlion_sim.simulation.filling import BLOCK, LONGEST_ROUTE, NOWHERE
+
+_NO_SLOTS = np.empty(0, np.int64)
+_NO_ROUTES = np.empty((0, LONGEST_ROUTE), np.int32)
+_NO_SIZES = np.empty(0)
+_NOT_RESIZED = np.empty((0, 2))
+
+
+class SharedLinks:
+    """Links, by number, of given capacities (bytes per second), and flows over them, by slot.
+
+    Slots are numbered from 0 and used again. Changes take effect at the next `settle`; no flow may come and go between
+    two of these.
+    """
+
+    def __init__(self, capacities: Sequence[float]) -> None:
+        self._links = np.zeros(len(capacities), filling.LINK)
+        self._links["capacity"] = capacities
+        self._links["level"] = np.inf
+        self._links["first"] = NOWHERE
+        self._unused: list[int] = []
+        self._flows = np.empty(0, filling.FLOW)
+        self._progress = np.empty(0, filling.PROGRESS)
+        self._routes = np.empty((0, LONGEST_ROUTE), np.int32)
+        self._nodes = np.empty((0, 2), np.int32)
+        self._ends = np.empty(0)
+        self._earliest = np.empty(0)
+        self._heap = np.empty((3 * len(capacities), 2))
+        self._changed = np.empty(len(capacities), np.int64)
+        self._arrived: list[tuple[int, Sequence[int], float]] = []
+        self._left: list[int] = []
+        self._resized: list[tuple[int, float]] = []
+        self._passes = 0
+
+    def add(self, route: Sequence[int], size: float) -> int:
+        """A flow of `size` bytes over the distinct links of `route`, at most LONGEST_ROUTE; returns its slot."""
+        if not self._unused:
+            self._grow()
+        slot = self._unused.pop()
+        self._arrived.append((slot, route, size))
+        return slot
+
+    def remove(self, slot: int) -> None:
+        """The flow in `slot` is gone."""
+        self._left.append(slot)
+
+    def resize(self, link: int, capacity: float) -> None:
+        """`link` carries `capacity` bytes per second."""
+        self._resized.append((link, capacity))
+
+    def settle(self, now: float) -> float:
+        """Give every flow its fair rate from `now` on (seconds), and return when the next one ends."""
+        self._passes += 1
+        slots, routes, sizes = self._arrivals()
+        end = filling.settle(
+            self._links,
+            self._flows,
+            self._progress,
+            self._routes,
+            self._nodes,
+            self._ends,
+            self._earliest,
+            self._heap,
+            self._changed,
+            self._passes,
+            now,
+            np.array(self._left) if self._left else _NO_SLOTS,
+            slots,
+            routes,
+            sizes,
+            np.array(self._resized, np.float64) if self._resized else _NOT_RESIZED,
+        )
+        self._unused += self._left
+        self._arrived, self._left, self._resized = [], [], []
+        return float(end)
+
+    def ending(self, until: float) -> list[int]:
+        """The slots of the flows that end by `until` (seconds), in order."""
+        slots: list[int] = filling.ending(self._ends, self._earliest, until).tolist()
+        return slots
+
+    def rates(self, slots: Sequence[int]) -> npt.NDArray[np.float64]:
+        """The rates of flows since the last `settle` (bytes per second)."""
+        rates: npt.NDArray[np.float64] = self._flows["rate"][np.asarray(slots, np.int64)]
+        return rates
+
+    def _arrivals(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        if not self._arrived:
+            return _NO_SLOTS, _NO_ROUTES, _NO_SIZES
+        slots, routes, sizes = zip(*self._arrived, strict=True)
+        padded = [(*route, *(NOWHERE,) * (LONGEST_ROUTE - len(route))) for route in routes]
+        return np.array(slots), np.array(padded, np.int32), np.array(sizes, np.float64)
+
+    def _grow(self) -> None:
+        had = len(self._ends)
+        have = max(BLOCK, 2 * had)
+        self._flows = _longer(self._flows, have, 0)
+        self._progress = _longer(self._progress, have, 0)
+        self._routes = _longer(self._routes, have, NOWHERE)
+        self._nodes = _longer(self._nodes, have * LONGEST_ROUTE, NOWHERE)
+        self._ends = _longer(self._ends, have, np.inf)
+        self._earliest = _longer(self._earliest, have // BLOCK, np.inf)
+        self._unused += range(have - 1, had - 1, -1)
+
+
+def max_min_rates(routes: Sequence[Sequence[int]], capacities: Sequence[float]) -> list[float]:
+    """The fair rate of each flow if these are all, in the unit of `capacities`: f crosses the links `routes[f]`."""
+    links = SharedLinks(capacities)
+    slots = [links.add(route, np.inf) for route in routes]
+    links.settle(0.0)
+    rates: list[float] = links.rates(slots).tolist()
+    return rates
+
+
+def _longer(array: npt.NDArray[Any], length: int, fill: float) -> npt.NDArray[Any]:
+    longer = np.full((length, *array.shape[1:]), fill, array.dtype)
+    longer[: len(array)] = array
+    return longer

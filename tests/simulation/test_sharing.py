@@ -1,0 +1,74 @@
+"""Incremental max-min sharing against filling up from nothing, over random comings and goings."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.simulation.sharing import SharedLinks, max_min_rates
+from tests.simulation import fairness
+
+CAPACITIES = st.floats(1e-3, 1e9) | st.integers(0, 4).map(float)
+LINKS = 6
+ROUTES = st.lists(st.integers(0, LINKS - 1), min_size=1, max_size=4, unique=True)
+CHANGES = (
+    st.tuples(st.just("arrives"), ROUTES)
+    | st.tuples(st.just("leaves"), st.integers(0, 100))
+    | st.tuples(st.just("becomes"), st.tuples(st.integers(0, LINKS - 1), CAPACITIES))
+)
+
+
+@given(
+    capacities=st.lists(CAPACITIES, min_size=LINKS, max_size=LINKS),
+    instants=st.lists(st.lists(CHANGES, min_size=1, max_size=4), min_size=1, max_size=12),
+)
+def test_rates_are_those_of_filling_up_from_nothing(capacities, instants):
+    capacities = list(capacities)
+    links, present = SharedLinks(capacities), {}
+    for now, changes in enumerate(instants):
+        settled = list(present)
+        for kind, what in changes:
+            if kind == "arrives":
+                present[links.add(what, 1e12)] = what
+            elif kind == "leaves" and settled:
+                slot = settled.pop(what % len(settled))
+                links.remove(slot)
+                del present[slot]
+            elif kind == "becomes":
+                link, capacities[link] = what
+                links.resize(*what)
+        links.settle(float(now))
+        expected = fairness.max_min_rates(list(present.values()), capacities)
+        np.testing.assert_allclose(links.rates(list(present)), expected, rtol=1e-9, atol=1e-300)
+
+
+def test_a_change_leaves_flows_that_it_does_not_reach_as_they_are():
+    links = SharedLinks([6.0, 3.0])
+    near, far = links.add((0,), 60), links.add((1,), 60)
+    assert links.settle(0.0) == 10.0
+    other = links.add((0,), 60)
+    assert links.settle(4.0) == 16.0  # 36 bytes are left at half the rate
+    assert links.rates([near, other, far]).tolist() == [3.0, 3.0, 3.0]
+    assert links.ending(20.0) == [near, far]
+
+
+def test_a_slot_is_used_again():
+    links = SharedLinks([1.0])
+    first = links.add((0,), 1)
+    links.settle(0.0)
+    links.remove(first)
+    links.settle(1.0)
+    assert links.add((0,), 1) == first
+    assert links.settle(5.0) == 6.0
+
+
+def test_hundreds_of_flows_are_found_by_their_ends():
+    links = SharedLinks([1.0] * 700)
+    slots = [links.add((link,), 1000 - link) for link in range(700)]
+    assert links.settle(0.0) == 301.0
+    assert links.ending(303.0) == slots[:-4:-1][::-1]
+
+
+def test_rates_of_a_given_moment():
+    assert max_min_rates([(0, 1), (0,), (1,)], [1.0, 2.0]) == pytest.approx([0.5, 0.5, 1.5])
+    assert max_min_rates([], [1.0]) == []
