@@ -46,6 +46,8 @@ PROGRESS = np.dtype([("remaining", np.float64), ("since", np.float64)])  # bytes
 
 _SAME = 1e-12
 """Levels closer than this, relatively, are equal: rounding must not pass for a change."""
+_BELOW = 1 - 1e-11
+"""What is less than the present level times this is over and done with, whatever rounding does to levels that tie."""
 _TINY = 1e-300
 _FILLS, _PASSES, _HOLDS = 0, 1, 2
 
@@ -161,11 +163,12 @@ def _fill(net, count, level):
                 continue
             if kind == _FILLS:
                 held = flow.bottleneck
-                if held != NOWHERE and links[held].changed != net.number and flow.rate < level:
+                if held != NOWHERE and links[held].changed != net.number and flow.rate < level * _BELOW:
                     continue  # held elsewhere, below, as before
                 moved = abs(flow.rate - level) > _SAME * level
                 if moved:
                     _change_rate(net, slot, level)
+                flow.rate = level  # exactly: what a link holds is told by it
                 flow.bottleneck = link
             elif flow.bottleneck != link:
                 continue
@@ -204,7 +207,7 @@ def _take_up(net, waiting, link, level):
             free -= flow.rate
         elif held == NOWHERE or links[held].changed == net.number:
             rising += 1
-        elif flow.rate < level:
+        elif flow.rate < level * _BELOW:
             free -= flow.rate
         else:
             rising += 1

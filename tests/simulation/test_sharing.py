@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.network import Mesh
+from dlion_sim.simulation import flows
 from dlion_sim.simulation.sharing import SharedLinks, max_min_rates
 from tests.simulation import fairness
 
@@ -40,6 +42,41 @@ def test_rates_are_those_of_filling_up_from_nothing(capacities, instants):
         links.settle(float(now))
         expected = fairness.max_min_rates(list(present.values()), capacities)
         np.testing.assert_allclose(links.rates(list(present)), expected, rtol=1e-9, atol=1e-300)
+
+
+class Checked(SharedLinks):
+    """Shared links that compare themselves with the reference whenever they settle."""
+
+    def __init__(self, capacities):
+        super().__init__(capacities)
+        self.capacities, self.present = capacities, {}
+
+    def add(self, route, size):
+        slot = super().add(route, size)
+        self.present[slot] = route
+        return slot
+
+    def remove(self, slot):
+        super().remove(slot)
+        del self.present[slot]
+
+    def settle(self, now):
+        end = super().settle(now)
+        expected = fairness.max_min_rates(list(self.present.values()), self.capacities)
+        np.testing.assert_allclose(self.rates(list(self.present)), expected, rtol=1e-9)
+        return end
+
+
+@pytest.mark.parametrize(("workers", "rounds", "peers"), [(20, 4, 6), (32, 1, 31), (6, 20, 5)])
+def test_a_busy_mesh_stays_fair_although_many_levels_tie_but_for_rounding(monkeypatch, workers, rounds, peers):
+    monkeypatch.setattr(flows, "SharedLinks", Checked)
+    Mesh(workers, rounds, peers).run()
+
+
+def test_the_mesh_ends_when_simgrid_says():
+    # SimGrid 3.32 with pure max-min sharing: benchmarks/simgrid_mesh.cpp.
+    assert Mesh(32, 10, 31).run()[0] == pytest.approx(266.739, rel=1e-3)
+    assert Mesh(256, 5, 8).run()[0] == pytest.approx(38.443, rel=1e-3)
 
 
 def test_a_change_leaves_flows_that_it_does_not_reach_as_they_are():
