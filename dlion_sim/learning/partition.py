@@ -1,4 +1,4 @@
-"""Which worker holds which samples: each sample lies with exactly one worker, and no worker is without one."""
+"""Which worker holds which samples: each lies with exactly one worker, or all lie with all; none is without."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dlion_sim.errors import InputError
 
 Indices = npt.NDArray[np.int64]
-PartitionKind = Literal["iid", "dirichlet", "label_shards"]
+PartitionKind = Literal["iid", "dirichlet", "label_shards", "shared"]
 
 _REDRAWS = 100
 
@@ -32,6 +32,7 @@ def partition(
       `alpha` (> 0), the fewer classes a worker holds (Hsu et al., arXiv:1909.06335).
     - `label_shards`: sorted by label and cut into equal shards, of which each worker is dealt `shards_per_worker`
       (McMahan et al., AISTATS 2017).
+    - `shared`: every worker holds all.
 
     Raises InputError where that leaves a worker without a sample.
     """
@@ -45,9 +46,13 @@ def partition(
         case "label_shards":
             _require(len(labels), workers * shards_per_worker)
             return _label_shards(labels, workers, rng, shards_per_worker)
+        case "shared":
+            return [np.arange(len(labels))] * workers
         case _:
             raise InputError(
-                f"no partition is named {kind!r}", path="workload.partition", allowed="iid, dirichlet, label_shards"
+                f"no partition is named {kind!r}",
+                path="workload.partition",
+                allowed="iid, dirichlet, label_shards, shared",
             )
 
 

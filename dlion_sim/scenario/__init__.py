@@ -8,7 +8,7 @@ from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.shipped import find, shipped
 from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, Unit
-from dlion_sim.scenario.workload import ComputeTime, Dirichlet, Iid, LabelShards, Optimizer, Partition, Workload
+from dlion_sim.scenario.workload import ComputeTime, Dirichlet, Iid, LabelShards, Optimizer, Partition, Shared, Workload
 
 __all__ = [
     "BANDWIDTH",
@@ -29,6 +29,7 @@ __all__ = [
     "Partition",
     "Scenario",
     "Schedule",
+    "Shared",
     "SystemSpec",
     "Unit",
     "Wan",

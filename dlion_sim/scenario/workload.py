@@ -51,11 +51,21 @@ class LabelShards(Model):
     """The fewer, the fewer classes a worker sees."""
 
 
+class Shared(Model):
+    """Every worker holds all samples, and takes them in an order of its own."""
+
+    kind: Literal["shared"] = "shared"
+
+
 Partition = Annotated[
-    Annotated[Iid | Dirichlet | LabelShards, Field(discriminator="kind")],
+    Annotated[Iid | Dirichlet | LabelShards | Shared, Field(discriminator="kind")],
     BeforeValidator(
         lambda given: {"kind": given} if isinstance(given, str) else given,
-        json_schema_input_type=Literal["iid", "dirichlet", "label_shards"] | Iid | Dirichlet | LabelShards,
+        json_schema_input_type=Literal["iid", "dirichlet", "label_shards", "shared"]
+        | Iid
+        | Dirichlet
+        | LabelShards
+        | Shared,
     ),
 ]
 

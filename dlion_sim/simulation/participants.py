@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -60,6 +61,7 @@ def workers_of(
     """The workers, all with equal replicas of `model`."""
     layout, initial = Layout.of(model), flatten(model).to(device)
     mixing = mixing_weights(system.topology, len(shards), scenario.seed)
+    samples = len(np.unique(np.concatenate(shards)))
     nodes = []
     for place, shard in zip(scenario.cluster.workers, shards, strict=True):
         setup = Setup(
@@ -68,7 +70,7 @@ def workers_of(
             replica=_replica(layout, initial, scenario.workload),
             mixing=mixing[place.index],
             batch_size=scenario.workload.batch_size,
-            training_samples=sum(map(len, shards)),
+            training_samples=samples,
             shard_samples=len(shard),
             iterations=scenario.iterations,
             seed=scenario.seed,

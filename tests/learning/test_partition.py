@@ -83,5 +83,10 @@ def test_hopeless_dirichlet():
 
 
 def test_unknown_kind():
-    with pytest.raises(InputError, match="allowed: iid, dirichlet, label_shards"):
+    with pytest.raises(InputError, match="allowed: iid, dirichlet, label_shards, shared"):
         partition("sorted", LABELS, 4, rng())
+
+
+def test_shared_gives_everyone_everything():
+    shards = partition("shared", np.zeros(7, np.int64), 3, rng())
+    assert [shard.tolist() for shard in shards] == [list(range(7))] * 3
