@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.protocol.exchange.max_n import MaxNExchange
-from dlion_sim.protocol.exchange.selection import budget_thresholds, normalised_magnitudes, selected
+from dlion_sim.protocol.exchange.selection import Ranking
 from dlion_sim.protocol.updates import LocalGradient, Update
 from tests.protocol.joined import layout, setup
 
@@ -19,22 +19,26 @@ gradients = st.lists(
 ).map(torch.tensor)
 
 
+def magnitudes(gradient, sizes=VARIABLES):
+    """|g| over the maximum of its variable, 0 where that is 0."""
+    parts = [part / part.max().clamp_min(1e-38) for part in gradient.abs().split(sizes)]
+    return torch.cat(parts).nan_to_num(nan=0.0)
+
+
 @given(gradients)
 def test_magnitudes_are_relative_to_their_variables_maximum(gradient):
-    ratios = normalised_magnitudes(gradient, layout(*VARIABLES))
-    begin = 0
-    for size in VARIABLES:
-        part = gradient[begin : begin + size].abs()
-        if part.max() > 1e-30:
-            assert torch.equal(ratios[begin : begin + size], part / part.max())
-        begin += size
+    ranking, ratios = Ranking(gradient, layout(*VARIABLES)), magnitudes(gradient)
+    for threshold in (1.0, 0.75, 0.5, 1e-6):  # ever farther down
+        indices, values = ranking.selections([threshold])[threshold]
+        assert indices.tolist() == (ratios >= threshold).nonzero().squeeze(1).tolist()
+        assert torch.equal(values, gradient[indices.long()])
 
 
 @given(gradients, st.lists(st.integers(0, 25), min_size=1, max_size=4))
 def test_a_selection_is_the_top_of_the_magnitudes_without_splitting_ties(gradient, counts):
-    ratios = normalised_magnitudes(gradient, layout(*VARIABLES))
-    for count, threshold in zip(counts, budget_thresholds(ratios, counts), strict=True):
-        indices = selected(ratios, threshold)
+    ranking, ratios = Ranking(gradient, layout(*VARIABLES)), magnitudes(gradient)
+    for count, threshold in zip(counts, ranking.thresholds(counts), strict=True):
+        indices, _ = ranking.selections([threshold])[threshold]
         assert indices.tolist() == sorted(set(indices.tolist()))
         assert len(indices) <= count
         ordered = np.sort(ratios.numpy())[::-1]
@@ -55,7 +59,7 @@ def exchanged(gradient, budgets, n_min=0.85):
 
 @given(gradients, st.lists(st.floats(1, 400), min_size=1, max_size=4), st.sampled_from([0.85, 50.0]))
 def test_a_message_fits_its_links_budget_unless_the_floor_binds(gradient, budgets, n_min):
-    ratios = normalised_magnitudes(gradient, layout(*VARIABLES))
+    ratios = magnitudes(gradient)
     floor = int(((ratios >= 1 - n_min / 100) & (ratios > 0)).sum())
     for peer, message in exchanged(gradient, budgets, n_min).items():
         if len(message.tensors) == 1:
@@ -101,7 +105,7 @@ def test_a_fixed_n_is_every_links():
     gradient = torch.linspace(0.05, 1, 20)
     exchange = MaxNExchange(MaxNExchange.Parameters(n=10), setup(variables=VARIABLES))
     messages = dict(exchange.outgoing(LocalGradient(0, 32, gradient, 1.0, 0.5)).messages)
-    expected = (normalised_magnitudes(gradient, layout(*VARIABLES)) >= 0.9).nonzero().squeeze(1).tolist()
+    expected = (magnitudes(gradient) >= 0.9).nonzero().squeeze(1).tolist()
     assert [message.tensors[0].tolist() for message in messages.values()] == [expected, expected]
     assert messages[1].body.n_percent == pytest.approx(10)
 
@@ -125,9 +129,25 @@ def test_thresholds_are_those_of_a_full_sort(seed, size, levels, part):
     """On many values, of few levels (many ties) and of many."""
     values = torch.rand(size, generator=torch.Generator().manual_seed(seed)) ** 4
     values = (values * levels).round() / levels if levels < 10**6 else values
+    values[0] = 1.0  # its magnitudes are these values
     count = round(part * size)
     distinct, times = np.unique(values.numpy(), return_counts=True)
     reaching = np.cumsum(times[::-1])[::-1]  # how many values are at least each distinct one
     fitting = distinct[reaching <= count]
+    fitting = fitting[fitting > 0]
     expected = 0.0 if count >= size else float(fitting.min()) if len(fitting) else float("inf")
-    assert budget_thresholds(values, [count]) == [expected]
+    assert Ranking(values, layout(size)).thresholds([count]) == [expected]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_misleading_sample_costs_time_only(order):
+    """Large and small entries alternate in step with the sample, so that it sees only the one or the other."""
+    size = 2**18
+    gradient = torch.linspace(0.1, 0.2, size)
+    gradient[::4] = torch.linspace(1, 2, size // 4)[::order] if order > 0 else 1e-3
+    ranking = Ranking(gradient, layout(size))
+    counts = [size // 4, size // 3, size // 2, 7]
+    thresholds = ranking.thresholds(counts)
+    chosen = ranking.selections(thresholds)
+    for count, threshold in zip(counts, thresholds, strict=True):
+        assert chosen[threshold][0].numel() in ((count, 1) if order < 0 else (count,))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
 from dlion_sim.protocol.exchange.links import LinkMonitor
-from dlion_sim.protocol.exchange.selection import budget_thresholds, normalised_magnitudes, selected
+from dlion_sim.protocol.exchange.selection import Ranking
 from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES, HEADER_BYTES, SPARSE_ENTRY_BYTES, dense_is_smaller
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 
@@ -89,29 +89,25 @@ class MaxNExchange(Exchange):
     def _chosen(self, own: LocalGradient, peers: Sequence[int]) -> Mapping[int, Update]:
         """What each peer gets of a gradient; those with the same threshold get the same object."""
         size = own.gradient.numel()
-        ratios = normalised_magnitudes(own.gradient, self.setup.replica.layout)
-        updates: dict[float, Update] = {}
-        chosen = {}
-        for peer, threshold in zip(peers, self._thresholds(ratios, peers), strict=True):
-            if threshold not in updates:
-                indices = selected(ratios, threshold)
-                if threshold == 0 or dense_is_smaller(indices.numel(), size):
-                    updates[threshold] = self.whole(own, n_percent=100.0)
-                else:
-                    values = own.gradient.index_select(0, indices)
-                    updates[threshold] = self.entries(own, indices, values, n_percent=100 * (1 - threshold))
-            chosen[peer] = updates[threshold]
-        return chosen
+        ranking = Ranking(own.gradient, self.setup.replica.layout)
+        thresholds = self._thresholds(ranking, size, peers)
+        sparse = ranking.selections([threshold for threshold in thresholds if threshold > 0])
+        updates = {}
+        for threshold in set(thresholds):
+            if threshold == 0 or dense_is_smaller(sparse[threshold][0].numel(), size):
+                updates[threshold] = self.whole(own, n_percent=100.0)
+            else:
+                updates[threshold] = self.entries(own, *sparse[threshold], n_percent=100 * (1 - threshold))
+        return {peer: updates[threshold] for peer, threshold in zip(peers, thresholds, strict=True)}
 
-    def _thresholds(self, ratios: Tensor, peers: Sequence[int]) -> list[float]:
+    def _thresholds(self, ranking: Ranking, size: int, peers: Sequence[int]) -> list[float]:
         """The magnitude from which on entries go to each peer."""
         if self.parameters.n is not None:
             return [1 - self.parameters.n / 100] * len(peers)
-        size = ratios.numel()
         budgets = [self.links.budget(peer) - HEADER_BYTES for peer in peers]
         counts = [
             size if budget >= DENSE_ENTRY_BYTES * size else int(max(0.0, budget) // SPARSE_ENTRY_BYTES)
             for budget in budgets
         ]
         floor = 1 - self.parameters.n_min / 100
-        return [min(threshold, floor) for threshold in budget_thresholds(ratios, counts)]
+        return [min(threshold, floor) for threshold in ranking.thresholds(counts)]
