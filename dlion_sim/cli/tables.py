@@ -64,7 +64,8 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     rate = summary["samples_per_wall_second"] or 0
     lines = [
         f"{summary['virtual_seconds']:g} s virtual in {summary['wall_seconds']:.1f} s, "
-        f"{summary['samples']} samples ({rate:.0f} per second), {_bytes(summary['bytes_sent'])} sent"
+        f"{summary['samples']} samples ({rate:.0f} per second), {_bytes(summary['bytes_sent'])} sent; "
+        f"evaluation took {summary['evaluation_share'] or 0:.0%}"
     ]
     if summary["stopped_by"] in _STOPS:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning.datasets import Dataset
-from dlion_sim.learning.flat import Replica
+from dlion_sim.learning.flat import Replica, look_at
 from dlion_sim.learning.pool import ModelPool
 
 _BATCH = 100
@@ -61,6 +60,7 @@ class Evaluator:
         replica, start = work
         images = self._dataset.test_images[start : start + _BATCH]
         labels = self._dataset.test_labels[start : start + _BATCH]
-        logits = functional_call(model, replica.layout.named_views(replica.parameters), self._dataset.normalise(images))
+        look_at(model, replica)
+        logits = model(self._dataset.normalise(images))
         loss = cross_entropy(logits, labels, reduction="sum")
         return torch.stack([loss.double(), (logits.argmax(dim=1) == labels).sum().double()])

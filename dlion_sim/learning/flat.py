@@ -42,10 +42,6 @@ class Layout:
         """The variables as views into `flat` [P], in order."""
         return [part.view(shape) for part, shape in zip(flat.split_with_sizes(self.sizes), self.shapes, strict=True)]
 
-    def named_views(self, flat: Tensor) -> dict[str, Tensor]:
-        """The variables as views into `flat` [P], by name."""
-        return dict(zip(self.names, self.views(flat), strict=True))
-
 
 def flatten(module: nn.Module) -> Tensor:
     """A copy of the parameters of `module` as a flat vector [P], laid out as `Layout.of(module)` says."""
@@ -107,6 +103,14 @@ class Replica:
     def _written(self) -> None:
         self.version += 1
         self._snapshot = None
+
+
+def look_at(model: nn.Module, replica: Replica) -> list[nn.Parameter]:
+    """The parameters of `model`, made views into those of `replica`, which it computes with from now on."""
+    parameters = list(model.parameters())
+    for parameter, view in zip(parameters, replica.layout.views(replica.parameters), strict=True):
+        parameter.data = view
+    return parameters
 
 
 def _optimizer(parameters: Tensor, kind: OptimizerKind, learning_rate: float, momentum: float) -> torch.optim.Optimizer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -9,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning.datasets import Dataset
-from dlion_sim.learning.flat import Replica
+from dlion_sim.learning.flat import Replica, look_at
 from dlion_sim.learning.pool import ModelPool
 
 _PART = 256
@@ -65,17 +65,21 @@ class GradientExecutor:
         self._pool.close()
 
     def _gradient(self, model: nn.Module, work: tuple[Replica, npt.NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
-        dataset, (replica, samples) = self._dataset, work
-        indices = torch.from_numpy(samples).to(dataset.train_labels.device)
-        # The flat vector is the leaf and the variables are its parts, so that autograd returns one flat gradient.
-        flat = replica.parameters.detach().requires_grad_()
-        total_loss = torch.zeros((), device=flat.device)
-        total = torch.zeros_like(flat)
-        for part in torch.split(indices, _PART):
-            images = dataset.normalise(dataset.train_images[part])
-            logits = functional_call(model, replica.layout.named_views(flat), images)
-            loss = cross_entropy(logits, dataset.train_labels[part], reduction="sum") / len(indices)
-            (gradient,) = torch.autograd.grad(loss, flat)
-            total_loss += loss.detach()
+        replica, samples = work
+        indices = torch.from_numpy(samples).to(self._dataset.train_labels.device)
+        variables = look_at(model, replica)
+        parts = (self._part(model, variables, part, len(indices)) for part in torch.split(indices, _PART))
+        total_loss, total = next(parts)
+        for loss, gradient in parts:
+            total_loss += loss
             total += gradient
         return total_loss, total
+
+    def _part(
+        self, model: nn.Module, variables: Sequence[nn.Parameter], indices: Tensor, batch_size: int
+    ) -> tuple[Tensor, Tensor]:
+        """What the samples `indices` contribute to the means over a batch."""
+        logits = model(self._dataset.normalise(self._dataset.train_images[indices]))
+        loss = cross_entropy(logits, self._dataset.train_labels[indices], reduction="sum") / batch_size
+        gradients = torch.autograd.grad(loss, variables)
+        return loss.detach(), torch.cat([gradient.reshape(-1) for gradient in gradients])

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
 
-import torch
 from torch import Tensor
 
 from dlion_sim.learning.flat import Replica
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.messages import Body, Contribution, Message
+from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 from dlion_sim.scenario.model import Model
 
@@ -45,6 +45,8 @@ class Setup:
     """Stop after so many."""
     seed: int = 0
     """The run's, for random streams."""
+    sums: WeightedSums = field(default_factory=WeightedSums)
+    """Forms updates; workers of one process may share it."""
 
     @property
     def peers(self) -> tuple[int, ...]:
@@ -138,12 +140,10 @@ class Exchange(Choice, ABC):
         """End an iteration: write the replica, with what outgoing made of the own gradient and what was received.
 
         Here one step with the weighted mean, sum of factor_j * g_j, in which entries that were not received count as 0.
-        Summed in the order of (iteration, sender), so that workers which received the same end up with the same.
+        Workers which received the same end up with the same, to the bit.
         """
-        total = torch.zeros_like(self.setup.replica.parameters)
-        for update in sorted([own, *received], key=lambda update: (update.body.iteration, update.sender)):
-            update.add_to(total, factor(update.body))
-        self.setup.replica.step(total)
+        terms = [(update, factor(update.body)) for update in (own, *received)]
+        self.setup.replica.step(self.setup.sums.of(terms, self.setup.replica.layout.size))
 
     def whole(self, own: LocalGradient, n_percent: float | None = None) -> Update:
         """All of a gradient."""

@@ -24,6 +24,7 @@ def summarize(
     stopped_by: str,
     virtual_seconds: float,
     wall_seconds: float,
+    evaluation_seconds: float,
     samples: int,
     bytes_sent: int,
     iterations: Sequence[int],
@@ -34,8 +35,9 @@ def summarize(
     """The summary of a run as JSON will say it.
 
     `iterations` and `last_losses` have one entry a worker; a loss is None before the first iteration. `evaluations` go
-    forward in time. `target` is an accuracy to tell the time of, besides `TARGETS`. What is unknown is None: a rate
-    over no time, the accuracy without an evaluation, the time of an accuracy that was never reached.
+    forward in time, and took `evaluation_seconds` of the `wall_seconds`. `target` is an accuracy to tell the time of,
+    besides `TARGETS`. What is unknown is None: a rate over no time, the accuracy without an evaluation, the time of an
+    accuracy that was never reached.
     """
     return {
         "scenario": scenario,
@@ -45,6 +47,7 @@ def summarize(
         "stopped_by": stopped_by,
         "virtual_seconds": virtual_seconds,
         "wall_seconds": wall_seconds,
+        "evaluation_share": evaluation_seconds / wall_seconds if wall_seconds > 0 else None,
         "samples": samples,
         "samples_per_wall_second": samples / wall_seconds if wall_seconds > 0 else None,
         "bytes_sent": bytes_sent,

@@ -194,9 +194,10 @@ class Engine:
 
     def _evaluate(self) -> None:
         """Evaluate every replica on the full test set; takes no virtual time."""
+        began = time.perf_counter()
         scores = self._evaluator.evaluate([node.worker.replica for node in self._nodes])
         self._last_evaluation = self._env.now
-        self._recorder.evaluation(scores, self._env.now)
+        self._recorder.evaluation(scores, self._env.now, time.perf_counter() - began)
         target = self._stop.target_accuracy
         if target is not None and np.mean([score.accuracy for score in scores]) >= target:
             self._stopped_by = "target_accuracy"

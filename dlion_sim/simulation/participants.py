@@ -17,6 +17,7 @@ from dlion_sim.protocol.compose import System
 from dlion_sim.protocol.exchange import ParameterServerExchange
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.server import ParameterServer
+from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario import Scenario, Workload
@@ -62,6 +63,7 @@ def workers_of(
     layout, initial = Layout.of(model), flatten(model).to(device)
     mixing = mixing_weights(system.topology, len(shards), scenario.seed)
     samples = len(np.unique(np.concatenate(shards)))
+    sums = WeightedSums()
     nodes = []
     for place, shard in zip(scenario.cluster.workers, shards, strict=True):
         setup = Setup(
@@ -74,6 +76,7 @@ def workers_of(
             shard_samples=len(shard),
             iterations=scenario.iterations,
             seed=scenario.seed,
+            sums=sums,
         )
         machine = ComputeDevice(
             place.compute,

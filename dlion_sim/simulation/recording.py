@@ -36,6 +36,8 @@ class Recorder:
         self.iterations = [0] * workers
         self.last_losses: list[float | None] = [None] * workers
         self.evaluations: list[tuple[float, list[float]]] = []
+        self.evaluation_seconds = 0.0
+        """Wall time that evaluations took."""
 
     @property
     def wall_seconds(self) -> float:
@@ -76,8 +78,9 @@ class Recorder:
             if message.body.n_percent is not None:
                 interval.n_percents.append(message.body.n_percent)
 
-    def evaluation(self, scores: Sequence[Score], now: float) -> None:
-        """Every worker's replica was evaluated; this also ends an interval of the links."""
+    def evaluation(self, scores: Sequence[Score], now: float, seconds: float) -> None:
+        """Every worker's replica was evaluated, in `seconds` of wall time; this also ends an interval of the links."""
+        self.evaluation_seconds += seconds
         self.evaluations.append((now, [score.accuracy for score in scores]))
         for worker, score in enumerate(scores):
             self._writer.metrics(

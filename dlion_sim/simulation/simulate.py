@@ -114,6 +114,7 @@ def _summary(
         stopped_by=stopped_by,
         virtual_seconds=virtual_seconds,
         wall_seconds=recorder.wall_seconds,
+        evaluation_seconds=recorder.evaluation_seconds,
         samples=recorder.samples,
         bytes_sent=recorder.bytes_sent,
         iterations=recorder.iterations,

@@ -43,7 +43,6 @@ def test_views_are_the_variables_and_alias_the_vector():
     views[2].fill_(7.0)
     start = sum(layout.sizes[:2])
     assert torch.equal(flat[start : start + layout.sizes[2]], torch.full((layout.sizes[2],), 7.0))
-    assert [view.data_ptr() for view in layout.named_views(flat).values()] == [view.data_ptr() for view in views]
 
 
 def test_flatten_copies():

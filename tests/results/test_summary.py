@@ -16,6 +16,7 @@ FACTS: dict[str, Any] = {
     "stopped_by": "time",
     "virtual_seconds": 300.0,
     "wall_seconds": 4.0,
+    "evaluation_seconds": 1.0,
     "samples": 1000,
     "bytes_sent": 12345,
     "iterations": [10, 20],
@@ -38,6 +39,7 @@ def test_the_summary_says_it_all() -> None:
         "stopped_by": "time",
         "virtual_seconds": 300.0,
         "wall_seconds": 4.0,
+        "evaluation_share": 0.25,
         "samples": 1000,
         "samples_per_wall_second": 250.0,
         "bytes_sent": 12345,
@@ -65,6 +67,7 @@ def test_a_run_without_an_evaluation_has_nulls() -> None:
     assert nothing["accuracy"] == {"mean": None, "std": None, "per_worker": []}
     assert set(nothing["time_to_accuracy"].values()) == {None}
     assert nothing["samples_per_wall_second"] is None
+    assert nothing["evaluation_share"] is None
     assert nothing["diverged"] == []
 
 

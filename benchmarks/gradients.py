@@ -1,0 +1,93 @@
+"""Samples a second of whole simulations, against a plain PyTorch loop over the workers.
+
+16 workers train Cipher on images of CIFAR-10's shape, 32 samples each an iteration. The simulations include everything:
+selection, exchange, updates and the event loop; only evaluation, which the loop does not do either, is taken off. The
+loop takes a replica after another, as a plain simulator would, in PyTorch's default memory format. It runs with one
+thread and with all of them, and the faster counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch.nn.functional import cross_entropy
+
+from benchmarks.measuring import ratio
+from dlion_sim.learning import build
+from dlion_sim.scenario import from_data
+from dlion_sim.simulation.simulate import simulate
+
+WORKERS, BATCH, ROUNDS = 16, 32, 12
+SYSTEMS = {
+    "baseline": "baseline",
+    "dlion": {"name": "dlion", "batching": {"growth": "none", "profile_batch_sizes": []}},
+}
+
+
+def plain_loop(threads: int) -> float:
+    """Samples a second of the loop."""
+    torch.set_num_threads(threads)
+    models = [build("cipher", (3, 32, 32), 10, seed=0) for _ in range(WORKERS)]
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.05) for model in models]
+    images = torch.randn(1000, 3, 32, 32)
+    labels = torch.randint(0, 10, (1000,))
+    began = time.perf_counter()
+    for _ in range(ROUNDS):
+        for model, optimizer in zip(models, optimizers, strict=True):
+            batch = torch.randint(0, len(labels), (BATCH,))
+            optimizer.zero_grad()
+            cross_entropy(model(images[batch]), labels[batch]).backward()
+            optimizer.step()
+    return ROUNDS * WORKERS * BATCH / (time.perf_counter() - began)
+
+
+def simulation(system: object, bandwidth: str) -> float:
+    """Samples a second of a whole run, evaluation apart."""
+    scenario = from_data(
+        {
+            "name": "gradients",
+            "iterations": ROUNDS,
+            "workload": {"dataset": "cifar10", "model": "cipher", "batch_size": BATCH, "evaluate_every": "1000 s"},
+            "cluster": {
+                "clouds": [{"name": "lab", "workers": [{"count": WORKERS, "compute": "24 cores", "nic": bandwidth}]}]
+            },
+            "system": system,
+        }
+    )
+    torch.set_num_threads(os.cpu_count() or 1)
+    with tempfile.TemporaryDirectory() as folder:
+        summary = simulate(scenario, Path(folder) / "run").summary
+    return float(summary["samples"] / (summary["wall_seconds"] * (1 - summary["evaluation_share"])))
+
+
+def main() -> None:
+    """Take turns."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--bandwidth", default="50 Mbps", help="of every worker's NIC")
+    arguments = parser.parse_args()
+    cores = os.cpu_count() or 1
+    rates: dict[str, list[float]] = {}
+    for _ in range(arguments.repeat):
+        for threads in sorted({1, cores}):
+            rates.setdefault(f"plain loop, {threads} threads", []).append(plain_loop(threads))
+        for name, system in SYSTEMS.items():
+            rates.setdefault(name, []).append(simulation(system, arguments.bandwidth))
+    best = max((name for name in rates if name.startswith("plain")), key=lambda name: sorted(rates[name])[-1])
+    table = Table(title=f"gradients: {WORKERS} workers, batches of {BATCH}, Cipher, {arguments.bandwidth}")
+    for column in ("", "samples/s", f"times {best}"):
+        table.add_column(column, justify="right")
+    for name, measured in rates.items():
+        table.add_row(name, f"{sorted(measured)[len(measured) // 2]:,.0f}", ratio(measured, rates[best]))
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Weighted sums of contributions, formed once for all who ask for the same."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.protocol.messages import Contribution
+from dlion_sim.protocol.sums import WeightedSums
+from dlion_sim.protocol.updates import Update
+
+SIZE = 6
+
+
+@st.composite
+def terms(draw):
+    """Contributions of some senders: whole, a stretch, or single entries, each with a factor."""
+    found = []
+    for sender in range(draw(st.integers(1, 5))):
+        values = torch.tensor(draw(st.lists(st.floats(-8, 8, width=32), min_size=SIZE, max_size=SIZE)))
+        kind, iteration = draw(st.sampled_from(["whole", "stretch", "entries"])), draw(st.integers(0, 2))
+        if kind == "whole":
+            update = Update(sender, Contribution(iteration, 1), (values,))
+        elif kind == "stretch":
+            update = Update(sender, Contribution(iteration, 1, offset=2), (values[:3],))
+        else:
+            indices = torch.tensor(sorted(draw(st.sets(st.integers(0, SIZE - 1)))), dtype=torch.int32)
+            update = Update(sender, Contribution(iteration, 1), (indices, values[: len(indices)]))
+        found.append((update, draw(st.floats(-2, 2))))
+    return found
+
+
+@given(terms(), st.randoms())
+def test_a_sum_is_that_of_its_terms_whatever_their_order(terms, random):
+    expected = torch.zeros(SIZE)
+    for update, factor in terms:
+        update.add_to(expected, factor)
+    total = WeightedSums().of(terms, SIZE)
+    torch.testing.assert_close(total, expected, rtol=1e-5, atol=1e-5)
+    shuffled = random.sample(terms, len(terms))
+    assert torch.equal(WeightedSums().of(shuffled, SIZE), total)
+
+
+def update(sender, values, iteration=0):
+    return Update(sender, Contribution(iteration, 1), (values,))
+
+
+def test_whoever_asks_for_the_same_gets_the_same_tensor():
+    sums, first, second = WeightedSums(), torch.ones(SIZE), torch.ones(SIZE)
+    total = sums.of([(update(0, first), 0.5), (update(1, second), 0.5)], SIZE)
+    assert sums.of([(update(1, second), 0.5), (update(0, first), 0.5)], SIZE) is total
+    assert sums.of([(update(0, first), 0.5), (update(1, second), 0.25)], SIZE)[0] == 0.75
+    assert sums.of([(update(0, first), 0.5), (update(1, second.clone()), 0.5)], SIZE) is not total
+    assert sums.of([(update(0, first), 0.5)], SIZE)[0] == 0.5
