@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import simpy
 
-from dlion_sim.learning import Evaluator, GradientExecutor
+from dlion_sim.learning import Evaluator, FusedGradientExecutor, GradientExecutor
 from dlion_sim.protocol.events import (
     Compute,
     Event,
@@ -73,7 +73,7 @@ class Engine:
         nodes: Sequence[Node],
         servers: Sequence[ParameterServer],
         topology: Topology,
-        executor: GradientExecutor,
+        executor: GradientExecutor | FusedGradientExecutor,
         evaluator: Evaluator,
         recorder: Recorder,
         evaluate_every: float,

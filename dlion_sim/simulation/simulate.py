@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from dlion_sim.errors import InputError
-from dlion_sim.learning import Evaluator, GradientExecutor, Layout, build, class_histogram, load, training_flops
+from dlion_sim.learning import Evaluator, Layout, build, class_histogram, gradient_executor, load, training_flops
 from dlion_sim.protocol.compose import compose
 from dlion_sim.results import Run, RunWriter, environment, summarize
 from dlion_sim.scenario import Scenario, dump
@@ -73,7 +74,7 @@ def simulate(
             nodes=nodes,
             servers=servers_of(scenario, system, model, torch_device),
             topology=Topology(scenario.cluster, hosts),
-            executor=stack.enter_context(closing(GradientExecutor(model, dataset, torch_device))),
+            executor=stack.enter_context(closing(gradient_executor(model, dataset, torch_device))),
             evaluator=stack.enter_context(closing(Evaluator(model, dataset, torch_device))),
             recorder=recorder,
             evaluate_every=scenario.workload.evaluate_every,
@@ -82,6 +83,10 @@ def simulate(
         # The protocol's own operators are short; waking a second core for each costs more than it brings.
         stack.callback(torch.set_num_threads, torch.get_num_threads())
         torch.set_num_threads(1)
+        # What is there by now stays until the end: the garbage collector need not walk it over and over.
+        stack.callback(gc.unfreeze)
+        gc.collect()
+        gc.freeze()
         try:
             stopped_by = engine.run(interrupted, observe)
         except BaseException as error:

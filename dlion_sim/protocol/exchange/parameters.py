@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
 from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
@@ -56,7 +55,7 @@ class ParameterExchange(Exchange):
             if peer in self._latest and self._latest[peer].body.iteration >= oldest
         }
         total = own_weight + sum(peers.values())
-        mixed = torch.zeros_like(replica.parameters).add_(replica.parameters, alpha=own_weight / total)
+        mixed = replica.parameters * (own_weight / total)
         for peer, weight in peers.items():
             self._latest[peer].add_to(mixed, weight / total)
         replica.merge(mixed, 1.0)

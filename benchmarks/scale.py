@@ -1,0 +1,107 @@
+"""Wall time and peak memory of whole simulations as workers are added: a sparse graph, and everyone with everyone.
+
+Real gradients of the digits MLP, batches of 32. On the graph workers mix parameters with eight neighbours (D-PSGD); all
+to all, they send whole gradients (Baseline), which makes n^2 messages an iteration. Each case is a process of its own.
+The reference is the same system with 64 workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+REFERENCE = 64
+CASES = {
+    "graph of degree 8": [(16, 50), (64, 50), (256, 50), (1024, 50)],
+    "all to all": [(8, 50), (64, 10), (256, 3), (1024, 1)],
+}
+"""Workers and iterations."""
+SYSTEMS = {
+    "graph of degree 8": {"name": "dpsgd", "topology": {"kind": "regular", "degree": 8}},
+    "all to all": "baseline",
+}
+
+
+def run(kind: str, workers: int, iterations: int) -> dict[str, float]:
+    """One simulation: wall seconds from the scenario to the finished run folder, and the process's peak memory."""
+    from dlion_sim.scenario import from_data
+    from dlion_sim.simulation.simulate import simulate
+
+    scenario = from_data(
+        {
+            "name": "scale",
+            "iterations": iterations,
+            "workload": {
+                "dataset": "digits",
+                "model": "mlp",
+                "batch_size": 32,
+                "partition": "shared",  # the digits are too few to deal out
+                "evaluate_every": "1000 s",
+            },
+            "cluster": {
+                "clouds": [
+                    {
+                        "name": "lab",
+                        "workers": [{"count": workers, "compute": "4 cores", "nic": "100 Mbps"}],
+                        "lan": {"rtt": "20 ms"},
+                    }
+                ]
+            },
+            "system": SYSTEMS[kind],
+        }
+    )
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        simulate(scenario, Path(folder) / "run")
+    seconds = time.perf_counter() - began
+    return {"seconds": seconds, "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+
+
+def in_process_of_its_own(kind: str, workers: int, iterations: int) -> dict[str, float]:
+    """What `run` returns."""
+    command = [sys.executable, "-m", "benchmarks.scale", "--only", kind, str(workers), str(iterations)]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    measured: dict[str, float] = json.loads(said.splitlines()[-1])
+    return measured
+
+
+def main() -> None:
+    """Run every case."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs=3, metavar=("KIND", "WORKERS", "ITERATIONS"), help="one case, as JSON")
+    only = parser.parse_args().only
+    if only:
+        print(json.dumps(run(only[0], int(only[1]), int(only[2]))))
+        return
+    table = Table(title="scale: digits MLP")
+    for column in ("", "workers", "iterations", "wall", "peak memory", "ms a worker-iteration", "times 64 workers'"):
+        table.add_column(column, justify="right")
+    for kind, sizes in CASES.items():
+        in_process_of_its_own(kind, 8, 1)  # compiles
+        measured = {size: in_process_of_its_own(kind, *size) for size in sizes}
+        each = {size: result["seconds"] / (size[0] * size[1]) for size, result in measured.items()}
+        reference = next(value for (workers, _), value in each.items() if workers == REFERENCE)
+        for (workers, iterations), result in measured.items():
+            table.add_row(
+                kind,
+                str(workers),
+                str(iterations),
+                f"{result['seconds']:.1f} s",
+                f"{result['gigabytes']:.2f} GB",
+                f"{each[workers, iterations] * 1e3:.2f}",
+                f"{each[workers, iterations] / reference:.2f}",
+            )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
