@@ -139,6 +139,14 @@ def test_thresholds_are_those_of_a_full_sort(seed, size, levels, part):
     assert Ranking(values, layout(size)).thresholds([count]) == [expected]
 
 
+@given(st.integers(0, 2**31), st.integers(1, 3000), st.floats(0, 1))
+def test_the_top_are_the_greatest_magnitudes(seed, size, part):
+    values = torch.randn(size, generator=torch.Generator().manual_seed(seed))
+    count = round(part * size)
+    indices = Ranking(values).top(count)
+    assert indices.tolist() == values.abs().topk(count).indices.sort().values.tolist()
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_misleading_sample_costs_time_only(order):
     """Large and small entries alternate in step with the sample, so that it sees only the one or the other."""

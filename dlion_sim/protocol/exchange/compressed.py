@@ -14,6 +14,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
+from dlion_sim.protocol.exchange.selection import Ranking
 from dlion_sim.protocol.updates import LocalGradient, Outgoing
 from dlion_sim.streams import stream
 
@@ -111,5 +112,5 @@ class DeepGradientCompression(Exchange):
 
 
 def largest(values: Tensor, count: int) -> Tensor:
-    """Indices (int32, increasing) of the `count` entries of greatest magnitude."""
-    return values.abs().topk(count, sorted=False).indices.to(torch.int32).sort().values
+    """Indices (int32, increasing) of the `count` entries of greatest magnitude, fewer where the others are zero."""
+    return Ranking(values).top(count)

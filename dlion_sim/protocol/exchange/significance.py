@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
 from dlion_sim.protocol.events import Action
+from dlion_sim.protocol.exchange.selection import indices_of
 from dlion_sim.protocol.exchange.sizes import dense_is_smaller
 from dlion_sim.protocol.messages import Announcement, Message
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
@@ -84,7 +85,7 @@ class SignificanceExchange(Exchange):
                 LocalGradient(own.iteration, own.batch_size, self._unsent.clone(), own.seconds, own.factor)
             )
         else:
-            indices = significant.nonzero().squeeze(1).to(torch.int32)
+            indices = indices_of(significant)
             update = self.entries(own, indices, self._unsent.index_select(0, indices))
         update.add_to(self._unsent, -1.0)
         return Outgoing(self.whole(own), [*self._announcements(update), *self.to_all(update)])
