@@ -1,8 +1,8 @@
 """Which entries of a gradient to send.
 
-Max-N (DLion, HPDC'21) selects the entries within N percent of their variable's maximum. An entry's normalised magnitude
-is r = |g| / max|g| over its own variable, so that selecting by N is one threshold for all variables, r >= 1 - N/100, and
-the largest N that fits a budget of m entries has the m-th largest r as threshold.
+Max-N (DLion, HPDC'21) selects the entries within N percent of their variable's maximum. An entry's normalised
+magnitude is r = |g| / max|g| over its own variable, so that selecting by N is one threshold for all variables,
+r >= 1 - N/100, and the largest N that fits a budget of m entries has the m-th largest r as threshold.
 """
 
 from __future__ import annotations
