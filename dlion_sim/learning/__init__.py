@@ -4,6 +4,7 @@ from dlion_sim.learning.batches import BatchSampler
 from dlion_sim.learning.datasets import Dataset, load
 from dlion_sim.learning.evaluation import Evaluator, Score
 from dlion_sim.learning.flat import Layout, Replica, flatten
+from dlion_sim.learning.fused import FusedGradientExecutor, gradient_executor
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
 from dlion_sim.learning.models import build, training_flops
 from dlion_sim.learning.partition import class_histogram, partition
@@ -12,6 +13,7 @@ __all__ = [
     "BatchSampler",
     "Dataset",
     "Evaluator",
+    "FusedGradientExecutor",
     "GradientExecutor",
     "Layout",
     "Replica",
@@ -20,6 +22,7 @@ __all__ = [
     "build",
     "class_histogram",
     "flatten",
+    "gradient_executor",
     "load",
     "partition",
     "training_flops",

@@ -26,7 +26,16 @@ class Ticket:
 
     replica: Replica
     version: int
-    answer: Future[tuple[Tensor, Tensor]]
+    answer: Future[tuple[float, Tensor]]
+
+    def read(self) -> tuple[float, Tensor]:
+        """The answer, once it is there. Raises RuntimeError if the replica was written since it was asked for."""
+        if self.replica.version != self.version:
+            raise RuntimeError(
+                f"a replica was written before its gradient was read: submitted at version {self.version}, "
+                f"now {self.replica.version}"
+            )
+        return self.answer.result()
 
 
 class GradientExecutor:
@@ -52,19 +61,13 @@ class GradientExecutor:
 
         Raises RuntimeError if the replica was written since `submit`.
         """
-        if ticket.replica.version != ticket.version:
-            raise RuntimeError(
-                f"a replica was written before its gradient was read: submitted at version {ticket.version}, "
-                f"now {ticket.replica.version}"
-            )
-        loss, gradient = ticket.answer.result()
-        return float(loss), gradient
+        return ticket.read()
 
     def close(self) -> None:
         """End the threads; what nobody has read is dropped."""
         self._pool.close()
 
-    def _gradient(self, model: nn.Module, work: tuple[Replica, npt.NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
+    def _gradient(self, model: nn.Module, work: tuple[Replica, npt.NDArray[np.int64]]) -> tuple[float, Tensor]:
         replica, samples = work
         indices = torch.from_numpy(samples).to(self._dataset.train_labels.device)
         variables = look_at(model, replica)
@@ -73,7 +76,7 @@ class GradientExecutor:
         for loss, gradient in parts:
             total_loss += loss
             total += gradient
-        return total_loss, total
+        return total_loss.item(), total
 
     def _part(
         self, model: nn.Module, variables: Sequence[nn.Parameter], indices: Tensor, batch_size: int

@@ -29,7 +29,7 @@ class ModelPool:
         # Asked in any case: it settles the count of the calling thread, which would else follow the pool's threads.
         cores = torch.get_num_threads()
         if device.type == "cuda":
-            _make_cuda_deterministic()
+            make_cuda_exact()
             threads = 1
         self._threads = ThreadPoolExecutor(threads or cores, "model", initializer=self._prepare)
 
@@ -50,6 +50,9 @@ class ModelPool:
         self._own.model = copy.deepcopy(self._model).to(self._device)
 
 
-def _make_cuda_deterministic() -> None:
+def make_cuda_exact() -> None:
+    """Have CUDA compute the same each time, and in float32 where it would round factors to TF32."""
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = False

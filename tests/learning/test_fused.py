@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+from concurrent.futures import CancelledError
+from contextlib import closing
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from dlion_sim.learning import FusedGradientExecutor, GradientExecutor, build, fused, gradient_executor
+from tests.learning.conftest import CPU, random_dataset
+from tests.learning.test_gradients import NAMES, replicas_of
+
+ROUNDING = 1e-5
+"""Of a gradient's norm."""
+KINKS = 2e-2
+"""Of a gradient's norm, where rounding may decide the sign before a ReLU or the maximum of a pool."""
+
+
+def smooth(model):
+    """The model with smooth functions in place of those whose derivative jumps."""
+    for name, layer in list(model.named_children()):
+        if isinstance(layer, nn.ReLU):
+            setattr(model, name, nn.Softplus())
+        elif isinstance(layer, nn.MaxPool2d):
+            setattr(model, name, nn.AvgPool2d(layer.kernel_size))
+    return model
+
+
+def batches(*sizes):
+    rng = np.random.default_rng(0)
+    return [rng.integers(200, size=size) for size in sizes]
+
+
+def results(executor, replicas, indices):
+    with closing(executor):
+        tickets = [executor.submit(*each) for each in zip(replicas, indices, strict=True)]
+        return [executor.result(ticket) for ticket in tickets]
+
+
+def assert_close(answers, expected, tolerance):
+    for (loss, gradient), (expected_loss, expected_gradient) in zip(answers, expected, strict=True):
+        assert loss == pytest.approx(expected_loss, rel=tolerance)
+        assert (gradient.cpu() - expected_gradient).norm() <= tolerance * expected_gradient.norm()
+
+
+def assert_equal_to_the_pool(model, dataset, indices, tolerance=ROUNDING):
+    replicas = replicas_of(model, len(indices))
+    expected = results(GradientExecutor(model, dataset, CPU), replicas, indices)
+    assert_close(results(FusedGradientExecutor(model, dataset, CPU), replicas, indices), expected, tolerance)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return smooth(build("mlp", (3, 8, 8), 10, seed=0))
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """The shapes [n, b] of the programs that ran."""
+    shapes = []
+    compute = FusedGradientExecutor._compute
+
+    def observed(executor, parameters, indices, weights):
+        shapes.append(tuple(indices.shape))
+        return compute(executor, parameters, indices, weights)
+
+    monkeypatch.setattr(FusedGradientExecutor, "_compute", observed)
+    return shapes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_equal_those_of_the_pool(name, dataset):
+    assert_equal_to_the_pool(smooth(build(name, dataset.input_shape, 10, seed=0)), dataset, batches(9, 16, 12))
+
+
+def test_a_model_as_it_is_on_images_of_cifars_size():
+    dataset = random_dataset((3, 32, 32))
+    assert_equal_to_the_pool(build("cipher", dataset.input_shape, 10, seed=0), dataset, batches(4, 8), KINKS)
+
+
+@pytest.mark.parametrize("sizes", [(1,), (16,), (17,), (1, 5, 16, 17, 40), (300,), (257, 512, 3, 1000)])
+def test_batches_of_any_sizes(sizes, model, dataset):
+    assert_equal_to_the_pool(model, dataset, batches(*sizes))
+
+
+def test_what_waits_is_computed_together_when_it_is_read(model, dataset, programs):
+    replicas, indices = replicas_of(model, 6), batches(*(30, 32, 17, 20, 31), 300)
+    with closing(FusedGradientExecutor(model, dataset, CPU)) as executor:
+        tickets = [executor.submit(*each) for each in zip(replicas, indices, strict=True)]
+        assert programs == []
+        for ticket in tickets:
+            executor.result(ticket)
+    assert programs == [(8, 32), (1, 64), (1, 256)]  # 300 samples are parts of 256 and 44
+
+
+def test_more_parts_than_a_program_holds(model, dataset, programs, monkeypatch):
+    monkeypatch.setattr(fused, "_ROWS", 4)
+    monkeypatch.setattr(fused, "_SAMPLES", 64)
+    assert_equal_to_the_pool(model, dataset, batches(*(10,) * 7, *(32,) * 3))
+    assert programs == [(4, 16), (4, 16), (2, 32), (1, 32)]
+
+
+def test_results_may_be_read_in_any_order(model, dataset):
+    replicas, indices = replicas_of(model, 4), batches(8, 8, 8, 8)
+    expected = results(GradientExecutor(model, dataset, CPU), replicas, indices)
+    with closing(FusedGradientExecutor(model, dataset, CPU)) as executor:
+        tickets = [executor.submit(*each) for each in zip(replicas, indices, strict=True)]
+        for worker in (2, 0, 3, 1):
+            assert_close([executor.result(tickets[worker])], [expected[worker]], ROUNDING)
+
+
+def test_a_write_before_the_result_is_read_is_refused(model, dataset):
+    one, other = replicas_of(model, 2)
+    (indices,) = batches(8)
+    with closing(FusedGradientExecutor(model, dataset, CPU)) as executor:
+        kept, spoilt = executor.submit(one, indices), executor.submit(other, indices)
+        other.merge(one.snapshot(), 0.5)
+        with pytest.raises(RuntimeError, match="version 0, now 1"):
+            executor.result(spoilt)
+        assert executor.result(kept)[0] > 0
+
+
+def test_a_diverged_replica_leaves_the_others_alone(dataset):
+    model = build("cipher", dataset.input_shape, 10, seed=0)
+    healthy, diverged = replicas_of(model, 2)
+    diverged.write(0, torch.full_like(diverged.parameters, float("nan")))
+    executor = FusedGradientExecutor(model, dataset, CPU)
+    (_, gradient), (loss, _) = results(executor, [healthy, diverged], batches(8, 8))
+    assert gradient.isfinite().all()
+    assert np.isnan(loss)
+
+
+def test_replicas_are_left_as_they_are(model, dataset):
+    (replica,) = replicas_of(model, 1)
+    before = replica.parameters.clone()
+    ((_, gradient),) = results(FusedGradientExecutor(model, dataset, CPU), [replica], batches(8))
+    assert torch.equal(replica.parameters, before)
+    assert replica.version == 0
+    assert not gradient.requires_grad
+
+
+def test_closing_drops_what_nobody_reads(model, dataset, programs):
+    (replica,) = replicas_of(model, 1)
+    with closing(FusedGradientExecutor(model, dataset, CPU)) as executor:
+        ticket = executor.submit(replica, *batches(8))
+    with pytest.raises(CancelledError):
+        executor.result(ticket)
+    assert programs == []
+
+
+def test_a_recorded_program_answers_into_the_same_memory_each_time(model, dataset, monkeypatch):
+    """With a stand-in for CUDA graphs: replayed, they read and write where they did when they were recorded."""
+    recorded = []
+
+    def record(function):
+        answer = function()
+        recorded.append(answer)
+
+        def replay():
+            for memory, value in zip(answer, function(), strict=True):
+                memory.copy_(value)
+            return answer
+
+        return replay
+
+    replicas, indices = replicas_of(model, 12), batches(*(8,) * 9, 300, 300, 600)
+    expected = results(GradientExecutor(model, dataset, CPU), replicas, indices)
+    monkeypatch.setattr(fused, "_ROWS", 2)
+    executor = FusedGradientExecutor(model, dataset, CPU)
+    executor._record = record
+    answers = results(executor, replicas, indices)
+    assert_close(answers, expected, ROUNDING)
+    assert len(recorded) == 5  # of 2 x 16, 1 x 16, 2 x 64, 1 x 128 and 2 x 256 samples
+    for _, gradient in answers:
+        gradient.zero_()
+    assert not any(gradients.eq(0).all() for gradients, _ in recorded)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_reads_nothing_back(name, dataset):
+    """As a CUDA graph cannot; tensors on the meta device have no values that could be read."""
+    meta = torch.device("meta")
+    executor = FusedGradientExecutor(build(name, dataset.input_shape, 10, seed=0), dataset, meta)
+    size = executor._layout.size
+    gradients, losses = executor._compute(
+        torch.empty(2, size, device=meta),
+        torch.empty(2, 16, dtype=torch.int64, device=meta),
+        torch.empty(2, 16, device=meta),
+    )
+    assert gradients.shape == (2, size)
+    assert losses.shape == (2,)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), max_size=24))
+def test_any_schedule_trains_alike(schedule):
+    dataset = random_dataset((1, 3, 3), test=1)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(9, 5), nn.Tanh(), nn.Linear(5, 10))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.linspace(-1, 1, parameter.numel()).sin().view_as(parameter))
+
+    def train(executor):
+        """Each time it is a worker's turn, it starts a gradient, or reads the one that it has started and steps."""
+        replicas, waiting, answers = replicas_of(model, 4), {}, []
+        rng = np.random.default_rng(0)
+        with closing(executor):
+            for worker, size in schedule:
+                if worker in waiting:
+                    answers.append(executor.result(waiting.pop(worker)))
+                    replicas[worker].step(answers[-1][1])
+                else:
+                    waiting[worker] = executor.submit(replicas[worker], rng.integers(200, size=size))
+            return answers + [executor.result(ticket) for ticket in waiting.values()]
+
+    expected = train(GradientExecutor(model, dataset, CPU, threads=2))
+    assert_close(train(FusedGradientExecutor(model, dataset, CPU)), expected, 1e-4)
+
+
+def test_on_a_cpu_the_pool_computes(model, dataset):
+    with closing(gradient_executor(model, dataset, CPU)) as executor:
+        assert isinstance(executor, GradientExecutor)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("prepare", "tolerance"), [(smooth, 1e-4), (lambda model: model, KINKS)])
+def test_a_gpu_computes_what_a_cpu_computes(name, prepare, tolerance, dataset):
+    cuda = torch.device("cuda")
+    model = prepare(build(name, dataset.input_shape, 10, seed=0))
+    on_cpu, on_gpu = replicas_of(model, 5), replicas_of(model, 5)
+    for replica in on_gpu:
+        replica.parameters = replica.parameters.to(cuda)
+    with (
+        closing(GradientExecutor(model, dataset, CPU)) as pool,
+        closing(gradient_executor(model, dataset, cuda)) as executor,
+    ):
+        assert isinstance(executor, FusedGradientExecutor)
+        for count in (5, 3, 5, 1, 4):  # shapes come back: their programs are replayed
+            indices = batches(9, 16, 12, 300, 40)[:count]
+            waiting = [executor.submit(*each) for each in zip(on_gpu, indices, strict=False)]
+            expected = [pool.submit(*each) for each in zip(on_cpu, indices, strict=False)]
+            assert_close(map(executor.result, waiting), map(pool.result, expected), tolerance)
