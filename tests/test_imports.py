@@ -15,8 +15,9 @@ MAY_IMPORT = {
     "results": set(),
     "protocol": {"learning.flat", "scenario"},
     "simulation": {"protocol", "learning", "results", "scenario"},
+    "live": {"protocol", "learning", "results", "scenario"},
     "figures": {"results", "scenario"},
-    "cli": {"scenario", "protocol", "learning", "results", "simulation", "figures"},
+    "cli": {"scenario", "protocol", "learning", "results", "simulation", "live", "figures"},
 }
 
 

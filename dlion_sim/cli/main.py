@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from dlion_sim import __version__
+from dlion_sim.cli import live
 from dlion_sim.errors import InputError
 
 INTERRUPTED = 130
@@ -121,6 +122,10 @@ def scenarios() -> None:
     from dlion_sim.cli.tables import scenario_table
 
     Console().print(scenario_table())
+
+
+for command in (live.live, live.node, live.gather):
+    app.command()(command)
 
 
 def main() -> None:

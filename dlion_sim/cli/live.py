@@ -1,0 +1,158 @@
+"""The commands for real nodes: all of them on this machine, one of them, and what they wrote put together."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from dlion_sim.errors import InputError
+
+if TYPE_CHECKING:
+    from dlion_sim.results import Run
+
+FAILED = 1
+INTERRUPTED = 130
+RUNS = Path("results/runs")
+
+ScenarioName = Annotated[
+    str, typer.Argument(help="A scenario YAML, or the name of one that ships (`dlion scenarios`).", show_default=False)
+]
+Overrides = Annotated[
+    list[str],
+    typer.Option("--set", metavar="PATH=VALUE", help="Override a value, e.g. --set system=baseline; repeatable."),
+]
+Pacing = Annotated[
+    bool,
+    typer.Option(help="Hold computations back until the scenario's machines would be done, or count them as they are."),
+]
+StartWithin = Annotated[float, typer.Option(help="Seconds until all nodes must be connected.", min=0)]
+Silence = Annotated[float, typer.Option(help="Seconds without a sign of life after which a peer is dropped.", min=0)]
+Force = Annotated[bool, typer.Option("--force", help="Replace the run that the output folder holds.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No table.")]
+
+
+def live(
+    scenario: ScenarioName,
+    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    output: Annotated[
+        Path | None, typer.Option(help="The run folder; by default a new one in results/runs.", show_default=False)
+    ] = None,
+    pacing: Pacing = True,
+    start_within: StartWithin = 60.0,
+    silence: Silence = 30.0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a scenario in real time, by a process for each worker on this machine, over TCP.
+
+    Ctrl-C ends the run early; what was measured stays readable.
+    """
+    from dlion_sim.cli.interrupts import Interrupts
+    from dlion_sim.live import Patience, run_locally
+    from dlion_sim.results import free_folder
+    from dlion_sim.scenario import find, load
+
+    file = find(scenario)
+    loaded = load(file, overrides)
+    system = loaded.system.name.replace(":", ".")
+    folder = output or free_folder(RUNS / f"{loaded.name}-{system}-seed{loaded.seed}-live")
+    patience = Patience(start=start_within, silence=silence)
+    try:
+        with Interrupts() as interrupts, Console(stderr=True, quiet=quiet).status("The nodes are training"):
+            done = run_locally(
+                loaded, folder, paced=pacing, patience=patience, force=force, interrupted=interrupts.asked
+            )
+    except InputError as error:
+        raise error.within(file) from None
+    _report(done, quiet=quiet)
+
+
+def node(
+    scenario: ScenarioName,
+    rank: Annotated[int, typer.Option(help="Which participant this is: workers from 0 on, then parameter servers.")],
+    peers: Annotated[str, typer.Option(help="Where each participant listens, in their order: host:port,host:port,...")],
+    secret_file: Annotated[Path, typer.Option(help="A file of mode 600 with a secret that all nodes of the run have.")],
+    output: Annotated[Path, typer.Option(help="The folder that the node's part goes into, as rank-RANK.")],
+    listen: Annotated[
+        str | None, typer.Option(help="Where to listen, if not as --peers says.", show_default=False)
+    ] = None,
+    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    pacing: Pacing = True,
+    start_within: StartWithin = 60.0,
+    silence: Silence = 30.0,
+    listen_fd: Annotated[int | None, typer.Option(hidden=True, help="A socket that listens already.")] = None,
+    attached: Annotated[bool, typer.Option("--attached", hidden=True, help="End with standard input.")] = False,
+) -> None:
+    """Take part in a run as one of its participants, over TCP with the others, in real time.
+
+    All nodes of a run need the same scenario, overrides, version and secret. `dlion gather` makes a run folder of what
+    they write.
+    """
+    import logging
+    import socket
+
+    from dlion_sim.live import Address, Patience, Place, read_secret, run_node
+    from dlion_sim.scenario import find, load
+
+    logging.basicConfig(format="dlion: %(message)s")
+    file = find(scenario)
+    loaded = load(file, overrides)
+    try:
+        addresses = [Address.parse(each) for each in peers.split(",")]
+    except InputError as error:
+        raise error.within("--peers") from None
+    place = Place(
+        rank=rank,
+        addresses=addresses,
+        listen=Address.parse(listen) if listen else None if listen_fd is None else socket.socket(fileno=listen_fd),
+        secret=read_secret(secret_file),
+        output=output,
+        paced=pacing,
+        patience=Patience(start=start_within, silence=silence),
+        attached=attached,
+    )
+    try:
+        done = run_node(loaded, place)
+    except InputError as error:
+        raise error.within(file) from None
+    summary = done.summary or {}
+    print(f"node {rank}: {summary['status']} ({summary['stopped_by']}), part: {done.folder}")
+    _exit(summary)
+
+
+def gather(
+    parts: Annotated[Path, typer.Argument(help="The folder that rank-0, rank-1, ... are in.", show_default=False)],
+    output: Annotated[Path, typer.Argument(help="The run folder to make of them.", show_default=False)],
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make one run folder of what the nodes of a run have written."""
+    from dlion_sim.live import gather
+
+    _report(gather(parts, output, force=force), quiet=quiet)
+
+
+def _report(run: Run, *, quiet: bool) -> None:
+    """Plot and print what came of a run, and exit accordingly."""
+    from dlion_sim.cli.tables import run_report
+    from dlion_sim.figures import plot_accuracy
+    from dlion_sim.results.run_folder import ACCURACY
+
+    plot_accuracy(run, run.folder / ACCURACY)
+    if not quiet:
+        Console().print(run_report(run))
+    _exit(run.summary or {})
+
+
+def _exit(summary: Mapping[str, Any]) -> None:
+    match summary["status"]:
+        case "failed":
+            print(f"dlion: the run failed: {summary['stopped_by']}", file=sys.stderr)
+            raise typer.Exit(FAILED)
+        case "interrupted":
+            raise typer.Exit(INTERRUPTED)

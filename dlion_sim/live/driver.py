@@ -1,0 +1,287 @@
+"""The wall-clock driver: turns a participant's actions into frames and computations, and those into events again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch import Tensor
+
+from dlion_sim.errors import InputError
+from dlion_sim.live.frames import Kind
+from dlion_sim.live.links import Links
+from dlion_sim.live.machine import Machine
+from dlion_sim.live.meeting import Meeting
+from dlion_sim.live.patience import Patience
+from dlion_sim.live.recording import Recorder
+from dlion_sim.live.roll import Roll
+from dlion_sim.protocol.events import (
+    Compute,
+    Event,
+    GradientReady,
+    MessageArrived,
+    MessageSent,
+    Profile,
+    ProfileReady,
+    Report,
+    Send,
+    Started,
+    Stop,
+)
+from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.server import ParameterServer
+from dlion_sim.protocol.worker import Phase, Worker
+
+_LOG = logging.getLogger(__name__)
+_GOOD_BYE_SECONDS = 5.0
+"""For which a node whose time is over waits for the others' clocks to come to it, too."""
+_WATCH_SECONDS = 0.25
+
+Status = Literal["completed", "interrupted", "failed"]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a participant's run ended, why, and how many seconds after the start."""
+
+    status: Status
+    stopped_by: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A worker's parameters [P] as they were at a time, after so many iterations. To be evaluated after the run."""
+
+    time: float
+    iteration: int
+    parameters: Tensor
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who takes part, and when there is something to do: seconds since the start."""
+
+    workers: int
+    participants: int
+    duration: float | None
+    evaluate_every: float
+
+
+class Driver:
+    """Runs participant `rank`: a worker on its machine, or a parameter server, which has none.
+
+    All begin once each of them has all its connections: everyone passes on of whom it has heard that. A worker that has
+    done its part says so and answers its peers until they have done theirs.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        participant: Worker | ParameterServer,
+        machine: Machine | None,
+        peers: Sequence[int],
+        *,
+        plan: Plan,
+        recorder: Recorder,
+        patience: Patience,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self._rank = rank
+        self._participant = participant
+        self._machine = machine
+        self._plan = plan
+        self._recorder = recorder
+        self._patience = patience
+        self._tasks = tasks
+        self._spawned: set[asyncio.Task[None]] = set()
+        self._end: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self._everyone_ready = asyncio.Event()
+        self._began: float | None = None
+        self._waiting_since = 0.0
+        self._longest_wait = 0.0
+        workers = [peer for peer in peers if peer < plan.workers]
+        self._roll = Roll(rank, plan.participants, workers, serves=isinstance(participant, ParameterServer))
+        self._settled = asyncio.Event()
+        self.snapshots: list[Snapshot] = []
+
+    @property
+    def now(self) -> float:
+        """Seconds since the start."""
+        return 0.0 if self._began is None else time.monotonic() - self._began
+
+    @property
+    def gone(self) -> Mapping[int, str]:
+        """Why who was lost, in the order in which that was heard."""
+        return self._roll.gone
+
+    async def run(self, links: Links, meeting: Meeting) -> Ending:
+        """Run until a stop rule holds, or it cannot go on. Raises InputError where it cannot start."""
+        self._links = links
+        self._spawn(self._start(meeting))
+        ending = await self._end
+        self._observe(ending.seconds)
+        if ending.status == "completed":
+            await self._say_good_bye()
+        for task in self._spawned:
+            task.cancel()
+        await links.close()
+        return ending
+
+    def interrupt(self) -> None:
+        """End the run early."""
+        self._finish("interrupted", "interrupt")
+
+    def arrived(self, message: Message) -> None:
+        """A message; whoever sends one has begun, so that all are ready."""
+        self._begin()
+        self._tell(MessageArrived(message))
+
+    def sent(self, peer: int, message: Message, seconds: float | None) -> None:
+        """A message has left, or never will; then nobody waits for it."""
+        if seconds is not None:
+            self._recorder.sent(peer, message)
+        if message.body.bulk:
+            self._tell(MessageSent(peer, message.size, seconds or 0.0))
+
+    def heard(self, kind: Kind, rank: int) -> None:
+        """News from a peer; what concerns all is passed on, once."""
+        match kind:
+            case Kind.READY:
+                self._note_ready(rank)
+            case Kind.DONE:
+                self._roll.done(rank)
+                self._settle()
+            case Kind.GONE:
+                self._note_gone(rank, "so others say")
+
+    def lost(self, peer: int, reason: str) -> None:
+        """A peer's connections have ended, which is no loss once it has said that it is done."""
+        if self._end.done() or self._roll.is_done(peer):
+            return
+        if self._began is None:
+            raise InputError(f"node {peer} was lost before the start: it {reason}")
+        self._roll.lost(peer)
+        self._note_gone(peer, f"it {reason}")
+        self._settle()
+
+    async def _start(self, meeting: Meeting) -> None:
+        """Connect, wait for all others, begin."""
+        try:
+            async with asyncio.timeout(self._patience.start):
+                self._links.begin(await meeting.meet())
+                self._note_ready(self._rank)
+                await self._everyone_ready.wait()
+        except TimeoutError:
+            missing = meeting.missing() or [f"node {rank} is not ready" for rank in self._roll.unready]
+            raise InputError(f"could not start within {self._patience.start:g} s: {'; '.join(missing)}") from None
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._began is not None:
+            return
+        self._began = time.monotonic()
+        if self._plan.duration is not None:
+            asyncio.get_running_loop().call_later(self._plan.duration, self._finish, "completed", "duration")
+        self._spawn(self._observe_regularly())
+        self._tell(Started())
+
+    def _tell(self, event: Event) -> None:
+        """Hand an event to the participant and do what it asks for."""
+        if self._end.done():
+            return
+        for action in self._participant.handle(event, self.now):
+            match action:
+                case Compute():
+                    self._spawn(self._compute(action.batch_size))
+                case Send():
+                    self._links.send(action.peer, action.message)
+                case Report():
+                    self._longest_wait = max(self._longest_wait, action.wait_seconds)
+                    self._recorder.iteration(action, self.now)
+                case Profile():
+                    self._spawn(self._profile(action.batch_sizes))
+                case Stop():
+                    self._say_done()
+
+    async def _compute(self, batch_size: int) -> None:
+        assert self._machine is not None
+        done = await self._machine.gradient(batch_size, self.now)
+        self._waiting_since = self.now
+        self._tell(GradientReady(done.loss, done.gradient, done.seconds))
+
+    async def _profile(self, batch_sizes: Sequence[int]) -> None:
+        assert self._machine is not None
+        self._tell(ProfileReady(await self._machine.profile(batch_sizes, self.now)))
+
+    async def _observe_regularly(self) -> None:
+        count = 0
+        while True:
+            self._observe(count * self._plan.evaluate_every)
+            count += 1
+            await asyncio.sleep(count * self._plan.evaluate_every - self.now)
+
+    def _observe(self, now: float) -> None:
+        """Keep the parameters as they are, for evaluation, and write down what the links have carried."""
+        if isinstance(self._participant, Worker):
+            if self.snapshots and self.snapshots[-1].time >= now:
+                self.snapshots.pop()
+            replica = self._participant.replica
+            self.snapshots.append(Snapshot(now, self._participant.iteration, replica.snapshot()))
+        self._recorder.interval(now)
+
+    def _say_done(self) -> None:
+        if self._roll.done(self._rank):
+            self._links.tell(Kind.DONE)
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._roll.settled:
+            self._settled.set()
+            self._finish("completed", "iterations")
+
+    async def _say_good_bye(self) -> None:
+        """See to it that peers know that this node's end is no loss, and are known to be at theirs."""
+        self._say_done()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GOOD_BYE_SECONDS):
+                await self._settled.wait()
+
+    def _note_ready(self, rank: int) -> None:
+        if self._roll.ready(rank):
+            self._links.tell(Kind.READY, rank)
+            if not self._roll.unready:
+                self._everyone_ready.set()
+
+    def _note_gone(self, rank: int, reason: str) -> None:
+        if self._end.done() or not self._roll.missed(rank, reason):
+            return
+        _LOG.warning("node %d goes on without node %d: %s", self._rank, rank, reason)
+        self._links.tell(Kind.GONE, rank)
+        if len(self.gone) == 1:
+            self._spawn(self._watch())
+
+    async def _watch(self) -> None:
+        """End a worker that waits, since a loss, for what seems never to come."""
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            waiting = isinstance(self._participant, Worker) and self._participant.phase is Phase.WAITING
+            waited = self.now - self._waiting_since
+            if waiting and waited > self._patience.loss + 2 * self._longest_wait:
+                lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self.gone.items())
+                self._finish("failed", f"waited {waited:.1f} s in vain after the loss of {lost}")
+
+    def _finish(self, status: Status, stopped_by: str) -> None:
+        if not self._end.done():
+            now = self._plan.duration if stopped_by == "duration" and self._plan.duration is not None else self.now
+            self._end.set_result(Ending(status, stopped_by, now))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._tasks.create_task(work)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)

@@ -1,0 +1,159 @@
+"""From the parts that the nodes of a run wrote to the one run folder of it all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dlion_sim.errors import InputError
+from dlion_sim.live.driver import Ending, Status
+from dlion_sim.results import LINKS, METRICS, LinksRow, MetricsRow, Run, RunWriter, growing, run_folder, summarize
+
+Row = TypeVar("Row", MetricsRow, LinksRow)
+
+_OF_A_NODE = ("rank", "hostname", "platform", "cpu_count", "versions")
+"""What the manifest of a part tells of its node."""
+_MEASURED_BY_A_NODE = ("late", "lost", "refused_connections")
+"""What the summary of a part tells of its node, besides what every summary does."""
+_WORST_FIRST: Sequence[Status] = ("failed", "interrupted", "completed")
+_LOG_LINES = 20
+"""Of what a node has said, those that the manifest keeps."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one participant wrote; without a summary where it was killed."""
+
+    run: Run
+    metrics: Sequence[MetricsRow]
+    links: Sequence[LinksRow]
+
+    @classmethod
+    def open(cls, folder: Path) -> Part:
+        """Raises InputError where the folder holds no part of a run."""
+        run = Run.open(folder)
+        if "rank" not in run.manifest:
+            raise InputError("is a run, but not a node's part of one", file=folder)
+        metrics = growing.read(folder / run_folder.METRICS, METRICS).to_pylist()
+        links = growing.read(folder / run_folder.LINKS, LINKS).to_pylist()
+        return cls(run, [MetricsRow(**row) for row in metrics], [LinksRow(**row) for row in links])
+
+    @property
+    def rank(self) -> int:
+        """Whose it is."""
+        return int(self.run.manifest["rank"])
+
+    @property
+    def status(self) -> str:
+        """How the participant's run ended; "lost" where it was killed."""
+        return str(self.run.summary["status"]) if self.run.summary else "lost"
+
+    @property
+    def seconds(self) -> float:
+        """How long its run lasted, as far as is known."""
+        if self.run.summary:
+            return float(self.run.summary["virtual_seconds"])
+        return max((row.virtual_time for row in self.metrics), default=0.0)
+
+
+def part_folder(folder: Path, rank: int) -> Path:
+    """Where in `folder` a participant writes its part."""
+    return folder / f"rank-{rank}"
+
+
+def gather(parts_in: Path, folder: Path, *, force: bool = False) -> Run:
+    """Make one run folder of the parts in the folder `parts_in`, and return it.
+
+    Whoever was killed is in it up to what it wrote last, and without accuracy. Raises InputError where there are no
+    parts, or not all are of one run.
+    """
+    found = [Part.open(each) for each in parts_in.glob("rank-*") if each.is_dir()]
+    parts = sorted(found, key=lambda part: part.rank)
+    if not parts:
+        raise InputError("holds no parts of a run", file=parts_in, allowed="the folder that rank-0, rank-1, ... are in")
+    if len({part.run.manifest["run"] for part in parts}) > 1:
+        raise InputError("holds parts of different runs", file=parts_in)
+    manifest = parts[0].run.manifest
+    shared = {key: value for key, value in manifest.items() if key not in _OF_A_NODE}
+    writer = RunWriter.create(
+        folder,
+        scenario_yaml=(parts[0].run.folder / run_folder.SCENARIO).read_text(),
+        manifest={**shared, "nodes": list(map(_node, parts))},
+        force=force,
+    )
+    workers = range(len(manifest["workers"]))
+    ending = _ending(parts, len(workers))
+    metrics = [row for part in parts for row in _ending_at(ending.seconds, part, part.metrics)]
+    links = [row for part in parts for row in _ending_at(ending.seconds, part, part.links)]
+    for row in sorted(metrics, key=lambda row: (row.virtual_time, row.worker, row.iteration)):
+        writer.metrics(row)
+    for link in sorted(links, key=lambda row: (row.virtual_time, row.sender, row.receiver)):
+        writer.links(link)
+    writer.finish(summary_of(parts[0].run, workers, metrics, links, ending))
+    return Run.open(folder)
+
+
+def summary_of(
+    run: Run, workers: Sequence[int], metrics: Sequence[MetricsRow], links: Sequence[LinksRow], ending: Ending
+) -> dict[str, Any]:
+    """The summary of what these workers did in a run. Accuracies are means over those of whom there is one.
+
+    Each worker's rows are in the order of time.
+    """
+    last = {row.worker: row for row in metrics if row.kind == "iteration"}
+    accuracies: defaultdict[float, dict[int, float]] = defaultdict(dict)
+    for row in metrics:
+        if row.accuracy is not None:
+            accuracies[row.virtual_time][row.worker] = row.accuracy
+    evaluations = sorted(accuracies.items())
+    summary = summarize(
+        scenario=run.manifest["scenario"],
+        system=run.manifest["system"],
+        seed=run.manifest["seed"],
+        status=ending.status,
+        stopped_by=ending.stopped_by,
+        virtual_seconds=ending.seconds,
+        wall_seconds=ending.seconds,
+        evaluation_seconds=0.0,  # It comes after the run.
+        samples=sum(row.batch_size or 0 for row in metrics),
+        bytes_sent=sum(row.bytes for row in links),
+        iterations=[last[worker].iteration if worker in last else 0 for worker in workers],
+        last_losses=[last[worker].loss if worker in last else None for worker in workers],
+        evaluations=[(time, list(by_worker.values())) for time, by_worker in evaluations],
+        target=run.scenario.get("target_accuracy"),
+    )
+    final = evaluations[-1][1] if evaluations else {}
+    summary["accuracy"]["per_worker"] = [final.get(worker) for worker in workers]
+    return summary
+
+
+def _ending_at(end: float, part: Part, rows: Sequence[Row]) -> Iterator[Row]:
+    """Rows of a part, with what it observed at its own end moved to that of the run: in between it did nothing."""
+    own_end = part.run.summary["virtual_seconds"] if part.run.summary else None
+    for row in rows:
+        yield row._replace(virtual_time=end) if row.virtual_time == own_end else row
+
+
+def _ending(parts: Sequence[Part], workers: int) -> Ending:
+    """How the run ended: as the worst of the workers that were not lost."""
+    end = max(part.seconds for part in parts)
+    for status in _WORST_FIRST:
+        for part in parts:
+            if part.rank < workers and part.status == status and part.run.summary:
+                return Ending(status, part.run.summary["stopped_by"], end)
+    return Ending("failed", "every worker was lost", end)
+
+
+def _node(part: Part) -> dict[str, Any]:
+    """What the manifest of a whole run tells of a node."""
+    manifest, summary = part.run.manifest, part.run.summary or {}
+    log = part.run.folder.with_suffix(".log")
+    return {
+        **{key: manifest[key] for key in _OF_A_NODE},
+        "status": part.status,
+        **{key: summary.get(key) for key in ("stopped_by", *_MEASURED_BY_A_NODE)},
+        "log": log.read_text(errors="replace").splitlines()[-_LOG_LINES:] if log.exists() else [],
+    }

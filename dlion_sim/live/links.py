@@ -1,0 +1,204 @@
+"""What a node exchanges with its peers, over two connections to and two from each.
+
+Control and bulk have connections of their own: control never waits behind bulk, and the links are those that the
+simulator models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from dlion_sim.live.frames import Kind, Payload, PeerError
+from dlion_sim.live.handshake import Channel
+from dlion_sim.live.meeting import Connection, Connections, Place
+from dlion_sim.live.outbox import Outbox
+from dlion_sim.live.sockets import FrameReader, PeerClosedError, end
+from dlion_sim.protocol.messages import MalformedMessageError, Message, decode
+
+_FAREWELL_SECONDS = 2.0
+"""For which last words may take to leave."""
+_HEADER_BYTES = 8192
+"""More than the header of any message."""
+_LARGEST_ENTRY_BYTES = 8
+_RANK = struct.Struct("<I")
+
+
+class Hub(Protocol):
+    """What links report to."""
+
+    def arrived(self, message: Message) -> None:
+        """A peer's message is here, whole."""
+
+    def sent(self, peer: int, message: Message, seconds: float | None) -> None:
+        """The last byte of a message has left, after so many seconds; None if it never will."""
+
+    def heard(self, kind: Kind, rank: int) -> None:
+        """News of a participant: READY, GONE or DONE."""
+
+    def lost(self, peer: int, reason: str) -> None:
+        """A peer's connections have ended."""
+
+
+class Links:
+    """The links of a node, once it has connections.
+
+    Messages are of one of `participants` and of models with `parameters` entries. Peers are dropped after `silence`
+    seconds without a sign of life, or without taking a byte of what they are sent.
+    """
+
+    def __init__(
+        self, *, participants: int, parameters: int, silence: float, tasks: asyncio.TaskGroup, hub: Hub
+    ) -> None:
+        self._participants = participants
+        self._parameters = parameters
+        self._limit = _HEADER_BYTES + _LARGEST_ENTRY_BYTES * parameters
+        self._silence = silence
+        self._tasks = tasks
+        self._hub = hub
+        self._running: list[asyncio.Task[None]] = []
+        self._connections = Connections()
+        self._outboxes: dict[Place, Outbox] = {}
+        self._dropped: set[int] = set()
+        self._last: tuple[Message, Payload] | None = None
+
+    def begin(self, connections: Connections) -> None:
+        """Send and receive on these."""
+        self._connections = connections
+        for place, connection in connections.outgoing.items():
+            self._outboxes[place] = self._outbox(place, connection)
+            self._start(self._outboxes[place].run())
+        for place, connection in connections.incoming.items():
+            self._start(self._receive(place, connection))
+        self._start(self._stay_alive())
+
+    def send(self, peer: int, message: Message) -> None:
+        """Queue a message."""
+        # A message that goes to many comes many times in succession.
+        if self._last is None or self._last[0] is not message:
+            self._last = message, _payload(message)
+        channel = Channel.BULK if message.body.bulk else Channel.CONTROL
+        self._outboxes[peer, channel].put(Kind.MESSAGE, self._last[1], message)
+
+    def tell(self, kind: Kind, rank: int | None = None) -> None:
+        """Tell every peer some news."""
+        payload = Payload() if rank is None else Payload((_RANK.pack(rank),))
+        for outbox in self._control():
+            outbox.put(kind, payload)
+
+    async def close(self) -> None:
+        """End all connections, once what was told has left."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL_SECONDS):
+                await asyncio.gather(*(outbox.flush() for outbox in self._control()))
+        for task in self._running:
+            task.cancel()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._running.append(self._tasks.create_task(work))
+
+    def _outbox(self, place: Place, connection: Connection) -> Outbox:
+        peer, channel = place
+        return Outbox(
+            connection,
+            channel,
+            patience=self._silence,
+            sent=partial(self._hub.sent, peer),
+            failed=partial(self._failed, peer),
+        )
+
+    def _control(self) -> list[Outbox]:
+        return [outbox for (_, channel), outbox in self._outboxes.items() if channel is Channel.CONTROL]
+
+    async def _stay_alive(self) -> None:
+        while True:
+            self.tell(Kind.ALIVE)
+            await asyncio.sleep(self._silence / 3)
+
+    async def _receive(self, place: Place, connection: Connection) -> None:
+        """Take in what comes on a connection."""
+        peer, channel = place
+        control = channel is Channel.CONTROL
+        frames = FrameReader(
+            connection.socket,
+            connection.seal,
+            limit=self._limit,
+            patience=self._silence,
+            idle=self._silence if control else None,
+        )
+        with connection.socket:
+            try:
+                while True:
+                    self._take(peer, *await frames.read())
+                    await asyncio.sleep(0)  # A fast peer must not keep the others waiting.
+            except PeerClosedError as error:
+                # A good-bye would have come on the control connection: its end tells more than that of the other.
+                if control:
+                    self._drop(peer, str(error))
+            except PeerError as error:
+                self._drop(peer, str(error))
+
+    def _take(self, peer: int, kind: Kind, payload: memoryview) -> None:
+        match kind:
+            case Kind.MESSAGE:
+                self._hub.arrived(self._decoded(peer, payload))
+            case Kind.READY | Kind.GONE:
+                self._hub.heard(kind, self._rank(payload))
+            case Kind.DONE:
+                self._hub.heard(kind, peer)
+            case Kind.ALIVE:
+                pass
+            case _:
+                raise PeerError(f"sent a {kind.name} out of place")
+
+    def _decoded(self, peer: int, payload: memoryview) -> Message:
+        try:
+            # Any buffer will do for decoding, which copies what it keeps.
+            message = decode(payload, workers=self._participants, parameters=self._parameters)  # type: ignore[arg-type]
+        except MalformedMessageError as error:
+            raise PeerError(f"sent no message of this run: {error}") from None
+        if message.sender != peer:
+            raise PeerError(f"sent a message in the name of node {message.sender}")
+        return message
+
+    def _rank(self, payload: memoryview) -> int:
+        if len(payload) == _RANK.size:
+            (rank,) = _RANK.unpack(payload)
+            if rank < self._participants:
+                return int(rank)
+        raise PeerError("sent news of nobody")
+
+    def _failed(self, peer: int, error: PeerError) -> None:
+        """Nothing can be sent to a peer any more."""
+        if isinstance(error, PeerClosedError):
+            # It may have said good-bye: its own control connection tells. If not, it learns of this from ours.
+            self._hang_up(peer)
+        else:
+            self._drop(peer, str(error))
+
+    def _drop(self, peer: int, reason: str) -> None:
+        """End all connections with a peer."""
+        if peer in self._dropped:
+            return
+        self._dropped.add(peer)
+        self._hang_up(peer)
+        for channel in Channel:
+            end(self._connections.incoming[peer, channel].socket)
+        self._hub.lost(peer, reason)
+
+    def _hang_up(self, peer: int) -> None:
+        for channel in Channel:
+            self._outboxes[peer, channel].hang_up()
+
+
+def _payload(message: Message) -> Payload:
+    """The bytes of `Message.encode`, uncopied."""
+    arrays = (tensor.cpu().numpy() for tensor in message.tensors)
+    little_endian = (array.astype(array.dtype.newbyteorder("<"), copy=False) for array in arrays)
+    return Payload((message.header, *(array.view(np.uint8).data for array in little_endian)))

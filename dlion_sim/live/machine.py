@@ -1,0 +1,126 @@
+"""What a worker computes on, and how long that takes: as long as its real machine needs, or as long as is modelled."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from dlion_sim.learning import BatchSampler, GradientExecutor, Replica
+from dlion_sim.scenario import Compute
+
+Samples = npt.NDArray[np.int64]
+
+
+class Pace:
+    """How long a modelled machine takes: T(b) = alpha + beta * b / cores seconds, while its cores may change.
+
+    `alpha` is in seconds, `beta` in core-seconds per sample. With noise, each computation's time is multiplied by a
+    lognormal factor of median 1.
+    """
+
+    def __init__(self, compute: Compute, *, alpha: float, beta: float, rng: np.random.Generator) -> None:
+        self._compute = compute
+        self._alpha = alpha
+        self._beta = beta
+        self._rng = rng
+
+    def seconds(self, batch_size: int, start: float) -> float:
+        """Time of a computation that starts at `start` (seconds); infinite if its cores are gone for good."""
+        factor = math.exp(self._compute.noise * self._rng.standard_normal()) if self._compute.noise else 1.0
+        begin = start + self._alpha * factor
+        return self._compute.cores.finish_time(begin, self._beta * batch_size * factor) - start
+
+
+@dataclass
+class Lateness:
+    """How often and by how much real computations took longer than the pace allows."""
+
+    computations: int = 0
+    late: int = 0
+    seconds_late: float = 0.0
+    most_seconds_late: float = 0.0
+
+    def note(self, seconds_late: float) -> None:
+        """A computation was over so many seconds too late; negative ones were in time."""
+        self.computations += 1
+        if seconds_late > 0:
+            self.late += 1
+            self.seconds_late += seconds_late
+            self.most_seconds_late = max(self.most_seconds_late, seconds_late)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A loss, its gradient [P], and the seconds that they count as."""
+
+    loss: float
+    gradient: Tensor
+    seconds: float
+
+
+class Machine:
+    """Computes a worker's gradients, one after another, beside all else that its node does.
+
+    With a `pace`, a gradient is computed and then held back until its modelled time is over, so that many nodes fit on
+    one machine, as long as that computes faster than what they stand for. The replica must not be written meanwhile.
+    """
+
+    def __init__(self, executor: GradientExecutor, replica: Replica, sampler: BatchSampler, pace: Pace | None) -> None:
+        self._executor = executor
+        self._replica = replica
+        self._sampler = sampler
+        self._pace = pace
+        # A thread of its own waits more exactly than the event loop does, which counts in milliseconds.
+        self._thread = ThreadPoolExecutor(1, "machine")
+        self._closed = threading.Event()
+        self.lateness = Lateness()
+
+    async def gradient(self, batch_size: int, now: float) -> Computed:
+        """The gradient of the next `batch_size` samples; it is `now` seconds since the start."""
+        return await self._timed(self._sampler.take(batch_size), now)
+
+    async def profile(self, batch_sizes: Sequence[int], now: float) -> tuple[tuple[int, float], ...]:
+        """(batch size, seconds) of a gradient of each of these sizes, one after another; takes none of the samples."""
+        measurements = []
+        for batch_size in batch_sizes:
+            seconds = (await self._timed(self._any_samples(batch_size), now)).seconds
+            measurements.append((batch_size, seconds))
+            now += seconds
+        return tuple(measurements)
+
+    def warm_up(self, batch_size: int) -> Computed:
+        """Compute a gradient that nobody asked for, at once: the first one takes longer than all others."""
+        return self._compute(self._any_samples(batch_size), None, time.monotonic())
+
+    def _any_samples(self, count: int) -> Samples:
+        """So many samples, no matter which."""
+        return np.resize(self._sampler.shard, count)
+
+    def close(self) -> None:
+        """Let go of what is held back, and end the threads."""
+        self._closed.set()
+        self._thread.shutdown(cancel_futures=True)
+        self._executor.close()
+
+    async def _timed(self, samples: Samples, now: float) -> Computed:
+        due = None if self._pace is None else self._pace.seconds(len(samples), now)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._compute, samples, due, time.monotonic())
+
+    def _compute(self, samples: Samples, due: float | None, began: float) -> Computed:
+        loss, gradient = self._executor.result(self._executor.submit(self._replica, samples))
+        took = time.monotonic() - began
+        if due is None:
+            return Computed(loss, gradient, took)
+        self.lateness.note(took - due)
+        self._closed.wait(min(max(due - took, 0.0), threading.TIMEOUT_MAX))
+        return Computed(loss, gradient, max(due, took))

@@ -1,0 +1,121 @@
+"""A participant on its node: made ready, and taking part."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from dlion_sim.learning import GradientExecutor
+from dlion_sim.live.driver import Driver, Ending, Plan, Snapshot
+from dlion_sim.live.handshake import Credentials
+from dlion_sim.live.links import Links
+from dlion_sim.live.machine import Machine
+from dlion_sim.live.meeting import Meeting
+from dlion_sim.live.place import Place
+from dlion_sim.live.recording import Recorder
+from dlion_sim.live.setting import Setting
+from dlion_sim.protocol.events import GradientReady, MessageSent, ProfileReady, Started
+from dlion_sim.protocol.server import ParameterServer
+from dlion_sim.protocol.worker import Phase, Worker
+
+
+@dataclass(frozen=True)
+class Member:
+    """A worker and its machine, or a parameter server."""
+
+    participant: Worker | ParameterServer
+    machine: Machine | None
+
+    @classmethod
+    def of(cls, setting: Setting, rank: int, *, paced: bool) -> Member:
+        """Raises InputError where the system does not fit the run."""
+        if rank >= setting.workers:
+            return cls(setting.server(rank), None)
+        worker = setting.worker(rank)
+        executor = GradientExecutor(setting.model, setting.dataset, torch.device("cpu"), threads=1)
+        machine = Machine(executor, worker.replica, setting.sampler(rank), setting.pace(rank) if paced else None)
+        _rehearse(setting.worker(rank), machine)
+        return cls(worker, machine)
+
+    def close(self) -> None:
+        """End the machine's threads."""
+        if self.machine:
+            self.machine.close()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a participant's part."""
+
+    ending: Ending
+    snapshots: Sequence[Snapshot]
+    lost: Mapping[int, str]
+    """Why who was lost."""
+    refused_connections: int
+
+
+async def take_part(
+    setting: Setting,
+    place: Place,
+    listener: socket.socket,
+    member: Member,
+    recorder: Recorder,
+    watch: Callable[[Driver], None] = lambda driver: None,
+) -> Outcome:
+    """Connect with the others and run until the end; `watch` is given the driver, to interrupt it if need be.
+
+    Raises InputError where the run cannot start.
+    """
+    neighbours = setting.neighbours(place.rank)
+    credentials = Credentials(place.secret, setting.digest)
+    meeting = Meeting(place.rank, neighbours, place.addresses, listener, credentials, place.patience)
+    plan = Plan(
+        workers=setting.workers,
+        participants=setting.participants,
+        duration=setting.scenario.duration,
+        evaluate_every=setting.scenario.workload.evaluate_every,
+    )
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            driver = Driver(
+                place.rank,
+                member.participant,
+                member.machine,
+                neighbours,
+                plan=plan,
+                recorder=recorder,
+                patience=place.patience,
+                tasks=tasks,
+            )
+            links = Links(
+                participants=setting.participants,
+                parameters=setting.parameters,
+                silence=place.patience.silence,
+                tasks=tasks,
+                hub=driver,
+            )
+            watch(driver)
+            ending = await driver.run(links, meeting)
+    except BaseExceptionGroup as group:
+        raise _first(group) from None  # Others follow from it.
+    return Outcome(ending, driver.snapshots, driver.gone, meeting.refused)
+
+
+def _rehearse(twin: Worker, machine: Machine) -> None:
+    """Go through half an iteration with a worker's twin: what is loaded or compiled on first use is so by the start."""
+    batch_size, parameters = twin.setup.batch_size, twin.replica.layout.size
+    computed = machine.warm_up(batch_size)
+    twin.handle(Started(), 0.0)
+    if twin.phase is Phase.PROFILING:
+        twin.handle(ProfileReady(((batch_size, 1.0),)), 0.0)
+    for peer in twin.setup.peers:
+        twin.handle(MessageSent(peer, parameters, 1.0), 0.0)  # So that links are known to carry a part of a gradient.
+    twin.handle(GradientReady(computed.loss, computed.gradient, 1.0), 0.0)
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

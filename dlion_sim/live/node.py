@@ -1,0 +1,97 @@
+"""One node: takes part in a run as one of its participants, and writes down its part."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import shutil
+import signal
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict
+
+import torch
+
+from dlion_sim.errors import InputError
+from dlion_sim.learning import Evaluator, Replica
+from dlion_sim.live.driver import Driver, Snapshot
+from dlion_sim.live.gathering import Part, part_folder, summary_of
+from dlion_sim.live.member import Member, take_part
+from dlion_sim.live.place import Place
+from dlion_sim.live.recording import Recorder
+from dlion_sim.live.setting import Setting
+from dlion_sim.protocol.worker import Worker
+from dlion_sim.results import Run, RunWriter, environment
+from dlion_sim.scenario import Scenario, dump
+
+_STANDARD_INPUT = 0
+
+
+def run_node(scenario: Scenario, place: Place) -> Run:
+    """Take part in a run, then evaluate what the worker's parameters were, and return the folder of the node's part.
+
+    Raises InputError for what cannot be run, and where the others cannot be reached.
+    """
+    # Step 1: get ready.
+    setting = Setting.of(scenario)
+    place.check(setting)
+    with ExitStack() as stack:
+        # As in a simulation: the protocol's own operators are short.
+        stack.callback(torch.set_num_threads, torch.get_num_threads())
+        torch.set_num_threads(1)
+        listener = stack.enter_context(place.listener())
+        member = stack.enter_context(closing(Member.of(setting, place.rank, paced=place.paced)))
+        writer = RunWriter.create(
+            part_folder(place.output, place.rank),
+            scenario_yaml=dump(setting.scenario),
+            manifest={**environment(), **setting.manifest, "paced": place.paced, "rank": place.rank},
+        )
+        recorder = Recorder(writer, place.rank, setting.same_machine(place.rank))
+        # What is there by now stays: the garbage collector need not walk it while the clock runs.
+        stack.callback(gc.unfreeze)
+        gc.collect()
+        gc.freeze()
+        # Step 2: take part.
+        try:
+            outcome = asyncio.run(
+                take_part(setting, place, listener, member, recorder, lambda driver: _watch(driver, place))
+            )
+        except InputError:
+            shutil.rmtree(writer.folder)  # It has never begun.
+            raise
+    # Step 3: evaluate, and sum up.
+    if isinstance(member.participant, Worker):
+        _evaluate(setting, member.participant, outcome.snapshots, recorder)
+    writer.flush()
+    part = Part.open(writer.folder)
+    measured = {
+        "late": asdict(member.machine.lateness) if member.machine else None,
+        "lost": {str(rank): reason for rank, reason in outcome.lost.items()},
+        "refused_connections": outcome.refused_connections,
+    }
+    writer.finish({**summary_of(part.run, [place.rank], part.metrics, part.links, outcome.ending), **measured})
+    return Run.open(writer.folder)
+
+
+def _watch(driver: Driver, place: Place) -> None:
+    """End the run on Ctrl-C, a request to terminate or, if attached, when whoever started this node is gone."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, driver.interrupt)
+
+    def abandoned() -> None:
+        loop.remove_reader(_STANDARD_INPUT)
+        driver.interrupt()
+
+    if place.attached:
+        loop.add_reader(_STANDARD_INPUT, abandoned)
+
+
+def _evaluate(setting: Setting, worker: Worker, snapshots: Sequence[Snapshot], recorder: Recorder) -> None:
+    """Score the worker's parameters as they were."""
+    replica = Replica(worker.replica.layout, worker.replica.parameters, learning_rate=worker.replica.learning_rate)
+    with closing(Evaluator(setting.model, setting.dataset, torch.device("cpu"))) as evaluator:
+        for snapshot in snapshots:
+            replica.write(0, snapshot.parameters)
+            (score,) = evaluator.evaluate([replica])
+            recorder.evaluation(score, snapshot.iteration, snapshot.time)

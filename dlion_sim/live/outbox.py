@@ -1,0 +1,73 @@
+"""What waits to be sent on one connection, and is sent in order."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from dlion_sim.live.frames import Kind, Payload, PeerError
+from dlion_sim.live.handshake import Channel
+from dlion_sim.live.meeting import Connection
+from dlion_sim.live.sockets import all_left, end, send_frame
+from dlion_sim.protocol.messages import Message
+
+Sent = Callable[[Message, float | None], None]
+"""Called with a message whose last byte has left, and the seconds that it took; None if it never will."""
+
+
+class Outbox:
+    """The sending end of a connection. `failed` is told, once, why it can't send any more."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        channel: Channel,
+        *,
+        patience: float,
+        sent: Sent,
+        failed: Callable[[PeerError], None],
+    ) -> None:
+        self._socket, self._seal = connection
+        self._channel = channel
+        self._patience = patience
+        self._sent = sent
+        self._failed = failed
+        self._queue: asyncio.Queue[tuple[Kind, Payload, Message | None]] = asyncio.Queue()
+        self._open = True
+
+    def put(self, kind: Kind, payload: Payload, message: Message | None = None) -> None:
+        """Queue a frame; `message` is the one that it carries, if any."""
+        self._queue.put_nowait((kind, payload, message))
+
+    async def run(self) -> None:
+        """Send what is queued, for ever. After the connection's end all is dropped: nobody has to wait for it."""
+        with self._socket:
+            while True:
+                kind, payload, message = await self._queue.get()
+                seconds = await self._send(kind, payload) if self._open else None
+                self._queue.task_done()
+                if message is not None:
+                    self._sent(message, seconds)
+
+    async def flush(self) -> None:
+        """Wait until all that is queued has left or was dropped."""
+        await self._queue.join()
+
+    def hang_up(self) -> None:
+        """End the connection."""
+        self._open = False
+        end(self._socket)
+
+    async def _send(self, kind: Kind, payload: Payload) -> float | None:
+        began = time.monotonic()
+        try:
+            await send_frame(self._socket, kind, payload, self._seal, patience=self._patience)
+            if self._channel is Channel.BULK:
+                await all_left(self._socket, patience=self._patience)
+        except PeerError as error:
+            if self._open:
+                self.hang_up()
+                self._failed(error)
+            return None
+        return time.monotonic() - began

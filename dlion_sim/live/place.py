@@ -1,0 +1,57 @@
+"""Which node of a run this is."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlion_sim.errors import InputError
+from dlion_sim.live.patience import DEFAULT_PATIENCE, Patience
+from dlion_sim.live.setting import Setting
+from dlion_sim.live.sockets import Address, listen
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a node is told besides the scenario."""
+
+    rank: int
+    addresses: Sequence[Address]
+    """Of all participants, in their order."""
+    secret: bytes
+    output: Path
+    """The folder that the node's part goes into."""
+    listen: Address | socket.socket | None = None
+    """Where to listen, if not at its own one of the addresses, or what listens already."""
+    paced: bool = True
+    """Whether computations are held back for as long as the scenario's machines take."""
+    patience: Patience = DEFAULT_PATIENCE
+    attached: bool = False
+    """Whether the run ends when standard input does."""
+
+    def check(self, setting: Setting) -> None:
+        """Raise InputError unless it is a place in that run."""
+        if not 0 <= self.rank < setting.participants:
+            raise InputError(
+                f"there is no participant {self.rank}", file="--rank", allowed=f"0 to {setting.participants - 1}"
+            )
+        if len(self.addresses) != setting.participants:
+            raise InputError(
+                f"{len(self.addresses)} addresses for {setting.workers} workers and {len(setting.hosts)} servers",
+                file="--peers",
+                allowed="one for each, workers first",
+            )
+        for worker in setting.scenario.cluster.workers if self.paced and setting.scenario.duration is None else ():
+            if worker.compute.cores.repeat is None and worker.compute.cores.steps[-1][1] == 0:
+                raise InputError(
+                    f"is needed: the cores of {worker.name} are gone for good at last, so that it may never be done",
+                    path="duration",
+                )
+
+    def listener(self) -> socket.socket:
+        """Listens for the others. Raises InputError where that is not possible."""
+        if isinstance(self.listen, socket.socket):
+            return self.listen
+        return listen(self.listen or self.addresses[self.rank])

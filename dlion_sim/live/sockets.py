@@ -1,0 +1,186 @@
+"""Sockets under asyncio: frames on them, how long they may stand still, and when bytes have really left.
+
+Not asyncio's streams: those copy all that passes through buffers of their own, at more than twice the cost, and cannot
+tell when the last byte has left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import NamedTuple
+
+from dlion_sim.errors import InputError
+from dlion_sim.live.frames import HEAD_BYTES, Head, Kind, Payload, PeerError, Seal, head, parse_head
+
+_UNSENT_BYTES = 128 * 1024
+"""What the kernel may hold of a connection and not have sent: more would only hide how full the link is."""
+
+
+class PeerClosedError(PeerError):
+    """The connection has ended."""
+
+
+class Address(NamedTuple):
+    """Where a node listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """An address from "host:port". Raises InputError."""
+        host, _, port = text.strip().rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+            raise InputError(f"'{text}' is no address", allowed="host:port, e.g. 10.0.0.1:7000")
+        return cls(host.strip("[]"), int(port))
+
+
+def listen(address: Address) -> socket.socket:
+    """A socket that listens there. Raises InputError where that is not possible."""
+    try:
+        family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server(address, family=family)
+    except OSError as error:
+        raise InputError(f"cannot listen there: {error.strerror}", file=str(address)) from None
+
+
+async def connect(address: Address) -> socket.socket:
+    """A connection to a node. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    family, kind, protocol, _, where = (await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM))[0]
+    connection = socket.socket(family, kind, protocol)
+    try:
+        prepare(connection)
+        await loop.sock_connect(connection, where)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def prepare(connection: socket.socket) -> None:
+    """Set a socket's options: whatever is sent goes out at once, and little piles up in the kernel."""
+    connection.setblocking(False)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+
+
+def end(connection: socket.socket) -> None:
+    """End a connection in both directions. Whoever reads or writes it learns of it; closing it stays with its owner."""
+    with suppress(OSError):  # It may have ended already.
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+class FrameReader:
+    """The frames that come in on a connection.
+
+    `limit` is the most bytes that a payload may have. Within a frame, at least a byte must come every `patience`
+    seconds, and a new frame within `idle` seconds; None is for ever.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        seal: Seal,
+        *,
+        limit: int,
+        patience: float | None = None,
+        idle: float | None = None,
+    ) -> None:
+        self._connection = connection
+        self._seal = seal
+        self._limit = limit
+        self._patience = patience
+        self._idle = idle
+        self._buffer = bytearray()
+
+    async def read(self) -> tuple[Kind, memoryview]:
+        """The next frame's kind and payload, which is valid until the next call. Raises PeerError."""
+        announced = await self._head()
+        if announced.length > len(self._buffer):
+            self._buffer = bytearray(announced.length)
+        payload = memoryview(self._buffer)[: announced.length]
+        await self._fill(payload, self._patience)
+        announced.check(payload)
+        return announced.kind, payload
+
+    async def _head(self) -> Head:
+        data = bytearray(HEAD_BYTES)
+        await self._fill(memoryview(data)[:1], self._idle)
+        await self._fill(memoryview(data)[1:], self._patience)
+        return parse_head(bytes(data), self._seal, self._limit)
+
+    async def _fill(self, view: memoryview, patience: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(patience) as deadline:
+                while view:
+                    count = await loop.sock_recv_into(self._connection, view)
+                    if not count:
+                        raise PeerClosedError("closed the connection")
+                    view = view[count:]
+                    if patience is not None:
+                        deadline.reschedule(loop.time() + patience)
+        except TimeoutError:
+            raise PeerError("was silent for too long") from None
+        except OSError as error:
+            raise PeerClosedError(f"broke the connection ({error.strerror})") from None
+
+
+async def send_frame(
+    connection: socket.socket, kind: Kind, payload: Payload, seal: Seal, *, patience: float | None = None
+) -> None:
+    """Send a frame, of which at least a byte must leave every `patience` seconds. Raises PeerError."""
+    # A message's first buffer is short: together with the head it is one segment.
+    first = head(kind, payload, seal) + b"".join(payload.buffers[:1])
+    for buffer in (first, *payload.buffers[1:]):
+        await _send(connection, memoryview(buffer), patience)
+
+
+async def all_left(connection: socket.socket, *, patience: float) -> None:
+    """Wait until the last byte has left the kernel's buffers for the network. Raises PeerError."""
+    option = socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT
+    try:
+        # A socket counts as writable while it holds fewer unsent bytes than this.
+        connection.setsockopt(*option, 1)
+        async with asyncio.timeout(patience):
+            await _writable(connection)
+        connection.setsockopt(*option, _UNSENT_BYTES)
+    except TimeoutError:
+        raise PeerError("took nothing for too long") from None
+    except OSError as error:
+        raise PeerClosedError(f"broke the connection ({error.strerror})") from None
+
+
+async def _send(connection: socket.socket, view: memoryview, patience: float | None) -> None:
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(patience) as deadline:
+            while view:
+                try:
+                    count = connection.send(view)
+                except BlockingIOError:
+                    await _writable(connection)
+                    continue
+                view = view[count:]
+                if patience is not None:
+                    deadline.reschedule(loop.time() + patience)
+    except TimeoutError:
+        raise PeerError("took nothing for too long") from None
+    except OSError as error:
+        raise PeerClosedError(f"broke the connection ({error.strerror})") from None
+
+
+async def _writable(connection: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_writer(connection, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_writer(connection)

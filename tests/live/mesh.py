@@ -1,0 +1,134 @@
+"""Nodes' links in one event loop, and a puppet that knows the secret but does with its connections as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from dlion_sim.live.frames import Kind, Payload, Seal
+from dlion_sim.live.handshake import Acceptor, Channel, Connector, Credentials, Ends
+from dlion_sim.live.links import Links
+from dlion_sim.live.meeting import Meeting, _expect, _first_frames
+from dlion_sim.live.patience import Patience
+from dlion_sim.live.sockets import Address, connect, listen, prepare, send_frame
+from dlion_sim.protocol.messages import Message
+
+OURS = Credentials(b"the run's secret", b"r" * 32)
+P = 50
+QUICK = Patience(start=20, handshake=1, silence=20)
+
+
+class Inbox:
+    """A hub that keeps all it is told."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.departures: list[tuple[int, Message, float | None]] = []
+        self.news: list[tuple[Kind, int]] = []
+        self.losses: dict[int, str] = {}
+
+    def arrived(self, message):
+        self.messages.append(message)
+
+    def sent(self, peer, message, seconds):
+        self.departures.append((peer, message, seconds))
+
+    def heard(self, kind, rank):
+        self.news.append((kind, rank))
+
+    def lost(self, peer, reason):
+        self.losses[peer] = reason
+
+
+def listeners(count: int) -> tuple[list[socket.socket], list[Address]]:
+    sockets = [listen(Address("127.0.0.1", 0)) for _ in range(count)]
+    return sockets, [Address(*each.getsockname()) for each in sockets]
+
+
+def meeting_of(rank, addresses, listener, *, credentials=OURS, patience=QUICK) -> Meeting:
+    peers = [peer for peer in range(len(addresses)) if peer != rank]
+    return Meeting(rank, peers, addresses, listener, credentials, patience)
+
+
+def links_of(participants, hub, tasks, *, parameters=P, silence=20.0) -> Links:
+    return Links(participants=participants, parameters=parameters, silence=silence, tasks=tasks, hub=hub)
+
+
+@asynccontextmanager
+async def mesh(count: int, **settings) -> AsyncIterator[tuple[Sequence[Links], Sequence[Inbox]]]:
+    """`count` nodes, each connected with all others."""
+    sockets, addresses = listeners(count)
+    meetings = [meeting_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
+    inboxes = [Inbox() for _ in range(count)]
+    async with asyncio.TaskGroup() as tasks:
+        nodes = [links_of(count, inbox, tasks, **settings) for inbox in inboxes]
+        for node, connections in zip(nodes, await asyncio.gather(*(each.meet() for each in meetings)), strict=True):
+            node.begin(connections)
+        yield nodes, inboxes
+        for node in nodes:
+            await node.close()
+
+
+class Puppet:
+    """Node 1 of two, as node 0 sees it: its connections to and from node 0, and the seals of the former."""
+
+    def __init__(self) -> None:
+        self.outgoing: dict[Channel, socket.socket] = {}
+        self.seals: dict[Channel, Seal] = {}
+        self.incoming: list[socket.socket] = []
+
+    async def join(self, listener: socket.socket, victim: Address) -> None:
+        loop = asyncio.get_running_loop()
+        listener.setblocking(False)
+        for channel in Channel:
+            self.outgoing[channel], self.seals[channel] = await introduce(victim, Ends(1, 0, channel))
+        for _ in Channel:
+            connection, _ = await loop.sock_accept(listener)
+            prepare(connection)
+            acceptor, seal = Acceptor(OURS, 1), Seal()
+            await send_frame(connection, Kind.CHALLENGE, Payload((acceptor.challenge,)), seal, patience=5)
+            welcome = acceptor.admit(await _expect(_first_frames(connection), Kind.PROOF)).welcome
+            await send_frame(connection, Kind.WELCOME, Payload((welcome,)), seal, patience=5)
+            self.incoming.append(connection)
+
+    async def send(self, kind: Kind, *buffers: bytes, channel: Channel = Channel.CONTROL) -> None:
+        await send_frame(self.outgoing[channel], kind, Payload(buffers), self.seals[channel], patience=5)
+
+    def leave(self) -> None:
+        for connection in (*self.outgoing.values(), *self.incoming):
+            connection.close()
+
+
+async def introduce(victim: Address, ends: Ends) -> tuple[socket.socket, Seal]:
+    connection = await connect(victim)
+    connector, frames = Connector(OURS, ends), _first_frames(connection)
+    proof = connector.proof(await _expect(frames, Kind.CHALLENGE))
+    await send_frame(connection, Kind.PROOF, Payload((proof,)), Seal(), patience=5)
+    return connection, connector.finish(await _expect(frames, Kind.WELCOME))
+
+
+@asynccontextmanager
+async def victim_of_puppet(**settings) -> AsyncIterator[tuple[Links, Inbox, Puppet]]:
+    """Node 0, honest, connected with a puppet."""
+    sockets, addresses = listeners(2)
+    inbox, puppet = Inbox(), Puppet()
+    async with asyncio.TaskGroup() as tasks:
+        victim = links_of(2, inbox, tasks, **settings)
+        meeting = meeting_of(0, addresses, sockets[0])
+        connections, _ = await asyncio.gather(meeting.meet(), puppet.join(sockets[1], addresses[0]))
+        victim.begin(connections)
+        try:
+            yield victim, inbox, puppet
+        finally:
+            puppet.leave()
+            sockets[1].close()
+            await victim.close()
+
+
+async def until(condition, seconds: float = 10.0) -> None:
+    """Wait for something to come true."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.005)

@@ -1,0 +1,131 @@
+"""The wall-clock driver against the virtual one, and what becomes of a run that loses a node."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dlion_sim.errors import InputError
+from dlion_sim.live.gathering import gather
+from dlion_sim.live.setting import Setting
+from dlion_sim.simulation import simulate
+from tests.live.together import QUICK, Together
+from tests.simulation.scenarios import digits
+
+CLOUD = {"clouds": [{"name": "a", "workers": [{"count": 3, "compute": "400 cores"}]}]}
+
+
+def brief(*overrides, **keys):
+    """Three workers whose iterations take about 12 ms."""
+    return digits("workload.evaluate_every=0.2 s", *overrides, **{"cluster": CLOUD, "duration": None, **keys})
+
+
+def losses(run):
+    return run.iterations().pivot(index="iteration", columns="worker", values="loss")
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        "baseline",
+        "gaia",
+        "dpsgd",
+        "ring_allreduce",
+        {"name": "local_sgd", "exchange": {"period": 3}},
+        {"name": "diloco", "exchange": {"period": 3}},
+        "parameter_server",
+        {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [0, {"cloud": "a"}]}},
+        {"name": "baseline", "topology": {"kind": "edges", "edges": [[0, 1], [1, 2]]}},
+    ],
+    ids=str,
+)
+def test_in_step_a_live_run_learns_what_a_simulated_one_does_to_the_bit(tmp_path, system):
+    scenario = brief("iterations=8", system=system)
+    simulated = simulate(scenario, tmp_path / "simulated", device="cpu")
+    for outcome in Together(scenario, tmp_path / "parts").run():
+        assert (outcome.ending.status, outcome.ending.stopped_by) == ("completed", "iterations")
+    live = gather(tmp_path / "parts", tmp_path / "live")
+    assert losses(live).equals(losses(simulated))
+    assert live.links()["bytes"].sum() == simulated.links()["bytes"].sum()
+
+
+@pytest.mark.parametrize(
+    "system", ["ako", "hop", "adpsgd", {"name": "dlion", "batching": {"profile_repeats": 1}}], ids=str
+)
+def test_the_other_systems_run_too(tmp_path, system):
+    together = Together(brief("iterations=12", system=system), tmp_path)
+    assert all(outcome.ending.stopped_by == "iterations" for outcome in together.run())
+    initial = together.setting.worker(0).replica.parameters
+    for rank, member in enumerate(together.members):
+        assert member.participant.iteration == 12, rank
+        assert not torch.equal(member.participant.replica.parameters, initial)
+
+
+def test_a_duration_ends_all_nodes_at_that_time_and_none_is_a_loss(tmp_path):
+    together = Together(brief("duration=0.7 s", system="baseline"), tmp_path)
+    for outcome in together.run():
+        assert (outcome.ending.stopped_by, outcome.ending.seconds, outcome.lost) == ("duration", 0.7, {})
+        assert [snapshot.time for snapshot in outcome.snapshots] == pytest.approx([0, 0.2, 0.4, 0.6, 0.7])
+
+
+def kill(rank):
+    """End a node as a crash does: its connections close without a word."""
+
+    async def interfere(together):
+        together.tasks[rank].cancel()
+
+    return interfere
+
+
+ASYNCHRONOUS = {"name": "baseline", "synchronization": "asynchronous"}
+
+
+@pytest.mark.parametrize("system", [ASYNCHRONOUS, {"name": "hop", "synchronization": {"backup_workers": 1}}], ids=str)
+def test_who_waits_for_nobody_goes_on_without_a_lost_peer(tmp_path, system):
+    together = Together(brief("duration=1.5 s", system=system), tmp_path)
+    for outcome in together.run(kill(2))[:2]:
+        assert (outcome.ending.status, outcome.ending.stopped_by) == ("completed", "duration")
+        assert list(outcome.lost) == [2]
+    assert together.members[0].participant.iteration > 30
+
+
+@pytest.mark.parametrize("system", ["baseline", "ring_allreduce", "dlion"])
+def test_who_waits_for_a_lost_peer_stops_and_says_why(tmp_path, system):
+    together = Together(brief("duration=60 s", system=system), tmp_path)
+    for outcome in together.run(kill(2))[:2]:
+        assert outcome.ending.status == "failed"
+        assert "in vain after the loss of node 2 (it closed the connection)" in outcome.ending.stopped_by
+        assert outcome.ending.seconds < 20
+
+
+def test_all_hear_of_a_loss_even_through_others(tmp_path):
+    """Workers know each other only through the server, who would wait for ever for the gradient that is missing."""
+    together = Together(brief("duration=60 s", system="parameter_server"), tmp_path)
+    outcomes = together.run(kill(2))
+    assert [outcome.ending.status for outcome in (*outcomes[:2], outcomes[3])] == ["failed", "failed", "completed"]
+    assert "node 2 (so others say)" in outcomes[0].ending.stopped_by
+
+
+def test_an_interrupt_ends_a_node_early(tmp_path):
+    async def interrupt(together):
+        for driver in together.drivers.values():
+            driver.interrupt()
+
+    for outcome in Together(brief("duration=60 s", system="baseline"), tmp_path).run(interrupt):
+        assert (outcome.ending.status, outcome.ending.stopped_by) == ("interrupted", "interrupt")
+
+
+def test_a_node_that_cannot_start_says_whom_it_misses(tmp_path):
+    together = Together(brief(system="baseline", iterations=1), tmp_path, patience=replace(QUICK, start=0.5))
+    together.absent = {1}
+    outcomes = together.run()
+    for outcome in (outcomes[0], outcomes[2]):
+        assert isinstance(outcome, InputError)
+        assert "could not start within 0.5 s: node 1 at 127.0.0.1:" in str(outcome)
+
+
+def test_what_only_a_simulation_knows_is_refused():
+    system = {"name": "dlion", "exchange": {"bandwidth": "oracle_pair"}}
+    with pytest.raises(InputError, match="only a simulation") as refused:
+        Setting.of(brief(system=system, iterations=1)).worker(0)
+    assert refused.value.path == "system.exchange.bandwidth"

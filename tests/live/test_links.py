@@ -1,0 +1,204 @@
+"""Links between nodes: what is sent arrives; peers that die, stall or send what they may not are dropped; strangers
+get nowhere."""
+
+import asyncio
+import struct
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, head
+from dlion_sim.live.handshake import Channel
+from dlion_sim.live.links import _payload
+from dlion_sim.protocol.messages import Contribution, Message, Weights, WeightsRequest
+from tests.live.mesh import P, mesh, until, victim_of_puppet
+
+WHOLE = Message(0, Contribution(3, 32), (torch.arange(P, dtype=torch.float32),))
+SOME = Message(0, Contribution(4, 32, 1.0), (torch.tensor([1, 7], dtype=torch.int32), torch.tensor([0.5, -0.5])))
+NONE = Message(0, Contribution(5, 32, 1.0), (torch.tensor([], dtype=torch.int32), torch.tensor([])))
+ASK = Message(0, WeightsRequest())
+LONG = SimpleNamespace(length=2**32 - 1, crc=0)
+CHALLENGE_BYTES = HEAD_BYTES + 32
+
+
+@pytest.mark.parametrize("message", [WHOLE, SOME, NONE, ASK], ids=["whole", "some", "none", "control"])
+def test_a_payload_is_the_encoded_message(message):
+    payload = _payload(message)
+    assert b"".join(payload.buffers) == message.encode()
+    assert payload.length == message.size
+
+
+def test_messages_arrive_in_order_and_as_they_were():
+    async def scenario():
+        async with mesh(3) as (nodes, inboxes):
+            for message in (WHOLE, SOME, NONE):
+                nodes[0].send(1, message)
+            nodes[0].send(2, ASK)
+            nodes[2].tell(Kind.READY, 2)
+            await until(lambda: len(inboxes[1].messages) == 3 and inboxes[2].messages and len(inboxes[0].news) == 1)
+            for sent, received in zip((WHOLE, SOME, NONE), inboxes[1].messages, strict=True):
+                assert (received.sender, received.body) == (sent.sender, sent.body)
+                assert all(map(torch.equal, received.tensors, sent.tensors))
+            assert inboxes[2].messages[0].body == ASK.body
+            assert inboxes[0].news == inboxes[1].news[:1] == [(Kind.READY, 2)]
+            await until(lambda: len(inboxes[0].departures) == 4)
+            assert all(seconds > 0 for _, _, seconds in inboxes[0].departures)
+            assert not any(inbox.losses for inbox in inboxes)
+
+    asyncio.run(scenario())
+
+
+def test_control_does_not_wait_for_bulk():
+    size = 2_000_000
+    big = Message(0, Weights(1), (torch.zeros(size),))
+
+    async def scenario():
+        async with mesh(2, parameters=size) as (nodes, inboxes):
+            for _ in range(10):
+                nodes[0].send(1, big)
+            nodes[0].send(1, ASK)
+            await until(lambda: len(inboxes[1].messages) == 11, seconds=60)
+            assert inboxes[1].messages[-1].body != ASK.body
+
+    asyncio.run(scenario())
+
+
+def test_the_time_that_a_message_takes_is_that_of_its_receiver():
+    """What the receiver has not read yet has not left, but for what fits buffers."""
+    size = 4_000_000
+    big = Message(0, Weights(1), (torch.zeros(size),))
+
+    async def scenario():
+        async with victim_of_puppet(parameters=size) as (victim, inbox, puppet):
+            victim.send(1, big)
+            await asyncio.sleep(0.3)
+            assert not inbox.departures
+            loop = asyncio.get_running_loop()
+            for connection in puppet.incoming:
+                loop.add_reader(connection, connection.recv, 1 << 20)
+            await until(lambda: inbox.departures)
+            for connection in puppet.incoming:
+                loop.remove_reader(connection)
+            assert inbox.departures[0][2] > 0.3
+
+    asyncio.run(scenario())
+
+
+def misbehaviour(of):
+    """What becomes of a peer that behaves like that: why it was dropped."""
+
+    async def scenario():
+        async with victim_of_puppet() as (victim, inbox, puppet):
+            await of(puppet)
+            await until(lambda: inbox.losses)
+            assert not inbox.messages
+            # Whatever is sent to it counts as gone.
+            victim.send(1, WHOLE)
+            await until(lambda: inbox.departures == [(1, WHOLE, None)])
+            return inbox.losses[1]
+
+    return asyncio.run(scenario())
+
+
+def test_a_peer_that_dies_is_lost():
+    async def dies(puppet):
+        puppet.leave()
+
+    assert "the connection" in misbehaviour(dies)
+
+
+def test_a_peer_whose_bulk_connection_ends_is_lost_only_with_its_control_connection():
+    async def scenario():
+        async with victim_of_puppet() as (_, inbox, puppet):
+            puppet.outgoing[Channel.BULK].close()
+            await asyncio.sleep(0.1)
+            assert not inbox.losses
+            await puppet.send(Kind.DONE)
+            await until(lambda: inbox.news == [(Kind.DONE, 1)])
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("channel", Channel)
+def test_a_peer_that_sends_garbage_is_dropped(channel):
+    async def raves(puppet):
+        puppet.outgoing[channel].send(b"x" * 100)
+
+    assert "no frame" in misbehaviour(raves)
+
+
+def test_a_peer_that_announces_too_much_is_dropped():
+    async def boasts(puppet):
+        puppet.outgoing[Channel.BULK].send(head(Kind.MESSAGE, LONG, puppet.seals[Channel.BULK]))
+
+    assert "announced 4294967295 bytes" in misbehaviour(boasts)
+
+
+def test_a_replayed_frame_is_refused():
+    async def scenario():
+        async with victim_of_puppet() as (_, inbox, puppet):
+            frame = head(Kind.DONE, Payload(), puppet.seals[Channel.CONTROL])
+            puppet.outgoing[Channel.CONTROL].send(frame)
+            await until(lambda: inbox.news)
+            puppet.outgoing[Channel.CONTROL].send(frame)
+            await until(lambda: inbox.losses)
+            assert "out of order" in inbox.losses[1]
+            assert inbox.news == [(Kind.DONE, 1)]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "reason"),
+    [
+        (Kind.MESSAGE, b"noise", "no message of this run"),
+        (Kind.MESSAGE, replace(WHOLE, sender=0).encode(), "in the name of node 0"),
+        (Kind.MESSAGE, Message(1, Weights(1), (torch.zeros(P + 1),)).encode(), "no message of this run"),
+        (Kind.READY, b"", "news of nobody"),
+        (Kind.GONE, struct.pack("<I", 2), "news of nobody"),
+        (Kind.CHALLENGE, b"", "CHALLENGE out of place"),
+    ],
+)
+def test_a_peer_that_says_what_it_may_not_is_dropped(kind, payload, reason):
+    async def errs(puppet):
+        await puppet.send(kind, payload)
+
+    assert reason in misbehaviour(errs)
+
+
+def test_a_peer_that_falls_silent_is_dropped():
+    async def scenario():
+        async with victim_of_puppet(silence=0.2) as (_, inbox, _):
+            await until(lambda: inbox.losses)
+            assert "silent" in inbox.losses[1]
+
+    asyncio.run(scenario())
+
+
+def test_a_peer_that_takes_nothing_is_dropped():
+    size = 4_000_000
+    big = Message(0, Weights(1), (torch.zeros(size),))
+
+    async def scenario():
+        async with victim_of_puppet(parameters=size, silence=0.5) as (victim, inbox, puppet):
+            victim.send(1, big)
+            while not inbox.losses:
+                await puppet.send(Kind.ALIVE)
+                await asyncio.sleep(0.05)
+            assert "took nothing" in inbox.losses[1]
+            await until(lambda: inbox.departures == [(1, big, None)])
+
+    asyncio.run(scenario())
+
+
+def test_idle_peers_stay():
+    async def scenario():
+        async with mesh(2, silence=0.3) as (nodes, inboxes):
+            await asyncio.sleep(1.0)
+            nodes[0].send(1, ASK)
+            await until(lambda: inboxes[1].messages)
+            assert not inboxes[0].losses | inboxes[1].losses
+
+    asyncio.run(scenario())

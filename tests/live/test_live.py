@@ -1,0 +1,219 @@
+"""Whole runs of real processes: against the simulator, and with nodes that die. Nothing is left behind."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dlion_sim.cli.main import main
+from dlion_sim.live.coordinate import LocalNodes, run_locally
+from dlion_sim.live.gathering import gather, part_folder
+from dlion_sim.live.patience import Patience
+from dlion_sim.live.secret import write_secret
+from dlion_sim.live.setting import Setting
+from dlion_sim.results import Run
+from dlion_sim.scenario import dump
+from dlion_sim.simulation import simulate
+from tests.live.mesh import listeners
+from tests.simulation.scenarios import digits
+
+CLOUD, TWO = ({"clouds": [{"name": "a", "workers": [{"count": count, "compute": "100 cores"}]}]} for count in (3, 2))
+ASYNCHRONOUS = {"name": "baseline", "synchronization": "asynchronous"}
+
+
+def scenario(*overrides, **keys):
+    return digits("workload.evaluate_every=0.5 s", *overrides, **{"cluster": CLOUD, "duration": None, **keys})
+
+
+@pytest.fixture
+def dlion(monkeypatch, folder):
+    """Runs a command, and returns how it exits."""
+    monkeypatch.chdir(folder)
+
+    def run(*arguments) -> int:
+        monkeypatch.setattr(sys, "argv", ["dlion", *map(str, arguments)])
+        try:
+            main()
+        except SystemExit as stopped:
+            return int(stopped.code or 0)
+        return 0
+
+    return run
+
+
+def processes(folder: Path) -> list[str]:
+    """The commands that run now and name something in the folder."""
+    commands = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            commands.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return [command for command in commands if str(folder) in command]
+
+
+def until(condition, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.02)
+
+
+def has_begun(part: Path) -> bool:
+    return (part / "links.parts" / "00001.parquet").exists()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    yield tmp_path
+    assert processes(tmp_path) == []
+    assert not [left for left in tmp_path.iterdir() if left.name.startswith(".")]
+
+
+def test_a_live_run_is_a_normal_run_and_learns_what_a_simulated_one_does(folder, dlion, capsys):
+    written = scenario("iterations=20", system="baseline")
+    Path("small.yaml").write_text(dump(written))
+    assert dlion("live", "small.yaml", "--output", folder / "run") == 0
+    assert "a/2" in capsys.readouterr().out
+    run, simulated = Run.open(folder / "run"), simulate(written, folder / "simulated", device="cpu")
+    columns = ["iteration", "worker", "loss", "batch_size", "applied"]
+    key = ["worker", "iteration"]
+    live, virtual = (each.iterations()[columns].sort_values(key, ignore_index=True) for each in (run, simulated))
+    assert live.equals(virtual)
+    assert run.summary["accuracy"] == simulated.summary["accuracy"]
+    assert list(run.evaluations()["loss"].tail(3)) == list(simulated.evaluations()["loss"].tail(3))
+    assert run.summary["bytes_sent"] == simulated.summary["bytes_sent"]
+    assert set(run.summary) == set(simulated.summary)
+    assert run.manifest["way"] == "live"
+    assert [node["late"]["computations"] for node in run.manifest["nodes"]] == [20, 20, 20]
+    assert sorted(file.name for file in run.folder.iterdir()) == sorted(
+        ["accuracy.png", *(file.name for file in simulated.folder.iterdir())]
+    )
+
+
+def test_dlion_runs_live_and_shares_the_work_by_the_machines_speed(folder, dlion, capfd):
+    """With pacing, unequal machines are what the scenario says, wherever their nodes run."""
+    clouds = [{"name": "a", "workers": [{"count": 2, "compute": "40 cores"}, {"compute": "20 cores"}]}]
+    Path("small.yaml").write_text(dump(scenario("duration=2 s", cluster={"clouds": clouds})))
+    assert dlion("live", "small.yaml", "--output", folder / "run", "--quiet") == 0
+    assert capfd.readouterr() == ("", "")
+    run = Run.open(folder / "run")
+    assert (run.summary["stopped_by"], run.summary["virtual_seconds"]) == ("duration", 2)
+    fast, _, slow = run.iterations().groupby("worker")["batch_size"].last()
+    assert fast == pytest.approx(2 * slow, rel=0.4)
+    assert run.links()["n_percent"].notna().any()
+
+
+def killed(folder: Path, written) -> tuple[Run, float]:
+    """A run whose last node is killed as soon as all have begun, and the seconds from then on until all have ended."""
+    with LocalNodes(Setting.of(written), folder, paced=True, patience=Patience()) as nodes:
+        until(lambda: all(has_begun(part_folder(folder, rank)) for rank in range(len(nodes.processes))))
+        nodes.processes[-1].send_signal(signal.SIGKILL)
+        killed_at = time.monotonic()
+        nodes.wait(lambda: False)
+        return gather(folder, folder / "run"), time.monotonic() - killed_at
+
+
+def test_an_asynchronous_run_goes_on_without_a_killed_node(folder):
+    run, _ = killed(folder, scenario("duration=4 s", system=ASYNCHRONOUS))
+    assert (run.summary["status"], run.summary["stopped_by"]) == ("completed", "duration")
+    assert run.manifest["nodes"][2]["status"] == "lost"
+    assert [list(node["lost"]) for node in run.manifest["nodes"][:2]] == [["2"], ["2"]]
+    *alive, dead = run.summary["accuracy"]["per_worker"]
+    assert dead is None
+    assert run.summary["accuracy"]["mean"] == pytest.approx(sum(alive) / 2)
+    assert min(alive) > 0.5
+    assert run.iterations().groupby("worker")["virtual_time"].max()[[0, 1]].min() > 3
+
+
+def test_a_synchronous_run_stops_within_seconds_of_a_kill_and_says_why(folder):
+    run, seconds = killed(folder, scenario("duration=600 s", system="baseline", cluster=TWO))
+    assert seconds < 30
+    assert run.summary["status"] == "failed"
+    assert "in vain after the loss of node 1 (it closed the connection)" in run.summary["stopped_by"]
+
+
+def test_an_interrupt_ends_all_nodes_and_leaves_a_run_that_says_so(folder):
+    run = run_locally(
+        scenario("duration=600 s", system="baseline", cluster=TWO),
+        folder / "run",
+        interrupted=lambda: all(any(folder.glob(f".run-*/rank-{rank}/links.parts/*")) for rank in (0, 1)),
+    )
+    assert run.manifest["status"] == run.summary["status"] == "interrupted"
+    assert len(run.iterations()) == sum(run.summary["iterations"]["per_worker"])
+    assert [node["status"] for node in run.manifest["nodes"]] == ["interrupted", "interrupted"]
+
+
+def test_nodes_end_by_themselves_when_their_coordinator_is_gone(folder):
+    written = scenario("duration=600 s", system="baseline", cluster=TWO)
+    with LocalNodes(Setting.of(written), folder, paced=True, patience=Patience()) as nodes:
+        until(lambda: all(has_begun(part_folder(folder, rank)) for rank in (0, 1)))
+        for process in nodes.processes:
+            process.stdin.close()
+            process.stdin = None
+        until(lambda: all(process.poll() is not None for process in nodes.processes))
+        assert gather(folder, folder / "rescued").summary["status"] == "interrupted"
+
+
+def test_a_node_that_cannot_start_ends_the_run_before_it_begins(folder, dlion, capsys):
+    Path("small.yaml").write_text(dump(scenario("iterations=10", system="baseline", cluster=TWO)))
+    assert dlion("live", "small.yaml", "--output", folder / "run", "--start-within=0") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "could not start within 0 s" in line
+    assert Run.open(folder / "run").manifest["status"] == "failed"
+
+
+def test_two_nodes_by_hand(folder, dlion):
+    Path("small.yaml").write_text(dump(scenario("iterations=1000", system="baseline", cluster=TWO)))
+    write_secret(folder / "secret")
+    sockets, addresses = listeners(2)
+    for socket in sockets:
+        socket.close()
+    arguments = ["small.yaml", "--peers", ",".join(map(str, addresses)), "--secret-file", "secret"]
+    options = ["--set", "iterations=10", "--no-pacing", "--output", str(folder / "parts")]
+    command = [sys.executable, "-m", "dlion_sim", "node", *arguments, *options]
+    nodes = [
+        subprocess.Popen([*command, f"--rank={rank}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for rank in (0, 1)
+    ]
+    for rank, node in enumerate(nodes):
+        output, errors = node.communicate(timeout=100)
+        assert (node.returncode, errors) == (0, "")
+        assert f"node {rank}: completed (iterations), part: {folder}/parts/rank-{rank}" in output
+    assert dlion("gather", "parts", "run", "--quiet") == 0
+    run = Run.open(folder / "run")
+    assert run.summary["iterations"]["per_worker"] == [10, 10]
+    assert not run.manifest["paced"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--rank=7"], ["--rank", "there is no participant 7", "0 to 2"]),
+        (["--peers=127.0.0.1:7001"], ["--peers", "1 addresses for 3 workers"]),
+        (["--peers=nowhere"], ["--peers", "'nowhere' is no address", "10.0.0.1:7000"]),
+        (["--secret-file=none"], ["none", "No such file"]),
+        (["--secret-file=open"], ["open", "chmod 600"]),
+        (["--secret-file=short"], ["short", "5 bytes", "16 or more"]),
+        (["--start-within=0.3"], ["could not start within 0.3 s", "node 1 at 127.0.0.1:", "was not reached"]),
+        (["--set", "system.exchange.bandwidth=oracle_pair"], ["system.exchange.bandwidth", "only a simulation"]),
+    ],
+)
+def test_what_a_user_can_get_wrong_is_one_line(dlion, capsys, arguments, words):
+    Path("small.yaml").write_text(dump(scenario("iterations=10")))
+    for name, secret, mode in [("secret", "x" * 32, 0o600), ("open", "x" * 32, 0o644), ("short", "x" * 5, 0o600)]:
+        Path(name).write_text(secret)
+        Path(name).chmod(mode)
+    sockets, addresses = listeners(3)
+    for socket in sockets:
+        socket.close()
+    peers = ",".join(map(str, addresses))
+    usual = ["node", "small.yaml", "--rank=0", f"--peers={peers}", "--secret-file=secret", "--output=parts"]
+    assert dlion(*usual, *arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dlion: ")
+    assert all(word in line for word in words), line
+    assert not Path("parts/rank-0").exists()

@@ -1,0 +1,167 @@
+"""How nodes meet: peers find each other, strangers get nowhere."""
+
+import asyncio
+import tracemalloc
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError, Seal, head
+from dlion_sim.live.handshake import Acceptor, Channel, Connector, Credentials, Ends
+from tests.live.mesh import OURS, QUICK, introduce, listeners, meeting_of, until
+
+LONG = SimpleNamespace(length=2**32 - 1, crc=0)
+CHALLENGE_BYTES = HEAD_BYTES + 32
+
+
+def close(connections):
+    for connection in (*connections.outgoing.values(), *connections.incoming.values()):
+        connection.socket.close()
+
+
+def test_nodes_meet_whoever_comes_first():
+    async def scenario():
+        sockets, addresses = listeners(3)
+        meetings = [meeting_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
+        early = [asyncio.create_task(meeting.meet()) for meeting in meetings[:2]]
+        await asyncio.sleep(0.3)
+        assert all("node 2" in str(meeting.missing()) for meeting in meetings[:2])
+        found = await asyncio.gather(*early, meetings[2].meet())
+        for rank, connections in enumerate(found):
+            places = {(peer, channel) for peer in range(3) if peer != rank for channel in Channel}
+            assert set(connections.outgoing) == set(connections.incoming) == places
+            assert meetings[rank].missing() == []
+            close(connections)
+        assert all(listener.fileno() == -1 for listener in sockets)
+
+    asyncio.run(scenario())
+
+
+def test_nodes_of_different_secrets_never_meet_and_can_say_why():
+    async def scenario():
+        sockets, addresses = listeners(2)
+        secrets = [OURS, Credentials(b"another secret..", OURS.run)]
+        ours, theirs = (
+            meeting_of(rank, addresses, listener, credentials=credentials)
+            for rank, (listener, credentials) in enumerate(zip(sockets, secrets, strict=True))
+        )
+        meeting = [asyncio.create_task(each.meet()) for each in (ours, theirs)]
+        await until(lambda: ours.refused and theirs.refused and "same secret" in str(ours.missing()))
+        assert not any(task.done() for task in meeting)
+        for task in meeting:
+            task.cancel()
+        await asyncio.wait(meeting)
+
+    asyncio.run(scenario())
+
+
+def test_a_node_that_is_no_peer_is_refused():
+    async def scenario():
+        sockets, addresses = listeners(2)
+        meeting = meeting_of(0, addresses, sockets[0])
+        waiting = asyncio.create_task(meeting.meet())
+        with pytest.raises(PeerError, match="the connection"):
+            await introduce(addresses[0], Ends(7, 0, Channel.BULK))
+        assert meeting.refused == 1
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        sockets[1].close()
+
+    asyncio.run(scenario())
+
+
+def test_a_second_connection_in_the_same_place_is_refused():
+    async def scenario():
+        sockets, addresses = listeners(2)
+        meeting = meeting_of(0, addresses, sockets[0])
+        waiting = asyncio.create_task(meeting.meet())
+        connection, _ = await introduce(addresses[0], Ends(1, 0, Channel.BULK))
+        with pytest.raises(PeerError, match="the connection"):
+            await introduce(addresses[0], Ends(1, 0, Channel.BULK))
+        assert meeting.refused == 1
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        connection.close()
+        sockets[1].close()
+
+    asyncio.run(scenario())
+
+
+async def pester(address, data: bytes) -> bytes:
+    """Connect, send, and return what comes until the other side hangs up, or nothing comes any more."""
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(data)
+    writer.write_eof()
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+def proof(credentials: Credentials) -> bytes:
+    """A proof as somebody with these credentials made it for another connection."""
+    return Connector(credentials, Ends(1, 0, Channel.BULK)).proof(Acceptor(OURS, 0).challenge)
+
+
+proofs = st.sampled_from([OURS, Credentials(b"another secret..", OURS.run)]).map(proof)
+frames = st.builds(
+    lambda kind, body, announced: head(kind, announced or Payload((body,)), Seal()) + body,
+    st.sampled_from(Kind),
+    st.binary(max_size=200) | proofs,
+    st.none() | st.builds(SimpleNamespace, length=st.integers(0, 2**32 - 1), crc=st.integers(0, 2**32 - 1)),
+)
+truncated = st.tuples(frames, st.floats(0, 1)).map(lambda pair: pair[0][: int(pair[1] * len(pair[0]))])
+
+
+@settings(max_examples=100)
+@given(st.lists(st.binary(max_size=300) | frames | truncated, min_size=100, max_size=100))
+def test_strangers_get_a_challenge_and_nothing_else(attempts):
+    """Noise, truncated frames, wrong lengths, other secrets, replays: no welcome, and the peers still meet."""
+
+    async def scenario():
+        sockets, addresses = listeners(2)
+        meetings = [meeting_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
+        waiting = asyncio.create_task(meetings[0].meet())
+        for answer in await asyncio.gather(*(pester(addresses[0], data) for data in attempts)):
+            assert len(answer) in (0, CHALLENGE_BYTES)
+        assert meetings[0].refused == len(attempts)
+        for connections in await asyncio.gather(waiting, meetings[1].meet()):
+            close(connections)
+
+    asyncio.run(scenario())
+
+
+def test_a_stranger_cannot_make_a_node_allocate():
+    async def scenario():
+        sockets, addresses = listeners(2)
+        waiting = asyncio.create_task(meeting_of(0, addresses, sockets[0]).meet())
+        tracemalloc.start()
+        await asyncio.gather(*(pester(addresses[0], head(Kind.PROOF, LONG, Seal())) for _ in range(20)))
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+        tracemalloc.stop()
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        sockets[1].close()
+
+    asyncio.run(scenario())
+
+
+def test_strangers_that_say_nothing_are_hung_up_on():
+    async def scenario():
+        sockets, addresses = listeners(2)
+        meeting = meeting_of(0, addresses, sockets[0], patience=replace(QUICK, handshake=0.1))
+        waiting = asyncio.create_task(meeting.meet())
+        connections = [await asyncio.open_connection(*addresses[0]) for _ in range(50)]
+        await until(lambda: meeting.refused == 50)
+        for _, writer in connections:
+            writer.close()
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        sockets[1].close()
+
+    asyncio.run(scenario())

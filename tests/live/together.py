@@ -1,0 +1,76 @@
+"""Whole runs with all nodes in one process and event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from dlion_sim.live.driver import Driver
+from dlion_sim.live.gathering import part_folder
+from dlion_sim.live.member import Member, Outcome, take_part
+from dlion_sim.live.patience import Patience
+from dlion_sim.live.place import Place
+from dlion_sim.live.recording import Recorder
+from dlion_sim.live.setting import Setting
+from dlion_sim.results import RunWriter, environment
+from dlion_sim.scenario import Scenario, dump
+from tests.live.mesh import listeners
+
+QUICK = Patience(start=20, loss=0.3)
+
+
+class Together:
+    """The nodes of a run; `drivers` by rank, as soon as there are any."""
+
+    def __init__(self, scenario: Scenario, folder: Path, *, paced: bool = True, patience: Patience = QUICK) -> None:
+        self.setting = Setting.of(scenario)
+        self.folder = folder
+        self.paced = paced
+        self.patience = patience
+        self.drivers: dict[int, Driver] = {}
+        self.tasks: list[asyncio.Task[Outcome]] = []
+        self.members: list[Member] = []
+        self.absent: set[int] = set()
+        """Those whose nodes never come up."""
+
+    def run(self, meanwhile: Callable[[Together], object] | None = None) -> list[Outcome | BaseException]:
+        """What became of each node; `meanwhile` is a coroutine function that interferes once all have begun."""
+
+        async def all_of_them():
+            self.tasks = [asyncio.create_task(self._node(rank)) for rank in range(self.setting.participants)]
+            if meanwhile:
+                async with asyncio.timeout(20):
+                    while any(
+                        rank not in self.drivers or not self.drivers[rank].now
+                        for rank in range(self.setting.participants)
+                    ):
+                        await asyncio.sleep(0.01)
+                await meanwhile(self)
+            return await asyncio.gather(*self.tasks, return_exceptions=True)
+
+        with ExitStack() as stack:
+            self.sockets, self.addresses = listeners(self.setting.participants)
+            for rank in range(self.setting.participants):
+                member = Member.of(self.setting, rank, paced=self.paced)
+                self.members.append(stack.enter_context(closing(member)))
+            return asyncio.run(all_of_them())
+
+    async def _node(self, rank: int) -> Outcome | None:
+        if rank in self.absent:
+            self.sockets[rank].close()
+            return None
+        setting, member = self.setting, self.members[rank]
+        place = Place(rank, self.addresses, b"the run's secret", self.folder, patience=self.patience)
+        writer = RunWriter.create(
+            part_folder(self.folder, rank),
+            scenario_yaml=dump(setting.scenario),
+            manifest={**environment(), **setting.manifest, "rank": rank},
+        )
+        recorder = Recorder(writer, rank, setting.same_machine(rank))
+        outcome = await take_part(
+            setting, place, self.sockets[rank], member, recorder, lambda driver: self.drivers.update({rank: driver})
+        )
+        writer.flush()
+        return outcome
