@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from dlion_sim.cli.conventions import FAILED, INTERRUPTED, RUNS
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
     from dlion_sim.results import Run
-
-FAILED = 1
-INTERRUPTED = 130
-RUNS = Path("results/runs")
 
 ScenarioName = Annotated[
     str, typer.Argument(help="A scenario YAML, or the name of one that ships (`dlion scenarios`).", show_default=False)

@@ -13,12 +13,8 @@ from rich.console import Console
 
 from dlion_sim import __version__
 from dlion_sim.cli import live
+from dlion_sim.cli.conventions import BAD_INPUT, FAILED, INTERRUPTED, RUNS
 from dlion_sim.errors import InputError
-
-INTERRUPTED = 130
-"""The exit code by which shells tell an interrupt."""
-BAD_INPUT = 2
-RUNS = Path("results/runs")
 
 app = typer.Typer(
     help="Simulate decentralized deep learning on many small clouds: real gradients, modelled machines and WAN links.",
@@ -138,4 +134,4 @@ def main() -> None:
         sys.exit(BAD_INPUT)
     except OSError as error:
         print(f"dlion: {error.filename or 'the run folder'}: {error.strerror}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(FAILED)

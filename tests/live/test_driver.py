@@ -7,7 +7,6 @@ import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.live.gathering import gather
-from dlion_sim.live.setting import Setting
 from dlion_sim.simulation import simulate
 from tests.live.together import QUICK, Together
 from tests.simulation.scenarios import digits
@@ -122,10 +121,3 @@ def test_a_node_that_cannot_start_says_whom_it_misses(tmp_path):
     for outcome in (outcomes[0], outcomes[2]):
         assert isinstance(outcome, InputError)
         assert "could not start within 0.5 s: node 1 at 127.0.0.1:" in str(outcome)
-
-
-def test_what_only_a_simulation_knows_is_refused():
-    system = {"name": "dlion", "exchange": {"bandwidth": "oracle_pair"}}
-    with pytest.raises(InputError, match="only a simulation") as refused:
-        Setting.of(brief(system=system, iterations=1)).worker(0)
-    assert refused.value.path == "system.exchange.bandwidth"

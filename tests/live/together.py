@@ -42,10 +42,7 @@ class Together:
             self.tasks = [asyncio.create_task(self._node(rank)) for rank in range(self.setting.participants)]
             if meanwhile:
                 async with asyncio.timeout(20):
-                    while any(
-                        rank not in self.drivers or not self.drivers[rank].now
-                        for rank in range(self.setting.participants)
-                    ):
+                    while not self._all_have_begun():
                         await asyncio.sleep(0.01)
                 await meanwhile(self)
             return await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -56,6 +53,9 @@ class Together:
                 member = Member.of(self.setting, rank, paced=self.paced)
                 self.members.append(stack.enter_context(closing(member)))
             return asyncio.run(all_of_them())
+
+    def _all_have_begun(self) -> bool:
+        return len(self.drivers) == self.setting.participants and all(each.now for each in self.drivers.values())
 
     async def _node(self, rank: int) -> Outcome | None:
         if rank in self.absent:
