@@ -54,7 +54,13 @@ def simulation(system: object, bandwidth: str) -> float:
         {
             "name": "gradients",
             "iterations": ROUNDS,
-            "workload": {"dataset": "cifar10", "model": "cipher", "batch_size": BATCH, "evaluate_every": "1000 s"},
+            "workload": {
+                "dataset": "cifar10",
+                "model": "cipher",
+                "batch_size": BATCH,
+                "evaluate_every": "1000 s",
+                "evaluation_samples": 100,
+            },
             "cluster": {
                 "clouds": [{"name": "lab", "workers": [{"count": WORKERS, "compute": "24 cores", "nic": bandwidth}]}]
             },

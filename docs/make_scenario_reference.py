@@ -27,7 +27,18 @@ nic: {steps: {0 s: 50 Mbps, 500 s: 20 Mbps}, repeat: 1000 s}
 nic: {trace: links.csv, series: norway_bus_1, value: mbit_per_s, unit: Mbps, repeat: true}
 ```
 """
-ORDER = ["Workload", "Optimizer", "Iid", "Dirichlet", "LabelShards", "Shared", "ComputeTime"]
+ORDER = [
+    "Workload",
+    "Optimizer",
+    "ConstantRate",
+    "StepDecay",
+    "CosineDecay",
+    "Iid",
+    "Dirichlet",
+    "LabelShards",
+    "Shared",
+    "ComputeTime",
+]
 TOPOLOGIES = ["AllToAll", "Ring", "Torus", "Exponential", "Regular", "SmallWorld", "Edges", "ParameterServers"]
 ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "WanPath"]
 

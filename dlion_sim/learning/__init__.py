@@ -3,11 +3,12 @@
 from dlion_sim.learning.batches import BatchSampler
 from dlion_sim.learning.datasets import Dataset, load
 from dlion_sim.learning.evaluation import Evaluator, Score
-from dlion_sim.learning.flat import Layout, Replica, flatten
+from dlion_sim.learning.flat import Layout, flatten
 from dlion_sim.learning.fused import FusedGradientExecutor, gradient_executor
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
 from dlion_sim.learning.models import build, training_flops
 from dlion_sim.learning.partition import class_histogram, partition
+from dlion_sim.learning.replica import Replica
 
 __all__ = [
     "BatchSampler",

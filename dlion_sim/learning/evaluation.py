@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning.datasets import Dataset
-from dlion_sim.learning.flat import Replica, look_at
 from dlion_sim.learning.pool import ModelPool
+from dlion_sim.learning.replica import Replica, look_at
 
 _BATCH = 100
 """Test images of one forward pass: few enough for their activations to stay near the core."""
@@ -20,14 +20,14 @@ _BATCH = 100
 
 @dataclass(frozen=True)
 class Score:
-    """Mean cross-entropy over the test set, and the share of it that is classified right (0 to 1)."""
+    """Mean cross-entropy over test samples, and the share of them that is classified right (0 to 1)."""
 
     loss: float
     accuracy: float
 
 
 class Evaluator:
-    """Scores replicas of `model` on the whole test set.
+    """Scores replicas of `model` on the test set.
 
     Scores do not depend, to the bit, on the number of `threads` (default: as many as torch uses).
     """
@@ -36,14 +36,20 @@ class Evaluator:
         self._dataset = dataset.to(device)
         self._pool = ModelPool(model, device, threads)
 
-    def evaluate(self, replicas: Sequence[Replica]) -> list[Score]:
-        """The score of each replica as it is now; replicas whose parameters are equal to the bit are evaluated once."""
-        digests = [hashlib.sha256(replica.parameters.cpu().numpy().data).digest() for replica in replicas]
+    def evaluate(self, replicas: Sequence[Replica], samples: int | None = None) -> list[Score]:
+        """The score of each replica as it is now, on the whole test set, or on its first `samples`.
+
+        Replicas whose parameters are equal to the bit are evaluated once.
+        """
+        # Replicas that share their parameters need not be looked at to know that they are equal.
+        parameters = {id(replica.parameters): replica.parameters for replica in replicas}
+        digest_of = {number: _digest(each) for number, each in parameters.items()}
+        digests = [digest_of[id(replica.parameters)] for replica in replicas]
         distinct = dict(zip(digests, replicas, strict=True))
-        samples = len(self._dataset.test_labels)
-        starts = range(0, samples, _BATCH)
-        work = [(replica, start) for replica in distinct.values() for start in starts]
-        sums = torch.stack(self._pool.map(self._batch, work)).view(len(distinct), len(starts), 2).sum(dim=1)
+        samples = min(samples or len(self._dataset.test_labels), len(self._dataset.test_labels))
+        batches = [slice(start, min(start + _BATCH, samples)) for start in range(0, samples, _BATCH)]
+        work = [(replica, batch) for replica in distinct.values() for batch in batches]
+        sums = torch.stack(self._pool.map(self._batch, work)).view(len(distinct), len(batches), 2).sum(dim=1)
         scores = {
             digest: Score(loss / samples, correct / samples)
             for digest, (loss, correct) in zip(distinct, sums.tolist(), strict=True)
@@ -55,12 +61,15 @@ class Evaluator:
         self._pool.close()
 
     @torch.inference_mode()
-    def _batch(self, model: nn.Module, work: tuple[Replica, int]) -> Tensor:
+    def _batch(self, model: nn.Module, work: tuple[Replica, slice]) -> Tensor:
         """Summed loss and number of right answers [2, float64] over the test images of one pass."""
-        replica, start = work
-        images = self._dataset.test_images[start : start + _BATCH]
-        labels = self._dataset.test_labels[start : start + _BATCH]
+        replica, batch = work
+        images, labels = self._dataset.test_images[batch], self._dataset.test_labels[batch]
         look_at(model, replica)
         logits = model(self._dataset.normalise(images))
         loss = cross_entropy(logits, labels, reduction="sum")
         return torch.stack([loss.double(), (logits.argmax(dim=1) == labels).sum().double()])
+
+
+def _digest(parameters: Tensor) -> bytes:
+    return hashlib.sha256(parameters.cpu().numpy().data).digest()

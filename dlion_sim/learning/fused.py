@@ -1,4 +1,4 @@
-"""Gradients of replicas on a GPU: one program for all that wait."""
+"""Gradients of many replicas by one program for all that wait: on a GPU, and on a CPU where models are tiny."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning.datasets import Dataset
-from dlion_sim.learning.flat import Layout, Replica
+from dlion_sim.learning.flat import Layout
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
 from dlion_sim.learning.pool import make_cuda_exact
+from dlion_sim.learning.replica import Replica
 
 # All are powers of two, as are the shapes of programs: padding never exceeds them.
 _LEAST, _PART = 16, 256
@@ -34,6 +35,9 @@ _SAMPLES = 4096
 _PROGRAMS = 16
 """Programs that are kept, with their buffers, until others are used more."""
 
+_MANY, _TINY = 32, 2**16
+"""Replicas and their parameters from and up to which a CPU gains by fusing."""
+
 _Function = Callable[[], tuple[Tensor, Tensor]]
 """Gradients and losses, of inputs in memory that stays."""
 
@@ -46,9 +50,10 @@ class FusedGradientExecutor:
     products of their matrix products. Batches are cut into parts and padded to few shapes; on CUDA the program of each
     shape is recorded as a CUDA graph when it is first used.
 
-    How sums are rounded depends on what was computed together. That moves a gradient by about 1e-6 of its norm, and up
-    to 1e-2 where it decides on which side of a ReLU or which pixel of a pool a value falls, as between any two float32
-    programs.
+    On a GPU, how sums are rounded depends on what was computed together. That moves a gradient by about 1e-6 of its
+    norm, and up to 1e-2 where it decides on which side of a ReLU or which pixel of a pool a value falls, as between any
+    two float32 programs. On a CPU a model of dense layers has the same gradients, to the bit, whatever was computed
+    together.
     """
 
     def __init__(self, model: nn.Module, dataset: Dataset, device: torch.device) -> None:
@@ -216,9 +221,18 @@ def _power_of_two(count: int) -> int:
 
 
 def gradient_executor(
-    model: nn.Module, dataset: Dataset, device: torch.device, *, threads: int | None = None
+    model: nn.Module, dataset: Dataset, device: torch.device, *, replicas: int, threads: int | None = None
 ) -> GradientExecutor | FusedGradientExecutor:
-    """What computes gradients of `model` fastest on `device`; `threads` are those of a CPU."""
-    if device.type == "cuda":
+    """What computes gradients of so many replicas of `model` fastest on `device`; `threads` are those of a CPU."""
+    if device.type == "cuda" or (replicas >= _MANY and _is_tiny(model)):
         return FusedGradientExecutor(model, dataset, device)
     return GradientExecutor(model, dataset, device, threads=threads)
+
+
+def _is_tiny(model: nn.Module) -> bool:
+    """Whether calling its operators takes a CPU longer than what they compute, so that it gains by fusing them.
+
+    Convolutions never do: a CPU's grouped ones are several times slower than one after another.
+    """
+    convolves = any(isinstance(layer, nn.modules.conv._ConvNd) for layer in model.modules())
+    return not convolves and sum(parameter.numel() for parameter in model.parameters()) <= _TINY

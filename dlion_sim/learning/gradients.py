@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning.datasets import Dataset
-from dlion_sim.learning.flat import Replica, look_at
 from dlion_sim.learning.pool import ModelPool
+from dlion_sim.learning.replica import Replica, look_at
 
 _PART = 256
 """Samples of one forward and backward pass: activations of larger ones no longer fit a core's caches."""

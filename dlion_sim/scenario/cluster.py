@@ -131,7 +131,7 @@ class Cluster(Model):
                 )
         return self
 
-    @property
+    @cached_property
     def workers(self) -> tuple[WorkerPlace, ...]:
         """All workers in the order of the file, each group expanded by its count."""
         return tuple(self._places())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
@@ -9,6 +10,44 @@ from pydantic_core.core_schema import ValidationInfo
 
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.units import Duration, PositiveDuration
+
+
+class ConstantRate(Model):
+    """The learning rate stays as it is."""
+
+    kind: Literal["constant"] = "constant"
+
+    def factor(self, step: int) -> float:
+        """The part of the learning rate that is left after `step` steps."""
+        return 1.0
+
+
+class StepDecay(Model):
+    """The learning rate falls by a factor again and again."""
+
+    kind: Literal["step"] = "step"
+    every: Annotated[int, Field(ge=1)]
+    """Steps between two falls."""
+    by: Annotated[float, Field(gt=0, le=1)] = 0.1
+    """What it is multiplied by."""
+
+    def factor(self, step: int) -> float:
+        """The part of the learning rate that is left after `step` steps."""
+        return self.by ** (step // self.every)
+
+
+class CosineDecay(Model):
+    """The learning rate falls along half a cosine (Loshchilov and Hutter, ICLR 2017, without restarts)."""
+
+    kind: Literal["cosine"] = "cosine"
+    steps: Annotated[int, Field(ge=1)]
+    """Until it has fallen; from then on it stays."""
+    end: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """The part of it that is left then."""
+
+    def factor(self, step: int) -> float:
+        """The part of the learning rate that is left after `step` steps."""
+        return self.end + (1 - self.end) * (1 + math.cos(math.pi * min(1.0, step / self.steps))) / 2
 
 
 class Optimizer(Model):
@@ -20,6 +59,8 @@ class Optimizer(Model):
     """Step size."""
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Of sgd only."""
+    schedule: Annotated[ConstantRate | StepDecay | CosineDecay, Field(discriminator="kind")] = ConstantRate()
+    """How the learning rate falls with the steps of whoever takes them: a worker, or a parameter server."""
 
     @field_validator("momentum")
     @classmethod
@@ -95,5 +136,7 @@ class Workload(Model):
     """Which samples lie at which worker; a plain name is short for {kind: name}."""
     evaluate_every: PositiveDuration = 20.0
     """Virtual time between evaluations on the test set, which themselves take no virtual time."""
+    evaluation_samples: Annotated[int, Field(ge=1)] | None = None
+    """Test samples of the evaluations on the way, the first so many; by default all, as always at the end."""
     compute_time: ComputeTime = ComputeTime()
     """What an iteration costs."""

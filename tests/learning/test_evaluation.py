@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 import torch
@@ -55,3 +56,11 @@ def test_scores_follow_the_parameters(model, dataset):
         before = evaluator.evaluate([replica])
         replica.step(torch.ones(replica.layout.size))
         assert evaluator.evaluate([replica]) != before
+
+
+def test_the_first_samples_may_do(model, dataset):
+    replicas = replicas_of(model, 2)
+    few = replace(dataset, test_images=dataset.test_images[:37], test_labels=dataset.test_labels[:37])
+    with closing(Evaluator(model, dataset, CPU)) as evaluator, closing(Evaluator(model, few, CPU)) as expected:
+        assert evaluator.evaluate(replicas, 37) == expected.evaluate(replicas)
+        assert evaluator.evaluate(replicas, 10**6) == evaluator.evaluate(replicas)

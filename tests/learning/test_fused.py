@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from dlion_sim.learning import FusedGradientExecutor, GradientExecutor, build, fused, gradient_executor
+from dlion_sim.learning import FusedGradientExecutor, GradientExecutor, Replica, build, fused, gradient_executor
 from tests.learning.conftest import CPU, random_dataset
 from tests.learning.test_gradients import NAMES, replicas_of
 
@@ -221,9 +221,35 @@ def test_any_schedule_trains_alike(schedule):
     assert_close(train(FusedGradientExecutor(model, dataset, CPU)), expected, 1e-4)
 
 
-def test_on_a_cpu_the_pool_computes(model, dataset):
-    with closing(gradient_executor(model, dataset, CPU)) as executor:
-        assert isinstance(executor, GradientExecutor)
+@pytest.mark.parametrize(
+    ("name", "replicas", "kind"),
+    [("mlp", 31, GradientExecutor), ("mlp", 32, FusedGradientExecutor), ("cipher", 32, GradientExecutor)],
+)
+def test_a_cpu_fuses_the_gradients_of_many_tiny_models(name, replicas, kind, dataset):
+    model = build(name, dataset.input_shape, 10, seed=0)
+    with closing(gradient_executor(model, dataset, CPU, replicas=replicas)) as executor:
+        assert isinstance(executor, kind)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 70), min_size=1, max_size=80), st.integers(1, 80))
+def test_on_a_cpu_what_is_computed_together_changes_no_bit_of_a_tiny_models_gradients(sizes, together):
+    dataset = random_dataset((1, 8, 8))
+    model = build("mlp", dataset.input_shape, 10, seed=0)
+    replicas, indices = replicas_of(model, len(sizes)), batches(*sizes)
+    all_together = results(FusedGradientExecutor(model, dataset, CPU), replicas, indices)
+    some = [
+        answer
+        for start in range(0, len(sizes), together)
+        for answer in results(
+            FusedGradientExecutor(model, dataset, CPU),
+            replicas[start : start + together],
+            indices[start : start + together],
+        )
+    ]
+    for (loss, gradient), (other_loss, other_gradient) in zip(all_together, some, strict=True):
+        assert loss == other_loss
+        assert torch.equal(gradient, other_gradient)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
@@ -232,12 +258,11 @@ def test_on_a_cpu_the_pool_computes(model, dataset):
 def test_a_gpu_computes_what_a_cpu_computes(name, prepare, tolerance, dataset):
     cuda = torch.device("cuda")
     model = prepare(build(name, dataset.input_shape, 10, seed=0))
-    on_cpu, on_gpu = replicas_of(model, 5), replicas_of(model, 5)
-    for replica in on_gpu:
-        replica.parameters = replica.parameters.to(cuda)
+    on_cpu = replicas_of(model, 5)
+    on_gpu = [Replica(replica.layout, replica.parameters.to(cuda), learning_rate=0.1) for replica in on_cpu]
     with (
         closing(GradientExecutor(model, dataset, CPU)) as pool,
-        closing(gradient_executor(model, dataset, cuda)) as executor,
+        closing(gradient_executor(model, dataset, cuda, replicas=1)) as executor,
     ):
         assert isinstance(executor, FusedGradientExecutor)
         for count in (5, 3, 5, 1, 4):  # shapes come back: their programs are replayed

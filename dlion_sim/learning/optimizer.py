@@ -1,0 +1,93 @@
+"""The rules by which a gradient changes parameters, as torch's functions.
+
+The classes around them cost several times what a small model's step does, and hide the moments, which replicas share.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+from torch.optim.sgd import sgd
+
+OptimizerKind = Literal["sgd", "adam"]
+
+Moments = list[Tensor | None]
+"""What a rule remembers of the gradients before."""
+
+
+class Rule(Protocol):
+    """An optimizer without its memory."""
+
+    def moments(self, parameters: Tensor) -> Moments:
+        """Those before the first step of `parameters` [P]."""
+
+    def step(self, parameters: Tensor, moments: Moments, gradient: Tensor, learning_rate: float) -> None:
+        """Change `parameters` [P] and `moments` by `gradient` [P], which is left as it is."""
+
+
+class Sgd:
+    """SGD with or without momentum."""
+
+    def __init__(self, momentum: float) -> None:
+        self._momentum = momentum
+
+    def moments(self, parameters: Tensor) -> Moments:
+        """None: the first gradient is the first velocity."""
+        return [None]
+
+    def step(self, parameters: Tensor, moments: Moments, gradient: Tensor, learning_rate: float) -> None:
+        """w <- w - learning_rate * v, with v <- momentum * v + g."""
+        sgd(
+            [parameters],
+            [gradient],
+            moments,
+            foreach=False,
+            weight_decay=0.0,
+            momentum=self._momentum,
+            lr=learning_rate,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+        )
+
+
+class Adam:
+    """Adam (Kingma and Ba, ICLR 2015) with torch's default moments."""
+
+    def moments(self, parameters: Tensor) -> Moments:
+        """First, second, and the number of steps."""
+        return [torch.zeros_like(parameters), torch.zeros_like(parameters), torch.tensor(0.0)]
+
+    def step(self, parameters: Tensor, moments: Moments, gradient: Tensor, learning_rate: float) -> None:
+        """One step of Algorithm 1."""
+        first, second, steps = (moment for moment in moments if moment is not None)
+        adam(
+            [parameters],
+            [gradient],
+            [first],
+            [second],
+            [],
+            [steps],
+            foreach=False,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=learning_rate,
+            weight_decay=0.0,
+            eps=1e-8,
+            maximize=False,
+        )
+
+
+def rule(kind: OptimizerKind, momentum: float) -> Rule:
+    """The rule by its name; `momentum` is that of sgd."""
+    match kind:
+        case "sgd":
+            return Sgd(momentum)
+        case "adam":
+            return Adam()
+        case _:
+            raise ValueError(f"unknown optimizer {kind!r}")

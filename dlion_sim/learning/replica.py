@@ -1,0 +1,163 @@
+"""The parameters that a worker trains; replicas that are alike share them, and their steps, until they differ."""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from torch import Tensor, nn
+
+from dlion_sim.learning.flat import Layout
+from dlion_sim.learning.optimizer import Moments, OptimizerKind, Rule, rule
+
+
+def constant(step: int) -> float:
+    """The part of a learning rate that is left after `step` steps, where it stays as it is."""
+    return 1.0
+
+
+class Replica:
+    """One worker's parameters and the optimizer that trains them.
+
+    Each write, by one of the methods, raises `version` by one. State is plain data: a replica can be pickled and goes
+    on to the bit. `initial` [P] is copied. `momentum` is that of SGD. `decay` tells, by the steps taken, what part of
+    `learning_rate` the next one has.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        initial: Tensor,
+        *,
+        kind: OptimizerKind = "sgd",
+        learning_rate: float,
+        momentum: float = 0.0,
+        decay: Callable[[int], float] = constant,
+    ) -> None:
+        self.layout = layout
+        self.version = 0
+        self._rule = rule(kind, momentum)
+        self._initial_rate = learning_rate
+        self._decay = decay
+        self._steps = 0
+        parameters = initial.detach().clone()
+        self._state = _State(parameters, self._rule.moments(parameters))
+
+    def twin(self) -> Replica:
+        """A replica that is alike in everything, and apart from now on."""
+        self._state.owners += 1
+        return copy.copy(self)
+
+    @property
+    def parameters(self) -> Tensor:
+        """The parameters [P] as they are now, to be written by nobody else; for how long, `version` tells."""
+        return self._state.parameters
+
+    @property
+    def decay(self) -> float:
+        """The part of the initial learning rate that the next step has."""
+        return self._decay(self._steps)
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the next step."""
+        return self._initial_rate * self.decay
+
+    def step(self, gradient: Tensor) -> None:
+        """One optimizer step with the mean gradient [P], which is left as it is, now and later."""
+        before, rate = self._state, self.learning_rate
+        self._steps += 1
+        after = before.after(gradient, rate)
+        if after is not None:
+            self.version += 1
+            before.owners -= 1
+            after.owners += 1
+            self._state = after
+        else:
+            state = self._writable()
+            state.step(self._rule, gradient, rate)
+            before.remember(gradient, rate, state)
+
+    def merge(self, other: Tensor, share: float) -> None:
+        """Move towards the parameters `other` [P]: w <- w - share * (w - other), exact at shares 0 and 1."""
+        self._writable().parameters.lerp_(other, share)
+
+    def mix(self, share: float, others: Iterable[tuple[Tensor, float]]) -> None:
+        """Weigh the parameters against those of others ([P], weight each): w <- share * w + sum weight_j * w_j."""
+        parameters = self._writable().parameters.mul_(share)
+        for other, weight in others:
+            parameters.add_(other, alpha=weight)
+
+    def write(self, offset: int, values: Tensor) -> None:
+        """Replace the parameters from entry `offset` on by `values` [m]."""
+        self._writable().parameters[offset : offset + len(values)] = values
+
+    def snapshot(self) -> Tensor:
+        """The parameters [P] as they are now, for good: not to be written."""
+        self._state.is_seen = True
+        return self._state.parameters
+
+    def _writable(self) -> _State:
+        """The state, which from now on is this replica's alone, about to be written."""
+        self.version += 1
+        if self._state.owners > 1:
+            self._state.owners -= 1
+            self._state = self._state.copy()
+        self._state.prepare_write()
+        return self._state
+
+
+class _State:
+    """Parameters [P] and moments, of one replica or of several that are alike."""
+
+    def __init__(self, parameters: Tensor, moments: Moments) -> None:
+        self.parameters = parameters
+        self.owners = 1
+        self.is_seen = False
+        """Whether somebody else has the parameters, who counts on their staying as they are."""
+        self.writes = 0
+        self._moments = moments
+        self._step: tuple[weakref.ref[Tensor], float, weakref.ref[_State], int] | None = None
+        """The step that one of the owners has taken last: gradient, learning rate, and the state after it."""
+
+    def copy(self) -> _State:
+        moments = [moment if moment is None else moment.clone() for moment in self._moments]
+        return _State(self.parameters.clone(), moments)
+
+    def prepare_write(self) -> None:
+        """Stop being what others have seen, or what the step of a former owner began with or led to."""
+        if self.is_seen:
+            self.parameters = self.parameters.clone()
+            self.is_seen = False
+        self.writes += 1
+        self._step = None
+
+    def step(self, rule: Rule, gradient: Tensor, learning_rate: float) -> None:
+        rule.step(self.parameters, self._moments, gradient, learning_rate)
+
+    def after(self, gradient: Tensor, learning_rate: float) -> _State | None:
+        """The state after that step, if another owner has taken it and not gone on since."""
+        if self._step is None:
+            return None
+        its_gradient, its_rate, state, writes = self._step
+        after = state()
+        alike = its_gradient() is gradient and its_rate == learning_rate
+        return after if alike and after is not None and after.writes == writes else None
+
+    def remember(self, gradient: Tensor, learning_rate: float, state: _State) -> None:
+        """An owner has taken this step, into another state."""
+        if state is not self:
+            self._step = weakref.ref(gradient), learning_rate, weakref.ref(state), state.writes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_step": None}  # weak references can't be pickled
+
+
+def look_at(model: nn.Module, replica: Replica) -> list[nn.Parameter]:
+    """The parameters of `model`, made views into those of `replica`, which it computes with from now on."""
+    parameters = list(model.parameters())
+    for parameter, view in zip(parameters, replica.layout.views(replica.parameters), strict=True):
+        parameter.data = view
+    return parameters

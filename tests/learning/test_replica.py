@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.learning import Layout, Replica, build, flatten
+
+SHAPE = (1, 8, 8)
+OPTIMIZERS = [
+    ({"kind": "sgd", "learning_rate": 0.1}, lambda ps: torch.optim.SGD(ps, 0.1)),
+    ({"kind": "sgd", "learning_rate": 0.1, "momentum": 0.9}, lambda ps: torch.optim.SGD(ps, 0.1, momentum=0.9)),
+    ({"kind": "adam", "learning_rate": 0.01}, lambda ps: torch.optim.Adam(ps, 0.01)),
+]
+
+
+def model():
+    return build("cipher", SHAPE, 10, seed=0)
+
+
+def replica(**optimizer):
+    return Replica(Layout.of(model()), flatten(model()), **({"learning_rate": 0.1} | optimizer))
+
+
+def gradient(size, seed=0):
+    return torch.randn(size, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize(("spec", "optimizer_of"), OPTIMIZERS)
+def test_steps_equal_torchs_on_the_module(spec, optimizer_of):
+    module, own = model(), replica(**spec)
+    optimizer = optimizer_of(list(module.parameters()))
+    for seed in range(4):
+        flat = gradient(own.layout.size, seed)
+        own.step(flat)
+        for parameter, part in zip(module.parameters(), own.layout.views(flat), strict=True):
+            parameter.grad = part.clone()
+        optimizer.step()
+        torch.testing.assert_close(own.parameters, flatten(module), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(("spec", "_"), OPTIMIZERS)
+def test_every_step_writes_the_same_tensor_anew(spec, _):
+    own = replica(**spec)
+    tensor, flat = own.parameters, gradient(own.layout.size)
+    given = flat.clone()
+    for version in range(1, 4):
+        before = tensor.clone()
+        own.step(flat)
+        assert own.parameters is tensor
+        assert own.version == version
+        assert (tensor != before).float().mean() > 0.99
+        assert torch.equal(flat, given)
+
+
+@pytest.mark.parametrize(("spec", "_"), OPTIMIZERS)
+def test_steps_do_not_depend_on_the_number_of_threads(spec, _):
+    before = torch.get_num_threads()
+    ends = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        own = replica(**spec)
+        for seed in range(3):
+            own.step(gradient(own.layout.size, seed))
+        own.merge(gradient(own.layout.size), 0.3)
+        ends.append(own.parameters)
+    torch.set_num_threads(before)
+    assert all(torch.equal(end, ends[0]) for end in ends)
+
+
+def test_replicas_start_equal_and_apart():
+    initial = flatten(model())
+    one, other = (Replica(Layout.of(model()), initial, learning_rate=0.1) for _ in range(2))
+    one.step(gradient(initial.numel()))
+    assert torch.equal(other.parameters, initial)
+    assert torch.equal(flatten(model()), initial)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.75, 1.0])
+def test_merge(share):
+    own = replica()
+    before, other = own.parameters.clone(), gradient(own.layout.size)
+    own.merge(other, share)
+    torch.testing.assert_close(own.parameters, before - share * (before - other))
+    if share in (0.0, 1.0):
+        assert torch.equal(own.parameters, other if share else before)
+    assert own.version == 1
+
+
+def test_snapshot_is_shared_until_the_next_write():
+    own = replica()
+    first = own.snapshot()
+    kept = first.clone()
+    assert own.snapshot() is first
+    own.step(gradient(own.layout.size))
+    assert torch.equal(first, kept)
+    assert torch.equal(own.snapshot(), own.parameters)
+    own.merge(first, 1.0)
+    assert torch.equal(own.snapshot(), first)
+
+
+@pytest.mark.parametrize(("spec", "_"), OPTIMIZERS)
+def test_a_pickled_replica_goes_on_to_the_bit(spec, _):
+    own = replica(**spec)
+    own.step(gradient(own.layout.size, 1))
+    again = pickle.loads(pickle.dumps(own))
+    for each in (own, again):
+        each.step(gradient(each.layout.size, 2))
+    assert torch.equal(again.parameters, own.parameters)
+    assert again.version == own.version == 2
+
+
+writes = st.one_of(
+    st.tuples(st.just("step"), st.integers(0, 2)),
+    st.tuples(st.just("merge"), st.integers(0, 2)),
+    st.tuples(st.just("mix"), st.integers(0, 2)),
+    st.tuples(st.just("write"), st.integers(0, 2)),
+    st.tuples(st.just("snapshot"), st.just(0)),
+    st.tuples(st.just("pickle"), st.just(0)),
+)
+"""What may happen to a replica, and with which of three vectors."""
+
+
+@pytest.mark.parametrize(("spec", "_"), OPTIMIZERS)
+@given(schedule=st.lists(st.tuples(st.integers(0, 3), writes), max_size=30))
+def test_twins_do_as_replicas_that_share_nothing(spec, _, schedule):
+    shape = Layout(("v",), ((5,),))
+    vectors = [gradient(5, seed) for seed in range(3)]
+    decay = {"decay": lambda step: 1 / (step + 1)} if not any(what == "pickle" for _, (what, _) in schedule) else {}
+    origin = Replica(shape, gradient(5, 9), **spec, **decay)
+    twins = [origin.twin() for _ in range(4)]
+    loners = [Replica(shape, gradient(5, 9), **spec, **decay) for _ in range(4)]
+    seen = []
+    for number, (what, vector) in schedule:
+        if what == "pickle":
+            twins[number] = pickle.loads(pickle.dumps(twins[number]))
+            continue
+        for each in (twins[number], loners[number]):
+            match what:
+                case "step":
+                    each.step(vectors[vector])
+                case "merge":
+                    each.merge(vectors[vector], 0.3)
+                case "mix":
+                    each.mix(0.5, [(vectors[vector], 0.5)])
+                case "write":
+                    each.write(2, vectors[vector][:2])
+                case "snapshot":
+                    seen.append((each.snapshot(), each.parameters.clone()))
+        for twin, loner in zip(twins, loners, strict=True):
+            assert torch.equal(twin.parameters, loner.parameters)
+            assert twin.version == loner.version
+    for snapshot, as_it_was in seen:
+        assert torch.equal(snapshot, as_it_was)
+    assert torch.equal(origin.parameters, gradient(5, 9))
+
+
+@pytest.mark.parametrize(("spec", "_"), OPTIMIZERS)
+def test_twins_in_step_stay_one_in_memory(spec, _):
+    origin = replica(**spec)
+    twins = [origin.twin() for _ in range(4)]
+    for seed in range(3):
+        total = gradient(origin.layout.size, seed)
+        for twin in twins:
+            twin.step(total)
+        assert len({id(twin.parameters) for twin in twins}) == 1
+        assert twins[0].parameters is not origin.parameters
+    twins[1].step(total)
+    twins[2].merge(total, 0.5)
+    assert len({id(twin.parameters) for twin in twins}) == 3
+
+
+def test_a_replica_of_its_own_is_written_in_place():
+    own = replica()
+    tensor = own.parameters
+    own.step(gradient(own.layout.size))
+    assert own.parameters is tensor
+    own.snapshot()
+    own.step(gradient(own.layout.size))
+    assert own.parameters is not tensor
+
+
+def test_unknown_optimizer():
+    with pytest.raises(ValueError, match="lion"):
+        replica(kind="lion")
+
+
+def test_the_learning_rate_decays_with_the_steps():
+    own = replica(learning_rate=0.5, decay=lambda step: 0.1**step)
+    gradient_of_ones = torch.ones(own.layout.size)
+    rates = []
+    for _ in range(3):
+        before = own.parameters.clone()
+        rates.append(own.learning_rate)
+        own.step(gradient_of_ones)
+        torch.testing.assert_close(own.parameters, before - rates[-1] * gradient_of_ones)
+    assert rates == pytest.approx([0.5, 0.05, 0.005])
+
+
+def test_mixing_weighs_parameters():
+    own = replica()
+    before, others = own.parameters.clone(), [gradient(own.layout.size, seed) for seed in range(2)]
+    version = own.version
+    own.mix(0.5, zip(others, (0.3, 0.2), strict=True))
+    torch.testing.assert_close(own.parameters, 0.5 * before + 0.3 * others[0] + 0.2 * others[1])
+    assert own.version > version
