@@ -13,11 +13,14 @@ MAY_IMPORT = {
     "scenario": set(),
     "learning": set(),
     "results": set(),
-    "protocol": {"learning.flat", "scenario"},
-    "simulation": {"protocol", "learning", "results", "scenario"},
-    "live": {"protocol", "learning", "results", "scenario"},
+    "protocol": {"learning.flat", "learning.replica", "scenario"},
+    "participants": {"protocol", "learning", "results", "scenario"},
+    "simulation": {"participants", "protocol", "learning", "results", "scenario"},
+    "live": {"participants", "protocol", "learning", "results", "scenario"},
+    "emulation": {"live", "participants", "results", "scenario"},
+    "analysis": {"results", "scenario"},
     "figures": {"results", "scenario"},
-    "cli": {"scenario", "protocol", "learning", "results", "simulation", "live", "figures"},
+    "cli": {"scenario", "protocol", "learning", "results", "simulation", "live", "emulation", "analysis", "figures"},
 }
 
 

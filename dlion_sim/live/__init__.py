@@ -1,11 +1,26 @@
 """The wall-clock driver: real nodes that train over TCP."""
 
-from dlion_sim.live.coordinate import run_locally
+from dlion_sim.live.coordinate import announced, run_locally
 from dlion_sim.live.gathering import gather
+from dlion_sim.live.member import check_live
 from dlion_sim.live.node import run_node
-from dlion_sim.live.patience import Patience
+from dlion_sim.live.nodes import Nodes, Spot
+from dlion_sim.live.patience import DEFAULT_PATIENCE, Patience
 from dlion_sim.live.place import Place
 from dlion_sim.live.secret import read_secret
 from dlion_sim.live.sockets import Address
 
-__all__ = ["Address", "Patience", "Place", "gather", "read_secret", "run_locally", "run_node"]
+__all__ = [
+    "DEFAULT_PATIENCE",
+    "Address",
+    "Nodes",
+    "Patience",
+    "Place",
+    "Spot",
+    "announced",
+    "check_live",
+    "gather",
+    "read_secret",
+    "run_locally",
+    "run_node",
+]

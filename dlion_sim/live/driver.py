@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
 
@@ -18,14 +18,16 @@ from dlion_sim.live.links import Links
 from dlion_sim.live.machine import Machine
 from dlion_sim.live.meeting import Meeting
 from dlion_sim.live.patience import Patience
-from dlion_sim.live.recording import Recorder
 from dlion_sim.live.roll import Roll
+from dlion_sim.participants import Recorder
 from dlion_sim.protocol.events import (
+    Abort,
     Compute,
     Event,
     GradientReady,
     MessageArrived,
     MessageSent,
+    PeerLost,
     Profile,
     ProfileReady,
     Report,
@@ -35,23 +37,12 @@ from dlion_sim.protocol.events import (
 )
 from dlion_sim.protocol.messages import Message
 from dlion_sim.protocol.server import ParameterServer
-from dlion_sim.protocol.worker import Phase, Worker
+from dlion_sim.protocol.worker import Worker
+from dlion_sim.results import Ending, Status
 
 _LOG = logging.getLogger(__name__)
 _GOOD_BYE_SECONDS = 5.0
 """For which a node whose time is over waits for the others' clocks to come to it, too."""
-_WATCH_SECONDS = 0.25
-
-Status = Literal["completed", "interrupted", "failed"]
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a participant's run ended, why, and how many seconds after the start."""
-
-    status: Status
-    stopped_by: str
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -69,6 +60,8 @@ class Plan:
 
     workers: int
     participants: int
+    same_machine: Collection[int]
+    """Those to whom messages cross no link, and are no traffic."""
     duration: float | None
     evaluate_every: float
 
@@ -90,6 +83,7 @@ class Driver:
         plan: Plan,
         recorder: Recorder,
         patience: Patience,
+        begun: Callable[[], None],
         tasks: asyncio.TaskGroup,
     ) -> None:
         self._rank = rank
@@ -98,13 +92,12 @@ class Driver:
         self._plan = plan
         self._recorder = recorder
         self._patience = patience
+        self._tell_begun = begun
         self._tasks = tasks
         self._spawned: set[asyncio.Task[None]] = set()
         self._end: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self._everyone_ready = asyncio.Event()
         self._began: float | None = None
-        self._waiting_since = 0.0
-        self._longest_wait = 0.0
         workers = [peer for peer in peers if peer < plan.workers]
         self._roll = Roll(rank, plan.participants, workers, serves=isinstance(participant, ParameterServer))
         self._settled = asyncio.Event()
@@ -138,14 +131,17 @@ class Driver:
         self._finish("interrupted", "interrupt")
 
     def arrived(self, message: Message) -> None:
-        """A message; whoever sends one has begun, so that all are ready."""
+        """A message; whoever sends one has begun, so that all are ready.
+
+        Raises MalformedMessageError for one that no honest peer sends.
+        """
         self._begin()
         self._tell(MessageArrived(message))
 
     def sent(self, peer: int, message: Message, seconds: float | None) -> None:
         """A message has left, or never will; then nobody waits for it."""
-        if seconds is not None:
-            self._recorder.sent(peer, message)
+        if seconds is not None and peer not in self._plan.same_machine:
+            self._recorder.sent(self._rank, peer, message)
         if message.body.bulk:
             self._tell(MessageSent(peer, message.size, seconds or 0.0))
 
@@ -158,7 +154,8 @@ class Driver:
                 self._roll.done(rank)
                 self._settle()
             case Kind.GONE:
-                self._note_gone(rank, "so others say")
+                if not self._end.done() and self._roll.missed(rank):
+                    self._pass_on(rank)
 
     def lost(self, peer: int, reason: str) -> None:
         """A peer's connections have ended, which is no loss once it has said that it is done."""
@@ -166,8 +163,9 @@ class Driver:
             return
         if self._began is None:
             raise InputError(f"node {peer} was lost before the start: it {reason}")
-        self._roll.lost(peer)
-        self._note_gone(peer, f"it {reason}")
+        if self._roll.lost(peer, f"it {reason}"):
+            self._pass_on(peer)
+        self._tell(PeerLost(peer))
         self._settle()
 
     async def _start(self, meeting: Meeting) -> None:
@@ -186,6 +184,7 @@ class Driver:
         if self._began is not None:
             return
         self._began = time.monotonic()
+        self._tell_begun()
         if self._plan.duration is not None:
             asyncio.get_running_loop().call_later(self._plan.duration, self._finish, "completed", "duration")
         self._spawn(self._observe_regularly())
@@ -202,17 +201,18 @@ class Driver:
                 case Send():
                     self._links.send(action.peer, action.message)
                 case Report():
-                    self._longest_wait = max(self._longest_wait, action.wait_seconds)
-                    self._recorder.iteration(action, self.now)
+                    self._recorder.iteration(self._rank, action, self.now)
                 case Profile():
                     self._spawn(self._profile(action.batch_sizes))
                 case Stop():
                     self._say_done()
+                case Abort():
+                    lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self.gone.items())
+                    self._finish("failed", f"{action.reason}; lost: {lost}")
 
     async def _compute(self, batch_size: int) -> None:
         assert self._machine is not None
         done = await self._machine.gradient(batch_size, self.now)
-        self._waiting_since = self.now
         self._tell(GradientReady(done.loss, done.gradient, done.seconds))
 
     async def _profile(self, batch_sizes: Sequence[int]) -> None:
@@ -233,7 +233,8 @@ class Driver:
                 self.snapshots.pop()
             replica = self._participant.replica
             self.snapshots.append(Snapshot(now, self._participant.iteration, replica.snapshot()))
-        self._recorder.interval(now)
+        self._recorder.end_interval(now)
+        self._recorder.flush()
 
     def _say_done(self) -> None:
         if self._roll.done(self._rank):
@@ -258,23 +259,10 @@ class Driver:
             if not self._roll.unready:
                 self._everyone_ready.set()
 
-    def _note_gone(self, rank: int, reason: str) -> None:
-        if self._end.done() or not self._roll.missed(rank, reason):
-            return
-        _LOG.warning("node %d goes on without node %d: %s", self._rank, rank, reason)
-        self._links.tell(Kind.GONE, rank)
-        if len(self.gone) == 1:
-            self._spawn(self._watch())
-
-    async def _watch(self) -> None:
-        """End a worker that waits, since a loss, for what seems never to come."""
-        while True:
-            await asyncio.sleep(_WATCH_SECONDS)
-            waiting = isinstance(self._participant, Worker) and self._participant.phase is Phase.WAITING
-            waited = self.now - self._waiting_since
-            if waiting and waited > self._patience.loss + 2 * self._longest_wait:
-                lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self.gone.items())
-                self._finish("failed", f"waited {waited:.1f} s in vain after the loss of {lost}")
+    def _pass_on(self, lost: int) -> None:
+        """Tell the others of a loss."""
+        _LOG.warning("node %d has lost node %d: %s", self._rank, lost, self.gone[lost])
+        self._links.tell(Kind.GONE, lost)
 
     def _finish(self, status: Status, stopped_by: str) -> None:
         if not self._end.done():

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 
-Buffer = bytes | memoryview
-"""Bytes; a memoryview's items are bytes too."""
+from dlion_sim.protocol.messages import Buffer
 
 _MAGIC = b"DLN1"
 _FIELDS = struct.Struct("<4sBII")

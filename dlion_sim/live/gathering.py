@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from dlion_sim.errors import InputError
-from dlion_sim.live.driver import Ending, Status
-from dlion_sim.results import LINKS, METRICS, LinksRow, MetricsRow, Run, RunWriter, growing, run_folder, summarize
+from dlion_sim.live.handshake import run_digest
+from dlion_sim.participants import Recorder, Setting
+from dlion_sim.results import (
+    LINKS,
+    METRICS,
+    Ending,
+    LinksRow,
+    MetricsRow,
+    Run,
+    RunWriter,
+    Status,
+    environment,
+    growing,
+    run_folder,
+)
 
 Row = TypeVar("Row", MetricsRow, LinksRow)
 
-_OF_A_NODE = ("rank", "hostname", "platform", "cpu_count", "versions")
-"""What the manifest of a part tells of its node."""
-_MEASURED_BY_A_NODE = ("late", "lost", "refused_connections")
-"""What the summary of a part tells of its node, besides what every summary does."""
-_WORST_FIRST: Sequence[Status] = ("failed", "interrupted", "completed")
+_OF_A_NODE = ("rank", "hostname", "platform", "cpu_count", "versions", "late", "lost", "refused_connections")
+"""What the manifest of a part tells of its node; the last three only at its end."""
+_DECISIVE_FIRST: Sequence[Status] = ("interrupted", "failed", "completed")
+"""Nodes may fail because another one was interrupted a little earlier."""
 _LOG_LINES = 20
 """Of what a node has said, those that the manifest keeps."""
 
@@ -59,16 +71,23 @@ class Part:
         return max((row.virtual_time for row in self.metrics), default=0.0)
 
 
+def manifest_of(setting: Setting) -> dict[str, Any]:
+    """What the manifest of a live run begins with, and that of each part."""
+    return {**environment(), "way": "live", **setting.manifest, "run": run_digest(setting.scenario).hex()}
+
+
 def part_folder(folder: Path, rank: int) -> Path:
     """Where in `folder` a participant writes its part."""
     return folder / f"rank-{rank}"
 
 
-def gather(parts_in: Path, folder: Path, *, force: bool = False) -> Run:
+def gather(
+    parts_in: Path, folder: Path, *, force: bool = False, manifest: Mapping[str, Any] = MappingProxyType({})
+) -> Run:
     """Make one run folder of the parts in the folder `parts_in`, and return it.
 
-    Whoever was killed is in it up to what it wrote last, and without accuracy. Raises InputError where there are no
-    parts, or not all are of one run.
+    Whoever was killed is in it up to what it wrote last, and without accuracy. `manifest` adds to what those of the
+    parts tell. Raises InputError where there are no parts, or not all are of one run.
     """
     found = [Part.open(each) for each in parts_in.glob("rank-*") if each.is_dir()]
     parts = sorted(found, key=lambda part: part.rank)
@@ -76,58 +95,24 @@ def gather(parts_in: Path, folder: Path, *, force: bool = False) -> Run:
         raise InputError("holds no parts of a run", file=parts_in, allowed="the folder that rank-0, rank-1, ... are in")
     if len({part.run.manifest["run"] for part in parts}) > 1:
         raise InputError("holds parts of different runs", file=parts_in)
-    manifest = parts[0].run.manifest
-    shared = {key: value for key, value in manifest.items() if key not in _OF_A_NODE}
+    of_run = parts[0].run.manifest
+    shared = {key: value for key, value in of_run.items() if key not in _OF_A_NODE}
     writer = RunWriter.create(
         folder,
         scenario_yaml=(parts[0].run.folder / run_folder.SCENARIO).read_text(),
-        manifest={**shared, "nodes": list(map(_node, parts))},
+        manifest={**shared, **manifest, "nodes": list(map(_node, parts))},
         force=force,
     )
-    workers = range(len(manifest["workers"]))
-    ending = _ending(parts, len(workers))
+    recorder = Recorder(writer, range(len(of_run["workers"])))
+    ending = _ending(parts, len(of_run["workers"]))
     metrics = [row for part in parts for row in _ending_at(ending.seconds, part, part.metrics)]
     links = [row for part in parts for row in _ending_at(ending.seconds, part, part.links)]
     for row in sorted(metrics, key=lambda row: (row.virtual_time, row.worker, row.iteration)):
-        writer.metrics(row)
+        recorder.metrics(row)
     for link in sorted(links, key=lambda row: (row.virtual_time, row.sender, row.receiver)):
-        writer.links(link)
-    writer.finish(summary_of(parts[0].run, workers, metrics, links, ending))
+        recorder.links(link)
+    writer.finish(recorder.summary(ending))
     return Run.open(folder)
-
-
-def summary_of(
-    run: Run, workers: Sequence[int], metrics: Sequence[MetricsRow], links: Sequence[LinksRow], ending: Ending
-) -> dict[str, Any]:
-    """The summary of what these workers did in a run. Accuracies are means over those of whom there is one.
-
-    Each worker's rows are in the order of time.
-    """
-    last = {row.worker: row for row in metrics if row.kind == "iteration"}
-    accuracies: defaultdict[float, dict[int, float]] = defaultdict(dict)
-    for row in metrics:
-        if row.accuracy is not None:
-            accuracies[row.virtual_time][row.worker] = row.accuracy
-    evaluations = sorted(accuracies.items())
-    summary = summarize(
-        scenario=run.manifest["scenario"],
-        system=run.manifest["system"],
-        seed=run.manifest["seed"],
-        status=ending.status,
-        stopped_by=ending.stopped_by,
-        virtual_seconds=ending.seconds,
-        wall_seconds=ending.seconds,
-        evaluation_seconds=0.0,  # It comes after the run.
-        samples=sum(row.batch_size or 0 for row in metrics),
-        bytes_sent=sum(row.bytes for row in links),
-        iterations=[last[worker].iteration if worker in last else 0 for worker in workers],
-        last_losses=[last[worker].loss if worker in last else None for worker in workers],
-        evaluations=[(time, list(by_worker.values())) for time, by_worker in evaluations],
-        target=run.scenario.get("target_accuracy"),
-    )
-    final = evaluations[-1][1] if evaluations else {}
-    summary["accuracy"]["per_worker"] = [final.get(worker) for worker in workers]
-    return summary
 
 
 def _ending_at(end: float, part: Part, rows: Sequence[Row]) -> Iterator[Row]:
@@ -138,9 +123,9 @@ def _ending_at(end: float, part: Part, rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def _ending(parts: Sequence[Part], workers: int) -> Ending:
-    """How the run ended: as the worst of the workers that were not lost."""
+    """How the run ended: as that worker did, of those that were not lost, whose ending explains the others'."""
     end = max(part.seconds for part in parts)
-    for status in _WORST_FIRST:
+    for status in _DECISIVE_FIRST:
         for part in parts:
             if part.rank < workers and part.status == status and part.run.summary:
                 return Ending(status, part.run.summary["stopped_by"], end)
@@ -152,8 +137,8 @@ def _node(part: Part) -> dict[str, Any]:
     manifest, summary = part.run.manifest, part.run.summary or {}
     log = part.run.folder.with_suffix(".log")
     return {
-        **{key: manifest[key] for key in _OF_A_NODE},
+        **{key: manifest.get(key) for key in _OF_A_NODE},
         "status": part.status,
-        **{key: summary.get(key) for key in ("stopped_by", *_MEASURED_BY_A_NODE)},
+        "stopped_by": summary.get("stopped_by"),
         "log": log.read_text(errors="replace").splitlines()[-_LOG_LINES:] if log.exists() else [],
     }

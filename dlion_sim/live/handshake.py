@@ -8,13 +8,16 @@ the connection's frames is derived in the same way. Strangers learn a nonce, and
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import secrets
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
+from dlion_sim import __version__
 from dlion_sim.live.frames import PeerError, Seal
+from dlion_sim.scenario import Scenario, dump
 
 _NONCE_BYTES = 32
 _MAC_BYTES = 32
@@ -36,6 +39,11 @@ class Credentials:
 
     secret: bytes
     run: bytes
+
+
+def run_digest(scenario: Scenario) -> bytes:
+    """32 bytes that tell a run from that of any other resolved scenario, seed or version of this program."""
+    return hashlib.sha256(f"{__version__}\n{dump(scenario)}".encode()).digest()
 
 
 @dataclass(frozen=True)

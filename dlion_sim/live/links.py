@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
-
-import numpy as np
 
 from dlion_sim.live.frames import Kind, Payload, PeerError
 from dlion_sim.live.handshake import Channel
@@ -28,13 +26,14 @@ _HEADER_BYTES = 8192
 """More than the header of any message."""
 _LARGEST_ENTRY_BYTES = 8
 _RANK = struct.Struct("<I")
+_NO_MESSAGE = "sent no message of this run"
 
 
 class Hub(Protocol):
     """What links report to."""
 
     def arrived(self, message: Message) -> None:
-        """A peer's message is here, whole."""
+        """A peer's message is here, whole. Raises MalformedMessageError for one that no honest peer sends."""
 
     def sent(self, peer: int, message: Message, seconds: float | None) -> None:
         """The last byte of a message has left, after so many seconds; None if it never will."""
@@ -43,23 +42,32 @@ class Hub(Protocol):
         """News of a participant: READY, GONE or DONE."""
 
     def lost(self, peer: int, reason: str) -> None:
-        """A peer's connections have ended."""
+        """A peer's connections have ended; nothing from it comes any more."""
 
 
 class Links:
     """The links of a node, once it has connections.
 
     Messages are of one of `participants` and of models with `parameters` entries. Peers are dropped after `silence`
-    seconds without a sign of life, or without taking a byte of what they are sent.
+    seconds without a sign of life, or without taking a byte of what they are sent. Messages from peers in `delays` are
+    handed over so many seconds after they have come.
     """
 
     def __init__(
-        self, *, participants: int, parameters: int, silence: float, tasks: asyncio.TaskGroup, hub: Hub
+        self,
+        *,
+        participants: int,
+        parameters: int,
+        silence: float,
+        delays: Mapping[int, float],
+        tasks: asyncio.TaskGroup,
+        hub: Hub,
     ) -> None:
         self._participants = participants
         self._parameters = parameters
         self._limit = _HEADER_BYTES + _LARGEST_ENTRY_BYTES * parameters
         self._silence = silence
+        self._delays = delays
         self._tasks = tasks
         self._hub = hub
         self._running: list[asyncio.Task[None]] = []
@@ -82,7 +90,7 @@ class Links:
         """Queue a message."""
         # A message that goes to many comes many times in succession.
         if self._last is None or self._last[0] is not message:
-            self._last = message, _payload(message)
+            self._last = message, Payload(message.buffers)
         channel = Channel.BULK if message.body.bulk else Channel.CONTROL
         self._outboxes[peer, channel].put(Kind.MESSAGE, self._last[1], message)
 
@@ -135,7 +143,10 @@ class Links:
         with connection.socket:
             try:
                 while True:
-                    self._take(peer, *await frames.read())
+                    frame = await frames.read()
+                    if peer in self._dropped:
+                        return
+                    self._take(peer, *frame)
                     await asyncio.sleep(0)  # A fast peer must not keep the others waiting.
             except PeerClosedError as error:
                 # A good-bye would have come on the control connection: its end tells more than that of the other.
@@ -147,7 +158,7 @@ class Links:
     def _take(self, peer: int, kind: Kind, payload: memoryview) -> None:
         match kind:
             case Kind.MESSAGE:
-                self._hub.arrived(self._decoded(peer, payload))
+                self._take_message(peer, payload)
             case Kind.READY | Kind.GONE:
                 self._hub.heard(kind, self._rank(payload))
             case Kind.DONE:
@@ -157,15 +168,25 @@ class Links:
             case _:
                 raise PeerError(f"sent a {kind.name} out of place")
 
-    def _decoded(self, peer: int, payload: memoryview) -> Message:
+    def _take_message(self, peer: int, payload: memoryview) -> None:
         try:
-            # Any buffer will do for decoding, which copies what it keeps.
-            message = decode(payload, workers=self._participants, parameters=self._parameters)  # type: ignore[arg-type]
+            message = decode(payload, workers=self._participants, parameters=self._parameters)
+            if message.sender != peer:
+                raise MalformedMessageError(f"it is in the name of node {message.sender}")
         except MalformedMessageError as error:
-            raise PeerError(f"sent no message of this run: {error}") from None
-        if message.sender != peer:
-            raise PeerError(f"sent a message in the name of node {message.sender}")
-        return message
+            raise PeerError(f"{_NO_MESSAGE}: {error}") from None
+        if delay := self._delays.get(peer):
+            asyncio.get_running_loop().call_later(delay, self._hand_over, peer, message)
+        else:
+            self._hand_over(peer, message)
+
+    def _hand_over(self, peer: int, message: Message) -> None:
+        if peer in self._dropped:
+            return
+        try:
+            self._hub.arrived(message)
+        except MalformedMessageError as error:
+            self._drop(peer, f"{_NO_MESSAGE}: {error}")
 
     def _rank(self, payload: memoryview) -> int:
         if len(payload) == _RANK.size:
@@ -195,10 +216,3 @@ class Links:
     def _hang_up(self, peer: int) -> None:
         for channel in Channel:
             self._outboxes[peer, channel].hang_up()
-
-
-def _payload(message: Message) -> Payload:
-    """The bytes of `Message.encode`, uncopied."""
-    arrays = (tensor.cpu().numpy() for tensor in message.tensors)
-    little_endian = (array.astype(array.dtype.newbyteorder("<"), copy=False) for array in arrays)
-    return Payload((message.header, *(array.view(np.uint8).data for array in little_endian)))

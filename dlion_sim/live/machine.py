@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 import time
 from collections.abc import Sequence
@@ -15,29 +14,9 @@ import numpy.typing as npt
 from torch import Tensor
 
 from dlion_sim.learning import BatchSampler, GradientExecutor, Replica
-from dlion_sim.scenario import Compute
+from dlion_sim.participants import ComputeDevice
 
 Samples = npt.NDArray[np.int64]
-
-
-class Pace:
-    """How long a modelled machine takes: T(b) = alpha + beta * b / cores seconds, while its cores may change.
-
-    `alpha` is in seconds, `beta` in core-seconds per sample. With noise, each computation's time is multiplied by a
-    lognormal factor of median 1.
-    """
-
-    def __init__(self, compute: Compute, *, alpha: float, beta: float, rng: np.random.Generator) -> None:
-        self._compute = compute
-        self._alpha = alpha
-        self._beta = beta
-        self._rng = rng
-
-    def seconds(self, batch_size: int, start: float) -> float:
-        """Time of a computation that starts at `start` (seconds); infinite if its cores are gone for good."""
-        factor = math.exp(self._compute.noise * self._rng.standard_normal()) if self._compute.noise else 1.0
-        begin = start + self._alpha * factor
-        return self._compute.cores.finish_time(begin, self._beta * batch_size * factor) - start
 
 
 @dataclass
@@ -74,7 +53,9 @@ class Machine:
     one machine, as long as that computes faster than what they stand for. The replica must not be written meanwhile.
     """
 
-    def __init__(self, executor: GradientExecutor, replica: Replica, sampler: BatchSampler, pace: Pace | None) -> None:
+    def __init__(
+        self, executor: GradientExecutor, replica: Replica, sampler: BatchSampler, pace: ComputeDevice | None
+    ) -> None:
         self._executor = executor
         self._replica = replica
         self._sampler = sampler

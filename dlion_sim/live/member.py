@@ -9,18 +9,19 @@ from dataclasses import dataclass
 
 import torch
 
+from dlion_sim.errors import InputError
 from dlion_sim.learning import GradientExecutor
-from dlion_sim.live.driver import Driver, Ending, Plan, Snapshot
-from dlion_sim.live.handshake import Credentials
+from dlion_sim.live.driver import Driver, Plan, Snapshot
+from dlion_sim.live.handshake import Credentials, run_digest
 from dlion_sim.live.links import Links
 from dlion_sim.live.machine import Machine
 from dlion_sim.live.meeting import Meeting
 from dlion_sim.live.place import Place
-from dlion_sim.live.recording import Recorder
-from dlion_sim.live.setting import Setting
+from dlion_sim.participants import Recorder, Setting
 from dlion_sim.protocol.events import GradientReady, MessageSent, ProfileReady, Started
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Phase, Worker
+from dlion_sim.results import Ending
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,13 @@ class Member:
 
     @classmethod
     def of(cls, setting: Setting, rank: int, *, paced: bool) -> Member:
-        """Raises InputError where the system does not fit the run."""
+        """Raises InputError where the system does not fit the run, or the run cannot be live."""
+        check_live(setting)
         if rank >= setting.workers:
             return cls(setting.server(rank), None)
         worker = setting.worker(rank)
         executor = GradientExecutor(setting.model, setting.dataset, torch.device("cpu"), threads=1)
-        machine = Machine(executor, worker.replica, setting.sampler(rank), setting.pace(rank) if paced else None)
+        machine = Machine(executor, worker.replica, setting.sampler(rank), setting.machine(rank) if paced else None)
         _rehearse(setting.worker(rank), machine)
         return cls(worker, machine)
 
@@ -45,6 +47,22 @@ class Member:
         """End the machine's threads."""
         if self.machine:
             self.machine.close()
+
+
+def check_live(setting: Setting) -> None:
+    """Raise InputError where a run needs to know what only a simulation can."""
+    if setting.worker(0).choices.exchange.needs_oracle:
+        raise InputError(
+            "it goes by an oracle of the links' bandwidths, which only a simulation has",
+            path="system.exchange.bandwidth",
+            allowed="measured",
+        )
+    if setting.scenario.target_accuracy is not None:
+        raise InputError(
+            "it cannot end a live run, whose accuracies are known only afterwards",
+            path="target_accuracy",
+            allowed="null",
+        )
 
 
 @dataclass(frozen=True)
@@ -71,11 +89,12 @@ async def take_part(
     Raises InputError where the run cannot start.
     """
     neighbours = setting.neighbours(place.rank)
-    credentials = Credentials(place.secret, setting.digest)
+    credentials = Credentials(place.secret, run_digest(setting.scenario))
     meeting = Meeting(place.rank, neighbours, place.addresses, listener, credentials, place.patience)
     plan = Plan(
         workers=setting.workers,
         participants=setting.participants,
+        same_machine=setting.same_machine(place.rank),
         duration=setting.scenario.duration,
         evaluate_every=setting.scenario.workload.evaluate_every,
     )
@@ -89,12 +108,14 @@ async def take_part(
                 plan=plan,
                 recorder=recorder,
                 patience=place.patience,
+                begun=place.begun,
                 tasks=tasks,
             )
             links = Links(
                 participants=setting.participants,
-                parameters=setting.parameters,
+                parameters=setting.layout.size,
                 silence=place.patience.silence,
+                delays=dict(enumerate(place.delays)),
                 tasks=tasks,
                 hub=driver,
             )

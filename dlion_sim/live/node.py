@@ -15,13 +15,12 @@ import torch
 from dlion_sim.errors import InputError
 from dlion_sim.learning import Evaluator, Replica
 from dlion_sim.live.driver import Driver, Snapshot
-from dlion_sim.live.gathering import Part, part_folder, summary_of
+from dlion_sim.live.gathering import manifest_of, part_folder
 from dlion_sim.live.member import Member, take_part
 from dlion_sim.live.place import Place
-from dlion_sim.live.recording import Recorder
-from dlion_sim.live.setting import Setting
+from dlion_sim.participants import Recorder, Setting
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.results import Run, RunWriter, environment
+from dlion_sim.results import Run, RunWriter
 from dlion_sim.scenario import Scenario, dump
 
 _STANDARD_INPUT = 0
@@ -44,9 +43,9 @@ def run_node(scenario: Scenario, place: Place) -> Run:
         writer = RunWriter.create(
             part_folder(place.output, place.rank),
             scenario_yaml=dump(setting.scenario),
-            manifest={**environment(), **setting.manifest, "paced": place.paced, "rank": place.rank},
+            manifest={**manifest_of(setting), "paced": place.paced, "rank": place.rank},
         )
-        recorder = Recorder(writer, place.rank, setting.same_machine(place.rank))
+        recorder = Recorder(writer, [place.rank])
         # What is there by now stays: the garbage collector need not walk it while the clock runs.
         stack.callback(gc.unfreeze)
         gc.collect()
@@ -61,15 +60,13 @@ def run_node(scenario: Scenario, place: Place) -> Run:
             raise
     # Step 3: evaluate, and sum up.
     if isinstance(member.participant, Worker):
-        _evaluate(setting, member.participant, outcome.snapshots, recorder)
-    writer.flush()
-    part = Part.open(writer.folder)
+        _evaluate(setting, place.rank, member.participant, outcome.snapshots, recorder)
     measured = {
         "late": asdict(member.machine.lateness) if member.machine else None,
         "lost": {str(rank): reason for rank, reason in outcome.lost.items()},
         "refused_connections": outcome.refused_connections,
     }
-    writer.finish({**summary_of(part.run, [place.rank], part.metrics, part.links, outcome.ending), **measured})
+    writer.finish(recorder.summary(outcome.ending), manifest=measured)
     return Run.open(writer.folder)
 
 
@@ -87,11 +84,11 @@ def _watch(driver: Driver, place: Place) -> None:
         loop.add_reader(_STANDARD_INPUT, abandoned)
 
 
-def _evaluate(setting: Setting, worker: Worker, snapshots: Sequence[Snapshot], recorder: Recorder) -> None:
+def _evaluate(setting: Setting, rank: int, worker: Worker, snapshots: Sequence[Snapshot], recorder: Recorder) -> None:
     """Score the worker's parameters as they were."""
     replica = Replica(worker.replica.layout, worker.replica.parameters, learning_rate=worker.replica.learning_rate)
     with closing(Evaluator(setting.model, setting.dataset, torch.device("cpu"))) as evaluator:
         for snapshot in snapshots:
             replica.write(0, snapshot.parameters)
             (score,) = evaluator.evaluate([replica])
-            recorder.evaluation(score, snapshot.iteration, snapshot.time)
+            recorder.evaluation(rank, score, snapshot.iteration, snapshot.time)

@@ -15,8 +15,6 @@ class Patience:
     """Until whoever has connected has proved who it is."""
     silence: float = 30.0
     """For a sign of life from a peer, and for a peer to take something of a message."""
-    loss: float = 5.0
-    """Beyond twice its longest wait so far, until a worker gives up an iteration after somebody was lost."""
 
 
 DEFAULT_PATIENCE = Patience()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlion_sim.errors import InputError
 from dlion_sim.live.patience import DEFAULT_PATIENCE, Patience
-from dlion_sim.live.setting import Setting
 from dlion_sim.live.sockets import Address, listen
+from dlion_sim.participants import Setting
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,12 @@ class Place:
     paced: bool = True
     """Whether computations are held back for as long as the scenario's machines take."""
     patience: Patience = DEFAULT_PATIENCE
+    delays: Sequence[float] = ()
+    """Seconds after which messages from each participant are handed over, where the network has no delay of its own."""
     attached: bool = False
     """Whether the run ends when standard input does."""
+    begun: Callable[[], None] = lambda: None
+    """Called when all begin."""
 
     def check(self, setting: Setting) -> None:
         """Raise InputError unless it is a place in that run."""
@@ -43,6 +47,8 @@ class Place:
                 file="--peers",
                 allowed="one for each, workers first",
             )
+        if self.delays and len(self.delays) != setting.participants:
+            raise InputError(f"{len(self.delays)} delays", file="--delays", allowed="one for each of --peers")
         for worker in setting.scenario.cluster.workers if self.paced and setting.scenario.duration is None else ():
             if worker.compute.cores.repeat is None and worker.compute.cores.steps[-1][1] == 0:
                 raise InputError(

@@ -41,15 +41,18 @@ class Roll:
         """Whether somebody has done its part."""
         return rank in self._done
 
-    def lost(self, peer: int) -> None:
-        """The connections with a peer have ended."""
+    def lost(self, peer: int, reason: str) -> bool:
+        """The connections with a peer have ended before it was done; whether that is news."""
         self._lost.add(peer)
+        news = peer not in self.gone
+        self.gone[peer] = reason
+        return news
 
-    def missed(self, rank: int, reason: str) -> bool:
-        """Somebody is gone before it was done; whether that is news."""
+    def missed(self, rank: int) -> bool:
+        """Others say that somebody is gone before it was done; whether that is news."""
         if rank == self._rank or rank in self._done or rank in self.gone:
             return False
-        self.gone[rank] = reason
+        self.gone[rank] = "so others say"
         return True
 
     @staticmethod

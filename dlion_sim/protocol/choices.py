@@ -7,13 +7,13 @@ in plain attributes, and does no I/O: what it wants done it returns as actions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
 
 from torch import Tensor
 
-from dlion_sim.learning.flat import Replica
+from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.messages import Body, Contribution, Message
 from dlion_sim.protocol.sums import WeightedSums
@@ -33,8 +33,9 @@ class Setup:
     workers: int
     replica: Replica
     """The worker's parameters; only the exchange and merges write them."""
-    mixing: Mapping[int, float]
-    """Each peer, with the weight of its parameters where parameters are mixed; the own one's is what is left to 1."""
+    mixing: dict[int, float]
+    """Each peer that is not lost, with the weight of its parameters where parameters are mixed; the own one's is what
+    is left to 1."""
     batch_size: int
     """The local batch size to start with."""
     training_samples: int
@@ -50,7 +51,7 @@ class Setup:
 
     @property
     def peers(self) -> tuple[int, ...]:
-        """The workers that this one exchanges with."""
+        """The workers that this one exchanges with, but for those that are lost."""
         return tuple(self.mixing)
 
 
@@ -70,8 +71,15 @@ class Choice:
     """The kinds of message that `received` is called for."""
 
     def received(self, message: Message) -> list[Action]:
-        """A peer's message of a kind named in `receives` is here."""
+        """A peer's message of a kind named in `receives` is here.
+
+        Raises MalformedMessageError, with nothing changed, for one that no honest peer sends.
+        """
         raise TypeError(f"{type(self).__name__} receives no {type(message.body).__name__}")
+
+    def lost(self, peer: int) -> str | None:
+        """A peer is lost, and no longer among `setup.peers`. Returns why nothing can go on without it, if so."""
+        return None
 
 
 class Batching(Choice, ABC):
@@ -123,6 +131,10 @@ class Exchange(Choice, ABC):
 
     def arrived(self, peer: int, tag: int) -> None:
         """A peer's contribution of iteration `tag` is here."""
+
+    def fits(self, update: Update) -> bool:
+        """Whether a peer's contribution, well-formed as it is, is one that `apply` can take."""
+        return True
 
     def ready(self, iteration: int) -> bool:
         """Whether `iteration` may end as far as the exchange is concerned."""
@@ -182,9 +194,18 @@ class Synchronization(Choice, ABC):
     waits_for_peers: ClassVar[bool] = True
     """Whether it waits for messages of its peers' iterations."""
 
+    @property
+    def spared(self) -> int:
+        """How many of the peers that `waits_for` names need not be waited for."""
+        return 0
+
     @abstractmethod
-    def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
-        """Whether `iteration` may end."""
+    def waits_for(self, peer: Peer, iteration: int) -> bool:
+        """Whether the end of `iteration` waits for something of this peer, as it stands."""
+
+    def ready(self, iteration: int) -> bool:
+        """Whether `iteration` may end as far as anything but `waits_for` is concerned."""
+        return True
 
     @abstractmethod
     def due(self, tag: int, iteration: int) -> Due:

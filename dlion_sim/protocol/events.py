@@ -58,7 +58,14 @@ class LinkCapacity:
     shared: float
 
 
-Event = Started | ProfileReady | GradientReady | MessageArrived | MessageSent | LinkCapacity
+@dataclass(frozen=True, slots=True)
+class PeerLost:
+    """A peer is gone for good before it has done its part; nothing from it arrives any more."""
+
+    peer: int
+
+
+Event = Started | ProfileReady | GradientReady | MessageArrived | MessageSent | LinkCapacity | PeerLost
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +114,11 @@ class Stop:
     """The worker has done all its iterations. It still answers its peers."""
 
 
-Action = Profile | Compute | Send | Report | Stop
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """The participant can never go on, and why."""
+
+    reason: str
+
+
+Action = Profile | Compute | Send | Report | Stop | Abort

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
+Buffer = bytes | bytearray | memoryview
+"""Bytes; a memoryview's items are bytes too."""
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):
@@ -124,7 +126,7 @@ _decoder = msgspec.msgpack.Decoder(Header)
 
 
 class MalformedMessageError(ValueError):
-    """The peer sent bytes that are no valid message of this run."""
+    """The peer sent bytes that are no valid message of this run, or one that makes no sense from it."""
 
 
 @dataclass(frozen=True)
@@ -147,18 +149,22 @@ class Message:
         """Bytes on the wire."""
         return len(self.header) + sum(_BYTES_PER_ENTRY * tensor.numel() for tensor in self.tensors)
 
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """What goes over the wire, one after another: the header, and the tensors' own memory, uncopied."""
+        arrays = (tensor.cpu().numpy() for tensor in self.tensors)
+        little_endian = (array.astype(array.dtype.newbyteorder("<"), copy=False) for array in arrays)
+        return (self.header, *(array.view(np.uint8).data for array in little_endian))
+
     def encode(self) -> bytes:
         """The message as it goes over the wire."""
-        arrays = (tensor.cpu().numpy() for tensor in self.tensors)
-        return self.header + b"".join(
-            array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() for array in arrays
-        )
+        return b"".join(self.buffers)
 
 
-def decode(data: bytes, *, workers: int, parameters: int) -> Message:
-    """The message that `data` is, in a run of `workers` workers whose models have `parameters` entries.
+def decode(data: Buffer, *, workers: int, parameters: int) -> Message:
+    """The message that `data` is, in a run of `workers` participants whose models have `parameters` entries.
 
-    Raises MalformedMessageError for anything else.
+    Tensors are copied out of `data`, once. Raises MalformedMessageError for anything else.
     """
     if len(data) < _LENGTH.size:
         raise MalformedMessageError("shorter than its length prefix")
@@ -167,7 +173,7 @@ def decode(data: bytes, *, workers: int, parameters: int) -> Message:
     if header_length > _MAX_HEADER_BYTES or start > len(data):
         raise MalformedMessageError(f"header of {header_length} bytes does not fit")
     try:
-        header = _decoder.decode(data[_LENGTH.size : start])
+        header = _decoder.decode(memoryview(data)[_LENGTH.size : start])
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedMessageError(f"bad header: {error}") from None
     if header.sender >= workers:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import torch
 
-from dlion_sim.learning.flat import Replica
-from dlion_sim.protocol.events import Action, Event, MessageArrived, Send
+from dlion_sim.learning.replica import Replica
+from dlion_sim.protocol.events import Abort, Action, Event, MessageArrived, PeerLost, Send
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange
-from dlion_sim.protocol.messages import Contribution, Message, Push
+from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, Push
 
 
 class ParameterServer:
@@ -29,12 +29,27 @@ class ParameterServer:
         """Gradients of iterations for which others are still to come."""
 
     def handle(self, event: Event, now: float) -> list[Action]:
-        """Take in a gradient; answer its sender, or everyone once all gradients of an iteration are here."""
-        if not isinstance(event, MessageArrived) or not isinstance(event.message.body, Push):
-            return []
-        push = event.message.body
+        """Take in a gradient; answer its sender, or everyone once all gradients of an iteration are here.
+
+        Raises MalformedMessageError, with nothing changed, for a gradient that no honest worker sends.
+        """
+        match event:
+            case MessageArrived(Message(body=Push() as push) as message):
+                return self._take(push, message)
+            case PeerLost() if not self._asynchronous:
+                return [Abort("the server waits for every worker's gradients")]
+            case _:
+                return []
+
+    def _take(self, push: Push, message: Message) -> list[Action]:
+        if message.sender >= self._workers:
+            raise MalformedMessageError(f"{message.sender} is no worker")
+        if push.offset != self._offset or len(message.tensors[0]) != len(self._replica.parameters):
+            raise MalformedMessageError("a gradient of other entries than the server holds")
         gathered = self._gathered[push.iteration]
-        gathered.append(event.message)
+        if any(message.sender == other.sender for other in gathered):
+            raise MalformedMessageError(f"a second gradient of iteration {push.iteration}")
+        gathered.append(message)
         if not self._asynchronous and len(gathered) < self._workers:
             return []
         del self._gathered[push.iteration]

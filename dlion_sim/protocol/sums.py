@@ -27,7 +27,7 @@ class WeightedSums:
         Which terms there are decides the result to the bit, their order does not: whole contributions come first, then
         by (iteration, sender).
         """
-        ordered = sorted(terms, key=lambda term: (not _is_whole(term[0], size), term[0].body.iteration, term[0].sender))
+        ordered = sorted(terms, key=lambda term: (not term[0].is_whole(size), term[0].body.iteration, term[0].sender))
         if self._last is None or not _same(self._last[0], ordered):
             self._last = ordered, _sum(ordered, size)
         return self._last[1]
@@ -35,7 +35,7 @@ class WeightedSums:
 
 def _sum(terms: Sequence[Weighted], size: int) -> Tensor:
     (first, factor), *rest = terms
-    if _is_whole(first, size):
+    if first.is_whole(size):
         total = first.tensors[0] * factor
     else:
         total = torch.zeros(size, device=first.tensors[0].device)
@@ -43,10 +43,6 @@ def _sum(terms: Sequence[Weighted], size: int) -> Tensor:
     for update, factor in rest:
         update.add_to(total, factor)
     return total
-
-
-def _is_whole(update: Update, size: int) -> bool:
-    return len(update.tensors) == 1 and len(update.tensors[0]) == size
 
 
 def _same(terms: Sequence[Weighted], others: Sequence[Weighted]) -> bool:

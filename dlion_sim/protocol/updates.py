@@ -38,6 +38,10 @@ class Update:
             case (indices, values):
                 total.index_add_(0, indices, values, alpha=factor)
 
+    def is_whole(self, size: int) -> bool:
+        """Whether it is all `size` entries."""
+        return len(self.tensors) == 1 and len(self.tensors[0]) == size
+
     @property
     def message(self) -> Message:
         """The message that carries it."""

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 
 from dlion_sim.protocol.choices import Batching, Choice, Due, Exchange, KnowledgeTransfer, Peer, Setup, Synchronization
 from dlion_sim.protocol.events import (
+    Abort,
     Action,
     Compute,
     Event,
@@ -23,6 +25,7 @@ from dlion_sim.protocol.events import (
     LinkCapacity,
     MessageArrived,
     MessageSent,
+    PeerLost,
     Profile,
     ProfileReady,
     Report,
@@ -30,7 +33,7 @@ from dlion_sim.protocol.events import (
     Started,
     Stop,
 )
-from dlion_sim.protocol.messages import Body, Contribution, Message
+from dlion_sim.protocol.messages import Body, Contribution, MalformedMessageError, Message
 from dlion_sim.protocol.updates import LocalGradient, Update
 
 
@@ -53,10 +56,14 @@ class Choices:
     synchronization: Synchronization
     knowledge_transfer: KnowledgeTransfer
 
+    @property
+    def all(self) -> tuple[Choice, ...]:
+        """The four."""
+        return self.batching, self.exchange, self.synchronization, self.knowledge_transfer
+
     def receivers(self) -> dict[type[Body], Choice]:
         """Which of them each kind of message is for."""
-        choices: tuple[Choice, ...] = (self.batching, self.exchange, self.synchronization, self.knowledge_transfer)
-        return {kind: choice for choice in choices for kind in choice.receives}
+        return {kind: choice for choice in self.all for kind in choice.receives}
 
 
 class Worker:
@@ -72,14 +79,21 @@ class Worker:
         self._own: tuple[GradientReady, Update] | None = None
         self._waiting_since = 0.0
         self._peers = {peer: Peer(newest=choices.exchange.covers(-1)) for peer in setup.peers}
+        self._awaited: list[Peer] = []
+        """Some that synchronization waits for, if it does: one more than it may spare."""
         self._inbox: list[Update] = []
         self._receivers = choices.receivers()
 
     def handle(self, event: Event, now: float) -> list[Action]:
-        """Take in an event at time `now` (seconds) and return what to do, in order."""
+        """Take in an event at time `now` (seconds) and return what to do, in order.
+
+        Raises MalformedMessageError, with nothing changed, for a message that no honest peer sends.
+        """
         match event:
             case Started():
                 return self._start()
+            case ProfileReady() | GradientReady() if self.phase is Phase.STOPPED:
+                return []  # It was under way when the worker aborted.
             case ProfileReady():
                 return [*self._queue(self.choices.batching.measured(event.measurements)), *self._compute()]
             case GradientReady():
@@ -87,9 +101,12 @@ class Worker:
             case MessageArrived():
                 return [*self._receive(event.message), *self._step_if_allowed(now)]
             case MessageSent():
-                self._peers[event.peer].outstanding -= 1
-                self.choices.exchange.sent(event.peer, event.size, event.seconds)
+                if event.peer in self._peers:
+                    self._peers[event.peer].outstanding -= 1
+                    self.choices.exchange.sent(event.peer, event.size, event.seconds)
                 return self._step_if_allowed(now)
+            case PeerLost():
+                return [*self._lose(event.peer), *self._step_if_allowed(now)]
             case LinkCapacity():
                 self.choices.exchange.capacity(event.peer, event.alone, event.shared)
                 return []
@@ -123,20 +140,38 @@ class Worker:
         return self._queue([*measured, *(Send(peer, message) for peer, message in outgoing.messages)])
 
     def _receive(self, message: Message) -> list[Action]:
+        if message.sender not in self._peers:
+            raise MalformedMessageError(f"{message.sender} is no peer of {self.setup.worker}")
         if isinstance(message.body, Contribution):
+            update = Update(message.sender, message.body, message.tensors)
+            if not self.choices.exchange.fits(update):
+                raise MalformedMessageError("a contribution of other entries than the exchange takes")
             peer = self._peers[message.sender]
             peer.newest = max(peer.newest, self.choices.exchange.covers(message.body.iteration))
             self.choices.exchange.arrived(message.sender, message.body.iteration)
-            self._inbox.append(Update(message.sender, message.body, message.tensors))
+            self._inbox.append(update)
             return []
         receiver = self._receivers.get(type(message.body))
         return self._queue(receiver.received(message)) if receiver else []
 
+    def _lose(self, peer: int) -> list[Action]:
+        """Go on without a peer, as if it had never been there; or not at all."""
+        if peer not in self._peers:
+            return []
+        del self._peers[peer]
+        self._awaited = []
+        del self.setup.mixing[peer]
+        self._inbox = [update for update in self._inbox if update.sender != peer]
+        reasons = [reason for choice in self.choices.all if (reason := choice.lost(peer))]
+        if not reasons or self.phase is Phase.STOPPED:
+            return []
+        self.phase = Phase.STOPPED
+        return [Abort(reasons[0])]
+
     def _step_if_allowed(self, now: float) -> list[Action]:
         if self.phase is not Phase.WAITING or self._own is None:
             return []
-        may_step = self.choices.synchronization.may_step(self.iteration, self._peers.values())
-        if not (may_step and self.choices.exchange.ready(self.iteration)):
+        if self._is_held_up():
             return []
         ready, own = self._own
         merges = self.choices.knowledge_transfer.merges()
@@ -162,6 +197,21 @@ class Worker:
         transfer = self._queue(self.choices.knowledge_transfer.stepped(self.iteration, ready.loss))
         self.iteration += skipped
         return [report, *transfer, *self._compute()]
+
+    def _is_held_up(self) -> bool:
+        """Whether the iteration may not end yet."""
+        synchronization = self.choices.synchronization
+        if not (synchronization.ready(self.iteration) and self.choices.exchange.ready(self.iteration)):
+            return True
+
+        def waits(peer: Peer) -> bool:
+            return synchronization.waits_for(peer, self.iteration)
+
+        # Mostly those that were waited for still suffice to know: not all n peers are asked whenever one is heard of.
+        spared = synchronization.spared
+        if sum(map(waits, self._awaited)) <= spared:
+            self._awaited = list(islice(filter(waits, self._peers.values()), spared + 1))
+        return len(self._awaited) > spared
 
     def _due(self) -> list[Update]:
         """Take the received gradients that belong to this iteration's update out of the inbox."""

@@ -1,9 +1,11 @@
 """The run folder: writing and reading."""
 
+from dlion_sim.results.finding import find_runs, run_names
+from dlion_sim.results.frames import Frames
 from dlion_sim.results.manifest import environment
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
-from dlion_sim.results.summary import summarize, time_to_accuracy
+from dlion_sim.results.summary import Ending, Status, summarize, time_to_accuracy
 from dlion_sim.results.tables import LINKS, METRICS, WALL_CLOCK_COLUMNS, LinksRow, MetricsRow
 from dlion_sim.results.writing import RunWriter
 
@@ -11,12 +13,17 @@ __all__ = [
     "LINKS",
     "METRICS",
     "WALL_CLOCK_COLUMNS",
+    "Ending",
+    "Frames",
     "LinksRow",
     "MetricsRow",
     "Run",
     "RunWriter",
+    "Status",
     "environment",
+    "find_runs",
     "free_folder",
+    "run_names",
     "summarize",
     "time_to_accuracy",
 ]

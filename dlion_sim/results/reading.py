@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ class Run:
     """A run folder. The tables are read at each call; a pandas column of integers with nulls holds floats and NaN."""
 
     folder: Path
-    scenario: dict[str, Any]
     manifest: dict[str, Any]
     summary: dict[str, Any] | None
     """None where the run did not finish."""
@@ -34,10 +34,25 @@ class Run:
         summary = folder / run_folder.SUMMARY
         return cls(
             folder=folder,
-            scenario=_yaml(folder / run_folder.SCENARIO),
             manifest=_json(folder / run_folder.MANIFEST),
             summary=_json(summary) if summary.exists() else None,
         )
+
+    @cached_property
+    def scenario(self) -> dict[str, Any]:
+        """The resolved scenario as plain data. Raises InputError where it cannot be read."""
+        return _yaml(self.folder / run_folder.SCENARIO)
+
+    @property
+    def point(self) -> dict[str, str]:
+        """Which of the values of a sweep's axes the run has, as texts by axis; none of a run by itself."""
+        point: dict[str, str] = self.manifest.get("sweep", {}).get("point", {})
+        return point
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether its seconds are a simulation's, and not those of a real clock."""
+        return bool(self.manifest.get("way", "simulate") == "simulate")
 
     def metrics(self) -> pd.DataFrame:
         """All rows of the metrics so far. Raises InputError where the table cannot be read."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dlion_sim.errors import InputError
@@ -23,7 +24,7 @@ class RunWriter:
 
     def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
         self.folder = folder
-        self._manifest = manifest
+        self.manifest = manifest
         self._metrics = GrowingTable(folder / run_folder.METRICS, METRICS)
         self._links = GrowingTable(folder / run_folder.LINKS, LINKS)
 
@@ -66,12 +67,15 @@ class RunWriter:
         self._metrics.flush()
         self._links.flush()
 
-    def finish(self, summary: Mapping[str, Any]) -> None:
-        """Complete the folder. The manifest's status becomes the summary's: "completed", "interrupted" or "failed"."""
+    def finish(self, summary: Mapping[str, Any], *, manifest: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Complete the folder. The manifest's status becomes the summary's: "completed", "interrupted" or "failed".
+
+        `manifest` adds what is known of the run only at its end.
+        """
         self._metrics.merge()
         self._links.merge()
         write(self.folder / run_folder.SUMMARY, json_bytes(summary))
-        write(self.folder / run_folder.MANIFEST, json_bytes({**self._manifest, "status": summary["status"]}))
+        write(self.folder / run_folder.MANIFEST, json_bytes({**self.manifest, **manifest, "status": summary["status"]}))
 
 
 def _refuse_unless_free(folder: Path, *, force: bool) -> None:

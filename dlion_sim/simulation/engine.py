@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 import simpy
 
-from dlion_sim.learning import Evaluator, FusedGradientExecutor, GradientExecutor
+from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Score
+from dlion_sim.participants import ComputeDevice, Recorder
 from dlion_sim.protocol.events import (
     Compute,
     Event,
@@ -28,8 +29,6 @@ from dlion_sim.protocol.events import (
 from dlion_sim.protocol.messages import Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.simulation.participants import Node
-from dlion_sim.simulation.recording import Recorder
 from dlion_sim.simulation.topology import Topology
 from dlion_sim.simulation.transport import Transport
 
@@ -39,6 +38,15 @@ StoppedBy = Literal["duration", "iterations", "target_accuracy", "interrupt", "s
 
 OBSERVE_EVERY = 0.1
 """Wall seconds between two looks at the progress."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A worker with its machine and its data."""
+
+    worker: Worker
+    device: ComputeDevice
+    sampler: BatchSampler
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,7 @@ class Engine:
         evaluator: Evaluator,
         recorder: Recorder,
         evaluate_every: float,
+        evaluation_samples: int | None,
         stop: StopRule,
     ) -> None:
         self._env = simpy.Environment()
@@ -87,13 +96,17 @@ class Engine:
         self._evaluator = evaluator
         self._recorder = recorder
         self._evaluate_every = evaluate_every
+        self._evaluation_samples = evaluation_samples
         self._stop = stop
         self._transport = Transport(
             self._env, topology, sent=self._on_sent, delivered=self._on_delivered, changed=self._tell_capacities
         )
+        self._end = stop.duration if stop.duration is not None else float("inf")
         self._running = len(nodes)
         self._stopped_by: StoppedBy | None = None
         self._last_evaluation = -1.0
+        self.evaluation_seconds = 0.0
+        """Wall time that evaluations took."""
 
     @property
     def now(self) -> float:
@@ -102,7 +115,6 @@ class Engine:
 
     def run(self, interrupted: Callable[[], bool], observe: Callable[[Progress], None]) -> StoppedBy:
         """Run until a stop rule holds or `interrupted()`, and evaluate a last time, unless interrupted."""
-        end = self._stop.duration if self._stop.duration is not None else float("inf")
         next_observation = time.monotonic()
         self._env.process(self._evaluate_regularly())
         self._tell_capacities()
@@ -111,9 +123,9 @@ class Engine:
         while self._stopped_by is None:
             if interrupted():
                 return "interrupt"
-            if self._env.peek() > end:
-                if self._env.now < end:
-                    self._env.run(until=end)
+            if self._env.peek() > self._end:
+                if self._env.now < self._end:
+                    self._env.run(until=self._end)
                 self._stopped_by = "duration"
             else:
                 self._env.step()
@@ -121,7 +133,7 @@ class Engine:
                 observe(self._progress())
                 next_observation = time.monotonic() + OBSERVE_EVERY
         if self._last_evaluation < self._env.now:
-            self._evaluate()
+            self._evaluate(None)
         observe(self._progress())
         return self._stopped_by
 
@@ -185,24 +197,36 @@ class Engine:
             self._tell(sender, LinkCapacity(peer, alone, shared))
 
     def _evaluate_regularly(self) -> simpy.events.ProcessGenerator:
-        while True:
-            self._evaluate()
+        while self._env.now < self._end:
+            self._evaluate(self._evaluation_samples)
             if self._env.peek() == float("inf"):
                 self._stopped_by = self._stopped_by or "stall"
                 return
             yield self._env.timeout(self._evaluate_every)
 
-    def _evaluate(self) -> None:
-        """Evaluate every replica on the full test set; takes no virtual time."""
+    def _evaluate(self, samples: int | None) -> None:
+        """Evaluate every replica on so many test samples, by default all; takes no virtual time.
+
+        An accuracy that ends the run is that on all.
+        """
         began = time.perf_counter()
-        scores = self._evaluator.evaluate([node.worker.replica for node in self._nodes])
-        self._last_evaluation = self._env.now
-        self._recorder.evaluation(scores, self._env.now, time.perf_counter() - began)
+        replicas = [node.worker.replica for node in self._nodes]
+        scores = self._evaluator.evaluate(replicas, samples)
+        if samples is not None and self._is_target_reached(scores):
+            scores, samples = self._evaluator.evaluate(replicas), None
+        self.evaluation_seconds += time.perf_counter() - began
+        for index, score in enumerate(scores):
+            self._recorder.evaluation(index, score, self._recorder.iterations[index], self._env.now)
+        self._recorder.end_interval(self._env.now)
+        if samples is None:
+            self._last_evaluation = self._env.now
+            if self._is_target_reached(scores):
+                self._stopped_by = "target_accuracy"
+
+    def _is_target_reached(self, scores: Sequence[Score]) -> bool:
         target = self._stop.target_accuracy
-        if target is not None and np.mean([score.accuracy for score in scores]) >= target:
-            self._stopped_by = "target_accuracy"
+        return target is not None and bool(np.mean([score.accuracy for score in scores]) >= target)
 
     def _progress(self) -> Progress:
-        evaluations = self._recorder.evaluations
-        accuracy = float(np.mean(evaluations[-1][1])) if evaluations else None
-        return Progress(self._env.now, float(np.mean(self._recorder.iterations)), accuracy)
+        iterations = list(self._recorder.iterations.values())
+        return Progress(self._env.now, float(np.mean(iterations)), self._recorder.accuracy)

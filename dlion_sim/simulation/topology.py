@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dlion_sim.errors import InputError
 from dlion_sim.scenario import Cluster, Schedule, WorkerPlace
 from dlion_sim.scenario.topology import ServerHost
 
@@ -72,15 +71,3 @@ def _machines_of(servers: Sequence[int | ServerHost], workers: int) -> Iterator[
             own += 1
         else:
             yield server
-
-
-def check_clouds(servers: Sequence[int | ServerHost], cluster: Cluster) -> None:
-    """Raise InputError for a server in a cloud that is not there."""
-    clouds = [cloud.name for cloud in cluster.clouds]
-    for number, server in enumerate(servers):
-        if isinstance(server, ServerHost) and server.cloud not in clouds:
-            raise InputError(
-                f"there is no cloud '{server.cloud}'",
-                path=f"system.topology.hosts.{number}.cloud",
-                allowed=", ".join(clouds),
-            )

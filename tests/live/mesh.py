@@ -13,7 +13,7 @@ from dlion_sim.live.links import Links
 from dlion_sim.live.meeting import Meeting, _expect, _first_frames
 from dlion_sim.live.patience import Patience
 from dlion_sim.live.sockets import Address, connect, listen, prepare, send_frame
-from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message
 
 OURS = Credentials(b"the run's secret", b"r" * 32)
 P = 50
@@ -30,6 +30,9 @@ class Inbox:
         self.losses: dict[int, str] = {}
 
     def arrived(self, message):
+        assert message.sender not in self.losses, "nothing comes from who is lost"
+        if isinstance(message.body, Contribution) and message.body.iteration >= 2**40:
+            raise MalformedMessageError("it makes no sense")
         self.messages.append(message)
 
     def sent(self, peer, message, seconds):
@@ -52,8 +55,15 @@ def meeting_of(rank, addresses, listener, *, credentials=OURS, patience=QUICK) -
     return Meeting(rank, peers, addresses, listener, credentials, patience)
 
 
-def links_of(participants, hub, tasks, *, parameters=P, silence=20.0) -> Links:
-    return Links(participants=participants, parameters=parameters, silence=silence, tasks=tasks, hub=hub)
+def links_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None) -> Links:
+    return Links(
+        participants=participants,
+        parameters=parameters,
+        silence=silence,
+        delays=delays or {},
+        tasks=tasks,
+        hub=hub,
+    )
 
 
 @asynccontextmanager

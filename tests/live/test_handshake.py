@@ -5,10 +5,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlion_sim.live.frames import PeerError
-from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Channel, Connector, Credentials, Ends
+from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Channel, Connector, Credentials, Ends, run_digest
+from dlion_sim.participants import Setting
+from dlion_sim.scenario import dump, from_data
+from dlion_sim.scenario.yaml_text import read_yaml
+from tests.simulation.scenarios import digits
 
 OURS = Credentials(b"the run's secret", b"r" * 32)
 ENDS = Ends(2, 0, Channel.BULK)
+
+
+def test_a_run_is_told_from_any_other():
+    def digest(scenario):
+        return run_digest(Setting.of(scenario).scenario)
+
+    same = digest(digits())
+    assert len(same) == 32
+    assert same == digest(from_data(read_yaml(dump(Setting.of(digits()).scenario))))
+    others = [digits(seed=2), digits("duration=5 s"), digits("system.exchange.n_min=2"), digits(system="baseline")]
+    assert len({same, *map(digest, others)}) == 5
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.sampled_from(Channel))

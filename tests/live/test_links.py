@@ -3,6 +3,7 @@ get nowhere."""
 
 import asyncio
 import struct
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,7 +12,6 @@ import torch
 
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, head
 from dlion_sim.live.handshake import Channel
-from dlion_sim.live.links import _payload
 from dlion_sim.protocol.messages import Contribution, Message, Weights, WeightsRequest
 from tests.live.mesh import P, mesh, until, victim_of_puppet
 
@@ -19,15 +19,9 @@ WHOLE = Message(0, Contribution(3, 32), (torch.arange(P, dtype=torch.float32),))
 SOME = Message(0, Contribution(4, 32, 1.0), (torch.tensor([1, 7], dtype=torch.int32), torch.tensor([0.5, -0.5])))
 NONE = Message(0, Contribution(5, 32, 1.0), (torch.tensor([], dtype=torch.int32), torch.tensor([])))
 ASK = Message(0, WeightsRequest())
+NONSENSE = Contribution(2**40, 32)
 LONG = SimpleNamespace(length=2**32 - 1, crc=0)
 CHALLENGE_BYTES = HEAD_BYTES + 32
-
-
-@pytest.mark.parametrize("message", [WHOLE, SOME, NONE, ASK], ids=["whole", "some", "none", "control"])
-def test_a_payload_is_the_encoded_message(message):
-    payload = _payload(message)
-    assert b"".join(payload.buffers) == message.encode()
-    assert payload.length == message.size
 
 
 def test_messages_arrive_in_order_and_as_they_were():
@@ -46,6 +40,34 @@ def test_messages_arrive_in_order_and_as_they_were():
             await until(lambda: len(inboxes[0].departures) == 4)
             assert all(seconds > 0 for _, _, seconds in inboxes[0].departures)
             assert not any(inbox.losses for inbox in inboxes)
+
+    asyncio.run(scenario())
+
+
+def test_messages_are_handed_over_late_where_asked():
+    async def scenario():
+        async with mesh(3, delays={0: 0.3}) as (nodes, inboxes):
+            began = time.monotonic()
+            for message in (WHOLE, SOME, NONE):
+                nodes[0].send(1, message)
+            nodes[2].send(1, replace(ASK, sender=2))
+            await until(lambda: inboxes[1].messages)
+            assert [message.sender for message in inboxes[1].messages] == [2]
+            await until(lambda: len(inboxes[1].messages) == 4)
+            assert 0.3 < time.monotonic() - began < 1
+            assert [message.body for message in inboxes[1].messages[1:]] == [WHOLE.body, SOME.body, NONE.body]
+
+    asyncio.run(scenario())
+
+
+def test_what_is_still_held_back_from_a_peer_is_lost_with_it():
+    async def scenario():
+        async with victim_of_puppet(delays={1: 0.2}) as (_, inbox, puppet):
+            await puppet.send(Kind.MESSAGE, replace(WHOLE, sender=1).encode())
+            await puppet.send(Kind.GONE, b"")
+            await until(lambda: inbox.losses)
+            await asyncio.sleep(0.4)
+            assert not inbox.messages
 
     asyncio.run(scenario())
 
@@ -155,6 +177,7 @@ def test_a_replayed_frame_is_refused():
     [
         (Kind.MESSAGE, b"noise", "no message of this run"),
         (Kind.MESSAGE, replace(WHOLE, sender=0).encode(), "in the name of node 0"),
+        (Kind.MESSAGE, replace(WHOLE, sender=1, body=NONSENSE).encode(), "it makes no sense"),
         (Kind.MESSAGE, Message(1, Weights(1), (torch.zeros(P + 1),)).encode(), "no message of this run"),
         (Kind.READY, b"", "news of nobody"),
         (Kind.GONE, struct.pack("<I", 2), "news of nobody"),
@@ -166,6 +189,19 @@ def test_a_peer_that_says_what_it_may_not_is_dropped(kind, payload, reason):
         await puppet.send(kind, payload)
 
     assert reason in misbehaviour(errs)
+
+
+def test_nothing_from_a_dropped_peer_is_taken_any_more():
+    async def scenario():
+        async with victim_of_puppet() as (_, inbox, puppet):
+            await puppet.send(Kind.GONE, b"")
+            for _ in range(20):
+                await puppet.send(Kind.MESSAGE, replace(WHOLE, sender=1).encode(), channel=Channel.BULK)
+            await until(lambda: inbox.losses)
+            await asyncio.sleep(0.2)
+            assert len(inbox.messages) < 20
+
+    asyncio.run(scenario())
 
 
 def test_a_peer_that_falls_silent_is_dropped():

@@ -13,7 +13,7 @@ from dlion_sim.live.coordinate import LocalNodes, run_locally
 from dlion_sim.live.gathering import gather, part_folder
 from dlion_sim.live.patience import Patience
 from dlion_sim.live.secret import write_secret
-from dlion_sim.live.setting import Setting
+from dlion_sim.participants import Setting
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
 from dlion_sim.simulation import simulate
@@ -62,8 +62,16 @@ def until(condition, seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
-def has_begun(part: Path) -> bool:
-    return (part / "links.parts" / "00001.parquet").exists()
+def until_all_have_begun(nodes: LocalNodes, folder: Path) -> None:
+    """Wait for what each node writes first of its links."""
+    parts = [part_folder(folder, rank) for rank in range(len(nodes.processes))]
+
+    def begun() -> bool:
+        for process, part in zip(nodes.processes, parts, strict=True):
+            assert process.poll() is None, part.with_suffix(".log").read_text()
+        return all((part / "links.parts" / "00001.parquet").exists() for part in parts)
+
+    until(begun)
 
 
 @pytest.fixture
@@ -77,7 +85,9 @@ def test_a_live_run_is_a_normal_run_and_learns_what_a_simulated_one_does(folder,
     written = scenario("iterations=20", system="baseline")
     Path("small.yaml").write_text(dump(written))
     assert dlion("live", "small.yaml", "--output", folder / "run") == 0
-    assert "a/2" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "a/2" in output
+    assert "virtual" not in output
     run, simulated = Run.open(folder / "run"), simulate(written, folder / "simulated", device="cpu")
     columns = ["iteration", "worker", "loss", "batch_size", "applied"]
     key = ["worker", "iteration"]
@@ -110,7 +120,7 @@ def test_dlion_runs_live_and_shares_the_work_by_the_machines_speed(folder, dlion
 def killed(folder: Path, written) -> tuple[Run, float]:
     """A run whose last node is killed as soon as all have begun, and the seconds from then on until all have ended."""
     with LocalNodes(Setting.of(written), folder, paced=True, patience=Patience()) as nodes:
-        until(lambda: all(has_begun(part_folder(folder, rank)) for rank in range(len(nodes.processes))))
+        until_all_have_begun(nodes, folder)
         nodes.processes[-1].send_signal(signal.SIGKILL)
         killed_at = time.monotonic()
         nodes.wait(lambda: False)
@@ -131,9 +141,11 @@ def test_an_asynchronous_run_goes_on_without_a_killed_node(folder):
 
 def test_a_synchronous_run_stops_within_seconds_of_a_kill_and_says_why(folder):
     run, seconds = killed(folder, scenario("duration=600 s", system="baseline", cluster=TWO))
-    assert seconds < 30
+    assert seconds < 15
     assert run.summary["status"] == "failed"
-    assert "in vain after the loss of node 1 (it closed the connection)" in run.summary["stopped_by"]
+    assert run.summary["stopped_by"] == (
+        "synchronous training waits for every peer; lost: node 1 (it closed the connection)"
+    )
 
 
 def test_an_interrupt_ends_all_nodes_and_leaves_a_run_that_says_so(folder):
@@ -144,13 +156,14 @@ def test_an_interrupt_ends_all_nodes_and_leaves_a_run_that_says_so(folder):
     )
     assert run.manifest["status"] == run.summary["status"] == "interrupted"
     assert len(run.iterations()) == sum(run.summary["iterations"]["per_worker"])
-    assert [node["status"] for node in run.manifest["nodes"]] == ["interrupted", "interrupted"]
+    # Whoever hears of the other's end before its own signal fails for that.
+    assert {node["status"] for node in run.manifest["nodes"]} <= {"interrupted", "failed"}
 
 
 def test_nodes_end_by_themselves_when_their_coordinator_is_gone(folder):
     written = scenario("duration=600 s", system="baseline", cluster=TWO)
     with LocalNodes(Setting.of(written), folder, paced=True, patience=Patience()) as nodes:
-        until(lambda: all(has_begun(part_folder(folder, rank)) for rank in (0, 1)))
+        until_all_have_begun(nodes, folder)
         for process in nodes.processes:
             process.stdin.close()
             process.stdin = None
@@ -198,8 +211,11 @@ def test_two_nodes_by_hand(folder, dlion):
         (["--secret-file=none"], ["none", "No such file"]),
         (["--secret-file=open"], ["open", "chmod 600"]),
         (["--secret-file=short"], ["short", "5 bytes", "16 or more"]),
+        (["--delays=0,1"], ["--delays", "2 delays", "one for each"]),
+        (["--delays=0,x,0"], ["--delays", "'x' is not a duration"]),
         (["--start-within=0.3"], ["could not start within 0.3 s", "node 1 at 127.0.0.1:", "was not reached"]),
         (["--set", "system.exchange.bandwidth=oracle_pair"], ["system.exchange.bandwidth", "only a simulation"]),
+        (["--set", "target_accuracy=0.9"], ["target_accuracy", "cannot end a live run", "null"]),
     ],
 )
 def test_what_a_user_can_get_wrong_is_one_line(dlion, capsys, arguments, words):

@@ -9,28 +9,19 @@ import pytest
 import torch
 
 from dlion_sim.learning import GradientExecutor
-from dlion_sim.live.machine import Machine, Pace
-from dlion_sim.live.setting import Setting
+from dlion_sim.live.machine import Machine
+from dlion_sim.participants import ComputeDevice, Setting
 from dlion_sim.scenario import Compute
-from dlion_sim.simulation.compute import ComputeDevice
 from dlion_sim.streams import stream
 from tests.simulation.scenarios import digits
 
 SETTING = Setting.of(digits())
 
 
-@pytest.mark.parametrize("compute", ["8 cores", {"cores": {"steps": {"0 s": 8, "1 s": 0, "3 s": 2}}, "noise": 0.3}])
-def test_a_pace_is_that_of_the_simulators_machine(compute):
-    model = Compute.model_validate(compute)
-    pace, device = (kind(model, alpha=0.01, beta=0.04, rng=stream(1, "compute", 0)) for kind in (Pace, ComputeDevice))
-    for batch_size, start in [(16, 0.0), (64, 0.7), (1, 2.5), (200, 10.0)]:
-        assert pace.seconds(batch_size, start) == device.seconds(batch_size, start)
-
-
 def machine(alpha: float | None) -> Machine:
     """A machine that takes so many seconds for any batch, or as many as it really does."""
     executor = GradientExecutor(SETTING.model, SETTING.dataset, torch.device("cpu"), threads=1)
-    pace = None if alpha is None else Pace(Compute(), alpha=alpha, beta=0.0, rng=stream(0))
+    pace = None if alpha is None else ComputeDevice(Compute(), alpha=alpha, beta=0.0, rng=stream(0))
     made = Machine(executor, SETTING.worker(0).replica, SETTING.sampler(0), pace)
     made.warm_up(16)
     return made

@@ -8,17 +8,16 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from dlion_sim.live.driver import Driver
-from dlion_sim.live.gathering import part_folder
+from dlion_sim.live.gathering import manifest_of, part_folder
 from dlion_sim.live.member import Member, Outcome, take_part
 from dlion_sim.live.patience import Patience
 from dlion_sim.live.place import Place
-from dlion_sim.live.recording import Recorder
-from dlion_sim.live.setting import Setting
-from dlion_sim.results import RunWriter, environment
+from dlion_sim.participants import Recorder, Setting
+from dlion_sim.results import RunWriter
 from dlion_sim.scenario import Scenario, dump
 from tests.live.mesh import listeners
 
-QUICK = Patience(start=20, loss=0.3)
+QUICK = Patience(start=20)
 
 
 class Together:
@@ -66,9 +65,9 @@ class Together:
         writer = RunWriter.create(
             part_folder(self.folder, rank),
             scenario_yaml=dump(setting.scenario),
-            manifest={**environment(), **setting.manifest, "rank": rank},
+            manifest={**manifest_of(setting), "rank": rank},
         )
-        recorder = Recorder(writer, rank, setting.same_machine(rank))
+        recorder = Recorder(writer, [rank])
         outcome = await take_part(
             setting, place, self.sockets[rank], member, recorder, lambda driver: self.drivers.update({rank: driver})
         )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from dlion_sim.learning.flat import Layout, Replica
+from dlion_sim.learning.flat import Layout
+from dlion_sim.learning.replica import Replica, constant
 from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.events import (
+    Abort,
     Compute,
     GradientReady,
     MessageArrived,
     MessageSent,
+    PeerLost,
     Profile,
     ProfileReady,
     Report,
@@ -43,13 +46,14 @@ def setup(
     samples=6000,
     iterations=None,
     learning_rate=0.1,
+    decay=constant,
     mixing=None,
 ):
     shape = layout(*variables)
     return Setup(
         worker=worker,
         workers=workers,
-        replica=Replica(shape, torch.zeros(shape.size), learning_rate=learning_rate),
+        replica=Replica(shape, torch.zeros(shape.size), learning_rate=learning_rate, decay=decay),
         mixing=mixing or {peer: 1 / workers for peer in range(workers) if peer != worker},
         batch_size=batch_size,
         training_samples=samples,
@@ -69,18 +73,27 @@ def run(
     seconds: Callable[[Worker, int], float] = lambda worker, batch_size: 1.0,
     bandwidth: float = 1e6,
     most: int = 100_000,
-) -> list[list[Report]]:
-    """Let the workers go on in turn until all have stopped (or `most` events), and return their reports.
+    deaths: Mapping[int, int] = {},
+) -> list[list[Report | Abort]]:
+    """Let the workers go on in turn until all have stopped (or `most` events), and return what they report.
 
-    Each message crosses its wire format; each action is done in the order in which it was asked for.
+    Each message crosses its wire format; each action is done in the order in which it was asked for. Some workers may
+    die after so many iterations, of which their peers learn once all messages from them are there.
     """
-    reports: list[list[Report]] = [[] for _ in workers]
+    reports: list[list[Report | Abort]] = [[] for _ in workers]
+    dead: set[int] = set()
     events = deque((index, Started()) for index in range(len(workers)))
     time = 0.0
     for _ in range(most):
         if not events:
             break
         index, event = events.popleft()
+        if index in dead:
+            continue
+        if workers[index].iteration >= deaths.get(index, most):
+            dead.add(index)
+            events.extend((peer, PeerLost(index)) for peer in workers[index].setup.peers)
+            continue
         time += 1e-3
         for action in workers[index].handle(event, time):
             match action:
@@ -92,11 +105,12 @@ def run(
                 case Send(peer, message):
                     data = message.encode()
                     assert len(data) == message.size
+                    assert peer in workers[index].setup.peers, "nothing goes to who is lost"
                     if message.body.bulk:
                         events.append((index, MessageSent(peer, len(data), len(data) / bandwidth)))
                     parameters = workers[peer].replica.layout.size
                     events.append((peer, MessageArrived(decode(data, workers=len(workers), parameters=parameters))))
-                case Report():
+                case Report() | Abort():
                     reports[index].append(action)
                 case Stop():
                     pass

@@ -122,8 +122,8 @@ def test_late_gradients_are_applied_or_dropped(late, due):
 
 def test_backup_workers_are_whichever_are_last():
     one = HopSynchronization(HopSynchronization.Parameters(staleness=1, backup_workers=1), setup())
-    assert one.may_step(5, [Peer(newest=4), Peer(newest=0)])
-    assert not one.may_step(5, [Peer(newest=3), Peer(newest=0)])
+    assert one.spared == 1
+    assert [one.waits_for(Peer(newest=newest), 5) for newest in (4, 3, 0)] == [False, True, True]
 
 
 def test_a_straggler_leaves_iterations_out():

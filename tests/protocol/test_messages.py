@@ -48,6 +48,17 @@ def test_round_trip_and_size(message):
     assert all(torch.equal(a, b) for a, b in zip(back.tensors, message.tensors, strict=True))
 
 
+def test_tensors_go_out_uncopied_and_come_in_copied_once():
+    values = torch.arange(float(P))
+    header, memory = Message(3, Weights(1), (values,)).buffers
+    values[7] = -1.0
+    received = bytearray(header + memory)
+    (back,) = decode(memoryview(received), workers=10, parameters=P).tensors
+    assert back[7] == -1.0
+    received[-4:] = b"\xff" * 4
+    assert back[-1] == P - 1
+
+
 def test_a_dense_gradient_costs_four_bytes_an_entry_and_a_small_header():
     message = Message(3, Contribution(120, 32, 100.0), (torch.zeros(1_249_114),))
     assert 0 < message.size - 4 * 1_249_114 <= 64

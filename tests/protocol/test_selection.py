@@ -48,9 +48,10 @@ def test_a_selection_is_the_top_of_the_magnitudes_without_splitting_ties(gradien
             assert len(indices) + int((rest == rest[0]).sum()) > count
 
 
-def exchanged(gradient, budgets, n_min=0.85):
+def exchanged(gradient, budgets, n_min=0.85, **parameters):
     """What Max-N sends of `gradient` to each peer whose link has carried `budgets[peer]` bytes a second."""
-    exchange = MaxNExchange(MaxNExchange.Parameters(n_min=n_min), setup(workers=len(budgets) + 1, variables=VARIABLES))
+    own = setup(workers=len(budgets) + 1, variables=VARIABLES)
+    exchange = MaxNExchange(MaxNExchange.Parameters(n_min=n_min, **parameters), own)
     for peer, budget in enumerate(budgets, start=1):
         exchange.queued(peer, 10**6)
         exchange.sent(peer, 10**6, 10**6 / budget)
@@ -91,6 +92,24 @@ def test_a_fast_link_gets_the_whole_gradient_and_a_slow_one_a_smaller_n():
     messages = exchanged(gradient, [144.0, 104.5, 1e6])
     assert [len(messages[peer].tensors[-1]) for peer in (1, 2, 3)] == [20, 5, 20]
     assert messages[2].body.n_percent < messages[1].body.n_percent == messages[3].body.n_percent == 100
+
+
+@given(gradients, st.lists(st.floats(1, 400), min_size=1, max_size=4), st.sampled_from([0.85, 50.0]))
+def test_links_below_the_floor_may_be_left_out(gradient, budgets, n_min):
+    selected = exchanged(gradient, budgets, n_min, below_n_min="skip")
+    for peer, message in exchanged(gradient, budgets, n_min).items():
+        left_out = len(message.tensors) == 2 and message.size > budgets[peer - 1] and len(message.tensors[0])
+        if left_out:
+            assert [len(tensor) for tensor in selected[peer].tensors] == [0, 0]
+            assert selected[peer].body.n_percent == 0
+        elif len(selected[peer].tensors[-1]):
+            assert all(map(torch.equal, selected[peer].tensors, message.tensors))
+
+
+def test_only_the_links_that_carry_the_floor_get_anything():
+    gradient = torch.linspace(0.05, 1, 20)  # 10 % of each of the three variables: 4 entries, 32 bytes and the header
+    messages = exchanged(gradient, [1e6, 104.5, 70.0], n_min=10, below_n_min="skip")
+    assert [len(messages[peer].tensors[-1]) for peer in (1, 2, 3)] == [20, 5, 0]
 
 
 def test_a_diverged_gradient_is_survived():

@@ -62,6 +62,17 @@ def test_the_threshold_falls_with_the_square_root_of_the_iteration():
     assert sent(exchange(weights, threshold=0.1), gradient, 3)[0].any()  # 0.05 * 10 < 0.67
 
 
+def test_the_threshold_may_follow_the_learning_rate():
+    own = setup(variables=(20,), learning_rate=0.5, decay=lambda step: 1.0 if step < 1 else 0.1)
+    own.replica.parameters.fill_(10.0)
+    one = SignificanceExchange(SignificanceExchange.Parameters(threshold=0.1, schedule="learning_rate"), own)
+    gradient = torch.zeros(20)
+    gradient[4] = 4.0
+    assert not sent(one, gradient)[0].any()  # an update of 0.5 * 4 / 3 = 0.67, against 0.1 * 10
+    own.replica.step(torch.zeros(20))
+    assert sent(one, gradient)[0][4] == 8.0  # 0.05 * 8 / 3 = 0.13, against 0.01 * 10
+
+
 def test_an_infinite_threshold_sends_only_where_the_weight_is_zero():
     weights = torch.ones(20)
     weights[2] = 0.0

@@ -44,6 +44,12 @@ def evaluation(time: float, worker: int, accuracy: float) -> MetricsRow:
     return MetricsRow(time, time / 10, worker, "evaluation", 1, 1.5, accuracy)
 
 
+def read_all(folder: Path) -> None:
+    run = Run.open(folder)
+    assert run.scenario
+    run.metrics()
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -105,6 +111,12 @@ def test_the_status_goes_from_running_to_the_summarys(tmp_path: Path, status: st
     assert running.summary is None
     writer.finish({"status": status})
     assert Run.open(tmp_path / "run").manifest["status"] == status
+
+
+def test_what_is_known_only_at_the_end_joins_the_manifest(tmp_path: Path) -> None:
+    create(tmp_path / "run").finish(SUMMARY, manifest={"lost": {"2": "it closed the connection"}})
+    manifest = Run.open(tmp_path / "run").manifest
+    assert manifest == {"seed": 1, "lost": {"2": "it closed the connection"}, "status": "completed"}
 
 
 def test_a_killed_run_keeps_what_was_flushed(tmp_path: Path) -> None:
@@ -243,7 +255,7 @@ def test_a_corrupt_file_is_named(tmp_path: Path, name: str, content: bytes, prob
     create(tmp_path / "run").finish(SUMMARY)
     (tmp_path / "run" / name).write_bytes(content)
     with pytest.raises(InputError, match=problem) as refusal:
-        Run.open(tmp_path / "run").metrics()
+        read_all(tmp_path / "run")
     assert refusal.value.file == tmp_path / "run" / name
 
 
@@ -252,7 +264,7 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     create(tmp_path / "run").finish(SUMMARY)
     (tmp_path / "run" / name).unlink()
     with pytest.raises(InputError) as refusal:
-        Run.open(tmp_path / "run").metrics()
+        read_all(tmp_path / "run")
     assert refusal.value.file == tmp_path / "run" / name
 
 

@@ -5,28 +5,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.results import summarize, time_to_accuracy
+from dlion_sim.results import Ending, summarize, time_to_accuracy
 from dlion_sim.results.atomic import json_bytes
 
 FACTS: dict[str, Any] = {
     "scenario": "quickstart",
     "system": "dlion",
     "seed": 7,
-    "status": "completed",
-    "stopped_by": "time",
-    "virtual_seconds": 300.0,
+    "ending": Ending("completed", "time", 300.0),
     "wall_seconds": 4.0,
     "evaluation_seconds": 1.0,
     "samples": 1000,
     "bytes_sent": 12345,
-    "iterations": [10, 20],
-    "last_losses": [0.5, 0.4],
-    "evaluations": [(100.0, [0.2, 0.4]), (200.0, [0.5, 0.7]), (300.0, [0.4, 0.6])],
+    "iterations": {0: 10, 1: 20},
+    "last_losses": {0: 0.5, 1: 0.4},
+    "evaluations": [(100.0, {0: 0.2, 1: 0.4}), (200.0, {0: 0.5, 1: 0.7}), (300.0, {0: 0.4, 1: 0.6})],
 }
 
 fractions = st.floats(0, 1)
 evaluations = st.lists(st.lists(fractions, min_size=3, max_size=3), max_size=20).map(
-    lambda rows: [(float(second), row) for second, row in enumerate(rows)]
+    lambda rows: [(float(second), dict(enumerate(row))) for second, row in enumerate(rows)]
 )
 
 
@@ -63,7 +61,7 @@ def test_the_summary_says_it_all() -> None:
 
 
 def test_a_run_without_an_evaluation_has_nulls() -> None:
-    nothing = summarize(**{**FACTS, "evaluations": [], "wall_seconds": 0.0, "last_losses": [None, None]})
+    nothing = summarize(**{**FACTS, "evaluations": [], "wall_seconds": 0.0, "last_losses": {}})
     assert nothing["accuracy"] == {"mean": None, "std": None, "per_worker": []}
     assert set(nothing["time_to_accuracy"].values()) == {None}
     assert nothing["samples_per_wall_second"] is None
@@ -72,28 +70,32 @@ def test_a_run_without_an_evaluation_has_nulls() -> None:
 
 
 def test_workers_whose_loss_is_not_finite_diverged() -> None:
-    summary = summarize(**{**FACTS, "last_losses": [math.nan, 1.0, None, math.inf], "iterations": [1, 1, 0, 1]})
-    assert summary["diverged"] == [0, 3]
+    summary = summarize(
+        **{**FACTS, "last_losses": {4: math.nan, 5: 1.0, 7: math.inf}, "iterations": {4: 1, 5: 1, 6: 0, 7: 1}}
+    )
+    assert summary["diverged"] == [4, 7]
 
 
 def test_an_accuracy_of_nan_is_null_in_json_and_reaches_nothing() -> None:
-    summary = summarize(**{**FACTS, "evaluations": [(1.0, [math.nan, 1.0])]})
+    summary = summarize(**{**FACTS, "evaluations": [(1.0, {0: math.nan, 1: 1.0})]})
     assert summary["time_to_accuracy"]["0.1"] is None
     assert b'"mean": null' in json_bytes(summary)
 
 
 @given(evaluations, fractions)
 def test_the_time_is_of_the_first_evaluation_whose_mean_reaches_it(
-    runs: list[tuple[float, list[float]]], accuracy: float
+    runs: list[tuple[float, dict[int, float]]], accuracy: float
 ) -> None:
     reached = time_to_accuracy(runs, accuracy)
-    means = {second: sum(row) / len(row) for second, row in runs}
+    means = {second: sum(row.values()) / len(row) for second, row in runs}
     before = [mean for second, mean in means.items() if reached is None or second < reached]
     assert all(mean < accuracy + 1e-12 for mean in before)
     assert reached is None or means[reached] >= accuracy - 1e-12
 
 
 @given(evaluations, fractions, fractions)
-def test_a_higher_accuracy_never_comes_earlier(runs: list[tuple[float, list[float]]], one: float, other: float) -> None:
+def test_a_higher_accuracy_never_comes_earlier(
+    runs: list[tuple[float, dict[int, float]]], one: float, other: float
+) -> None:
     lower, higher = (time_to_accuracy(runs, accuracy) for accuracy in sorted((one, other)))
     assert higher is None or (lower is not None and lower <= higher)

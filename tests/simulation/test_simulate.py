@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from dlion_sim.learning import BatchSampler, build, load, partition
+from dlion_sim.learning import BatchSampler, Evaluator, build, load, partition
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Run
@@ -279,3 +279,38 @@ def test_data_as_plain_python_can_be_simulated(tmp_path):
         "system": "baseline",
     }
     assert simulate(from_data(data), tmp_path / "run").summary["scenario"] == "plain"
+
+
+def evaluated_on(monkeypatch):
+    """The test samples of each evaluation, as they happen; None is all."""
+    samples = []
+    evaluate = Evaluator.evaluate
+
+    def observed(evaluator, replicas, number=None):
+        samples.append(number)
+        return evaluate(evaluator, replicas, number)
+
+    monkeypatch.setattr(Evaluator, "evaluate", observed)
+    return samples
+
+
+def test_evaluations_on_the_way_may_take_fewer_samples_but_not_the_last(tmp_path, monkeypatch):
+    samples = evaluated_on(monkeypatch)
+    partly = simulate(digits("workload.evaluation_samples=100"), tmp_path / "partly").evaluations()
+    assert samples == [100, 100, None]
+    wholly = simulate(digits(), tmp_path / "wholly").evaluations()
+    last = wholly["virtual_time"] == 4.0
+    assert last.sum() == 3
+    assert partly["virtual_time"].tolist() == wholly["virtual_time"].tolist()
+    assert partly["accuracy"][last].tolist() == wholly["accuracy"][last].tolist()
+    assert (partly["accuracy"][~last] * 100).round(6).mod(1).eq(0).all()
+
+
+def test_a_target_is_only_reached_on_all_samples(tmp_path, monkeypatch):
+    samples = evaluated_on(monkeypatch)
+    scenario = digits("target_accuracy=0.5", "duration=60 s", "workload.evaluation_samples=100")
+    run = simulate(scenario, tmp_path / "run")
+    assert run.summary["stopped_by"] == "target_accuracy"
+    assert samples[-2:] == [100, None]
+    assert run.summary["accuracy"]["mean"] >= 0.5
+    assert not run.evaluations().duplicated(["virtual_time", "worker"]).any()

@@ -28,6 +28,11 @@ class LinkMonitor:
         if seconds > 0 and not self._oracle:
             self._bandwidth[peer] = self._averaged(self._bandwidth.get(peer), size / seconds)
 
+    def lost(self, peer: int) -> None:
+        """The link to `peer` is gone."""
+        self._bandwidth.pop(peer, None)
+        self._backlog.pop(peer, None)
+
     def told(self, peer: int, bandwidth: float) -> None:
         """The link to `peer` has this bandwidth (bytes per second)."""
         self._bandwidth[peer] = bandwidth

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -16,14 +17,17 @@ from dlion_sim.protocol.exchange.selection import Ranking
 from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES, HEADER_BYTES, SPARSE_ENTRY_BYTES, dense_is_smaller
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 
+_NOTHING = math.inf
+"""The threshold that no entry reaches."""
+
 
 @register("exchange", "max_n")
 class MaxNExchange(Exchange):
     """As much of the most important gradient as each link can carry in an iteration.
 
     Transmission-speed assurance: the payload fits the link's budget (see `LinkMonitor`). Data-quality assurance: N is
-    never below `n_min`, whatever the budget. A payload that sparse coding would make no smaller goes dense, whole. The
-    worker itself applies the whole gradient.
+    never below `n_min`, whatever the budget, unless links that cannot carry it are left out. A payload that sparse
+    coding would make no smaller goes dense, whole. The worker itself applies the whole gradient.
     """
 
     class Parameters(ChoiceParameters):
@@ -34,6 +38,11 @@ class MaxNExchange(Exchange):
         )
         n: float | None = Field(
             None, ge=0, le=100, description="The N of every link, whatever its bandwidth; by default each has its own."
+        )
+        below_n_min: Literal["send", "skip"] = Field(
+            "send",
+            description="What a link gets that cannot carry n_min: n_min all the same; or no entry at all this time, "
+            "for HotCloud'19's selective propagation, whose mechanism is not known (chosen here).",
         )
         residual: Literal["drop", "accumulate"] = Field(
             "drop",
@@ -63,6 +72,11 @@ class MaxNExchange(Exchange):
     def sent(self, peer: int, size: int, seconds: float) -> None:
         """Known to the link monitor."""
         self.links.sent(peer, size, seconds)
+
+    def lost(self, peer: int) -> None:
+        """Nothing is kept for it."""
+        self.links.lost(peer)
+        self._residuals.pop(peer, None)
 
     def capacity(self, peer: int, alone: float, shared: float) -> None:
         """The oracle's word."""
@@ -97,7 +111,8 @@ class MaxNExchange(Exchange):
             if threshold == 0 or dense_is_smaller(sparse[threshold][0].numel(), size):
                 updates[threshold] = self.whole(own, n_percent=100.0)
             else:
-                updates[threshold] = self.entries(own, *sparse[threshold], n_percent=100 * (1 - threshold))
+                n_percent = 100 * (1 - threshold) if threshold < _NOTHING else 0.0
+                updates[threshold] = self.entries(own, *sparse[threshold], n_percent=n_percent)
         return {peer: updates[threshold] for peer, threshold in zip(peers, thresholds, strict=True)}
 
     def _thresholds(self, ranking: Ranking, size: int, peers: Sequence[int]) -> list[float]:
@@ -110,4 +125,6 @@ class MaxNExchange(Exchange):
             for budget in budgets
         ]
         floor = 1 - self.parameters.n_min / 100
+        if self.parameters.below_n_min == "skip":
+            return [threshold if threshold <= floor else _NOTHING for threshold in ranking.thresholds(counts)]
         return [min(threshold, floor) for threshold in ranking.thresholds(counts)]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dlion_sim.protocol.choices import Exchange, Setup, register
 from dlion_sim.protocol.events import Action, Send
-from dlion_sim.protocol.messages import Contribution, Message, Swap
+from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, Swap
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 from dlion_sim.streams import stream
 
@@ -30,8 +30,8 @@ class PairwiseExchange(Exchange):
     def __init__(self, parameters: Exchange.Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._rng = stream(setup.seed, "exchange", setup.worker)
-        self._offered: Tensor | None = None
-        """What was sent to the peer whose answer is still to come."""
+        self._offered: tuple[int, Tensor] | None = None
+        """The peer whose answer is still to come, and what was sent to it."""
         self._move = torch.zeros_like(setup.replica.parameters)
         """Agreed upon, still to be written."""
 
@@ -44,16 +44,23 @@ class PairwiseExchange(Exchange):
         if not self.setup.peers:
             return Outgoing(self.whole(own), [])
         peer = int(self._rng.choice(self.setup.peers))
-        self._offered = self._now()
-        return Outgoing(self.whole(own), [(peer, Message(self.setup.worker, Swap(answer=False), (self._offered,)))])
+        mine = self._now()
+        self._offered = peer, mine
+        return Outgoing(self.whole(own), [(peer, Message(self.setup.worker, Swap(answer=False), (mine,)))])
+
+    def lost(self, peer: int) -> None:
+        """Nobody waits for its answer."""
+        if self._offered and self._offered[0] == peer:
+            self._offered = None
 
     def received(self, message: Message) -> list[Action]:
         """A peer's parameters, as an answer or to be answered."""
         assert isinstance(message.body, Swap)
         theirs = message.tensors[0]
         if message.body.answer:
-            assert self._offered is not None
-            self._move += (theirs - self._offered) / 2
+            if self._offered is None or self._offered[0] != message.sender:
+                raise MalformedMessageError("an answer that nobody has asked for")
+            self._move += (theirs - self._offered[1]) / 2
             self._offered = None
             return []
         mine = self._now()

@@ -37,6 +37,15 @@ class ParameterServerExchange(Exchange):
         stretches = by_bytes(setup.replica.layout.size, len(setup.peers))
         self._stretches = dict(zip(setup.peers, stretches, strict=True))
 
+    def fits(self, update: Update) -> bool:
+        """A server's own part."""
+        begin, end = self._stretches[update.sender]
+        return update.body.offset == begin and update.is_whole(end - begin)
+
+    def lost(self, peer: int) -> str:
+        """Nobody else has its part."""
+        return "a part of the parameters is lost with its server"
+
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """To each server its part; nothing to apply here."""
         messages = [

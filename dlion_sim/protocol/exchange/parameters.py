@@ -34,6 +34,14 @@ class ParameterExchange(Exchange):
         super().__init__(parameters, setup)
         self._latest: dict[int, Update] = {}
 
+    def fits(self, update: Update) -> bool:
+        """All parameters."""
+        return update.is_whole(self.setup.replica.layout.size)
+
+    def lost(self, peer: int) -> None:
+        """Its weight goes to the own parameters."""
+        self._latest.pop(peer, None)
+
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
         """The parameters as the iteration finds them, to every peer."""
         weights = self.setup.replica.snapshot()
@@ -55,8 +63,7 @@ class ParameterExchange(Exchange):
             if peer in self._latest and self._latest[peer].body.iteration >= oldest
         }
         total = own_weight + sum(peers.values())
-        mixed = replica.parameters * (own_weight / total)
-        for peer, weight in peers.items():
-            self._latest[peer].add_to(mixed, weight / total)
-        replica.merge(mixed, 1.0)
+        replica.mix(
+            own_weight / total, ((self._latest[peer].tensors[0], weight / total) for peer, weight in peers.items())
+        )
         replica.step(own.tensors[0])

@@ -78,6 +78,10 @@ class PartitionedExchange(Exchange):
         """Known to the link monitor."""
         self._links.sent(peer, size, seconds)
 
+    def lost(self, peer: int) -> None:
+        """Known to the link monitor."""
+        self._links.lost(peer)
+
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """The next partition of what was not sent yet, the same to all."""
         self._links.computed(own.seconds)

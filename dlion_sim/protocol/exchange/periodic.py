@@ -30,6 +30,10 @@ class LocalSgdExchange(Exchange):
         """Up to the next exchange there is nothing to wait for."""
         return tag + self.parameters.period - 1
 
+    def fits(self, update: Update) -> bool:
+        """All parameters."""
+        return update.is_whole(self.setup.replica.layout.size)
+
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """Step; at the end of a period, tell everyone where that led."""
         replica = self.setup.replica

@@ -9,7 +9,7 @@ import torch
 from dlion_sim.protocol.choices import Exchange, Setup, register
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.exchange.partitions import by_bytes
-from dlion_sim.protocol.messages import Chunk, Contribution, Message
+from dlion_sim.protocol.messages import Chunk, Contribution, MalformedMessageError, Message
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 
 
@@ -33,6 +33,8 @@ class RingAllReduceExchange(Exchange):
         self._sum = torch.empty(0)
         self._iteration = -1
         self._received = 0
+        self._arrived = 0
+        """Chunks so far, of all iterations."""
         self._early: list[Message] = []
         """Chunks that came before the own gradient was there."""
 
@@ -52,7 +54,19 @@ class RingAllReduceExchange(Exchange):
 
     def received(self, message: Message) -> list[Action]:
         """A chunk from the worker before."""
+        assert isinstance(message.body, Chunk)
+        iteration, step = divmod(self._arrived, self._steps)
+        before = (self.setup.worker - 1) % self.setup.workers
+        begin, end = self._stretches[(before - step) % self.setup.workers]
+        found = message.sender, message.body.iteration, message.body.step, len(message.tensors[0])
+        if found != (before, iteration, step, end - begin):
+            raise MalformedMessageError("a chunk that is not the next one of the ring")
+        self._arrived += 1
         return [Send(self._next, following) for following in self._take(message)]
+
+    def lost(self, peer: int) -> str:
+        """Every worker is part of it."""
+        return "the ring is broken"
 
     def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
         """One step with the mean."""

@@ -31,9 +31,10 @@ class SignificanceExchange(Exchange):
         """Defaults: the paper's threshold and its schedule, as recalled."""
 
         threshold: float = Field(0.01, ge=0, description="Initial threshold, relative to the weight.")
-        schedule: Literal["inverse_sqrt", "constant"] = Field(
+        schedule: Literal["inverse_sqrt", "constant", "learning_rate"] = Field(
             "inverse_sqrt",
-            description="inverse_sqrt: threshold / sqrt(iteration), which the convergence proof needs; or constant.",
+            description="inverse_sqrt: threshold / sqrt(iteration), which the convergence proof needs; constant; or "
+            "learning_rate: falling as that does (the optimizer's schedule), as in Gaia's public code.",
         )
         barrier: Literal["none", "selective"] = Field(
             "none",
@@ -61,6 +62,11 @@ class SignificanceExchange(Exchange):
     def sent(self, peer: int, size: int, seconds: float) -> None:
         """Count it."""
         self._queued[peer] -= size
+
+    def lost(self, peer: int) -> None:
+        """What it announced will never be here."""
+        for known in (self._queued, self._announced, self._here):
+            del known[peer]
 
     def arrived(self, peer: int, tag: int) -> None:
         """What was announced up to `tag` is here, since messages arrive in order."""
@@ -99,10 +105,18 @@ class SignificanceExchange(Exchange):
 
     def _significant(self, own: LocalGradient) -> Tensor:
         """Which entries [P] to send: updates and weights as they are once the own update is applied (plain SGD)."""
-        threshold = self.parameters.threshold
-        if self.parameters.schedule == "inverse_sqrt":
-            threshold /= math.sqrt(own.iteration + 1)
+        threshold = self.parameters.threshold * self._decay(own.iteration)
         step = self.setup.replica.learning_rate * own.factor
         weights = self.setup.replica.parameters.sub(own.gradient, alpha=step)
         large = self._unsent.abs().mul_(step) > weights.abs().mul_(threshold)
         return (large | (weights == 0)) & (self._unsent != 0)
+
+    def _decay(self, iteration: int) -> float:
+        """The part of the initial threshold that `iteration` has."""
+        match self.parameters.schedule:
+            case "inverse_sqrt":
+                return 1 / math.sqrt(iteration + 1)
+            case "learning_rate":
+                return self.setup.replica.decay
+            case _:
+                return 1.0

@@ -75,9 +75,13 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
         arrived, self._arrived = self._arrived, []
         return arrived
 
+    def lost(self, peer: int) -> None:
+        """Rounds go on among the others."""
+        self._reports.pop(peer, None)
+
     def _decide(self) -> list[Action]:
         """Ask the best worker for its weights if the open round can be decided and calls for it."""
-        if self._open_round is None or len(self._reports) < self.setup.workers:
+        if self._open_round is None or len(self._reports) <= len(self.setup.peers):
             return []
         if any(report.round < self._open_round - 1 for report in self._reports.values()):
             return []

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from dlion_sim.protocol.choices import Due, Peer, Setup, register
+from dlion_sim.protocol.choices import Due, Setup, register
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.messages import Message, Token
 from dlion_sim.protocol.synchronization.policies import BoundedStaleness
@@ -54,11 +53,9 @@ class HopSynchronization(BoundedStaleness):
         self.tokens = dict.fromkeys(setup.peers, parameters.max_gap or 0)
         self._entered = 0
 
-    def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
-        """Enough gradients are here, and a token from each peer for the next iteration."""
-        if self.parameters.max_gap is not None and not all(self.tokens.values()):
-            return False
-        return super().may_step(iteration, peers)
+    def ready(self, iteration: int) -> bool:
+        """A token from each peer for the next iteration is here."""
+        return self.parameters.max_gap is None or all(self.tokens.values())
 
     def due(self, tag: int, iteration: int) -> Due:
         """Late gradients may be dropped: those too old for the staleness bound."""
@@ -82,6 +79,11 @@ class HopSynchronization(BoundedStaleness):
             self.tokens[peer] -= count
         token = Message(self.setup.worker, Token(count))
         return [Send(peer, token) for peer in self.setup.peers]
+
+    def lost(self, peer: int) -> str | None:
+        """A lost peer's queue holds nobody up."""
+        del self.tokens[peer]
+        return super().lost(peer)
 
     def received(self, message: Message) -> list[Action]:
         """Tokens."""

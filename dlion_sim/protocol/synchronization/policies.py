@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, Due, Peer, Synchronization, register
+from dlion_sim.protocol.choices import ChoiceParameters, Due, Peer, Setup, Synchronization, register
 
 
 @register("synchronization", "synchronous")
 class Synchronous(Synchronization):
     """End an iteration with all gradients of it, and no others."""
 
-    def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
-        """Every peer's gradient of `iteration` is here."""
-        return all(peer.newest >= iteration for peer in peers)
+    def waits_for(self, peer: Peer, iteration: int) -> bool:
+        """For its gradient of `iteration`."""
+        return peer.newest < iteration
 
     def due(self, tag: int, iteration: int) -> Due:
         """A faster peer's next gradient waits."""
         return "now" if tag <= iteration else "later"
 
+    def lost(self, peer: int) -> str:
+        """There is no mean over all any more."""
+        return "synchronous training waits for every peer"
+
 
 @register("synchronization", "bounded_staleness")
 class BoundedStaleness(Synchronization):
-    """Go on while no peer, but for some backup workers, is known to be more than `staleness` iterations behind."""
+    """Go on while no peer, but for some backup workers, is known to be more than `staleness` iterations behind.
+
+    A lost peer takes the place of a backup worker for good.
+    """
 
     class Parameters(ChoiceParameters):
         """The bound."""
@@ -34,10 +39,25 @@ class BoundedStaleness(Synchronization):
 
     parameters: Parameters
 
-    def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
-        """A gradient of at least `iteration - staleness` is here, of every peer but for the backup workers."""
-        behind = sum(peer.newest < iteration - self.parameters.staleness for peer in peers)
-        return behind <= self.parameters.backup_workers
+    def __init__(self, parameters: Parameters, setup: Setup) -> None:
+        super().__init__(parameters, setup)
+        self._lost = 0
+
+    @property
+    def spared(self) -> int:
+        """The backup workers that are not lost."""
+        return self.parameters.backup_workers - self._lost
+
+    def waits_for(self, peer: Peer, iteration: int) -> bool:
+        """For a gradient of at least `iteration - staleness`."""
+        return peer.newest < iteration - self.parameters.staleness
+
+    def lost(self, peer: int) -> str | None:
+        """Tolerated as long as there is a backup worker for each."""
+        self._lost += 1
+        if self._lost <= self.parameters.backup_workers:
+            return None
+        return f"more peers are lost ({self._lost}) than there are backup workers ({self.parameters.backup_workers})"
 
     def due(self, tag: int, iteration: int) -> Due:
         """Gradients of further ahead than the bound wait, so that a bound of 0 is synchronous training."""
@@ -59,9 +79,9 @@ class Asynchronous(Synchronization):
 
     parameters: Parameters
 
-    def may_step(self, iteration: int, peers: Iterable[Peer]) -> bool:
-        """No link holds more than its buffer does."""
-        return all(peer.outstanding <= self.parameters.send_buffer for peer in peers)
+    def waits_for(self, peer: Peer, iteration: int) -> bool:
+        """For its link to hold no more than its buffer does."""
+        return peer.outstanding > self.parameters.send_buffer
 
     def due(self, tag: int, iteration: int) -> Due:
         """At once."""

@@ -30,7 +30,7 @@ class ComputeDevice:
         self._rng = rng
 
     def seconds(self, batch_size: int, start: float) -> float:
-        """Time of a computation that starts at `start` (virtual seconds); infinite if its cores are gone for good."""
+        """Time of a computation `start` seconds after the run's start; infinite if its cores are gone for good."""
         factor = math.exp(self._compute.noise * self._rng.standard_normal()) if self._compute.noise else 1.0
         begin = start + self._alpha * factor
         return self._compute.cores.finish_time(begin, self._beta * batch_size * factor) - start

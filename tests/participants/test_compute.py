@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dlion_sim.participants import ComputeDevice
 from dlion_sim.scenario import Compute
-from dlion_sim.simulation.compute import ComputeDevice
 
 
 def device(compute, alpha=0.01, beta=0.06, seed=0):

@@ -1,0 +1,7 @@
+"""Who takes part in a run, what they compute on and what they measure: the same in virtual and in real time."""
+
+from dlion_sim.participants.compute import ComputeDevice
+from dlion_sim.participants.recording import Recorder
+from dlion_sim.participants.setting import Setting
+
+__all__ = ["ComputeDevice", "Recorder", "Setting"]

@@ -1,0 +1,145 @@
+"""What a run measures, row by row into its folder and in sums for its summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from dlion_sim.learning import Score
+from dlion_sim.protocol.events import Report
+from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, summarize
+
+
+@dataclass
+class _LinkInterval:
+    """What a directed link has carried since the last row about it."""
+
+    bytes: int = 0
+    messages: int = 0
+    gradients: int = 0
+    n_percents: list[float] = field(default_factory=list)
+    """N of the Max-N messages."""
+
+
+class Recorder:
+    """Takes in what happens to `workers`, in seconds of the run's clock and in order; `writer` gets it as rows.
+
+    `wall` tells the wall time (s) of what happens at a time; without it, the run's clock is the wall's.
+    """
+
+    def __init__(
+        self, writer: RunWriter, workers: Iterable[int], wall: Callable[[float], float] = lambda now: now
+    ) -> None:
+        self._writer = writer
+        self._wall = wall
+        self._links: dict[tuple[int, int], _LinkInterval] = {}
+        self._samples = 0
+        self._bytes_sent = 0
+        self._last_losses: dict[int, float] = {}
+        self._accuracies: dict[float, dict[int, float]] = {}
+        """By time and worker."""
+        self.iterations = dict.fromkeys(workers, 0)
+        """That each worker has done."""
+
+    @property
+    def accuracy(self) -> float | None:
+        """Mean over the workers at the last evaluation, if there was one."""
+        last = next(reversed(self._accuracies.values()), None)
+        return float(np.mean(list(last.values()))) if last else None
+
+    def iteration(self, worker: int, report: Report, now: float) -> None:
+        """A worker has ended an iteration."""
+        self.metrics(
+            MetricsRow(
+                virtual_time=now,
+                wall_time=self._wall(now),
+                worker=worker,
+                kind="iteration",
+                iteration=report.iteration,
+                loss=report.loss,
+                batch_size=report.batch_size,
+                global_batch_size=report.global_batch_size,
+                staleness=report.staleness,
+                applied=report.applied,
+                merged=report.merged,
+                compute_seconds=report.compute_seconds,
+                wait_seconds=report.wait_seconds,
+            )
+        )
+
+    def evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
+        """What a worker's parameters were then, after so many iterations, was evaluated."""
+        self.metrics(
+            MetricsRow(
+                virtual_time=now,
+                wall_time=self._wall(now),
+                worker=worker,
+                kind="evaluation",
+                iteration=iteration,
+                loss=score.loss,
+                accuracy=score.accuracy,
+            )
+        )
+
+    def sent(self, sender: int, receiver: int, message: Message) -> None:
+        """The last byte of a message has left its sender."""
+        interval = self._links.setdefault((sender, receiver), _LinkInterval())
+        interval.bytes += message.size
+        interval.messages += 1
+        if isinstance(message.body, Contribution):
+            interval.gradients += 1
+            if message.body.n_percent is not None:
+                interval.n_percents.append(message.body.n_percent)
+
+    def end_interval(self, now: float) -> None:
+        """An interval of the links ends."""
+        for (sender, receiver), interval in sorted(self._links.items()):
+            n_percent = fmean(interval.n_percents) if interval.n_percents else None
+            self.links(
+                LinksRow(now, sender, receiver, interval.bytes, interval.messages, interval.gradients, n_percent)
+            )
+        self._links.clear()
+
+    def metrics(self, row: MetricsRow) -> None:
+        """Take in a row of the metrics."""
+        self._writer.metrics(row)
+        if row.accuracy is not None:
+            self._accuracies.setdefault(row.virtual_time, {})[row.worker] = row.accuracy
+        else:
+            self.iterations[row.worker] = row.iteration
+            self._last_losses[row.worker] = row.loss
+            self._samples += row.batch_size or 0
+
+    def links(self, row: LinksRow) -> None:
+        """Take in a row of the links."""
+        self._writer.links(row)
+        self._bytes_sent += row.bytes
+
+    def flush(self) -> None:
+        """Bring every row so far to the disk, where it outlives this process."""
+        self._writer.flush()
+
+    def summary(
+        self, ending: Ending, *, evaluation_seconds: float = 0.0, target: float | None = None
+    ) -> dict[str, Any]:
+        """The summary of all that was taken in; see `summarize` for the wall time of evaluations and the target."""
+        about = self._writer.manifest
+        return summarize(
+            scenario=about["scenario"],
+            system=about["system"],
+            seed=about["seed"],
+            ending=ending,
+            wall_seconds=self._wall(ending.seconds),
+            evaluation_seconds=evaluation_seconds,
+            samples=self._samples,
+            bytes_sent=self._bytes_sent,
+            iterations=self.iterations,
+            last_losses=self._last_losses,
+            evaluations=list(self._accuracies.items()),
+            target=target,
+        )

@@ -1,0 +1,201 @@
+"""What a run is made of, as it follows from its scenario: the same however it is run, and for every node of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dlion_sim.errors import InputError
+from dlion_sim.learning import (
+    BatchSampler,
+    Dataset,
+    Layout,
+    Replica,
+    build,
+    class_histogram,
+    flatten,
+    load,
+    training_flops,
+)
+from dlion_sim.learning.partition import Indices
+from dlion_sim.participants.compute import CORE_FLOPS, ComputeDevice
+from dlion_sim.participants.shards import shards_of
+from dlion_sim.protocol.choices import Setup
+from dlion_sim.protocol.compose import System, compose
+from dlion_sim.protocol.exchange import ParameterServerExchange
+from dlion_sim.protocol.exchange.partitions import by_bytes
+from dlion_sim.protocol.server import ParameterServer
+from dlion_sim.protocol.sums import WeightedSums
+from dlion_sim.protocol.topology import mixing_weights
+from dlion_sim.protocol.worker import Worker
+from dlion_sim.scenario import Cluster, Scenario
+from dlion_sim.scenario.topology import ParameterServers, ServerHost
+from dlion_sim.streams import stream, stream_seed
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A resolved scenario, and the maker of its participants: workers, numbered first, then parameter servers."""
+
+    scenario: Scenario
+    """With every default of its system."""
+    system: System
+    dataset: Dataset
+    model: nn.Module
+    """With everybody's initial parameters."""
+    shards: Sequence[Indices]
+    """The training samples of each worker."""
+    core_seconds_per_sample: float
+    device: torch.device
+    """Where parameters are, and gradients are computed."""
+
+    @classmethod
+    def of(cls, scenario: Scenario, device: torch.device = CPU) -> Setting:
+        """Raises InputError for a scenario that cannot be run."""
+        system = compose(scenario.system)
+        dataset = load(scenario.workload.dataset)
+        model = build(
+            scenario.workload.model, dataset.input_shape, dataset.classes, stream_seed(scenario.seed, "model")
+        )
+        beta = scenario.workload.compute_time.beta
+        setting = cls(
+            scenario=scenario.model_copy(update={"system": system.spec}),
+            system=system,
+            dataset=dataset,
+            model=model,
+            shards=shards_of(scenario, dataset),
+            core_seconds_per_sample=training_flops(model, dataset.input_shape) / CORE_FLOPS if beta is None else beta,
+            device=device,
+        )
+        _check_clouds(setting.hosts, scenario.cluster)
+        return setting
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are."""
+        return len(self.shards)
+
+    @property
+    def hosts(self) -> Sequence[int | ServerHost]:
+        """Where each parameter server is: at a worker, by number, or on a machine of its own."""
+        return self.system.topology.hosts if isinstance(self.system.topology, ParameterServers) else ()
+
+    @property
+    def participants(self) -> int:
+        """How many workers and parameter servers there are."""
+        return self.workers + len(self.hosts)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Of the model's parameters."""
+        return Layout.of(self.model)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the manifest of the run tells of it, however it is run."""
+        labels = self.dataset.train_labels.numpy()
+        return {
+            "scenario": self.scenario.name,
+            "system": self.scenario.system.name,
+            "seed": self.scenario.seed,
+            "device": str(self.device),
+            "device_name": torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU",
+            "workers": [worker.name for worker in self.scenario.cluster.workers],
+            "parameters": self.layout.size,
+            "core_seconds_per_sample": self.core_seconds_per_sample,
+            "partition": class_histogram(labels, self.shards, self.dataset.classes),
+        }
+
+    def neighbours(self, number: int) -> Sequence[int]:
+        """Whom a participant exchanges messages with: a worker's peers, or all workers for a server."""
+        return range(self.workers) if number >= self.workers else tuple(self._mixing[number])
+
+    def same_machine(self, number: int) -> set[int]:
+        """Those on the machine of a participant, itself apart."""
+        places = [*range(self.workers), *self.hosts]
+        return {other for other, place in enumerate(places) if place == places[number] and other != number}
+
+    def worker(self, number: int) -> Worker:
+        """A worker, with the initial parameters. Raises InputError where the system does not fit the run."""
+        return self.system.worker(
+            Setup(
+                worker=number,
+                workers=self.workers,
+                replica=self._initial.twin(),
+                mixing=dict(self._mixing[number]),
+                batch_size=self.scenario.workload.batch_size,
+                training_samples=self._training_samples,
+                shard_samples=len(self.shards[number]),
+                iterations=self.scenario.iterations,
+                seed=self.scenario.seed,
+                sums=self._sums,
+            )
+        )
+
+    def server(self, number: int) -> ParameterServer:
+        """A parameter server, with its part of the initial parameters."""
+        exchange = self.system.choices["exchange"].parameters
+        assert isinstance(exchange, ParameterServerExchange.Parameters)
+        begin, end = by_bytes(self.layout.size, len(self.hosts))[number - self.workers]
+        replica = self._replica(Layout(("part",), ((end - begin,),)), self._initial.parameters[begin:end])
+        return ParameterServer(number, self.workers, replica, begin, exchange)
+
+    def machine(self, worker: int) -> ComputeDevice:
+        """How long a worker's machine takes."""
+        return ComputeDevice(
+            self.scenario.cluster.workers[worker].compute,
+            alpha=self.scenario.workload.compute_time.alpha,
+            beta=self.core_seconds_per_sample,
+            rng=stream(self.scenario.seed, "compute", worker),
+        )
+
+    def sampler(self, worker: int) -> BatchSampler:
+        """Which samples a worker takes next."""
+        return BatchSampler(self.shards[worker], stream(self.scenario.seed, "batches", worker))
+
+    @cached_property
+    def _initial(self) -> Replica:
+        return self._replica(self.layout, flatten(self.model).to(self.device))
+
+    @cached_property
+    def _mixing(self) -> list[Mapping[int, float]]:
+        return mixing_weights(self.system.topology, self.workers, self.scenario.seed)
+
+    @cached_property
+    def _training_samples(self) -> int:
+        return len(np.unique(np.concatenate(self.shards)))
+
+    @cached_property
+    def _sums(self) -> WeightedSums:
+        return WeightedSums()
+
+    def _replica(self, layout: Layout, initial: Tensor) -> Replica:
+        optimizer = self.scenario.workload.optimizer
+        return Replica(
+            layout,
+            initial,
+            kind=optimizer.kind,
+            learning_rate=optimizer.learning_rate,
+            momentum=optimizer.momentum,
+            decay=optimizer.schedule.factor,
+        )
+
+
+def _check_clouds(servers: Sequence[int | ServerHost], cluster: Cluster) -> None:
+    """Raise InputError for a server in a cloud that is not there."""
+    clouds = [cloud.name for cloud in cluster.clouds]
+    for number, server in enumerate(servers):
+        if isinstance(server, ServerHost) and server.cloud not in clouds:
+            raise InputError(
+                f"there is no cloud '{server.cloud}'",
+                path=f"system.topology.hosts.{number}.cloud",
+                allowed=", ".join(clouds),
+            )

@@ -1,0 +1,47 @@
+"""Finding run folders, and names to tell them apart by."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from dlion_sim.errors import InputError
+from dlion_sim.results.run_folder import MANIFEST, holds_run
+
+
+def find_runs(paths: Iterable[Path]) -> list[Path]:
+    """Every run folder that is one of the paths or below one, once, in the order of the paths and then of names.
+
+    Raises InputError for a path with no run.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        below = sorted(_runs_below(path), key=_natural)
+        if not below:
+            problem = "holds no run" if path.is_dir() else "is not a run folder, nor a folder that holds some"
+            raise InputError(problem, file=path, allowed=f"a folder with a {MANIFEST} in it or below it")
+        found.update(dict.fromkeys(below))
+    return list(found)
+
+
+def run_names(folders: Sequence[Path]) -> list[str]:
+    """A name for each of some different run folders: its path below the folder that holds them all."""
+    parents = [os.path.abspath(folder.parent) for folder in folders]
+    return [Path(os.path.relpath(folder, os.path.commonpath(parents))).as_posix() for folder in folders]
+
+
+def _runs_below(path: Path) -> Iterator[Path]:
+    if holds_run(path):
+        yield path
+    elif path.is_dir():
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _runs_below(path / entry.name)
+
+
+def _natural(path: Path) -> list[str | int]:
+    """So that "seed2" comes before "seed10"; texts and numbers take turns."""
+    return [int(part) if number % 2 else part for number, part in enumerate(re.split(r"(\d+)", str(path)))]

@@ -1,0 +1,94 @@
+"""Many runs as tidy pandas tables: one table a kind of row, whose first columns say which run the row is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dlion_sim.results.finding import find_runs, run_names
+from dlion_sim.results.reading import Run
+
+_OF_EVALUATIONS = ["virtual_time", "wall_time", "worker", "iteration", "loss", "accuracy"]
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Some runs' tables, each read when first asked for. Raises InputError for a run that cannot be read.
+
+    Every table begins with the columns `run` (its folder below the one that holds all), `scenario`, `system` and
+    `seed`. Times are in seconds, accuracies fractions.
+    """
+
+    runs: tuple[Run, ...]
+
+    @classmethod
+    def of(cls, paths: Iterable[Path]) -> Frames:
+        """Of all runs at or below the paths. Raises InputError for a path with none."""
+        return cls(tuple(map(Run.open, find_runs(paths))))
+
+    @cached_property
+    def summaries(self) -> pd.DataFrame:
+        """A row a run: how it ended, its iterations, traffic, accuracy, and time to each accuracy.
+
+        A run of a sweep has its values of the sweep's axes too. Of a run without an end the status is known alone.
+        """
+        rows = [{**about, **_summary(run)} for about, run in zip(self._about, self.runs, strict=True)]
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def evaluations(self) -> pd.DataFrame:
+        """A row an evaluation of a worker: `virtual_time`, `worker`, `iteration`, test `loss` and `accuracy`, ..."""
+        return self._all(lambda run: run.evaluations()[_OF_EVALUATIONS])
+
+    @cached_property
+    def iterations(self) -> pd.DataFrame:
+        """A row an iteration of a worker: `virtual_time` of its end, training `loss`, `batch_size`, waiting, ..."""
+        return self._all(lambda run: run.iterations().drop(columns=["kind", "accuracy"]))
+
+    @cached_property
+    def links(self) -> pd.DataFrame:
+        """A row an interval of a directed link: `virtual_time` of its end, `sender`, `receiver`, `bytes`, N, ..."""
+        return self._all(Run.links)
+
+    @cached_property
+    def _about(self) -> list[dict[str, Any]]:
+        """What the first columns say, by run."""
+        names = run_names([run.folder for run in self.runs])
+        return [
+            {"run": name, **{key: run.manifest.get(key) for key in ("scenario", "system", "seed")}}
+            for name, run in zip(names, self.runs, strict=True)
+        ]
+
+    def _all(self, read: Callable[[Run], pd.DataFrame]) -> pd.DataFrame:
+        tables = []
+        for about, run in zip(self._about, self.runs, strict=True):
+            table = read(run)
+            for place, (column, value) in enumerate(about.items()):
+                table.insert(place, column, value)
+            tables.append(table)
+        # pandas warns of empty tables, whose columns might have other types.
+        return pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    row: dict[str, Any] = {**run.point, "status": run.manifest["status"]}
+    if run.summary is None:
+        return row
+    for key, value in run.summary.items():
+        match key, value:
+            case "time_to_accuracy", dict():
+                row |= {f"time_to_{accuracy}": seconds for accuracy, seconds in value.items()}
+            case "accuracy", dict():
+                row |= {"accuracy": value["mean"], "accuracy_std": value["std"]}
+            case "iterations", dict():
+                row[key] = value["mean"]
+            case "scenario" | "system" | "seed" | "status" | "diverged", _:
+                pass
+            case _:
+                row[key] = value
+    return row

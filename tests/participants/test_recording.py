@@ -1,0 +1,90 @@
+"""What happens becomes rows, and sums that agree with them."""
+
+import math
+
+import pytest
+import torch
+
+from dlion_sim.learning import Score
+from dlion_sim.participants import Recorder
+from dlion_sim.protocol.events import Report
+from dlion_sim.protocol.messages import Contribution, Message, WeightsRequest
+from dlion_sim.results import Ending, Run, RunWriter
+
+NAMES = {"scenario": "made-up", "system": "dlion", "seed": 3}
+
+
+def report(iteration: int, loss: float = 1.0) -> Report:
+    return Report(iteration, loss, 8, 16, None, 0, 0, 0.5, 0.25)
+
+
+def gradient(n_percent: float | None) -> Message:
+    return Message(0, Contribution(0, 8, n_percent), (torch.zeros(10),))
+
+
+@pytest.fixture
+def writer(tmp_path):
+    return RunWriter.create(tmp_path / "run", scenario_yaml="name: made-up\n", manifest=NAMES)
+
+
+def test_rows_and_summary_tell_the_same(writer):
+    recorder = Recorder(writer, [0, 1], wall=lambda now: now / 10)
+    assert recorder.accuracy is None
+    for worker in (0, 1):
+        recorder.evaluation(worker, Score(2.0, 0.1), 0, 0.0)
+    recorder.iteration(0, report(1), 1.0)
+    recorder.iteration(0, report(2, math.nan), 2.0)
+    recorder.iteration(1, report(1), 2.5)
+    for worker, accuracy in ((0, 0.5), (1, 0.7)):
+        recorder.evaluation(worker, Score(1.0, accuracy), recorder.iterations[worker], 4.0)
+    assert recorder.accuracy == pytest.approx(0.6)
+    summary = recorder.summary(Ending("completed", "duration", 4.0), evaluation_seconds=0.1, target=0.55)
+    assert (summary["scenario"], summary["system"], summary["seed"]) == ("made-up", "dlion", 3)
+    assert (summary["virtual_seconds"], summary["wall_seconds"], summary["evaluation_share"]) == (4.0, 0.4, 0.25)
+    assert summary["samples"] == 24
+    assert summary["iterations"]["per_worker"] == [2, 1]
+    assert summary["accuracy"]["per_worker"] == [0.5, 0.7]
+    assert summary["time_to_accuracy"]["0.55"] == 4.0
+    assert summary["diverged"] == [0]
+    writer.finish(summary)
+    run = Run.open(writer.folder)
+    assert list(run.iterations()["iteration"]) == [1, 2, 1]
+    assert list(run.evaluations()["iteration"]) == [0, 0, 2, 1]
+    assert list(run.metrics()["wall_time"]) == [0.0, 0.0, 0.1, 0.2, 0.25, 0.4, 0.4]
+
+
+def test_a_link_has_a_row_for_each_interval_in_which_it_carried_something(writer):
+    recorder = Recorder(writer, [0, 1])
+    recorder.sent(0, 1, gradient(40.0))
+    recorder.sent(0, 1, gradient(20.0))
+    recorder.sent(1, 0, Message(1, WeightsRequest()))
+    recorder.end_interval(1.0)
+    recorder.end_interval(2.0)
+    recorder.sent(0, 1, gradient(None))
+    recorder.end_interval(3.0)
+    summary = recorder.summary(Ending("completed", "duration", 3.0))
+    writer.finish(summary)
+    links = Run.open(writer.folder).links()
+    assert list(zip(links["virtual_time"], links["sender"], links["messages"], links["gradients"], strict=True)) == [
+        (1.0, 0, 2, 2),
+        (1.0, 1, 1, 0),
+        (3.0, 0, 1, 1),
+    ]
+    assert links["n_percent"].fillna(-1).tolist() == [30.0, -1, -1]
+    assert links["bytes"].sum() == summary["bytes_sent"]
+
+
+def test_a_worker_that_was_not_evaluated_has_no_accuracy_and_the_mean_is_of_the_others(writer):
+    recorder = Recorder(writer, [0, 1, 2])
+    for worker, accuracy in ((0, 0.5), (2, 0.75)):
+        recorder.evaluation(worker, Score(1.0, accuracy), 5, 1.0)
+    accuracy = recorder.summary(Ending("failed", "a loss", 1.0))["accuracy"]
+    assert accuracy["per_worker"] == [0.5, None, 0.75]
+    assert accuracy["mean"] == 0.625
+
+
+def test_flushed_rows_outlive_the_process(writer):
+    recorder = Recorder(writer, [0])
+    recorder.iteration(0, report(1), 1.0)
+    recorder.flush()
+    assert len(Run.open(writer.folder).iterations()) == 1

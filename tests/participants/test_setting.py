@@ -1,0 +1,62 @@
+"""What every participant's part in a run follows from: the scenario, and nothing else."""
+
+import pytest
+import torch
+
+from dlion_sim.errors import InputError
+from dlion_sim.participants import Setting
+from tests.simulation.scenarios import digits
+
+SERVERS = {"kind": "parameter_server", "hosts": [1, {"cloud": "east"}]}
+
+
+def test_workers_come_first_then_servers_each_where_it_is():
+    setting = Setting.of(digits(system={"name": "parameter_server", "topology": SERVERS}))
+    assert (setting.workers, setting.participants) == (3, 5)
+    assert [list(setting.neighbours(rank)) for rank in range(5)] == [[3, 4]] * 3 + [[0, 1, 2]] * 2
+    assert [setting.same_machine(rank) for rank in range(5)] == [set(), {3}, set(), {1}, set()]
+
+
+def test_a_participant_is_the_same_whoever_else_is_made():
+    alone, together = Setting.of(digits()), Setting.of(digits())
+    everyone = [together.worker(worker) for worker in range(3)]
+    last = alone.worker(2)
+    assert torch.equal(last.replica.parameters, everyone[2].replica.parameters)
+    assert last.setup.mixing == everyone[2].setup.mixing
+    assert last.setup.training_samples == sum(map(len, together.shards))
+    assert list(alone.sampler(2).take(5)) == list(together.sampler(2).take(5))
+    noisy = {"clouds": [{"name": "a", "workers": [{"count": 3, "compute": {"cores": 4, "noise": 0.5}}]}]}
+    machines = [Setting.of(digits(cluster=noisy)).machine(2) for _ in range(2)]
+    assert machines[0].seconds(8, 0.0) == machines[1].seconds(8, 0.0)
+
+
+def test_what_one_worker_learns_or_loses_is_its_own():
+    setting = Setting.of(digits(system={"name": "baseline", "synchronization": "asynchronous"}))
+    one, twin = setting.worker(0), setting.worker(0)
+    one.replica.write(0, torch.ones(one.replica.layout.size))
+    del one.setup.mixing[2]
+    assert not torch.equal(one.replica.parameters, twin.replica.parameters)
+    assert twin.setup.peers == (1, 2)
+
+
+def test_servers_hold_all_parameters_between_them():
+    setting = Setting.of(digits(system={"name": "parameter_server", "topology": SERVERS}))
+    parts = [setting.server(number)._replica.parameters for number in (3, 4)]
+    assert torch.equal(torch.cat(parts), setting.worker(0).replica.parameters)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "path"),
+    [
+        (digits("workload.batch_size=100000"), "workload.batch_size"),
+        (
+            digits(system={"name": "parameter_server", "topology": {**SERVERS, "hosts": [{"cloud": "moon"}]}}),
+            "system.topology.hosts.0.cloud",
+        ),
+    ],
+    ids=["batch size", "cloud"],
+)
+def test_what_cannot_be_run_is_refused(scenario, path):
+    with pytest.raises(InputError) as fault:
+        Setting.of(scenario)
+    assert fault.value.path == path

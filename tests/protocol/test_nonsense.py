@@ -1,0 +1,152 @@
+"""Messages that are well-formed, but that no honest peer sends: refused, with nothing changed."""
+
+import pickle
+
+import pytest
+import torch
+
+from dlion_sim.learning.replica import Replica
+from dlion_sim.protocol.events import GradientReady, MessageArrived, ProfileReady, Started
+from dlion_sim.protocol.exchange import ParameterServerExchange
+from dlion_sim.protocol.messages import (
+    Announcement,
+    Chunk,
+    ComputeProfile,
+    Contribution,
+    LossReport,
+    MalformedMessageError,
+    Message,
+    Push,
+    Swap,
+    Token,
+    Weights,
+    WeightsRequest,
+    decode,
+)
+from dlion_sim.protocol.server import ParameterServer
+from dlion_sim.protocol.worker import Phase
+from tests.protocol.joined import layout, setup, workers_of
+
+P = 6
+INDICES = torch.tensor([1, 4], dtype=torch.int32)
+
+
+def values(count=P):
+    return torch.ones(count)
+
+
+def worker_of(system, **keys):
+    """Worker 0 of three, which computes its first gradient."""
+    (worker,) = workers_of({"name": system} if isinstance(system, str) else system, [setup(**keys)])
+    worker.handle(Started(), 0.0)
+    if worker.phase is Phase.PROFILING:
+        worker.handle(ProfileReady(((8, 0.1), (16, 0.2))), 0.0)
+    return worker
+
+
+def refused(participant, message):
+    """It refuses what decoding accepts, and is as it was before."""
+    decode(message.encode(), workers=9, parameters=P)
+    before = pickle.dumps(vars(participant))
+    with pytest.raises(MalformedMessageError) as error:
+        participant.handle(MessageArrived(message), 1.0)
+    assert pickle.dumps(vars(participant)) == before
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [Contribution(0, 8), Weights(1), LossReport(1, 0.5), ComputeProfile(0.1, 0.1, 9), WeightsRequest()],
+    ids=lambda body: type(body).__name__,
+)
+@pytest.mark.parametrize("sender", [0, 3, 8])
+def test_who_is_no_neighbour_is_not_listened_to(body, sender):
+    tensors = (values(),) if isinstance(body, Contribution | Weights) else ()
+    assert "no peer" in refused(worker_of("dlion"), Message(sender, body, tensors))
+
+
+@pytest.mark.parametrize("system", ["dpsgd", "local_sgd", "diloco"])
+@pytest.mark.parametrize("tensors", [(values(3),), (INDICES, values(2))], ids=["stretch", "entries"])
+def test_parameters_come_whole(system, tensors):
+    assert "other entries" in refused(worker_of(system), Message(1, Contribution(0, 8), tensors))
+
+
+SERVED = {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [0, 1]}}
+
+
+@pytest.mark.parametrize(
+    ("sender", "offset", "tensors"),
+    [(3, 0, (values(),)), (3, 3, (values(3),)), (4, 0, (values(3),)), (3, 0, (INDICES, values(2)))],
+    ids=["too much", "another's", "another's part", "entries"],
+)
+def test_a_server_sends_its_own_part(sender, offset, tensors):
+    worker = worker_of(SERVED, mixing={3: 1.0, 4: 1.0})
+    message = Message(sender, Contribution(0, 8, offset=offset), tensors)
+    assert "other entries" in refused(worker, message)
+    worker.handle(MessageArrived(Message(3, Contribution(0, 8), (values(3),))), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("sender", "iteration", "step", "count"),
+    [(2, 0, 0, 3), (2, 0, 0, 1), (1, 0, 0, 2), (2, 0, 1, 2), (2, 1, 0, 2), (2, 0, 9, 2)],
+    ids=["too long", "too short", "not the one before", "a later step", "a later iteration", "no step"],
+)
+def test_a_chunk_is_the_next_one_of_the_ring(sender, iteration, step, count):
+    worker = worker_of("ring_allreduce")
+    assert "ring" in refused(worker, Message(sender, Chunk(iteration, step), (values(count),)))
+    worker.handle(MessageArrived(Message(2, Chunk(0, 0), (values(2),))), 1.0)
+    assert "ring" in refused(worker, Message(2, Chunk(0, 0), (values(2),)))
+
+
+def test_an_answer_comes_once_from_who_was_asked():
+    worker = worker_of("adpsgd")
+    assert "asked" in refused(worker, Message(1, Swap(True), (values(),)))
+    (offer,) = worker.handle(GradientReady(1.0, torch.zeros(P), 1.0), 1.0)
+    other = 3 - offer.peer
+    assert "asked" in refused(worker, Message(other, Swap(True), (values(),)))
+    worker.handle(MessageArrived(Message(offer.peer, Swap(True), (values(),))), 1.0)
+    assert worker.iteration == 1
+
+
+@pytest.mark.parametrize("system", ["dlion", "gaia", "hop", "ako", "baseline"])
+def test_other_kinds_and_any_stretch_harm_nobody(system):
+    """What a system has no use for is left alone, and any valid part of a gradient can be applied."""
+    worker = worker_of({"name": system, "synchronization": "asynchronous"})
+    for message in (
+        Message(1, Contribution(0, 10**18, offset=3), (values(3),)),
+        Message(1, Contribution(10**18, 1), (INDICES, values(2))),
+        Message(1, Contribution(0, 1), (values(0),)),
+        Message(1, Push(0, 8, 0), (values(),)),
+        Message(1, Chunk(9, 9), (values(1),)),
+        Message(1, Token(10**9)),
+        Message(1, LossReport(10**9, float("nan"))),
+        Message(1, ComputeProfile(1e6, 1e-300, 10**18)),
+        Message(2, ComputeProfile(0.0, 1e6, 1)),
+        Message(1, Weights(10**9), (values(),)),
+        Message(1, WeightsRequest()),
+    ):
+        worker.handle(MessageArrived(decode(message.encode(), workers=9, parameters=P)), 1.0)
+    for _ in range(3):
+        worker.handle(GradientReady(1.0, torch.zeros(P), 1.0), 2.0)
+    assert worker.iteration > 0
+
+
+def test_what_was_announced_by_a_stranger_is_not_waited_for():
+    assert "no peer" in refused(worker_of("gaia"), Message(7, Announcement(5), (INDICES,)))
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (Message(0, Push(0, 8, 0), (values(),)), "other entries"),
+        (Message(0, Push(0, 8, 0), (values(3),)), "other entries"),
+        (Message(0, Push(0, 8, 3), (values(2),)), "other entries"),
+        (Message(1, Push(0, 8, 3), (values(3),)), "a second gradient of iteration 0"),
+        (Message(4, Push(0, 8, 3), (values(3),)), "no worker"),
+    ],
+)
+def test_a_server_takes_a_gradient_of_its_part_from_each_worker_once(message, reason):
+    replica = Replica(layout(3), torch.zeros(3), learning_rate=0.1)
+    server = ParameterServer(4, 3, replica, 3, ParameterServerExchange.Parameters())
+    server.handle(MessageArrived(Message(1, Push(0, 8, 3), (values(3),))), 1.0)
+    assert reason in refused(server, message)

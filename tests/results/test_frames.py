@@ -1,0 +1,81 @@
+"""Runs are found, named and put into tables."""
+
+from pathlib import Path
+
+import pytest
+
+from dlion_sim.errors import InputError
+from dlion_sim.results import Frames, LinksRow, MetricsRow, RunWriter, find_runs, run_names
+
+
+def run_folder(folder: Path, *, seed: int = 0, finished: bool = True, rows: int = 2, **manifest: object) -> Path:
+    names = {"scenario": "made-up", "system": "dlion", "seed": seed}
+    writer = RunWriter.create(folder, scenario_yaml="name: made-up\n", manifest={**names, **manifest})
+    for number in range(1, rows + 1):
+        writer.metrics(MetricsRow(number, number, 0, "iteration", number, 1.0, batch_size=8, compute_seconds=0.5))
+        writer.metrics(MetricsRow(number, number, 0, "evaluation", number, 1.0, 0.5))
+        writer.links(LinksRow(number, 0, 1, 100, 1, 1))
+    writer.flush()
+    if finished:
+        summary = {
+            **names,
+            "status": "completed",
+            "accuracy": {"mean": 0.5, "std": 0.0, "per_worker": [0.5]},
+            "iterations": {"mean": 2.0, "per_worker": [2]},
+            "time_to_accuracy": {"0.5": 1.0, "0.6": None},
+            "bytes_sent": 200,
+        }
+        writer.finish(summary)
+    return folder
+
+
+def test_runs_are_found_at_any_depth_in_natural_order(tmp_path: Path) -> None:
+    folders = [run_folder(tmp_path / name) for name in ("a/seed2", "a/seed10", "b/c/seed1")]
+    (tmp_path / "empty").mkdir()
+    assert find_runs([tmp_path]) == folders
+    assert find_runs([folders[2], tmp_path]) == [folders[2], *folders[:2]]
+    assert run_names(folders) == ["a/seed2", "a/seed10", "b/c/seed1"]
+    assert run_names(folders[:2]) == ["seed2", "seed10"]
+    assert run_names(folders[:1]) == ["seed2"]
+
+
+def test_a_path_without_a_run_is_refused(tmp_path: Path) -> None:
+    run_folder(tmp_path / "run")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no run") as refusal:
+        find_runs([tmp_path / "run", tmp_path / "empty"])
+    assert refusal.value.file == tmp_path / "empty"
+    with pytest.raises(InputError, match="is not a run folder"):
+        find_runs([tmp_path / "missing"])
+
+
+def test_the_tables_say_which_run_each_row_is_of(tmp_path: Path) -> None:
+    run_folder(tmp_path / "a", seed=1, sweep={"point": {"cluster.wan.bandwidth": "20 Mbps"}})
+    run_folder(tmp_path / "b", seed=2, finished=False)
+    run_folder(tmp_path / "c", rows=0)
+    frames = Frames.of([tmp_path])
+    first = ["run", "scenario", "system", "seed"]
+    for table in (frames.summaries, frames.evaluations, frames.iterations, frames.links):
+        assert list(table.columns[:4]) == first
+    assert frames.evaluations[["run", "seed"]].value_counts().to_dict() == {("a", 1): 2, ("b", 2): 2}
+    assert "kind" not in frames.iterations
+    assert frames.links["bytes"].sum() == 400
+    summaries = frames.summaries.set_index("run")
+    assert summaries["status"].tolist() == ["completed", "running", "completed"]
+    assert summaries.loc["a", "cluster.wan.bandwidth"] == "20 Mbps"
+    assert summaries.loc["a", ["accuracy", "iterations", "time_to_0.5"]].tolist() == [0.5, 2.0, 1.0]
+    assert summaries["accuracy"].isna().tolist() == [False, True, False]
+
+
+def test_runs_without_rows_have_empty_tables(tmp_path: Path) -> None:
+    run_folder(tmp_path / "a", rows=0)
+    frames = Frames.of([tmp_path])
+    assert frames.evaluations.empty
+    assert "accuracy" in frames.evaluations.columns
+
+
+def test_a_run_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (run_folder(tmp_path / "a") / "summary.json").write_text("{")
+    with pytest.raises(InputError, match="cannot be read") as refusal:
+        Frames.of([tmp_path])
+    assert refusal.value.file == tmp_path / "a" / "summary.json"
