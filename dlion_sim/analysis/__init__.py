@@ -1,0 +1,17 @@
+"""Comparisons between run folders."""
+
+from dlion_sim.analysis.comparison import common_target, comparison, time_to_accuracy
+from dlion_sim.analysis.fidelity import Fidelity, compare
+from dlion_sim.analysis.groups import Group, group_runs, said, varying
+
+__all__ = [
+    "Fidelity",
+    "Group",
+    "common_target",
+    "compare",
+    "comparison",
+    "group_runs",
+    "said",
+    "time_to_accuracy",
+    "varying",
+]

@@ -1,0 +1,98 @@
+"""Runs that differ in nothing but their seed, and what tells such groups apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dlion_sim.errors import InputError
+from dlion_sim.results import Run, run_names
+from dlion_sim.results.run_folder import SCENARIO
+from dlion_sim.scenario import BANDWIDTH, CORES, DURATION
+
+_SEED = re.compile(r"^seed: .*\n", re.MULTILINE)
+REFERENCE = "baseline"
+"""The system that others are compared with."""
+_PLAIN = ("scenario", "system", "way", "run")
+"""Labels whose values need no word of what they are."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one scenario, made the same way, with different seeds."""
+
+    labels: Mapping[str, str]
+    """What to tell it apart by: scenario, the values of a sweep's axes, ..., system; no two groups have the same."""
+    runs: tuple[Run, ...]
+
+    @property
+    def completed(self) -> tuple[Run, ...]:
+        """Those of the runs that are."""
+        return tuple(run for run in self.runs if run.manifest["status"] == "completed")
+
+    def named(self, keys: Iterable[str]) -> str:
+        """Its values of some labels in a line, e.g. "dlion, bandwidth 20 Mbps"."""
+        return ", ".join(said(key, self.labels[key]) for key in keys if key in self.labels)
+
+
+def group_runs(runs: Iterable[Run]) -> list[Group]:
+    """The groups, sorted by environment and then system.
+
+    Labels that are numbers or quantities are in that order, others in the order of their first runs; only Baseline goes
+    before other systems. Raises InputError for a run that cannot be read.
+    """
+    together: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        together.setdefault((_way(run), _apart_from_seed(run)), []).append(run)
+    groups = [Group(_labels(group[0]), tuple(group)) for group in together.values()]
+    if len({tuple(group.labels.items()) for group in groups}) < len(groups):
+        names = run_names([group.runs[0].folder for group in groups])
+        groups = [Group({**group.labels, "run": name}, group.runs) for group, name in zip(groups, names, strict=True)]
+    for key in reversed(varying(groups)):
+        ranks = _ranks([group.labels.get(key, "") for group in groups])
+        groups.sort(key=lambda group: ranks[group.labels.get(key, "")])
+    return groups
+
+
+def varying(groups: Sequence[Group]) -> list[str]:
+    """The labels that are not the same in all groups."""
+    keys = dict.fromkeys(key for group in groups for key in group.labels)
+    return [key for key in keys if len({group.labels.get(key) for group in groups}) > 1]
+
+
+def said(key: str, value: str) -> str:
+    """A label in words, e.g. "bandwidth 20 Mbps" for that value of "cluster.wan.bandwidth"."""
+    return value if key in _PLAIN else f"{key.rsplit('.', 1)[-1]} {value}".replace("_", " ")
+
+
+def _ranks(values: Iterable[str]) -> dict[str, float]:
+    """By what to sort some values: their magnitudes if all have one, else their order."""
+    different = sorted(dict.fromkeys(values), key=lambda value: value != REFERENCE)
+    for read in (float, BANDWIDTH.parse, DURATION.parse, CORES.parse):
+        try:
+            return {value: read(value) for value in different}
+        except ValueError:
+            pass
+    return {value: rank for rank, value in enumerate(different)}
+
+
+def _labels(run: Run) -> dict[str, str]:
+    labels = {"scenario": str(run.manifest.get("scenario", ""))}
+    labels |= {key: value for key, value in run.point.items() if key not in ("base", "seed", "system")}
+    if not run.is_virtual:
+        labels["way"] = _way(run)
+    return {**labels, "system": run.point.get("system", str(run.manifest.get("system", "")))}
+
+
+def _way(run: Run) -> str:
+    return str(run.manifest.get("way", "simulate"))
+
+
+def _apart_from_seed(run: Run) -> str:
+    """The resolved scenario's text, in which the same always stands in the same words."""
+    file = run.folder / SCENARIO
+    try:
+        return _SEED.sub("", file.read_text(encoding="utf-8"), count=1)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read: {error}", file=file) from error

@@ -1,0 +1,83 @@
+"""The command that holds a simulated run against a real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from dlion_sim.cli.conventions import RUNS
+from dlion_sim.cli.live import Force, Overrides, Quiet
+from dlion_sim.errors import InputError
+
+if TYPE_CHECKING:
+    from dlion_sim.results import Run
+
+_FIGURE, _DOCUMENT = "fidelity.png", "fidelity.json"
+
+
+def validate(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SCENARIO | SIMULATED REAL",
+            help="A scenario, which is simulated and emulated; or the folders of two such runs.",
+            show_default=False,
+        ),
+    ],
+    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    output: Annotated[
+        Path | None, typer.Option(help="A folder for the comparison; by default a new one in results/runs.")
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Tell how far the simulator is from a real run: iteration times, bytes by link, accuracy over time.
+
+    Emulation needs root and Mininet, see `dlion emulate`; two runs that are there already need neither.
+    """
+    from dlion_sim.analysis import compare
+    from dlion_sim.cli.tables import fidelity_report
+    from dlion_sim.figures import plot_fidelity
+    from dlion_sim.results import Run, free_folder
+    from dlion_sim.results.atomic import json_bytes, write
+
+    if len(what) == 2 and not overrides:
+        simulated, real = (Run.open(Path(folder)) for folder in what)
+        folder = output or free_folder(RUNS / f"{real.folder.name}-fidelity")
+    elif len(what) == 1:
+        folder, simulated, real = _run_both(what[0], overrides, output, force=force)
+    else:
+        raise InputError(f"{len(what)} arguments", allowed="a scenario, or two run folders and no --set")
+    fidelity = compare(simulated, real)
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / _DOCUMENT, json_bytes(fidelity.document))
+    figure = plot_fidelity(simulated, real, folder / _FIGURE)
+    if not quiet:
+        Console().print(fidelity_report(fidelity, simulated, figure))
+
+
+def _run_both(name: str, overrides: list[str], output: Path | None, *, force: bool) -> tuple[Path, Run, Run]:
+    from dlion_sim.cli.interrupts import Interrupts
+    from dlion_sim.emulation import check_machine, emulate
+    from dlion_sim.live import DEFAULT_PATIENCE
+    from dlion_sim.results import free_folder
+    from dlion_sim.scenario import find, load
+    from dlion_sim.simulation import simulate
+
+    file = find(name)
+    loaded = load(file, overrides)
+    check_machine()
+    folder = output or free_folder(RUNS / f"{loaded.name}-{loaded.system.name}-seed{loaded.seed}-fidelity")
+    try:
+        with Interrupts() as interrupts, Console(stderr=True).status("Simulating") as status:
+            simulated = simulate(loaded, folder / "simulated", force=force, device="cpu", interrupted=interrupts.asked)
+            status.update("Emulating")
+            real = emulate(
+                loaded, folder / "emulated", patience=DEFAULT_PATIENCE, force=force, interrupted=interrupts.asked
+            )
+    except InputError as error:
+        raise error.within(file) from None
+    return folder, simulated, real

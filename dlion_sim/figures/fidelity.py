@@ -1,0 +1,47 @@
+"""A simulated run and a real one of the same scenario, on top of each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from dlion_sim.figures.style import PALETTE, drawing
+from dlion_sim.results import Run
+
+_LOOKS: tuple[dict[str, Any], ...] = ({"color": PALETTE[0]}, {"color": PALETTE[1], "linestyle": "--"})
+
+
+def plot_fidelity(simulated: Run, real: Run, file: Path) -> Path:
+    """Draw both runs' mean test accuracy over time, and how long their iterations took, to `file`; returns `file`.
+
+    Raises InputError where a run cannot be read or the file cannot be written.
+    """
+    with drawing(file, height=3.6) as figure:
+        accuracy, durations = figure.subplots(2, 1)
+        for run, name, look in zip((simulated, real), ("simulated", _way(real)), _LOOKS, strict=True):
+            mean = run.evaluations().groupby("virtual_time")["accuracy"].mean() * 100
+            accuracy.plot(mean.index, mean, label=name, **look)
+            _draw_durations(durations, run, name, look)
+        accuracy.set_title(f"{simulated.manifest['scenario']} · {simulated.manifest['system']}", wrap=True)
+        accuracy.set_xlabel("Time (s)")
+        accuracy.set_ylabel("Test accuracy (%)")
+        accuracy.set_ylim(0, 100)
+        accuracy.legend(loc="lower right")
+        durations.set_xlabel("Time of an iteration (s)")
+        durations.set_ylabel("Iterations up to\nthat time (%)")
+        durations.set_xscale("log")
+    return file
+
+
+def _way(run: Run) -> str:
+    return {"emulate": "emulated", "live": "live"}.get(str(run.manifest.get("way")), "real")
+
+
+def _draw_durations(axes: Axes, run: Run, name: str, look: dict[str, Any]) -> None:
+    """The distribution of the iteration times of all workers."""
+    lasted = run.iterations().groupby("worker")["virtual_time"].diff().dropna().sort_values()
+    if len(lasted):
+        axes.step(lasted, np.linspace(100 / len(lasted), 100, len(lasted)), where="post", label=name, **look)

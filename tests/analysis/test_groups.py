@@ -1,0 +1,52 @@
+"""Runs that differ in nothing but their seed are one group."""
+
+from dlion_sim.analysis import group_runs, said, varying
+from tests.made_up import made_up_run
+
+
+def test_seeds_are_put_together_and_systems_told_apart(tmp_path):
+    runs = [
+        made_up_run(tmp_path / f"{system}-{seed}", system=system, seed=seed)
+        for seed in (0, 1)
+        for system in ("ako", "dlion")
+    ]
+    groups = group_runs(runs)
+    assert [group.labels["system"] for group in groups] == ["ako", "dlion"]
+    assert [[run.manifest["seed"] for run in group.runs] for group in groups] == [[0, 1], [0, 1]]
+    assert varying(groups) == ["system"]
+
+
+def test_the_values_of_a_sweep_tell_groups_apart(tmp_path):
+    points = [
+        {"base": "made-up", "cluster.wan.bandwidth": bandwidth, "seed": str(seed)}
+        for bandwidth in ("5 Mbps", "20 Mbps")
+        for seed in (0, 1)
+    ]
+    runs = [
+        made_up_run(tmp_path / str(number), seed=number % 2, point=point, extra=point["cluster.wan.bandwidth"])
+        for number, point in enumerate(points)
+    ]
+    groups = group_runs(runs)
+    assert varying(groups) == ["cluster.wan.bandwidth"]
+    assert [group.named(varying(groups)) for group in groups] == ["bandwidth 5 Mbps", "bandwidth 20 Mbps"]
+
+
+def test_other_settings_are_another_group_even_without_a_label(tmp_path):
+    runs = [made_up_run(tmp_path / name, extra=f"batch_size: {size}\n") for name, size in (("a", 8), ("b", 16))]
+    assert [group.labels.get("run") for group in group_runs(runs)] == ["a", "b"]
+
+
+def test_a_real_run_is_not_put_together_with_a_simulated_one(tmp_path):
+    groups = group_runs([made_up_run(tmp_path / "a"), made_up_run(tmp_path / "b", way="live", seed=1)])
+    assert [group.named(varying(groups)) for group in groups] == ["", "live"]
+
+
+def test_what_is_not_completed_does_not_count_as_such(tmp_path):
+    runs = [made_up_run(tmp_path / "a"), made_up_run(tmp_path / "b", seed=1, status="interrupted")]
+    (group,) = group_runs(runs)
+    assert group.completed == (runs[0],)
+
+
+def test_labels_in_words():
+    assert said("system", "dlion") == "dlion"
+    assert said("workload.optimizer.learning_rate", "0.1") == "learning rate 0.1"
