@@ -22,7 +22,7 @@ from rich.table import Table
 from benchmarks.measuring import ratio
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.topology import Topology
-from dlion_sim.simulation.transport import Transport
+from dlion_sim.simulation.transport import FRAMING, Transport
 
 WORKLOADS = ((6, 200, 5), (32, 10, 31), (64, 5, 63), (256, 5, 8), (1000, 5, 8))
 """Workers, rounds, peers of each."""
@@ -102,7 +102,7 @@ class Mesh:
         for k in range(self.degree):
             peer = (worker + 1 + k) % self.workers
             scale = 0.5 + ((worker * 7919 + peer * 104729 + self.round[worker] * 31) % 1000) / 1000
-            self.transport.send(peer, Parcel(worker, float(int(SIZE * scale)), self.round[worker]))
+            self.transport.send(peer, Parcel(worker, int(SIZE * scale) / FRAMING, self.round[worker]))
         self._advance(worker)
 
     def _delivered(self, receiver: int, parcel: Parcel) -> None:

@@ -22,6 +22,10 @@ Delivered = Callable[[int, Message], None]
 CapacityChanged = Callable[[], None]
 
 
+FRAMING = 1514 / 1448
+"""Bytes on a link for each byte of a message: TCP segments (with timestamps) over IPv4 in full Ethernet frames."""
+
+
 class Transport:
     """Bulk messages wait for the bulk message before them, control messages for the control message before them.
 
@@ -53,11 +57,12 @@ class Transport:
             self._start(key, queue)
 
     def capacities(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
-        """What each (sender, receiver) could have now: alone, and if all pairs send at once (bytes per second)."""
+        """What messages of each (sender, receiver) could have now: alone, and if all send at once (bytes a second)."""
         routes = [self._topology.route(*pair).links for pair in pairs]
         links = self._network.capacities
         shared = max_min_rates(routes, links)
-        return [(min(links[link] for link in route), rate) for route, rate in zip(routes, shared, strict=True)]
+        alone = (min(links[link] for link in route) for route in routes)
+        return [(one / FRAMING, other / FRAMING) for one, other in zip(alone, shared, strict=True)]
 
     def _start(self, key: tuple[int, int, bool], queue: deque[Message]) -> None:
         message = queue[0]
@@ -73,7 +78,7 @@ class Transport:
             self._sent(sender, receiver, message, self._env.now - began)
 
         if route.links:
-            self._network.start(route.links, message.size, sent)
+            self._network.start(route.links, message.size * FRAMING, sent)
         else:
             self._env.timeout(0).callbacks.append(lambda _: sent())
 

@@ -7,7 +7,7 @@ import torch
 from dlion_sim.protocol.messages import Message, Weights, WeightsRequest
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.topology import Topology
-from dlion_sim.simulation.transport import Transport
+from dlion_sim.simulation.transport import FRAMING, Transport
 
 CLUSTER = {
     "clouds": [
@@ -44,11 +44,16 @@ def weights(sender: int, entries: int = 250_000) -> Message:
     return Message(sender, Weights(0), (torch.zeros(entries),))
 
 
+def on_the_wire(*messages: Message) -> float:
+    """Bytes on a link."""
+    return sum(message.size for message in messages) * FRAMING
+
+
 def test_a_message_takes_its_size_over_the_narrowest_link_and_half_a_round_trip():
     world, message = World(), weights(0)
     world.transport.send(2, message)
     world.env.run()
-    duration = message.size / 1e6  # 8 Mbps up, 40 Mbps path, 80 Mbps down
+    duration = on_the_wire(message) / 1e6  # 8 Mbps up, 40 Mbps path, 80 Mbps down
     assert world.sent == [(0, 2, pytest.approx(duration, abs=1e-9), pytest.approx(duration, abs=1e-9))]
     assert world.delivered == [(message, 2, pytest.approx(duration + 0.05, abs=1e-9))]
 
@@ -57,14 +62,14 @@ def test_the_other_direction_has_its_own_path():
     world, message = World(), weights(2)
     world.transport.send(0, message)
     world.env.run()
-    assert world.delivered == [(message, 0, pytest.approx(message.size / 0.5e6 + 0.05, abs=1e-9))]
+    assert world.delivered == [(message, 0, pytest.approx(on_the_wire(message) / 0.5e6 + 0.05, abs=1e-9))]
 
 
 def test_inside_a_cloud_only_the_nics_and_its_latency_count():
     world, message = World(), weights(0)
     world.transport.send(1, message)
     world.env.run()
-    assert world.delivered == [(message, 1, pytest.approx(message.size / 1e6 + 0.001, abs=1e-9))]
+    assert world.delivered == [(message, 1, pytest.approx(on_the_wire(message) / 1e6 + 0.001, abs=1e-9))]
 
 
 def test_bulk_messages_queue_and_the_next_one_starts_when_the_last_byte_has_left():
@@ -74,8 +79,8 @@ def test_bulk_messages_queue_and_the_next_one_starts_when_the_last_byte_has_left
     world.env.run()
     assert [message for message, _, _ in world.delivered] == [first, second]
     seconds = [each[3] for each in world.sent]
-    assert seconds == pytest.approx([first.size / 1e6, second.size / 1e6], abs=1e-9)
-    assert world.delivered[1][2] == pytest.approx((first.size + second.size) / 1e6 + 0.05, abs=1e-9)
+    assert seconds == pytest.approx([on_the_wire(first) / 1e6, on_the_wire(second) / 1e6], abs=1e-9)
+    assert world.delivered[1][2] == pytest.approx(on_the_wire(first, second) / 1e6 + 0.05, abs=1e-9)
 
 
 def test_control_messages_overtake_bulk():
@@ -91,7 +96,7 @@ def test_all_flows_of_a_direction_share_its_path():
     for receiver, message in enumerate(messages):
         world.transport.send(receiver, message)
     world.env.run()
-    each = messages[0].size / 0.25e6 + 0.05
+    each = on_the_wire(messages[0]) / 0.25e6 + 0.05
     assert [time for _, _, time in world.delivered] == pytest.approx([each, each], abs=1e-9)
 
 
@@ -101,11 +106,13 @@ def test_a_schedule_changes_a_link_under_a_message():
     message = weights(0)
     world.transport.send(1, message)
     world.env.run()
-    assert world.delivered[0][2] == pytest.approx(2 + (message.size - 0.5e6) / 2e6, abs=1e-9)
+    assert world.delivered[0][2] == pytest.approx(2 + (on_the_wire(message) - 0.5e6) / 2e6, abs=1e-9)
 
 
 def test_the_oracle_knows_paths_alone_and_shared():
     world = World()
     pairs = [(0, 1), (0, 2), (2, 0), (3, 1)]
     # Alone: the NIC of 8 Mbps, twice, and the path of 4 Mbps. Together: worker 0's NIC is halved, and that path.
-    assert world.transport.capacities(pairs) == [(1e6, 0.5e6), (1e6, 0.5e6), (0.5e6, 0.25e6), (0.5e6, 0.25e6)]
+    expected = [(1e6, 0.5e6), (1e6, 0.5e6), (0.5e6, 0.25e6), (0.5e6, 0.25e6)]
+    on_links = [tuple(rate * FRAMING for rate in rates) for rates in world.transport.capacities(pairs)]
+    assert on_links == [pytest.approx(rates) for rates in expected]
