@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup quickstart test lint clean
+.PHONY: help setup quickstart test lint system clean
 
 help:
 	@echo "make quickstart   set up and run scenarios/quickstart.yaml"
@@ -18,19 +18,23 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@# Debian and Ubuntu ship ensurepip apart from Python.
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { SUDO=$$(command -v sudo || true); [ $$(id -u) = 0 ] && SUDO=; $$SUDO apt-get update -q && $$SUDO apt-get install -qy python3-venv; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,emulation]'
 	@touch $@
 
 quickstart: setup
 	$(BIN)/dlion run scenarios/quickstart.yaml
+
+system:
+	@# For emulation, whose tests are left out without root.
+	@[ $$(id -u) != 0 ] || emulation/setup.sh || echo "the system packages for emulation could not be installed"
 
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
-	$(BIN)/pytest -n auto
+test: lint system
+	$(BIN)/pytest -n auto --dist loadgroup
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -85,10 +85,11 @@ def _watch(driver: Driver, place: Place) -> None:
 
 
 def _evaluate(setting: Setting, rank: int, worker: Worker, snapshots: Sequence[Snapshot], recorder: Recorder) -> None:
-    """Score the worker's parameters as they were."""
+    """Score the worker's parameters as they were, the last ones on all test samples."""
+    some = setting.scenario.workload.evaluation_samples
     replica = Replica(worker.replica.layout, worker.replica.parameters, learning_rate=worker.replica.learning_rate)
     with closing(Evaluator(setting.model, setting.dataset, torch.device("cpu"))) as evaluator:
         for snapshot in snapshots:
             replica.write(0, snapshot.parameters)
-            (score,) = evaluator.evaluate([replica])
+            (score,) = evaluator.evaluate([replica], None if snapshot is snapshots[-1] else some)
             recorder.evaluation(rank, score, snapshot.iteration, snapshot.time)

@@ -91,7 +91,7 @@ class Nodes(ABC):
                     raise InputError(f"node {rank} could not start: {self._last_words(rank)}")
             time.sleep(_POLL_SECONDS)
         if not any(part_folder(self._parts, rank).exists() for rank in range(len(self.processes))):
-            raise InputError(f"no node could start: {self._last_words(0)}")
+            raise InputError("interrupted before it began" if asked else f"no node could start: {self._last_words(0)}")
 
     def _start(self, rank: int, spot: Spot, arguments: list[str]) -> None:
         command = [*spot.enter, sys.executable, "-m", "dlion_sim", "node", *arguments, *self._options, *spot.options]

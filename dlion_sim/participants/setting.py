@@ -120,7 +120,9 @@ class Setting:
 
     def same_machine(self, number: int) -> set[int]:
         """Those on the machine of a participant, itself apart."""
-        places = [*range(self.workers), *self.hosts]
+        # A server on a worker's machine names the worker; one on a machine of its own is nobody's neighbour.
+        of_servers = (host if isinstance(host, int) else self.workers + place for place, host in enumerate(self.hosts))
+        places = [*range(self.workers), *of_servers]
         return {other for other, place in enumerate(places) if place == places[number] and other != number}
 
     def worker(self, number: int) -> Worker:

@@ -5,7 +5,7 @@ from dlion_sim.scenario.loading import dump, from_data, load
 from dlion_sim.scenario.machines import DEVICES, Compute, Nic, WorkerGroup
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.schedule import Schedule
-from dlion_sim.scenario.shipped import find, shipped
+from dlion_sim.scenario.shipped import find, find_sweep, shipped
 from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, Unit
 from dlion_sim.scenario.workload import ComputeTime, Dirichlet, Iid, LabelShards, Optimizer, Partition, Shared, Workload
@@ -39,6 +39,7 @@ __all__ = [
     "Workload",
     "dump",
     "find",
+    "find_sweep",
     "from_data",
     "load",
     "shipped",

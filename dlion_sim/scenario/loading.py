@@ -26,11 +26,15 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
         InputError: The file cannot be read or is no valid scenario, or an override is malformed.
     """
     path = Path(path)
+    return from_data(read_data(path), overrides, folder=path.parent, file=path)
+
+
+def read_data(path: Path) -> object:
+    """The plain data of a YAML file, unchecked. Raises InputError where it cannot be read or is no YAML."""
     try:
-        data = read_yaml(_text(path))
+        return read_yaml(_text(path))
     except ValueError as error:
         raise InputError(str(error), file=path) from None
-    return from_data(data, overrides, folder=path.parent, file=path)
 
 
 def from_data(

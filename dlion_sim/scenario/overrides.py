@@ -26,14 +26,14 @@ def overridden(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, A
         if not equals or not all(keys):
             raise InputError("an override is written dotted.path=value, e.g. duration=60 s", file=f"--set {override}")
         try:
-            _set(changed, keys, read_yaml(text))
+            set_value(changed, keys, read_yaml(text))
         except ValueError as error:
             raise InputError(str(error), file=f"--set {override}") from None
     return changed
 
 
-def _set(data: dict[str, Any], keys: Sequence[str], value: object) -> None:
-    """Set the value below `data`, in place."""
+def set_value(data: dict[str, Any], keys: Sequence[str], value: object) -> None:
+    """Set the value at the path of `keys` below `data`, in place. Raises ValueError where that leads nowhere."""
     place: Any = data
     for depth, key in enumerate(keys):
         here = ".".join(keys[:depth])

@@ -1,8 +1,9 @@
-"""The ready scenarios that come with the project."""
+"""The ready scenarios and sweeps that come with the project."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from pathlib import Path
 
 from dlion_sim.errors import InputError
@@ -10,11 +11,17 @@ from dlion_sim.errors import InputError
 _PACKAGE = Path(__file__).parents[1]
 _INSTALLED, _CHECKOUT = _PACKAGE / "shipped_scenarios", _PACKAGE.parent / "scenarios"
 _FOLDER = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
+_SWEEPS = "sweeps"
 
 
 def shipped() -> list[Path]:
     """The files of all ready scenarios, sorted."""
-    return sorted(_FOLDER.rglob("*.yaml"))
+    return sorted(file for file in _FOLDER.rglob("*.yaml") if _SWEEPS not in file.relative_to(_FOLDER).parts)
+
+
+def shipped_sweeps() -> list[Path]:
+    """The files of all ready sweeps, sorted."""
+    return sorted((_FOLDER / _SWEEPS).glob("*.yaml"))
 
 
 def name_of(file: Path) -> str:
@@ -28,14 +35,27 @@ def find(name: str | Path) -> Path:
     Raises:
         InputError: There is neither; with the nearest names.
     """
+    return _found(name, shipped(), "scenario")
+
+
+def find_sweep(name: str | Path) -> Path:
+    """The file of that path or, if there is none, the ready sweep of that name, e.g. "sweeps/digits".
+
+    Raises:
+        InputError: There is neither; with the nearest names.
+    """
+    return _found(name, shipped_sweeps(), "sweep")
+
+
+def _found(name: str | Path, ready: Iterable[Path], kind: str) -> Path:
     path = Path(name)
     if path.is_file():
         return path
-    files = {name_of(file): file for file in shipped()}
+    files = {name_of(file): file for file in ready}
     short = path.as_posix().removeprefix("scenarios/").removesuffix(".yaml")
     if short in files:
         return files[short]
     if path.exists():
         return path
     near = difflib.get_close_matches(short, files, cutoff=0.4) or list(files)
-    raise InputError("no such file, nor a ready scenario of that name", file=path, allowed=", ".join(near))
+    raise InputError(f"no such file, nor a ready {kind} of that name", file=path, allowed=", ".join(near))

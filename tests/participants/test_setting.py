@@ -17,6 +17,13 @@ def test_workers_come_first_then_servers_each_where_it_is():
     assert [setting.same_machine(rank) for rank in range(5)] == [set(), {3}, set(), {1}, set()]
 
 
+def test_alike_machines_are_still_apart():
+    own = {"cloud": "east", "nic": "1 Gbps"}
+    topology = {"kind": "parameter_server", "hosts": [own, own]}
+    setting = Setting.of(digits(system={"name": "parameter_server", "topology": topology}))
+    assert [setting.same_machine(rank) for rank in range(5)] == [set()] * 5
+
+
 def test_a_participant_is_the_same_whoever_else_is_made():
     alone, together = Setting.of(digits()), Setting.of(digits())
     everyone = [together.worker(worker) for worker in range(3)]

@@ -1,0 +1,39 @@
+"""What this machine needs to emulate a network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+from dlion_sim.errors import InputError
+
+_TOOLS = {"mnexec": "mininet", "ifconfig": "net-tools", "brctl": "bridge-utils", "ip": "iproute2", "tc": "iproute2"}
+"""The Debian package of each."""
+
+
+def check_machine() -> None:
+    """Raise InputError, saying what to do about it, unless this machine can emulate."""
+    packages = {package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
+    if packages:
+        names = " ".join(sorted(packages))
+        raise InputError(f"emulation needs system packages: apt-get install --no-install-recommends {names}")
+    try:
+        import mininet.node  # noqa: F401
+    except ImportError as error:
+        raise InputError(f"emulation needs Mininet ({error}): pip install 'dlion-sim[emulation]'") from None
+    if os.geteuid() != 0:
+        raise InputError('emulation needs root: sudo env "PATH=$PATH" dlion emulate ...')
+    # Root in a container may lack what this takes.
+    tried = subprocess.run(["mnexec", "-n", "true"], capture_output=True, text=True)
+    if tried.returncode:
+        raise InputError(
+            f"emulation needs the right to make network namespaces ({tried.stderr.strip() or 'mnexec failed'}); "
+            "in a container: docker run --privileged"
+        )
+
+
+def has_netem() -> bool:
+    """Whether the kernel can delay packets."""
+    command = ["mnexec", "-n", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
+    return subprocess.run(command, capture_output=True).returncode == 0

@@ -1,0 +1,185 @@
+"""A cluster's network in Mininet: a switch for each cloud, a host for each machine, a path between any two clouds.
+
+    host --(NIC)-- switch --- router --(WAN path)-- router --- switch --(NIC)-- host
+
+A link's two directions are limited apart, each where it is sent: what a host sends on the host, what it receives at its
+port of the switch, a WAN path at the router that sends. A LAN of a stated bandwidth is a node of its own at the switch,
+through which all has to go that hosts of the cloud send each other.
+
+Mininet's own limits (TCLink) are not used: they go no higher than 1 Gbps, have a queue of a thousand frames, and throw
+away what waits when they change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from ipaddress import IPv4Address
+from itertools import combinations, count
+from typing import Any
+
+from mininet.link import Link as Cable
+from mininet.log import setLogLevel
+from mininet.node import Node
+from mininet.nodelib import LinuxBridge
+
+from dlion_sim.emulation.link import CONGESTION_CONTROL, Link, run
+from dlion_sim.emulation.shaping import shape, unbundled
+from dlion_sim.errors import InputError
+from dlion_sim.scenario import Cluster, Schedule, WorkerPlace
+from dlion_sim.scenario.topology import ServerHost
+
+_MOST_CLOUDS = 250
+_ROUTER, _LAN = 0xFFFE, 0xFFFD
+"""Their numbers in a cloud's addresses."""
+_WAN = int(IPv4Address("172.16.0.0"))
+_ANY_NODE = (
+    "ip link set dev lo up",
+    f"echo {CONGESTION_CONTROL} > /proc/sys/net/ipv4/tcp_congestion_control",
+)
+_FORWARDING = (
+    "echo 1 > /proc/sys/net/ipv4/ip_forward",
+    # Hosts must not learn a way around.
+    "for file in /proc/sys/net/ipv4/conf/*/send_redirects; do echo 0 > $file; done",
+)
+
+
+class Network:
+    """The network of a cluster, for workers and after them parameter servers on the machines that `servers` names.
+
+    It is there within the block, and nothing of it afterwards. With `delayed`, the kernel delays what crosses the WAN.
+    """
+
+    def __init__(self, cluster: Cluster, servers: Sequence[int | ServerHost] = (), *, delayed: bool) -> None:
+        if len(cluster.clouds) > _MOST_CLOUDS:
+            raise InputError(
+                f"{len(cluster.clouds)} clouds cannot be emulated", path="cluster.clouds", allowed=f"{_MOST_CLOUDS}"
+            )
+        self._cluster = cluster
+        self._delayed = delayed
+        own = [server for server in servers if isinstance(server, ServerHost)]
+        self._machines: Sequence[WorkerPlace | ServerHost] = [*cluster.workers, *own]
+        unused = count(len(cluster.workers))
+        of_servers = [next(unused) if isinstance(server, ServerHost) else server for server in servers]
+        self._machine = [*range(len(cluster.workers)), *of_servers]
+        """Of each participant."""
+        self._setup: dict[Any, list[str]] = {}
+        """Of each node, as lines of shell."""
+        self._hosts: list[Any] = []
+        self.links: list[Link] = []
+        """All that are limited or delayed."""
+
+    def host(self, participant: int) -> Any:
+        """The Mininet node of the machine that a participant is on."""
+        return self._hosts[self._machine[participant]]
+
+    def address(self, participant: int) -> str:
+        """The IP address of the machine that a participant is on."""
+        machine = self._machine[participant]
+        return _address(self._cloud_of(machine), machine + 1)
+
+    def missing_delay(self, sender: int, receiver: int) -> float:
+        """The seconds that a message between two participants should take besides what it takes in this network."""
+        here, there = self._machine[sender], self._machine[receiver]
+        clouds = [self._cluster.clouds[self._cloud_of(machine)] for machine in (here, there)]
+        if here == there:
+            return 0.0
+        if clouds[0] is clouds[1]:
+            return clouds[0].lan.rtt / 2
+        return 0.0 if self._delayed else self._cluster.wan_path(clouds[0].name, clouds[1].name)[1] / 2
+
+    def __enter__(self) -> Network:
+        setLogLevel("error")  # It warns of a firewall, of which namespaces of our own have none.
+        with ExitStack() as undo:
+            undo.callback(self._end)
+            clouds = range(len(self._cluster.clouds))
+            switches = [self._node(LinuxBridge(f"s{cloud}", inNamespace=True)) for cloud in clouds]
+            routers = [self._router(f"r{cloud}", cloud, _ROUTER, switches[cloud])[0] for cloud in clouds]
+            for cloud in clouds:
+                self._lan(cloud, switches[cloud])
+            for machine in range(len(self._machines)):
+                self._host(machine, switches[self._cloud_of(machine)])
+            for pair, (one, other) in enumerate(combinations(clouds, 2)):
+                self._path(pair, one, other, routers)
+            for switch in switches:
+                switch.start([])
+            for node, lines in self._setup.items():
+                run(node, "sh", "-ec", "\n".join(lines))
+            undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _router(self, name: str, cloud: int, number: int, switch: Any) -> tuple[Any, str]:
+        """A node at a cloud's switch that forwards, and its device there."""
+        router = self._node(Node(name), *_FORWARDING)
+        device, _ = self._plug(router, switch, _address(cloud, number))
+        return router, device
+
+    def _lan(self, cloud: int, switch: Any) -> None:
+        """What limits the LAN of a cloud, if anything does."""
+        spec = self._cluster.clouds[cloud]
+        if spec.lan.bandwidth:
+            node, device = self._router(f"lan{cloud}", cloud, _LAN, switch)
+            self._limit(f"{spec.name} lan", node, device, spec.lan.bandwidth)
+
+    def _host(self, machine: int, switch: Any) -> None:
+        """The host of a machine."""
+        spec, cloud = self._machines[machine], self._cloud_of(machine)
+        host = self._node(Node(f"h{machine}"))
+        self._hosts.append(host)
+        device, port = self._plug(host, switch, _address(cloud, machine + 1))
+        lines = self._setup[host]
+        lines.append(unbundled(device))
+        lines.append(f"ip route add default via {_address(cloud, _ROUTER)}")
+        if self._cluster.clouds[cloud].lan.bandwidth:
+            lines.append(f"ip route add {_address(cloud, _LAN)} dev {device}")
+            lines.append(f"ip route replace {_subnet(cloud)} via {_address(cloud, _LAN)} dev {device}")
+        name = spec.name if isinstance(spec, WorkerPlace) else f"{spec.cloud} server"
+        self._limit(f"{name} up", host, device, spec.nic.up)
+        self._limit(f"{name} down", switch, port, spec.nic.down)
+
+    def _path(self, pair: int, one: int, other: int, routers: Sequence[Any]) -> None:
+        """The path between two clouds, both ways."""
+        cable = Cable(routers[one], routers[other])
+        a, b = (IPv4Address(_WAN + 2 * pair + end) for end in (0, 1))
+        for here, there, device, address, gateway in ((one, other, cable.intf1, a, b), (other, one, cable.intf2, b, a)):
+            self._setup[routers[here]].append(f"ip addr add {address}/31 dev {device}")
+            self._setup[routers[here]].append(f"ip route add {_subnet(there)} via {gateway}")
+            names = [self._cluster.clouds[cloud].name for cloud in (here, there)]
+            bandwidth, rtt = self._cluster.wan_path(*names)
+            delay = rtt / 2 if self._delayed else 0.0
+            self._limit(" to ".join(names), routers[here], str(device), bandwidth, delay)
+
+    def _limit(self, name: str, node: Any, device: str, capacity: Schedule | None, delay: float = 0.0) -> None:
+        """Limit and delay what a device sends."""
+        self._setup[node] += shape(device, capacity.value_at(0.0) if capacity else None, delay)
+        if capacity or delay:
+            self.links.append(Link(name, node, device, capacity, delay))
+
+    def _plug(self, node: Any, switch: Any, address: str) -> tuple[str, str]:
+        """Connect a node with a switch; its device and its port there."""
+        cable = Cable(node, switch)
+        self._setup[node].append(f"ip addr add {address}/16 dev {cable.intf1}")
+        return str(cable.intf1), str(cable.intf2)
+
+    def _node(self, node: Any, *setup: str) -> Any:
+        self._setup[node] = [*_ANY_NODE, *setup]
+        return node
+
+    def _cloud_of(self, machine: int) -> int:
+        names = [cloud.name for cloud in self._cluster.clouds]
+        return names.index(self._machines[machine].cloud)
+
+    def _end(self) -> None:
+        for node in self._setup:
+            node.terminate()
+
+
+def _address(cloud: int, number: int) -> str:
+    return f"10.{cloud}.{number >> 8}.{number & 0xFF}"
+
+
+def _subnet(cloud: int) -> str:
+    return f"10.{cloud}.0.0/16"

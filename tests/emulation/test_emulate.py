@@ -1,0 +1,194 @@
+"""Whole runs over emulated networks, with nodes and emulators that are killed. Nothing is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dlion_sim.cli.main import main
+from dlion_sim.emulation.leftovers import remove_leftovers
+from dlion_sim.results import Run
+from dlion_sim.scenario import dump
+from tests.emulation.traces import folder_of, node, traces
+from tests.simulation.scenarios import digits
+
+pytestmark = pytest.mark.emulation
+
+DLION = {"name": "dlion", "batching": {"profile_batch_sizes": [4, 8], "profile_repeats": 1}}
+ASYNCHRONOUS = {"name": "baseline", "synchronization": "asynchronous"}
+TWO, THREE = (
+    {"clouds": [{"name": "a", "workers": [{"count": count, "compute": "8 cores", "nic": "20 Mbps"}]}]}
+    for count in (2, 3)
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(tmp_path):
+    remove_leftovers()
+    before = traces()
+    yield
+    assert traces() == before
+    assert not [left for left in tmp_path.iterdir() if left.name.startswith(".")]
+
+
+@pytest.fixture
+def dlion(monkeypatch, tmp_path):
+    """Runs a command, and returns how it exits."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments) -> int:
+        monkeypatch.setattr(sys, "argv", ["dlion", *arguments])
+        try:
+            main()
+        except SystemExit as stopped:
+            return int(stopped.code or 0)
+        return 0
+
+    return run
+
+
+@pytest.fixture
+def emulator(tmp_path):
+    """Begins to emulate a scenario, in a process of its own."""
+
+    @contextmanager
+    def run(scenario):
+        (tmp_path / "small.yaml").write_text(dump(scenario))
+        files = [str(tmp_path / "small.yaml"), "--output", str(tmp_path / "run")]
+        command = [sys.executable, "-m", "dlion_sim", "emulate", *files]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            yield running
+        finally:
+            running.terminate()
+            running.communicate()
+
+    return run
+
+
+def finished(running, code: int = 0) -> str:
+    output, errors = running.communicate(timeout=120)
+    assert running.returncode == code, errors
+    return output + errors
+
+
+def until(condition, seconds: float = 60.0):
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.02)
+    return found
+
+
+def begun(running, workers: int) -> Path:
+    """The emulation's folder, once all have learned for a while."""
+    folder = until(lambda: folder_of(running.pid))
+    until(lambda: len(list(folder.glob("rank-*/links.parts/00001.parquet"))) == workers)
+    return folder
+
+
+def scenario(*overrides, **keys):
+    return digits("workload.evaluate_every=0.5 s", *overrides, **{"cluster": TWO, "duration": "600 s", **keys})
+
+
+def test_four_workers_learn_over_unequal_links(dlion, capsys):
+    assert dlion("emulate", "emulation/four_workers", "--set", "duration=5 s", "--output", "run") == 0
+    assert "lab/3" in capsys.readouterr().out
+    run = Run.open(Path("run"))
+    assert (run.summary["status"], run.summary["stopped_by"]) == ("completed", "duration")
+    assert (run.manifest["way"], run.manifest["emulation"]["congestion_control"]) == ("emulate", "reno")
+    assert not run.is_virtual
+    sent = run.links().groupby("sender")["bytes"].sum()
+    # No link carries more than it can; the wide ones carry more than the narrowest could.
+    for worker, mbps in enumerate((10, 20, 30, 40)):
+        assert 8 * sent[worker] < mbps * 1e6 * 5
+    assert 8 * sent[3] > 10e6 * 5
+    assert run.links()["n_percent"].between(0, 100).any()
+    assert all(each["late"]["computations"] > 5 for each in run.manifest["nodes"])
+    assert Path("run/accuracy.png").exists()
+
+
+@pytest.mark.parametrize(
+    "system", ["baseline", "ako", "gaia", "hop", DLION], ids=["baseline", "ako", "gaia", "hop", "dlion"]
+)
+def test_every_system_ends_cleanly(dlion, capfd, system):
+    clouds = [{"name": name, "workers": [{"compute": "8 cores", "nic": "20 Mbps"}]} for name in ("a", "b")]
+    cluster = {"clouds": clouds, "wan": {"bandwidth": "10 Mbps", "rtt": "20 ms"}}
+    Path("small.yaml").write_text(dump(scenario(duration="3 s", cluster=cluster, system=system)))
+    assert dlion("emulate", "small.yaml", "--quiet", "--output", "run") == 0
+    assert capfd.readouterr() == ("", "")
+    run = Run.open(Path("run"))
+    assert run.summary["status"] == "completed"
+    assert min(run.summary["iterations"]["per_worker"]) > 5
+    assert [each["lost"] for each in run.manifest["nodes"]] == [{}, {}]
+
+
+@pytest.mark.parametrize("system", [ASYNCHRONOUS, "hop"])
+def test_others_go_on_without_a_killed_node(emulator, tmp_path, system):
+    with emulator(scenario(duration="6 s", cluster=THREE, system=system)) as running:
+        os.kill(node(begun(running, 3), 2), signal.SIGKILL)
+        finished(running)
+    run = Run.open(tmp_path / "run")
+    assert (run.summary["status"], run.summary["stopped_by"]) == ("completed", "duration")
+    assert [each["status"] for each in run.manifest["nodes"]] == ["completed", "completed", "lost"]
+    assert run.iterations().groupby("worker")["virtual_time"].max()[[0, 1]].min() > 5
+
+
+def test_who_cannot_go_on_without_a_killed_node_stops_within_seconds_and_says_why(emulator, tmp_path):
+    with emulator(scenario(system="baseline")) as running:
+        os.kill(node(begun(running, 2), 1), signal.SIGKILL)
+        killed = time.monotonic()
+        output = finished(running, code=1)
+    assert time.monotonic() - killed < 20
+    assert "the run failed: synchronous training waits for every peer; lost: node 1" in output
+    assert Run.open(tmp_path / "run").summary["status"] == "failed"
+
+
+def test_an_interrupt_leaves_a_readable_run_and_nothing_else(emulator, tmp_path):
+    with emulator(scenario(system="baseline")) as running:
+        begun(running, 2)
+        assert remove_leftovers() == 0  # It runs.
+        running.send_signal(signal.SIGINT)
+        finished(running, code=130)
+    run = Run.open(tmp_path / "run")
+    assert run.manifest["status"] == run.summary["status"] == "interrupted"
+    assert len(run.iterations()) > 0
+
+
+def test_an_end_asked_for_before_nodes_begin_leaves_nothing(emulator, tmp_path):
+    with emulator(scenario(system="baseline")) as running:
+        until(lambda: folder_of(running.pid))
+        running.send_signal(signal.SIGTERM)
+        assert "interrupted before it began" in finished(running, code=2)
+    assert Run.open(tmp_path / "run").manifest["status"] == "failed"
+
+
+def test_what_a_killed_emulator_leaves_is_removed_and_nothing_else(emulator, tmp_path):
+    with emulator(scenario(system="baseline")) as running:
+        folder = begun(running, 2)
+        survivor = node(folder, 1)
+        os.kill(survivor, signal.SIGSTOP)  # So that it cannot end by itself.
+        running.kill()
+        running.wait()
+        clean = [sys.executable, "-m", "dlion_sim", "emulate", "--clean"]
+        said = subprocess.run(clean, capture_output=True, text=True, check=True).stdout
+        assert said == "removed the leftovers of 1 emulation\n"
+        assert not folder.exists()
+        until(lambda: not Path(f"/proc/{survivor}/environ").exists(), seconds=5)
+
+
+def test_what_the_kernel_refuses_ends_it_before_it_begins(dlion, tmp_path, monkeypatch, capsys):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "tc").write_text("#!/bin/sh\necho 'Specified qdisc kind is unknown.' >&2\nexit 2\n")
+    (tools / "tc").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    assert dlion("emulate", "emulation/equal_links", "--output", "run") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "qdisc kind is unknown" in line
+    assert Run.open(tmp_path / "run").manifest["status"] == "failed"

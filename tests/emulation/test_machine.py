@@ -1,0 +1,70 @@
+"""A machine that cannot emulate is told what to do, in one line."""
+
+import builtins
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from dlion_sim.cli.main import main
+from dlion_sim.emulation.machine import check_machine
+from dlion_sim.errors import InputError
+
+
+@pytest.fixture
+def able(monkeypatch):
+    """A machine that has all."""
+    monkeypatch.setattr(shutil, "which", lambda tool: f"/usr/bin/{tool}")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0, "", ""))
+
+
+def fault() -> str:
+    with pytest.raises(InputError) as error:
+        check_machine()
+    return str(error.value)
+
+
+def test_a_machine_that_has_all_will_do(able):
+    check_machine()
+
+
+def test_missing_tools_are_named_by_their_packages(able, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda tool: None if tool in ("mnexec", "brctl") else tool)
+    assert fault().endswith("apt-get install --no-install-recommends bridge-utils mininet")
+
+
+def test_mininet_for_python_is_an_extra(able, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *rest):
+        if name.startswith("mininet"):
+            raise ImportError("No module named 'mininet'")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert "pip install 'dlion-sim[emulation]'" in fault()
+
+
+def test_it_takes_root(able, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "needs root" in fault()
+
+
+def test_it_takes_a_root_that_may(able, monkeypatch):
+    refused = subprocess.CompletedProcess([], 1, "", "unshare: Operation not permitted")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: refused)
+    assert "Operation not permitted" in fault()
+
+
+@pytest.mark.parametrize("arguments", [["emulation/four_workers"], ["--clean"]])
+def test_the_command_says_it_in_one_line(able, monkeypatch, capsys, arguments):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sys, "argv", ["dlion", "emulate", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dlion: emulation needs root")

@@ -1,0 +1,46 @@
+import pytest
+
+from dlion_sim.emulation.shaping import reshape, shape
+
+
+def words(command: str) -> list[str]:
+    return command.split()
+
+
+def after(word: str, command: list[str]) -> str:
+    return command[command.index(word) + 1]
+
+
+@pytest.mark.parametrize(
+    ("bps", "burst", "queue"),
+    [
+        (10e6, 2 * 1514, 25_000),  # 20 ms of queue; 2 ms would be less than two frames
+        (1e9, 250_000, 2_500_000),
+        (100e3, 2 * 1514, 12 * 1514),
+    ],
+)
+def test_the_bucket_is_short_and_so_is_its_queue(bps, burst, queue):
+    (command,) = shape("h0-eth0", bps)
+    assert after("dev", words(command)) == "h0-eth0"
+    assert after("rate", words(command)) == f"{bps:.0f}bit"
+    assert (after("burst", words(command)), after("limit", words(command))) == (str(burst), str(queue))
+
+
+def test_a_change_names_the_same_bucket_and_replaces_nothing():
+    for delay in (0.0, 0.03):
+        bucket = words(shape("h0-eth0", 10e6, delay)[-1])
+        changed = reshape("h0-eth0", 5e6, delay)
+        assert (bucket[2], changed[2]) == ("replace", "change")
+        assert changed[3 : changed.index("tbf")] == bucket[3 : bucket.index("tbf")]
+
+
+def test_an_outage_is_a_trickle():
+    assert after("rate", reshape("h0-eth0", 0.0)) == "8000bit"
+
+
+def test_the_kernel_delays_ahead_of_the_bucket():
+    delay, bucket = map(words, shape("r0-eth1", 10e6, 0.03))
+    assert after("delay", delay) == "30000us"
+    assert (after("handle", delay), after("parent", bucket)) == ("1:", "1:1")
+    assert shape("r0-eth1", None, 0.03) == [" ".join(delay)]
+    assert shape("r0-eth1", None) == []

@@ -1,0 +1,103 @@
+"""TCP between hosts of an emulated network."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, contextmanager
+
+from dlion_sim.emulation.network import Network
+
+WARM_UP_SECONDS = 0.5
+SINK = """
+import socket, sys, threading, time
+listener = socket.create_server(("", int(sys.argv[1])))
+print("ready", flush=True)
+connection, _ = listener.accept()
+received, buffer = 0, bytearray(1 << 16)
+def receive():
+    global received
+    while count := connection.recv_into(buffer):
+        received += count
+threading.Thread(target=receive, daemon=True).start()
+for _ in sys.stdin:
+    print(time.monotonic(), received, flush=True)
+"""
+SOURCE = """
+import socket, sys
+connection = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+while True:
+    connection.sendall(bytes(1 << 16))
+"""
+ECHO = """
+import socket
+listener = socket.create_server(("", 6000))
+print("ready", flush=True)
+connection, _ = listener.accept()
+connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+while data := connection.recv(100):
+    connection.sendall(data)
+"""
+CALL = """
+import socket, sys, time
+connection = socket.create_connection((sys.argv[1], 6000))
+connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+for _ in range(20):
+    began = time.monotonic()
+    connection.sendall(b"x" * 60)
+    connection.recv(100)
+    print(time.monotonic() - began)
+    time.sleep(0.03)
+"""
+
+
+class Flow:
+    """A TCP connection that sends as much as it can."""
+
+    def __init__(self, network: Network, sender: int, receiver: int, port: int, stack: ExitStack) -> None:
+        self._sink = start(stack, network, receiver, SINK, port)
+        assert self._sink.stdout.readline() == b"ready\n"
+        start(stack, network, sender, SOURCE, network.address(receiver), port)
+
+    def received(self) -> tuple[float, int]:
+        """Now, and the bytes that have come by now."""
+        self._sink.stdin.write(b"\n")
+        self._sink.stdin.flush()
+        at, count = self._sink.stdout.readline().split()
+        return float(at), int(count)
+
+
+@contextmanager
+def flows(network: Network, *pairs: tuple[int, int]):
+    """Measures the flows between pairs of (sender, receiver): call it with seconds for their bits per second."""
+    with ExitStack() as stack:
+        running = [Flow(network, *pair, 5000 + number, stack) for number, pair in enumerate(pairs)]
+        time.sleep(WARM_UP_SECONDS)
+        yield lambda seconds=1.0: rates(running, seconds)
+
+
+def rates(running: Sequence[Flow], seconds: float) -> list[float]:
+    before = [flow.received() for flow in running]
+    time.sleep(seconds)
+    after = [flow.received() for flow in running]
+    return [8 * (then[1] - now[1]) / (then[0] - now[0]) for now, then in zip(before, after, strict=True)]
+
+
+def round_trip(network: Network, caller: int, called: int) -> float:
+    """Median seconds until a short message is answered."""
+    with ExitStack() as stack:
+        echo = start(stack, network, called, ECHO)
+        assert echo.stdout.readline() == b"ready\n"
+        call = start(stack, network, caller, CALL, network.address(called))
+        return statistics.median(map(float, call.stdout))
+
+
+def start(stack: ExitStack, network: Network, participant: int, program: str, *arguments: object):
+    """A Python program on a participant's host, which ends with the stack."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    process = network.host(participant).popen(command, stdin=-1)
+    stack.callback(process.communicate)
+    stack.callback(process.kill)
+    return process
