@@ -190,34 +190,44 @@ class Driver:
         self._spawn(self._observe_regularly())
         self._tell(Started())
 
-    def _tell(self, event: Event) -> None:
-        """Hand an event to the participant and do what it asks for."""
+    def _tell(self, event: Event, at: float | None = None) -> None:
+        """Hand an event of that time, by default now, to the participant and do what it asks for.
+
+        A computation begins at the time of the event that led to it: what is between counts as a part of it, as the
+        fixed cost of a modelled iteration stands for updating and serialising, too.
+        """
         if self._end.done():
             return
-        for action in self._participant.handle(event, self.now):
+        at = self.now if at is None else at
+        for action in self._participant.handle(event, at):
             match action:
                 case Compute():
-                    self._spawn(self._compute(action.batch_size))
+                    self._spawn(self._compute(action.batch_size, at))
                 case Send():
                     self._links.send(action.peer, action.message)
                 case Report():
                     self._recorder.iteration(self._rank, action, self.now)
                 case Profile():
-                    self._spawn(self._profile(action.batch_sizes))
+                    self._spawn(self._profile(action.batch_sizes, at))
                 case Stop():
                     self._say_done()
                 case Abort():
                     lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self.gone.items())
                     self._finish("failed", f"{action.reason}; lost: {lost}")
 
-    async def _compute(self, batch_size: int) -> None:
+    async def _compute(self, batch_size: int, at: float) -> None:
         assert self._machine is not None
-        done = await self._machine.gradient(batch_size, self.now)
-        self._tell(GradientReady(done.loss, done.gradient, done.seconds))
+        done = await self._machine.gradient(batch_size, at, self.now - at)
+        self._tell(GradientReady(done.loss, done.gradient, done.seconds), self._ended(at + done.seconds))
 
-    async def _profile(self, batch_sizes: Sequence[int]) -> None:
+    async def _profile(self, batch_sizes: Sequence[int], at: float) -> None:
         assert self._machine is not None
-        self._tell(ProfileReady(await self._machine.profile(batch_sizes, self.now)))
+        measurements = await self._machine.profile(batch_sizes, at, self.now - at)
+        self._tell(ProfileReady(measurements), self._ended(at + sum(seconds for _, seconds in measurements)))
+
+    def _ended(self, due: float) -> float | None:
+        """When a computation ended: when it was due if it was held back until then, and just now otherwise."""
+        return due if self._machine is not None and self._machine.is_paced else None
 
     async def _observe_regularly(self) -> None:
         count = 0

@@ -7,18 +7,19 @@ somebody without the key is refused by its head, before anything is allocated fo
 
 The CRC finds accidents. Whoever can change bytes on their way could still choose another payload of the same CRC: the
 tag does not cover the payload itself, since that halves the throughput (on one core, seconds a gigabyte at each end:
-moving it 0.45, CRC-32 0.3, SHA-256 0.6 to 0.8). Nothing is encrypted. Networks that need either want a tunnel below.
+moving it 0.45, CRC-32 0.02, SHA-256 0.6 to 0.8). Nothing is encrypted. Networks that need either want a tunnel below.
 """
 
 from __future__ import annotations
 
 import hmac
 import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+
+from zlib_ng.zlib_ng import crc32
 
 from dlion_sim.protocol.messages import Buffer
 
@@ -84,7 +85,7 @@ class Payload:
         """CRC-32 of it all."""
         crc = 0
         for buffer in self.buffers:
-            crc = zlib.crc32(buffer, crc)
+            crc = crc32(buffer, crc)
         return crc
 
 
@@ -98,7 +99,7 @@ class Head:
 
     def check(self, payload: Buffer) -> None:
         """Raise PeerError unless it is the payload announced."""
-        if len(payload) != self.length or zlib.crc32(payload) != self.crc:
+        if len(payload) != self.length or crc32(payload) != self.crc:
             raise PeerError("sent a payload that does not match its checksum")
 
 

@@ -65,22 +65,31 @@ class Machine:
         self._closed = threading.Event()
         self.lateness = Lateness()
 
-    async def gradient(self, batch_size: int, now: float) -> Computed:
-        """The gradient of the next `batch_size` samples; it is `now` seconds since the start."""
-        return await self._timed(self._sampler.take(batch_size), now)
+    @property
+    def is_paced(self) -> bool:
+        """Whether it takes as long as is modelled."""
+        return self._pace is not None
 
-    async def profile(self, batch_sizes: Sequence[int], now: float) -> tuple[tuple[int, float], ...]:
+    async def gradient(self, batch_size: int, start: float, ago: float) -> Computed:
+        """The gradient of the next `batch_size` samples.
+
+        A modelled computation begins `start` seconds since the start of the run, which was so many seconds ago.
+        """
+        return await self._timed(self._sampler.take(batch_size), start, time.monotonic() - ago)
+
+    async def profile(self, batch_sizes: Sequence[int], start: float, ago: float) -> tuple[tuple[int, float], ...]:
         """(batch size, seconds) of a gradient of each of these sizes, one after another; takes none of the samples."""
         measurements = []
+        began = time.monotonic() - ago
         for batch_size in batch_sizes:
-            seconds = (await self._timed(self._any_samples(batch_size), now)).seconds
+            seconds = (await self._timed(self._any_samples(batch_size), start, began)).seconds
             measurements.append((batch_size, seconds))
-            now += seconds
+            start, began = start + seconds, began + seconds
         return tuple(measurements)
 
     def warm_up(self, batch_size: int) -> Computed:
         """Compute a gradient that nobody asked for, at once: the first one takes longer than all others."""
-        return self._compute(self._any_samples(batch_size), None, time.monotonic())
+        return self._compute(self._any_samples(batch_size), None, 0.0)
 
     def _any_samples(self, count: int) -> Samples:
         """So many samples, no matter which."""
@@ -92,16 +101,18 @@ class Machine:
         self._thread.shutdown(cancel_futures=True)
         self._executor.close()
 
-    async def _timed(self, samples: Samples, now: float) -> Computed:
-        due = None if self._pace is None else self._pace.seconds(len(samples), now)
+    async def _timed(self, samples: Samples, start: float, began: float) -> Computed:
+        due = None if self._pace is None else self._pace.seconds(len(samples), start)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._compute, samples, due, time.monotonic())
+        return await loop.run_in_executor(self._thread, self._compute, samples, due, began)
 
     def _compute(self, samples: Samples, due: float | None, began: float) -> Computed:
+        """`began` is when the modelled computation did; a real one begins now."""
+        now = time.monotonic()
         loss, gradient = self._executor.result(self._executor.submit(self._replica, samples))
-        took = time.monotonic() - began
         if due is None:
-            return Computed(loss, gradient, took)
+            return Computed(loss, gradient, time.monotonic() - now)
+        took = time.monotonic() - began
         self.lateness.note(took - due)
         self._closed.wait(min(max(due - took, 0.0), threading.TIMEOUT_MAX))
         return Computed(loss, gradient, max(due, took))

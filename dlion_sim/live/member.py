@@ -134,7 +134,9 @@ def _rehearse(twin: Worker, machine: Machine) -> None:
     if twin.phase is Phase.PROFILING:
         twin.handle(ProfileReady(((batch_size, 1.0),)), 0.0)
     for peer in twin.setup.peers:
-        twin.handle(MessageSent(peer, parameters, 1.0), 0.0)  # So that links are known to carry a part of a gradient.
+        # So that links are known to carry a part of a gradient.
+        twin.choices.exchange.queued(peer, parameters, 0.0)
+        twin.handle(MessageSent(peer, parameters, 1.0), 0.0)
     twin.handle(GradientReady(computed.loss, computed.gradient, 1.0), 0.0)
 
 

@@ -11,6 +11,8 @@ import socket
 from contextlib import suppress
 from typing import NamedTuple
 
+import numpy as np
+
 from dlion_sim.errors import InputError
 from dlion_sim.live.frames import HEAD_BYTES, Head, Kind, Payload, PeerError, Seal, head, parse_head
 
@@ -97,14 +99,11 @@ class FrameReader:
         self._limit = limit
         self._patience = patience
         self._idle = idle
-        self._buffer = bytearray()
 
     async def read(self) -> tuple[Kind, memoryview]:
-        """The next frame's kind and payload, which is valid until the next call. Raises PeerError."""
+        """The next frame's kind and payload, in memory of its own. Raises PeerError."""
         announced = await self._head()
-        if announced.length > len(self._buffer):
-            self._buffer = bytearray(announced.length)
-        payload = memoryview(self._buffer)[: announced.length]
+        payload = np.empty(announced.length, np.uint8).data
         await self._fill(payload, self._patience)
         announced.check(payload)
         return announced.kind, payload

@@ -116,11 +116,11 @@ class Exchange(Choice, ABC):
     tells_all: ClassVar[bool] = True
     """Whether every peer gets a message of every iteration, if an empty one, so that it can wait for that."""
 
-    def sent(self, peer: int, size: int, seconds: float) -> None:
-        """A bulk message of `size` bytes to `peer` took `seconds` to leave."""
+    def sent(self, peer: int, size: int, seconds: float, now: float) -> None:
+        """A bulk message of `size` bytes to `peer` has left, which took `seconds`."""
 
-    def queued(self, peer: int, size: int) -> None:
-        """A bulk message of `size` bytes was queued to `peer`."""
+    def queued(self, peer: int, size: int, now: float) -> None:
+        """A bulk message of `size` bytes is queued to `peer`."""
 
     def capacity(self, peer: int, alone: float, shared: float) -> None:
         """The link to `peer` has these bandwidths now (bytes per second), see `LinkCapacity`."""

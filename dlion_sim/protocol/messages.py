@@ -1,7 +1,8 @@
 """Messages and their wire format.
 
-On the wire a message is a 4-byte little-endian header length, the header (msgpack), then the raw little-endian bytes of
-its tensors. `Message.size` is the exact length of that, so that a simulated link carries what a real one would.
+On the wire a message is a 4-byte little-endian header length, the header (msgpack), zeros up to a multiple of 4 bytes,
+and the raw little-endian bytes of its tensors. `Message.size` is the exact length of that, so that a simulated link
+carries what a real one would.
 Nothing received is trusted: `decode` checks every length, type and index, and executes nothing.
 """
 
@@ -139,10 +140,10 @@ class Message:
 
     @cached_property
     def header(self) -> bytes:
-        """The length prefix and the msgpack header."""
+        """All that is before the tensors."""
         specs = tuple((_CODES[tensor.dtype], tensor.numel()) for tensor in self.tensors)
         encoded = _encoder.encode(Header(self.sender, self.body, specs))
-        return _LENGTH.pack(len(encoded)) + encoded
+        return (_LENGTH.pack(len(encoded)) + encoded).ljust(_aligned(_LENGTH.size + len(encoded)), b"\0")
 
     @cached_property
     def size(self) -> int:
@@ -164,16 +165,18 @@ class Message:
 def decode(data: Buffer, *, workers: int, parameters: int) -> Message:
     """The message that `data` is, in a run of `workers` participants whose models have `parameters` entries.
 
-    Tensors are copied out of `data`, once. Raises MalformedMessageError for anything else.
+    Its tensors are in the memory of `data`, if that may be written, and copies of it otherwise. Raises
+    MalformedMessageError for anything else.
     """
     if len(data) < _LENGTH.size:
         raise MalformedMessageError("shorter than its length prefix")
     (header_length,) = _LENGTH.unpack_from(data)
-    start = _LENGTH.size + header_length
-    if header_length > _MAX_HEADER_BYTES or start > len(data):
+    end = _LENGTH.size + header_length
+    start = _aligned(end)
+    if header_length > _MAX_HEADER_BYTES or start > len(data) or any(memoryview(data)[end:start]):
         raise MalformedMessageError(f"header of {header_length} bytes does not fit")
     try:
-        header = _decoder.decode(memoryview(data)[_LENGTH.size : start])
+        header = _decoder.decode(memoryview(data)[_LENGTH.size : end])
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedMessageError(f"bad header: {error}") from None
     if header.sender >= workers:
@@ -184,12 +187,17 @@ def decode(data: Buffer, *, workers: int, parameters: int) -> Message:
     tensors = []
     for code, entries in header.tensors:
         array = np.frombuffer(data, dtype=f"<{code}", count=entries, offset=start)
-        tensors.append(torch.from_numpy(array.astype(array.dtype.newbyteorder("="))))
+        tensors.append(torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=not array.flags.writeable)))
         start += _BYTES_PER_ENTRY * entries
     for tensor in tensors:
         if tensor.dtype == torch.int32:
             _check_indices(tensor, parameters)
     return Message(header.sender, header.body, tuple(tensors))
+
+
+def _aligned(position: int) -> int:
+    """The next multiple of an entry's size, so that tensors can be used where they are."""
+    return -(-position // _BYTES_PER_ENTRY) * _BYTES_PER_ENTRY
 
 
 def _check_shapes(header: Header, parameters: int) -> None:

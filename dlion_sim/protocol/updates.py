@@ -20,6 +20,8 @@ class LocalGradient:
     seconds: float
     factor: float
     """By which it enters the worker's own update."""
+    time: float
+    """When it was ready."""
 
 
 @dataclass(frozen=True, slots=True)

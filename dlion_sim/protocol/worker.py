@@ -77,6 +77,7 @@ class Worker:
         self.iteration = 0
         self._batch_size = 0
         self._own: tuple[GradientReady, Update] | None = None
+        self._now = 0.0
         self._waiting_since = 0.0
         self._peers = {peer: Peer(newest=choices.exchange.covers(-1)) for peer in setup.peers}
         self._awaited: list[Peer] = []
@@ -89,6 +90,7 @@ class Worker:
 
         Raises MalformedMessageError, with nothing changed, for a message that no honest peer sends.
         """
+        self._now = now
         match event:
             case Started():
                 return self._start()
@@ -97,16 +99,16 @@ class Worker:
             case ProfileReady():
                 return [*self._queue(self.choices.batching.measured(event.measurements)), *self._compute()]
             case GradientReady():
-                return [*self._exchange(event, now), *self._step_if_allowed(now)]
+                return [*self._exchange(event), *self._step_if_allowed()]
             case MessageArrived():
-                return [*self._receive(event.message), *self._step_if_allowed(now)]
+                return [*self._receive(event.message), *self._step_if_allowed()]
             case MessageSent():
                 if event.peer in self._peers:
                     self._peers[event.peer].outstanding -= 1
-                    self.choices.exchange.sent(event.peer, event.size, event.seconds)
-                return self._step_if_allowed(now)
+                    self.choices.exchange.sent(event.peer, event.size, event.seconds, now)
+                return self._step_if_allowed()
             case PeerLost():
-                return [*self._lose(event.peer), *self._step_if_allowed(now)]
+                return [*self._lose(event.peer), *self._step_if_allowed()]
             case LinkCapacity():
                 self.choices.exchange.capacity(event.peer, event.alone, event.shared)
                 return []
@@ -128,12 +130,12 @@ class Worker:
         began = [Send(*each) for each in self.choices.exchange.began(self.iteration, self._batch_size)]
         return [*self._queue([*entered, *began]), Compute(self._batch_size)]
 
-    def _exchange(self, ready: GradientReady, now: float) -> list[Action]:
+    def _exchange(self, ready: GradientReady) -> list[Action]:
         self.phase = Phase.WAITING
-        self._waiting_since = now
+        self._waiting_since = self._now
         factor = self._factor(Contribution(self.iteration, self._batch_size))
         outgoing = self.choices.exchange.outgoing(
-            LocalGradient(self.iteration, self._batch_size, ready.gradient, ready.seconds, factor)
+            LocalGradient(self.iteration, self._batch_size, ready.gradient, ready.seconds, factor, self._now)
         )
         self._own = ready, outgoing.own
         measured = self.choices.batching.measured([(self._batch_size, ready.seconds)])
@@ -168,7 +170,7 @@ class Worker:
         self.phase = Phase.STOPPED
         return [Abort(reasons[0])]
 
-    def _step_if_allowed(self, now: float) -> list[Action]:
+    def _step_if_allowed(self) -> list[Action]:
         if self.phase is not Phase.WAITING or self._own is None:
             return []
         if self._is_held_up():
@@ -192,7 +194,7 @@ class Worker:
             applied=len(received),
             merged=len(merges),
             compute_seconds=ready.seconds,
-            wait_seconds=now - self._waiting_since,
+            wait_seconds=self._now - self._waiting_since,
         )
         transfer = self._queue(self.choices.knowledge_transfer.stepped(self.iteration, ready.loss))
         self.iteration += skipped
@@ -230,5 +232,5 @@ class Worker:
         for action in actions:
             if isinstance(action, Send) and action.message.body.bulk:
                 self._peers[action.peer].outstanding += 1
-                self.choices.exchange.queued(action.peer, action.message.size)
+                self.choices.exchange.queued(action.peer, action.message.size, self._now)
         return actions

@@ -22,8 +22,10 @@ Delivered = Callable[[int, Message], None]
 CapacityChanged = Callable[[], None]
 
 
-FRAMING = 1514 / 1448
-"""Bytes on a link for each byte of a message: TCP segments (with timestamps) over IPv4 in full Ethernet frames."""
+FRAMING = (1514 + 66 / 2) / 1448
+"""Bytes on a link for each byte of a message: TCP segments with timestamps, over IPv4 in full Ethernet frames, and for
+every second one an acknowledgement (RFC 1122). Those go the other way; as most exchanges go both ways, they are counted
+with the message, and not on the links that they take."""
 
 
 class Transport:

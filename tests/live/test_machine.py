@@ -29,7 +29,7 @@ def machine(alpha: float | None) -> Machine:
 
 def computed(made: Machine, count: int = 3):
     async def one_after_another():
-        return [await made.gradient(16, 0.0) for _ in range(count)]
+        return [await made.gradient(16, 0.0, 0.0) for _ in range(count)]
 
     return asyncio.run(one_after_another())
 
@@ -58,7 +58,7 @@ def test_without_a_pace_computations_take_what_they_take():
 
 def test_a_profile_times_each_size_and_uses_up_no_samples():
     with closing(machine(0.01)) as made:
-        sizes, seconds = zip(*asyncio.run(made.profile((8, 8, 32), 0.0)), strict=True)
+        sizes, seconds = zip(*asyncio.run(made.profile((8, 8, 32), 0.0, 0.0)), strict=True)
         assert sizes == (8, 8, 32)
         assert seconds == pytest.approx((0.01, 0.01, 0.01))
         (first,) = computed(made, 1)
@@ -71,7 +71,7 @@ def test_closing_lets_go_of_what_is_held_back():
     made = machine(1000.0)
 
     async def abandon():
-        waiting = asyncio.create_task(made.gradient(16, 0.0))
+        waiting = asyncio.create_task(made.gradient(16, 0.0, 0.0))
         await asyncio.sleep(0.1)
         waiting.cancel()
 

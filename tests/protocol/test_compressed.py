@@ -13,7 +13,7 @@ vectors = st.lists(st.floats(-10, 10, width=32), min_size=20, max_size=20).map(t
 
 
 def outgoing(one, gradient, iteration=0):
-    result = one.outgoing(LocalGradient(iteration, 32, gradient, seconds=1.0, factor=1 / 3))
+    result = one.outgoing(LocalGradient(iteration, 32, gradient, seconds=1.0, factor=1 / 3, time=0.0))
     message = result.messages[0][1]
     assert all(torch.equal(a, b) for a, b in zip(result.own.tensors, message.tensors, strict=True))
     update = torch.zeros(20)

@@ -54,7 +54,7 @@ def mixed(staleness, tags, iteration=10, mixing=None):
     received = [
         Update(peer, Contribution(tag, 32), (torch.full((6,), float(peer)),)) for peer, tag in enumerate(tags, start=1)
     ]
-    local = LocalGradient(iteration, 32, torch.zeros(6), 1.0, 1.0)
+    local = LocalGradient(iteration, 32, torch.zeros(6), 1.0, 1.0, 0.0)
     one.apply(one.outgoing(local).own, received, lambda body: 1.0)
     return float(own.replica.parameters[0])
 
@@ -79,4 +79,4 @@ def test_parameters_go_out_before_the_gradient_is_known():
     messages = dict(one.began(4, 32))
     assert list(messages) == [1, 2]
     assert messages[1].tensors[0].tolist() == [3.0] * 6
-    assert one.outgoing(LocalGradient(4, 32, torch.ones(6), 1.0, 1.0)).messages == []
+    assert one.outgoing(LocalGradient(4, 32, torch.ones(6), 1.0, 1.0, 0.0)).messages == []

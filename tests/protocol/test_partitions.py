@@ -23,7 +23,7 @@ def exchange(worker=0, workers=3, **parameters):
 
 def sent(one, gradient, iteration=0):
     """What a peer gets of a gradient, as a vector."""
-    outgoing = one.outgoing(LocalGradient(iteration, 32, gradient, seconds=1.0, factor=1 / 3))
+    outgoing = one.outgoing(LocalGradient(iteration, 32, gradient, seconds=1.0, factor=1 / 3, time=0.0))
     assert torch.equal(outgoing.own.tensors[0], gradient)
     assert len({id(message) for _, message in outgoing.messages}) == 1, "the same to all"
     message = outgoing.messages[0][1]
@@ -100,8 +100,8 @@ def test_p_follows_from_bandwidth():
     one = exchange()
     sent(one, torch.ones(20))
     for peer in (1, 2):
-        one.queued(peer, 1000)
-        one.sent(peer, 1000, 1000 / 15.0)  # 15 bytes a second each; a gradient has 80 bytes and takes a second
+        one.queued(peer, 1000, 0.0)
+        one.sent(peer, 1000, 1000 / 15.0, 0.0)  # 15 bytes a second each; a gradient has 80 bytes and takes a second
     sent(one, torch.ones(20), 1)
     assert len(one._cycle) + 1 == math.ceil(80 * 1 * 2 / 30)
 

@@ -56,6 +56,6 @@ def test_an_outer_rate_of_one_without_momentum_is_local_sgd():
 
 def test_messages_go_out_once_a_period():
     one = LocalSgdExchange(LocalSgdExchange.Parameters(period=5), setup())
-    sent = [one.outgoing(LocalGradient(tag, 32, torch.ones(6), 1.0, 1.0)).messages for tag in range(12)]
+    sent = [one.outgoing(LocalGradient(tag, 32, torch.ones(6), 1.0, 1.0, 0.0)).messages for tag in range(12)]
     assert [tag for tag, messages in enumerate(sent) if messages] == [4, 9]
     assert [one.covers(tag) for tag in (-1, 4, 9)] == [3, 8, 13]

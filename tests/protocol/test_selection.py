@@ -53,9 +53,9 @@ def exchanged(gradient, budgets, n_min=0.85, **parameters):
     own = setup(workers=len(budgets) + 1, variables=VARIABLES)
     exchange = MaxNExchange(MaxNExchange.Parameters(n_min=n_min, **parameters), own)
     for peer, budget in enumerate(budgets, start=1):
-        exchange.queued(peer, 10**6)
-        exchange.sent(peer, 10**6, 10**6 / budget)
-    return dict(exchange.outgoing(LocalGradient(0, 32, gradient, seconds=1.0, factor=0.5)).messages)
+        exchange.queued(peer, 10**6, 0.0)
+        exchange.sent(peer, 10**6, 10**6 / budget, 0.0)
+    return dict(exchange.outgoing(LocalGradient(0, 32, gradient, seconds=1.0, factor=0.5, time=0.0)).messages)
 
 
 @given(gradients, st.lists(st.floats(1, 400), min_size=1, max_size=4), st.sampled_from([0.85, 50.0]))
@@ -123,7 +123,7 @@ def test_a_diverged_gradient_is_survived():
 def test_a_fixed_n_is_every_links():
     gradient = torch.linspace(0.05, 1, 20)
     exchange = MaxNExchange(MaxNExchange.Parameters(n=10), setup(variables=VARIABLES))
-    messages = dict(exchange.outgoing(LocalGradient(0, 32, gradient, 1.0, 0.5)).messages)
+    messages = dict(exchange.outgoing(LocalGradient(0, 32, gradient, 1.0, 0.5, 0.0)).messages)
     expected = (magnitudes(gradient) >= 0.9).nonzero().squeeze(1).tolist()
     assert [message.tensors[0].tolist() for message in messages.values()] == [expected, expected]
     assert messages[1].body.n_percent == pytest.approx(10)
@@ -132,12 +132,12 @@ def test_a_fixed_n_is_every_links():
 @given(st.lists(gradients, min_size=1, max_size=6))
 def test_residuals_lose_nothing_on_any_link(all_gradients):
     exchange = MaxNExchange(MaxNExchange.Parameters(residual="accumulate"), setup(workers=3, variables=VARIABLES))
-    exchange.queued(2, 100)
-    exchange.sent(2, 100, 1.0)
+    exchange.queued(2, 100, 0.0)
+    exchange.sent(2, 100, 1.0, 0.0)
     total, received = torch.zeros(20), {1: torch.zeros(20), 2: torch.zeros(20)}
     for iteration, gradient in enumerate(all_gradients):
         total += gradient
-        for peer, message in exchange.outgoing(LocalGradient(iteration, 32, gradient, 1.0, 0.5)).messages:
+        for peer, message in exchange.outgoing(LocalGradient(iteration, 32, gradient, 1.0, 0.5, 0.0)).messages:
             Update(0, message.body, message.tensors).add_to(received[peer], 1.0)
     for peer in (1, 2):
         torch.testing.assert_close(received[peer] + exchange._residuals[peer], total)

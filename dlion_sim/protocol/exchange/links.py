@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 
 
 class LinkMonitor:
@@ -15,23 +15,29 @@ class LinkMonitor:
         self._smoothing = smoothing
         self._oracle = oracle
         self._bandwidth: dict[int, float] = {}
-        self._backlog: defaultdict[int, int] = defaultdict(int)
+        self._queues: defaultdict[int, deque[int]] = defaultdict(deque)
+        """The sizes of the messages to each peer that have not left whole."""
+        self._begun: dict[int, float] = {}
+        """When the first of them began to leave."""
         self._compute_seconds: float | None = None
 
-    def queued(self, peer: int, size: int) -> None:
-        """`size` bytes were queued to `peer`."""
-        self._backlog[peer] += size
+    def queued(self, peer: int, size: int, now: float) -> None:
+        """`size` bytes are queued to `peer`."""
+        if not self._queues[peer]:
+            self._begun[peer] = now
+        self._queues[peer].append(size)
 
-    def sent(self, peer: int, size: int, seconds: float) -> None:
+    def sent(self, peer: int, size: int, seconds: float, now: float) -> None:
         """`size` bytes have left for `peer` within `seconds`."""
-        self._backlog[peer] -= size
+        self._queues[peer].popleft()
+        self._begun[peer] = now
         if seconds > 0 and not self._oracle:
             self._bandwidth[peer] = self._averaged(self._bandwidth.get(peer), size / seconds)
 
     def lost(self, peer: int) -> None:
         """The link to `peer` is gone."""
-        self._bandwidth.pop(peer, None)
-        self._backlog.pop(peer, None)
+        for of_peers in (self._bandwidth, self._queues, self._begun):
+            of_peers.pop(peer, None)
 
     def told(self, peer: int, bandwidth: float) -> None:
         """The link to `peer` has this bandwidth (bytes per second)."""
@@ -41,16 +47,18 @@ class LinkMonitor:
         """An iteration's computation took `seconds`."""
         self._compute_seconds = self._averaged(self._compute_seconds, seconds)
 
-    def budget(self, peer: int) -> float:
+    def budget(self, peer: int, now: float) -> float:
         """Bytes that the link to `peer` can take now so that they have left within one iteration's computation.
 
-        What is still queued is taken off, or else the queue of a link that was overrated once would never drain. Zero
-        before anything was sent. Waiting does not count as iteration time: budgets would grow with the waits that they
-        cause.
+        What is still queued is taken off, or else the queue of a link that was overrated once would never drain; of the
+        message that is leaving, what should not have left yet. Zero before anything was sent. Waiting does not count as
+        iteration time: budgets would grow with the waits that they cause.
         """
-        if self._compute_seconds is None:
+        if self._compute_seconds is None or peer not in self._bandwidth:
             return 0.0
-        return max(0.0, self._bandwidth.get(peer, 0.0) * self._compute_seconds - self._backlog[peer])
+        bandwidth, queue = self._bandwidth[peer], self._queues[peer]
+        leaving = min(queue[0], bandwidth * (now - self._begun[peer])) if queue else 0.0
+        return max(0.0, bandwidth * self._compute_seconds - sum(queue) + leaving)
 
     def carried_by_all(self) -> float:
         """Bytes that all links together carry while one gradient is computed; zero before anything was sent."""

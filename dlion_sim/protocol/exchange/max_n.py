@@ -65,13 +65,13 @@ class MaxNExchange(Exchange):
         self.links = LinkMonitor(parameters.bandwidth_smoothing, oracle=self.needs_oracle)
         self._residuals: dict[int, Tensor] = {}
 
-    def queued(self, peer: int, size: int) -> None:
+    def queued(self, peer: int, size: int, now: float) -> None:
         """Known to the link monitor."""
-        self.links.queued(peer, size)
+        self.links.queued(peer, size, now)
 
-    def sent(self, peer: int, size: int, seconds: float) -> None:
+    def sent(self, peer: int, size: int, seconds: float, now: float) -> None:
         """Known to the link monitor."""
-        self.links.sent(peer, size, seconds)
+        self.links.sent(peer, size, seconds, now)
 
     def lost(self, peer: int) -> None:
         """Nothing is kept for it."""
@@ -104,7 +104,7 @@ class MaxNExchange(Exchange):
         """What each peer gets of a gradient; those with the same threshold get the same object."""
         size = own.gradient.numel()
         ranking = Ranking(own.gradient, self.setup.replica.layout)
-        thresholds = self._thresholds(ranking, size, peers)
+        thresholds = self._thresholds(ranking, own, peers)
         sparse = ranking.selections([threshold for threshold in thresholds if threshold > 0])
         updates = {}
         for threshold in set(thresholds):
@@ -115,11 +115,12 @@ class MaxNExchange(Exchange):
                 updates[threshold] = self.entries(own, *sparse[threshold], n_percent=n_percent)
         return {peer: updates[threshold] for peer, threshold in zip(peers, thresholds, strict=True)}
 
-    def _thresholds(self, ranking: Ranking, size: int, peers: Sequence[int]) -> list[float]:
+    def _thresholds(self, ranking: Ranking, own: LocalGradient, peers: Sequence[int]) -> list[float]:
         """The magnitude from which on entries go to each peer."""
         if self.parameters.n is not None:
             return [1 - self.parameters.n / 100] * len(peers)
-        budgets = [self.links.budget(peer) - HEADER_BYTES for peer in peers]
+        size = own.gradient.numel()
+        budgets = [self.links.budget(peer, own.time) - HEADER_BYTES for peer in peers]
         counts = [
             size if budget >= DENSE_ENTRY_BYTES * size else int(max(0.0, budget) // SPARSE_ENTRY_BYTES)
             for budget in budgets

@@ -70,13 +70,13 @@ class PartitionedExchange(Exchange):
         self._cycle: list[Stretch] = []
         """Partitions still to be sent before the gradient is cut anew."""
 
-    def queued(self, peer: int, size: int) -> None:
+    def queued(self, peer: int, size: int, now: float) -> None:
         """Known to the link monitor."""
-        self._links.queued(peer, size)
+        self._links.queued(peer, size, now)
 
-    def sent(self, peer: int, size: int, seconds: float) -> None:
+    def sent(self, peer: int, size: int, seconds: float, now: float) -> None:
         """Known to the link monitor."""
-        self._links.sent(peer, size, seconds)
+        self._links.sent(peer, size, seconds, now)
 
     def lost(self, peer: int) -> None:
         """Known to the link monitor."""

@@ -55,11 +55,11 @@ class SignificanceExchange(Exchange):
         self._here = dict.fromkeys(setup.peers, -1)
         """The newest iteration of which each peer's updates are here."""
 
-    def queued(self, peer: int, size: int) -> None:
+    def queued(self, peer: int, size: int, now: float) -> None:
         """Count it."""
         self._queued[peer] += size
 
-    def sent(self, peer: int, size: int, seconds: float) -> None:
+    def sent(self, peer: int, size: int, seconds: float, now: float) -> None:
         """Count it."""
         self._queued[peer] -= size
 
@@ -88,7 +88,7 @@ class SignificanceExchange(Exchange):
         significant = self._significant(own)
         if dense_is_smaller(int(significant.sum()), significant.numel()):
             update = self.whole(
-                LocalGradient(own.iteration, own.batch_size, self._unsent.clone(), own.seconds, own.factor)
+                LocalGradient(own.iteration, own.batch_size, self._unsent.clone(), own.seconds, own.factor, own.time)
             )
         else:
             indices = indices_of(significant)

@@ -1,0 +1,145 @@
+"""Bytes a second that one live node sends another on this machine, against iperf3 (Debian: iperf3), in turns.
+
+The messages are whole gradients of 17 MB, checked and decoded at their receiver as in any run. Each side of either is a
+process of its own, and both use one TCP connection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measuring import ratio
+from dlion_sim.live.frames import Kind
+from dlion_sim.live.handshake import Credentials
+from dlion_sim.live.links import Links
+from dlion_sim.live.meeting import Meeting
+from dlion_sim.live.patience import DEFAULT_PATIENCE
+from dlion_sim.live.sockets import Address, listen
+from dlion_sim.protocol.messages import Contribution, Message
+
+ENTRIES = 4_259_274
+"""Parameters of DLion's 17 MB network."""
+MESSAGES = 150
+QUEUED = 3
+"""Messages that wait on the link."""
+SECONDS = 3
+HOST = "127.0.0.1"
+
+
+class Node:
+    """Node 0 sends, node 1 receives."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.gradient = torch.randn(ENTRIES)
+        self.queued = 0
+        self.times: list[float] = []
+        self.over = asyncio.Event()
+
+    async def run(self, ports: list[int]) -> None:
+        """Until all messages have arrived; the receiver prints how many bytes a second that were."""
+        addresses = [Address(HOST, port) for port in ports]
+        credentials = Credentials(b"benchmark", b"b" * 32)
+        meeting = Meeting(
+            self.rank, [1 - self.rank], addresses, listen(addresses[self.rank]), credentials, DEFAULT_PATIENCE
+        )
+        async with asyncio.TaskGroup() as tasks:
+            links = Links(participants=2, parameters=ENTRIES, silence=30.0, delays={}, tasks=tasks, hub=self)
+            self.links = links
+            links.begin(await meeting.meet())
+            if self.rank == 0:
+                for _ in range(QUEUED):
+                    self.send()
+            await self.over.wait()
+            if self.rank == 1:
+                links.tell(Kind.DONE)
+            await links.close()
+        if self.rank == 1:
+            size = Message(0, Contribution(0, 1), (self.gradient,)).size
+            print(size * (len(self.times) - 1) / (self.times[-1] - self.times[0]))
+
+    def send(self) -> None:
+        """Queue the next gradient."""
+        if self.queued < MESSAGES:
+            self.links.send(1, Message(0, Contribution(self.queued, 1), (self.gradient,)))
+            self.queued += 1
+
+    def arrived(self, message: Message) -> None:
+        """Note when."""
+        self.times.append(time.perf_counter())
+        if len(self.times) == MESSAGES:
+            self.over.set()
+
+    def sent(self, peer: int, message: Message, seconds: float | None) -> None:
+        """One has left."""
+        self.send()
+
+    def heard(self, kind: Kind, rank: int) -> None:
+        """The receiver is done."""
+        if kind is Kind.DONE:
+            self.over.set()
+
+    def lost(self, peer: int, reason: str) -> None:
+        """The other node has ended."""
+        self.over.set()
+
+
+def nodes() -> float:
+    """Bytes a second from node to node."""
+    with socket.create_server((HOST, 0)) as one, socket.create_server((HOST, 0)) as other:
+        ports = [str(each.getsockname()[1]) for each in (one, other)]
+    command = [sys.executable, "-m", "benchmarks.live", "--ports", *ports, "--node"]
+    with subprocess.Popen([*command, "0"]):
+        return float(subprocess.run([*command, "1"], check=True, capture_output=True, text=True).stdout)
+
+
+def iperf3() -> float:
+    """Bytes a second that iperf3 says its receiver got."""
+    with socket.create_server((HOST, 0)) as free:
+        port = str(free.getsockname()[1])
+    with subprocess.Popen(["iperf3", "-s", "-1", "-p", port], stdout=subprocess.DEVNULL):
+        time.sleep(0.5)
+        command = ["iperf3", "-c", HOST, "-p", port, "-t", str(SECONDS), "-J"]
+        answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return float(answer["end"]["sum_received"]["bits_per_second"] / 8)
+
+
+def main() -> None:
+    """Take turns."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--node", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--ports", type=int, nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.node is not None:
+        torch.set_num_threads(1)
+        asyncio.run(Node(arguments.node).run(arguments.ports))
+        return
+    if shutil.which("iperf3") is None:
+        sys.exit("iperf3 is not installed: apt-get install iperf3")
+    rates: dict[str, list[float]] = {"iperf3": [], "live nodes": []}
+    for _ in range(arguments.repeat):
+        rates["iperf3"].append(iperf3())
+        rates["live nodes"].append(nodes())
+    table = Table(title="live: whole gradients of 17 MB over loopback")
+    for column in ("", "GB/s", "times iperf3"):
+        table.add_column(column, justify="right")
+    for name, measured in rates.items():
+        median = sorted(measured)[len(measured) // 2] / 1e9
+        table.add_row(name, f"{median:.2f}", ratio(measured, rates["iperf3"]))
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

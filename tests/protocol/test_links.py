@@ -1,0 +1,45 @@
+"""What a worker believes of its links."""
+
+import pytest
+
+from dlion_sim.protocol.exchange.links import LinkMonitor
+
+
+def links(bandwidth=100.0, compute_seconds=2.0):
+    """Those of a worker whose link to peer 1 has carried so many bytes a second, until time 10."""
+    made = LinkMonitor(0.5)
+    made.queued(1, 1000, 10 - 1000 / bandwidth)
+    made.sent(1, 1000, 1000 / bandwidth, 10.0)
+    made.computed(compute_seconds)
+    return made
+
+
+def test_a_link_can_take_what_it_carries_while_a_gradient_is_computed():
+    assert links().budget(1, 10.0) == 200
+    assert links().budget(2, 10.0) == 0, "nothing is known of it"
+
+
+def test_what_should_not_have_left_yet_is_taken_off():
+    made = links()
+    made.queued(1, 200, 10.0)
+    made.queued(1, 50, 11.0)
+    assert made.budget(1, 11.0) == 200 - 250 + 100
+    assert made.budget(1, 12.0) == 200 - 50
+    assert made.budget(1, 20.0) == 200 - 50, "a late message is thought to be about to leave"
+    made.sent(1, 200, 2.5, 12.5)  # 80 a second: the average is 90
+    assert made.budget(1, 12.6) == pytest.approx(2 * 90 - 50 + 9)
+
+
+def test_a_lost_link_can_take_nothing():
+    made = links()
+    made.lost(1)
+    assert made.budget(1, 10.0) == 0
+
+
+def test_bandwidths_and_times_are_averaged():
+    made = links()
+    made.queued(1, 300, 10.0)
+    made.sent(1, 300, 1.0, 11.0)
+    made.computed(4.0)
+    assert made.budget(1, 11.0) == 200 * 3
+    assert made.carried_by_all() == 200 * 3
