@@ -19,8 +19,22 @@ MAY_IMPORT = {
     "live": {"participants", "protocol", "learning", "results", "scenario"},
     "emulation": {"live", "participants", "results", "scenario"},
     "analysis": {"results", "scenario"},
-    "figures": {"results", "scenario"},
-    "cli": {"scenario", "protocol", "learning", "results", "simulation", "live", "emulation", "analysis", "figures"},
+    "figures": {"analysis", "results", "scenario"},
+    "export": {"analysis", "results"},
+    "sweep": {"simulation", "protocol.compose", "results", "scenario"},
+    "cli": {
+        "scenario",
+        "protocol",
+        "learning",
+        "results",
+        "simulation",
+        "live",
+        "emulation",
+        "analysis",
+        "figures",
+        "export",
+        "sweep",
+    },
 }
 
 

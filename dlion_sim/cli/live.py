@@ -66,7 +66,7 @@ def live(
             )
     except InputError as error:
         raise error.within(file) from None
-    _report(done, quiet=quiet)
+    report(done, quiet=quiet)
 
 
 def node(
@@ -82,6 +82,14 @@ def node(
     pacing: Pacing = True,
     start_within: StartWithin = 60.0,
     silence: Silence = 30.0,
+    delays: Annotated[
+        str | None,
+        typer.Option(
+            help="For how many seconds to hold back what comes from each participant, in their order: 0,0.03,... "
+            "For a network that stands for one of longer round-trip times.",
+            show_default=False,
+        ),
+    ] = None,
     listen_fd: Annotated[int | None, typer.Option(hidden=True, help="A socket that listens already.")] = None,
     attached: Annotated[bool, typer.Option("--attached", hidden=True, help="End with standard input.")] = False,
 ) -> None:
@@ -111,7 +119,9 @@ def node(
         output=output,
         paced=pacing,
         patience=Patience(start=start_within, silence=silence),
+        delays=_seconds(delays) if delays else (),
         attached=attached,
+        begun=lambda: print(f"node {rank}: begun", flush=True),
     )
     try:
         done = run_node(loaded, place)
@@ -131,10 +141,10 @@ def gather(
     """Make one run folder of what the nodes of a run have written."""
     from dlion_sim.live import gather
 
-    _report(gather(parts, output, force=force), quiet=quiet)
+    report(gather(parts, output, force=force), quiet=quiet)
 
 
-def _report(run: Run, *, quiet: bool) -> None:
+def report(run: Run, *, quiet: bool) -> None:
     """Plot and print what came of a run, and exit accordingly."""
     from dlion_sim.cli.tables import run_report
     from dlion_sim.figures import plot_accuracy
@@ -144,6 +154,15 @@ def _report(run: Run, *, quiet: bool) -> None:
     if not quiet:
         Console().print(run_report(run))
     _exit(run.summary or {})
+
+
+def _seconds(delays: str) -> list[float]:
+    from dlion_sim.scenario import DURATION
+
+    try:
+        return [DURATION.parse(each) for each in delays.split(",")]
+    except ValueError as error:
+        raise InputError(str(error), file="--delays") from None
 
 
 def _exit(summary: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from dlion_sim import __version__
-from dlion_sim.cli import live
+from dlion_sim.cli import compare, emulation, export, live, plot, sweep, validate
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED, INTERRUPTED, RUNS
 from dlion_sim.errors import InputError
 
@@ -120,8 +120,18 @@ def scenarios() -> None:
     Console().print(scenario_table())
 
 
-for command in (live.live, live.node, live.gather):
+for command in (
+    live.live,
+    live.node,
+    live.gather,
+    emulation.emulate,
+    validate.validate,
+    compare.compare,
+    export.export,
+    sweep.sweep,
+):
     app.command()(command)
+app.add_typer(plot.plot, name="plot")
 
 
 def main() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from dlion_sim.analysis import Fidelity
 from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import Run
@@ -62,11 +65,12 @@ def run_report(run: Run) -> RenderableType:
 
 def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     rate = summary["samples_per_wall_second"] or 0
-    lines = [
-        f"{summary['virtual_seconds']:g} s virtual in {summary['wall_seconds']:.1f} s, "
-        f"{summary['samples']} samples ({rate:.0f} per second), {_bytes(summary['bytes_sent'])} sent; "
-        f"evaluation took {summary['evaluation_share'] or 0:.0%}"
-    ]
+    did = f"{summary['samples']} samples ({rate:.0f} per second), {_bytes(summary['bytes_sent'])} sent"
+    if run.is_virtual:
+        virtual, share = summary["virtual_seconds"], summary["evaluation_share"] or 0
+        lines = [f"{virtual:g} s virtual in {summary['wall_seconds']:.1f} s, {did}; evaluation took {share:.0%}"]
+    else:
+        lines = [f"{summary['wall_seconds']:.1f} s, {did}"]
     if summary["stopped_by"] in _STOPS:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
     times = summary["time_to_accuracy"]
@@ -79,6 +83,43 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     if summary["diverged"]:
         lines.append(f"diverged: workers {summary['diverged']}; a lower learning rate may help")
     return [*lines, f"run folder: {run.folder}", f"plot: {run.folder / ACCURACY}"]
+
+
+def fidelity_report(fidelity: Fidelity, run: Run, figure: Path) -> RenderableType:
+    """How far a real run is from the simulated `run`."""
+    names = run.manifest["workers"]
+    title = f"{run.manifest['scenario']} · {run.manifest['system']}: real against simulated"
+    workers = Table(title=title, title_justify="left", box=SIMPLE_HEAD, caption="ratio: to the simulated")
+    _add_pairs(workers, "worker", ("iterations", "median (s)", "95 % (s)", "staleness"))
+    for worker, row in fidelity.workers.iterrows():
+        workers.add_row(names[worker], *_pairs(row, _WORKER_QUANTITIES))
+    links = Table(box=SIMPLE_HEAD)
+    _add_pairs(links, "link", ("bytes", "messages", "per second"))
+    for link in fidelity.links.index:
+        links.add_row("{} to {}".format(*link), *_pairs(fidelity.links.loc[link], _LINK_QUANTITIES))
+    off = fidelity.verdict
+    lines = [
+        f"worst: median iteration time {off['iteration_median']:.1%}, bytes of a link {off['bytes']:.1%}, "
+        f"accuracy {off['accuracy_at_end']:.1f} points at the end and {off['accuracy_on_the_way']:.1f} on the way",
+        f"figure: {figure}",
+    ]
+    return Group(workers, links, *map(Text, lines))
+
+
+def _add_pairs(table: Table, first: str, quantities: Sequence[str]) -> None:
+    table.add_column(first)
+    for quantity in quantities:
+        table.add_column(quantity, justify="right")
+        table.add_column("ratio", justify="right")
+
+
+def _pairs(row: pd.Series, quantities: Mapping[str, Callable[[float], str]]) -> list[str]:
+    """Of each quantity what was real, and its ratio to what was simulated."""
+    return [
+        cell
+        for quantity, written in quantities.items()
+        for cell in (written(row[quantity]["real"]), f"{row[quantity]['ratio']:.3f}")
+    ]
 
 
 def scenario_table() -> Table:
@@ -121,7 +162,7 @@ def _written(choice: Mapping[str, Any]) -> str:
     return f"{choice['kind']} ({settings})" if settings else str(choice["kind"])
 
 
-def _bytes(count: int) -> str:
+def _bytes(count: float) -> str:
     size = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
@@ -132,3 +173,16 @@ def _bytes(count: int) -> str:
 
 def _percent(fraction: float | None) -> str:
     return "-" if fraction is None else f"{fraction:.1%}"
+
+
+_WORKER_QUANTITIES: Mapping[str, Callable[[float], str]] = {
+    "iterations": "{:.0f}".format,
+    "iteration_median": "{:.3f}".format,
+    "iteration_p95": "{:.3f}".format,
+    "staleness": "{:.2f}".format,
+}
+_LINK_QUANTITIES: Mapping[str, Callable[[float], str]] = {
+    "bytes": _bytes,
+    "messages": "{:.0f}".format,
+    "throughput": _bytes,
+}

@@ -6,24 +6,32 @@ import heapq
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import IO
+from typing import IO, Protocol
 
-from dlion_sim.emulation.link import Link
+
+class Changing(Protocol):
+    """What has a capacity that changes: a link, or a processor."""
+
+    def changes(self) -> Iterator[tuple[float, float]]:
+        """(seconds since the start, capacity from then on); without end if it repeats."""
+
+    def set(self, capacity: float, /) -> None:
+        """Change the capacity from now on."""
 
 
 class Changes:
-    """Changes the links' capacities at their times, until the end of the block.
+    """Changes capacities at their times, until the end of the block.
 
     What goes wrong meanwhile is raised at the end of the block.
     """
 
-    def __init__(self, links: Sequence[Link]) -> None:
-        self._links = links
+    def __init__(self, all_changing: Sequence[Changing]) -> None:
+        self._all_changing = all_changing
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         self.most_seconds_late = 0.0
-        """Of all changes, until `tc` had made them."""
+        """Of all changes, until they were made."""
 
     def follow(self, begun: IO[bytes]) -> None:
         """The run begins when there is a line; it never does if there is an end instead."""
@@ -45,20 +53,20 @@ class Changes:
             return
         began = time.monotonic()
         try:
-            for at, link, bps in in_order(self._links):
+            for at, changing, capacity in in_order(self._all_changing):
                 if self._stop.wait(max(0.0, began + at - time.monotonic())):
                     return
-                link.set(bps)
+                changing.set(capacity)
                 self.most_seconds_late = max(self.most_seconds_late, time.monotonic() - began - at)
         except Exception as error:
             self._error = error
 
 
-def in_order(links: Sequence[Link]) -> Iterator[tuple[float, Link, float]]:
-    """(seconds since the start, link, bits per second from then on) of all changes; without end if a link's are."""
-    return heapq.merge(*map(_changes, links), key=lambda change: change[0])
+def in_order(all_changing: Sequence[Changing]) -> Iterator[tuple[float, Changing, float]]:
+    """(seconds since the start, what changes, its capacity from then on); without end if a schedule is."""
+    return heapq.merge(*map(_changes, all_changing), key=lambda change: change[0])
 
 
-def _changes(link: Link) -> Iterator[tuple[float, Link, float]]:
-    for at, bps in link.capacity.changes() if link.capacity else ():
-        yield at, link, bps
+def _changes(changing: Changing) -> Iterator[tuple[float, Changing, float]]:
+    for at, capacity in changing.changes():
+        yield at, changing, capacity

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dlion_sim.emulation.changes import Changes
+from dlion_sim.emulation.cpu import Processor, processors
 from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.link import CONGESTION_CONTROL
 from dlion_sim.emulation.machine import has_netem
@@ -28,12 +29,14 @@ def emulate(
     scenario: Scenario,
     folder: Path,
     *,
+    paced: bool = True,
     patience: Patience = DEFAULT_PATIENCE,
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Run a scenario by nodes on hosts of an emulated network and return its run folder; nothing else is left.
 
+    Without pacing, each worker's machine has a part of this machine's CPU, and computations take what they take there.
     `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it.
     `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run; `check_machine`
     says whether this machine can.
@@ -43,26 +46,38 @@ def emulate(
     setting = Setting.of(scenario)
     check_live(setting)
     delayed = has_netem()
-    emulation = {"delay": "kernel" if delayed else "transport", "congestion_control": CONGESTION_CONTROL}
-    about = {"way": "emulate", "emulation": emulation}
+    emulation: dict[str, Any] = {
+        "delay": "kernel" if delayed else "transport",
+        "congestion_control": CONGESTION_CONTROL,
+    }
+    about = {"way": "emulate", "paced": paced, "emulation": emulation}
     with ExitStack() as stack:
         stack.enter_context(announced(setting, folder, force=force, manifest=about))
         parts = stack.enter_context(workplace())
         network = stack.enter_context(Network(scenario.cluster, setting.hosts, delayed=delayed))
+        limited = [] if paced else processors(scenario.cluster, parts.name)
         # The nodes end first, so that changes learn of it where the run has never begun.
-        with Changes(network.links) as changes, EmulatedNodes(setting, parts, network, patience) as nodes:
+        with (
+            Changes([*network.links, *limited]) as changes,
+            EmulatedNodes(setting, parts, network, limited, patience) as nodes,
+        ):
             changes.follow(nodes.begun)
             nodes.wait(interrupted)
-        measured = {"emulation": {**emulation, "changes_seconds_late": changes.most_seconds_late}}
-        return gather(parts, folder, force=True, manifest={**about, **measured})
+        emulation["changes_seconds_late"] = changes.most_seconds_late
+        if not paced:
+            emulation["cores"] = [processor.share for processor in limited]
+        return gather(parts, folder, force=True, manifest=about)
 
 
 class EmulatedNodes(Nodes):
-    """Nodes on the hosts of a network."""
+    """Nodes on the hosts of a network, whose computations are paced unless workers' machines have processors."""
 
-    def __init__(self, setting: Setting, parts: Path, network: Network, patience: Patience) -> None:
-        super().__init__(setting, parts, paced=True, patience=patience)
+    def __init__(
+        self, setting: Setting, parts: Path, network: Network, limited: Sequence[Processor], patience: Patience
+    ) -> None:
+        super().__init__(setting, parts, paced=not limited, patience=patience)
         self._network = network
+        self._processors = dict(enumerate(limited))
 
     def spots(self, opened: ExitStack) -> Sequence[Spot]:
         """Each participant's host."""
@@ -71,8 +86,9 @@ class EmulatedNodes(Nodes):
     def _spot(self, rank: int) -> Spot:
         missing = [self._network.missing_delay(sender, rank) for sender in range(self.setting.participants)]
         delays = ",".join(str(delay if delay >= _LEAST_DELAY else 0.0) for delay in missing)
+        processor = self._processors.get(self._network.machine[rank])
         return Spot(
             Address(self._network.address(rank), _FIRST_PORT + rank),
             options=[f"--delays={delays}"],
-            enter=["mnexec", "-a", str(self._network.host(rank).pid)],
+            enter=[*(processor.enter if processor else ()), "mnexec", "-a", str(self._network.host(rank).pid)],
         )

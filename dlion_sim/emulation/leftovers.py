@@ -1,7 +1,8 @@
 """What an emulation leaves on this machine, and how it goes away: with the emulation, or with the next one.
 
 All of a network is in namespaces of its own, and the kernel removes a namespace with its last process. So it is enough
-to end processes. Each has in its environment the name of its emulation's folder, which is locked while that runs.
+to end processes, and to remove the control groups that limit them. Each process has in its environment, and each group in
+its name, the name of its emulation's folder, which is locked while that runs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from dlion_sim.emulation.cpu import remove_groups
 
 _FOLDERS = Path("/run/dlion-emulation")
 _MARK = "DLION_EMULATION"
@@ -83,6 +86,7 @@ def _remove(folder: Path) -> None:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         time.sleep(_POLL_SECONDS)
+    remove_groups(folder.name)
     shutil.rmtree(folder)
 
 

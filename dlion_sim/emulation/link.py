@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,10 @@ class Link:
     """In bits per second; None: only others limit it."""
     delay: float
     """In seconds, by the kernel."""
+
+    def changes(self) -> Iterator[tuple[float, float]]:
+        """(seconds since the start, bits per second from then on); without end if its schedule repeats."""
+        return self.capacity.changes() if self.capacity else iter(())
 
     def set(self, bps: float) -> None:
         """Change its capacity from now on. Raises InputError where the kernel refuses."""

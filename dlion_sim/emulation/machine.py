@@ -6,14 +6,15 @@ import os
 import shutil
 import subprocess
 
+from dlion_sim.emulation.cpu import cpu_controller
 from dlion_sim.errors import InputError
 
 _TOOLS = {"mnexec": "mininet", "ifconfig": "net-tools", "brctl": "bridge-utils", "ip": "iproute2", "tc": "iproute2"}
 """The Debian package of each."""
 
 
-def check_machine() -> None:
-    """Raise InputError, saying what to do about it, unless this machine can emulate."""
+def check_machine(*, paced: bool = True) -> None:
+    """Raise InputError, saying what to do about it, unless this machine can emulate, with pacing or without."""
     packages = {package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
     if packages:
         names = " ".join(sorted(packages))
@@ -31,6 +32,8 @@ def check_machine() -> None:
             f"emulation needs the right to make network namespaces ({tried.stderr.strip() or 'mnexec failed'}); "
             "in a container: docker run --privileged"
         )
+    if not paced:
+        cpu_controller()
 
 
 def has_netem() -> bool:

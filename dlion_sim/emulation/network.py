@@ -61,8 +61,8 @@ class Network:
         self._machines: Sequence[WorkerPlace | ServerHost] = [*cluster.workers, *own]
         unused = count(len(cluster.workers))
         of_servers = [next(unused) if isinstance(server, ServerHost) else server for server in servers]
-        self._machine = [*range(len(cluster.workers)), *of_servers]
-        """Of each participant."""
+        self.machine = [*range(len(cluster.workers)), *of_servers]
+        """The number of each participant's machine: first workers' ones, then servers' own."""
         self._setup: dict[Any, list[str]] = {}
         """Of each node, as lines of shell."""
         self._hosts: list[Any] = []
@@ -71,16 +71,16 @@ class Network:
 
     def host(self, participant: int) -> Any:
         """The Mininet node of the machine that a participant is on."""
-        return self._hosts[self._machine[participant]]
+        return self._hosts[self.machine[participant]]
 
     def address(self, participant: int) -> str:
         """The IP address of the machine that a participant is on."""
-        machine = self._machine[participant]
+        machine = self.machine[participant]
         return _address(self._cloud_of(machine), machine + 1)
 
     def missing_delay(self, sender: int, receiver: int) -> float:
         """The seconds that a message between two participants should take besides what it takes in this network."""
-        here, there = self._machine[sender], self._machine[receiver]
+        here, there = self.machine[sender], self.machine[receiver]
         clouds = [self._cluster.clouds[self._cloud_of(machine)] for machine in (here, there)]
         if here == there:
             return 0.0

@@ -6,13 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
-from dlion_sim.figures.style import BLUE, PALETTE, drawing
+from dlion_sim.figures.batch_sizes import WORKERS_TOLD_APART, draw_batch_sizes
+from dlion_sim.figures.style import BLUE, drawing, say_nothing_there, time_label, time_unit, title
 from dlion_sim.results import Run
-
-_MINUTES_FROM = 20 * 60.0
-_WORKERS_TOLD_APART = 12
 
 
 def plot_accuracy(run: Run, file: Path) -> Path:
@@ -23,7 +20,7 @@ def plot_accuracy(run: Run, file: Path) -> Path:
     """
     evaluations, iterations = run.evaluations(), run.iterations()
     end = pd.concat([evaluations["virtual_time"], iterations["virtual_time"]]).max()
-    seconds, unit = (60.0, "min") if end > _MINUTES_FROM else (1.0, "s")
+    seconds, unit = time_unit(end)
     for frame in (evaluations, iterations):
         frame["virtual_time"] /= seconds
     with_batch_sizes = iterations["batch_size"].nunique() > 1
@@ -31,19 +28,14 @@ def plot_accuracy(run: Run, file: Path) -> Path:
     with drawing(file, height=3.3 if with_batch_sizes else 2.4) as figure:
         if with_batch_sizes:
             top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
-            _draw_batch_sizes(bottom, iterations)
+            draw_batch_sizes(bottom, iterations, run)
         else:
             top = bottom = figure.subplots()
         _draw_accuracy(top, evaluations)
-        top.set_title(_title(run), wrap=True)
-        bottom.set_xlabel(f"Virtual time ({unit})")
+        top.set_title(title(run), wrap=True)
+        bottom.set_xlabel(time_label(run, unit))
         bottom.set_xlim(0, end / seconds if end > 0 else 1)
     return file
-
-
-def _title(run: Run) -> str:
-    names = run.summary or run.manifest
-    return " · ".join(names[key] for key in ("scenario", "system") if key in names) or run.folder.name
 
 
 def _draw_accuracy(axes: Axes, evaluations: pd.DataFrame) -> None:
@@ -51,11 +43,11 @@ def _draw_accuracy(axes: Axes, evaluations: pd.DataFrame) -> None:
     axes.set_ylim(0, 100)
     percent = evaluations.assign(accuracy=evaluations["accuracy"] * 100).dropna(subset="accuracy")
     if percent.empty:
-        axes.text(0.5, 0.5, "no evaluation", transform=axes.transAxes, ha="center", va="center", color="0.45")
+        say_nothing_there(axes, "no evaluation")
         return
     over_workers = percent.groupby("virtual_time")["accuracy"].agg(["mean", "min", "max"])
     by_worker = percent.groupby("worker")
-    if 1 < len(by_worker) <= _WORKERS_TOLD_APART:
+    if 1 < len(by_worker) <= WORKERS_TOLD_APART:
         for _, one in by_worker:
             axes.plot(one["virtual_time"], one["accuracy"], color=BLUE, alpha=0.35, linewidth=0.5)
     if len(by_worker) > 1:
@@ -83,34 +75,3 @@ def _draw_accuracy(axes: Axes, evaluations: pd.DataFrame) -> None:
     )
     if len(by_worker) > 1:
         axes.legend(loc="lower right", reverse=True)
-
-
-def _draw_batch_sizes(axes: Axes, iterations: pd.DataFrame) -> None:
-    axes.set_ylabel("Local batch\nsize (samples)")
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
-    by_worker = iterations.groupby("worker")
-    told_apart = len(by_worker) <= _WORKERS_TOLD_APART
-    for place, (worker, one) in enumerate(by_worker):
-        cycle, colour = divmod(place, len(PALETTE))
-        look = (
-            {"color": PALETTE[colour], "linestyle": ("-", "--")[cycle], "linewidth": 1}
-            if told_apart
-            else {"color": BLUE, "alpha": 0.35, "linewidth": 0.5}
-        )
-        steps = _changes(one)
-        axes.step(steps["virtual_time"], steps["batch_size"], where="post", label=str(worker), **look)
-    axes.set_ylim(bottom=0)
-    if told_apart:
-        axes.legend(
-            title="worker",
-            loc="center left",
-            bbox_to_anchor=(1, 0.5),
-            ncols=1 if len(by_worker) <= 6 else 2,
-        )
-
-
-def _changes(one: pd.DataFrame) -> pd.DataFrame:
-    """The rows of one worker that start another batch size, and its last: all that a drawing in steps needs."""
-    needed = one["batch_size"].diff().ne(0)
-    needed.iloc[-1] = True
-    return one.loc[needed]

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dlion_sim.errors import InputError
+from dlion_sim.results import Run
 
-WIDTH = 3.5
-"""Of a figure, in inches."""
+WIDTH, WIDE = 3.5, 7.16
+"""Of a figure in one column and across both, in inches."""
 
 BLUE = "#0072B2"
 PALETTE = (BLUE, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 """Okabe and Ito's colours, the ones that show best on white first."""
+DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
+"""Of lines, so that they can be told apart without colours too."""
+
+_MINUTES_FROM = 20 * 60.0
+_LETTERS_ACROSS = 66
+"""Of a legend, in the width of one column."""
 
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -54,6 +62,7 @@ _STYLE: dict[Any, Any] = {
     "legend.columnspacing": 0.8,
     "figure.constrained_layout.use": True,
     "savefig.dpi": 300,
+    "pdf.fonttype": 42,  # publishers refuse the default, Type 3
     "svg.hashsalt": "dlion",
 }
 
@@ -65,9 +74,49 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 
+def title(run: Run) -> str:
+    """What a figure of one run is headed."""
+    names = [str(run.manifest[key]) for key in ("scenario", "system") if key in run.manifest]
+    return " · ".join(names) or run.folder.name
+
+
+def worker_names(run: Run) -> dict[int, str]:
+    """By number."""
+    return dict(enumerate(run.manifest.get("workers", [])))
+
+
+def time_label(run: Run, unit: str) -> str:
+    """What a time axis of a run is labelled."""
+    return f"{'Virtual time' if run.is_virtual else 'Time'} ({unit})"
+
+
+def time_unit(end: float) -> tuple[float, str]:
+    """In what to tell times up to `end` seconds: (seconds, name) of the unit."""
+    return (60.0, "min") if end > _MINUTES_FROM else (1.0, "s")
+
+
+def line_look(number: int) -> dict[str, Any]:
+    """Colour and dashes of the line of that number; no two of the first eight share a colour."""
+    cycle, colour = divmod(number, len(PALETTE))
+    return {"color": PALETTE[colour], "linestyle": DASHES[(colour + cycle) % len(DASHES)]}
+
+
+def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> None:
+    """One legend for all of the figure, in as many columns as fit."""
+    across = _LETTERS_ACROSS * figure.get_figwidth() / WIDTH
+    widths = [len(name) + 5 for name in names]
+    columns = len(names) if sum(widths) <= across else max(1, int(across / max(widths)))
+    figure.legend(handles, names, loc="outside lower center", ncols=columns, handlelength=2)
+
+
+def say_nothing_there(axes: Axes, words: str) -> None:
+    """Say in the middle of empty axes why they are."""
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="0.45")
+
+
 @contextmanager
-def drawing(file: Path, *, height: float) -> Iterator[Figure]:
-    """A figure of `height` inches in this style, saved to `file` when the block ends.
+def drawing(file: Path, *, height: float, width: float = WIDTH) -> Iterator[Figure]:
+    """A figure of that size in inches in this style, saved to `file` when the block ends.
 
     The same content gives the same bytes. Raises InputError where `file` is no .png, .svg or .pdf, or can't be written.
     """
@@ -75,7 +124,7 @@ def drawing(file: Path, *, height: float) -> Iterator[Figure]:
     if metadata is None:
         raise InputError("is no kind of picture known here", file=file, allowed=", ".join(_METADATA))
     with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(WIDTH, height))
+        figure = Figure(figsize=(width, height))
         yield figure
         try:
             figure.savefig(file, metadata=metadata)

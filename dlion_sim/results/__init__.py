@@ -3,6 +3,7 @@
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.frames import Frames
 from dlion_sim.results.manifest import environment
+from dlion_sim.results.marking import mark
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
 from dlion_sim.results.summary import Ending, Status, summarize, time_to_accuracy
@@ -23,6 +24,7 @@ __all__ = [
     "environment",
     "find_runs",
     "free_folder",
+    "mark",
     "run_names",
     "summarize",
     "time_to_accuracy",

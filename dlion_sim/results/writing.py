@@ -10,9 +10,12 @@ from typing import Any
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import run_folder
-from dlion_sim.results.atomic import json_bytes, write
+from dlion_sim.results.atomic import TEMPORARY, json_bytes, write
 from dlion_sim.results.growing import GrowingTable
 from dlion_sim.results.tables import LINKS, METRICS, LinksRow, MetricsRow
+
+_UNBORN = run_folder.MANIFEST + TEMPORARY
+"""All that is left of a run that was killed before it had its manifest."""
 
 
 class RunWriter:
@@ -88,5 +91,5 @@ def _refuse_unless_free(folder: Path, *, force: bool) -> None:
             raise InputError(
                 "already holds a run", file=folder, allowed="a new or empty folder; --force replaces that run"
             )
-    elif any(folder.iterdir()):
+    elif any(entry.name != _UNBORN for entry in folder.iterdir()):
         raise InputError("holds other things than a run", file=folder, allowed="a new or empty folder")

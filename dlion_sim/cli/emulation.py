@@ -1,0 +1,65 @@
+"""The command that runs real nodes over an emulated network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dlion_sim.cli.conventions import RUNS
+from dlion_sim.cli.live import Force, Overrides, Pacing, Quiet, Silence, StartWithin, report
+from dlion_sim.errors import InputError
+
+
+def emulate(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(help="A scenario YAML, or the name of one that ships (`dlion scenarios`).", show_default=False),
+    ] = None,
+    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    output: Annotated[
+        Path | None, typer.Option(help="The run folder; by default a new one in results/runs.", show_default=False)
+    ] = None,
+    pacing: Pacing = True,
+    start_within: StartWithin = 60.0,
+    silence: Silence = 30.0,
+    force: Force = False,
+    quiet: Quiet = False,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Only remove what emulations have left that were killed.")
+    ] = False,
+) -> None:
+    """Run a scenario in real time over the network that it describes, emulated on this machine. Needs root.
+
+    Ctrl-C ends the run early; what was measured stays readable. What an emulation that was killed has left is removed
+    when the next one begins, or by --clean.
+    """
+    from dlion_sim.cli.interrupts import Interrupts
+    from dlion_sim.emulation import check_machine, remove_leftovers
+    from dlion_sim.emulation import emulate as emulate_run
+    from dlion_sim.live import Patience
+    from dlion_sim.results import free_folder
+    from dlion_sim.scenario import find, load
+
+    check_machine(paced=pacing)
+    if clean:
+        count = remove_leftovers()
+        print(f"removed the leftovers of {count} emulation{'' if count == 1 else 's'}")
+        return
+    if scenario is None:
+        raise InputError("names no scenario", file="dlion emulate", allowed="a YAML file, a name, or --clean")
+    file = find(scenario)
+    loaded = load(file, overrides)
+    system = loaded.system.name.replace(":", ".")
+    folder = output or free_folder(RUNS / f"{loaded.name}-{system}-seed{loaded.seed}-emulate")
+    patience = Patience(start=start_within, silence=silence)
+    try:
+        with Interrupts() as interrupts, Console(stderr=True, quiet=quiet).status("The nodes are training"):
+            done = emulate_run(
+                loaded, folder, paced=pacing, patience=patience, force=force, interrupted=interrupts.asked
+            )
+    except InputError as error:
+        raise error.within(file) from None
+    report(done, quiet=quiet)

@@ -1,0 +1,163 @@
+"""`dlion plot KIND RUNS... -o FILE`: figures from run folders."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlion_sim.errors import InputError
+
+if TYPE_CHECKING:
+    from dlion_sim.analysis import Group
+    from dlion_sim.results import Run
+
+plot = typer.Typer(no_args_is_help=True)
+
+Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders with runs below them.", show_default=False)]
+OneRun = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
+Output = Annotated[Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.", show_default=False)]
+Target = Annotated[
+    float | None,
+    typer.Option(
+        min=0, max=1, help="The test accuracy, e.g. 0.9; by default the highest that half of the runs reached."
+    ),
+]
+
+
+class Quantity(StrEnum):
+    """What a heat map shows."""
+
+    ACCURACY = "accuracy"
+    TIME = "time"
+    SPEEDUP = "speedup"
+    BYTES = "bytes"
+
+
+@plot.callback()
+def root() -> None:
+    """Draw a figure from run folders; runs that differ in nothing but their seed are drawn as one."""
+
+
+@plot.command()
+def accuracy(runs: Runs, output: Output) -> None:
+    """Accuracy over time: mean and range over seeds, a line a system, a panel an environment."""
+    from dlion_sim.figures import plot_accuracies
+
+    _done(plot_accuracies(_groups(runs), output))
+
+
+@plot.command()
+def accuracy_at(
+    runs: Runs,
+    output: Output,
+    time: Annotated[
+        str | None, typer.Option("--at", help='E.g. "500 s"; by default the time that all runs lasted.')
+    ] = None,
+) -> None:
+    """Accuracy at a time by environment and system, as grouped bars."""
+    from dlion_sim.figures import plot_accuracy_at
+
+    groups = _groups(runs)
+    _done(plot_accuracy_at(groups, output, _seconds("--at", time) if time else _shortest(groups)))
+
+
+@plot.command()
+def time_to_accuracy(runs: Runs, output: Output, target: Target = None) -> None:
+    """Time to an accuracy, and the speed-up over Baseline, as grouped bars."""
+    from dlion_sim.analysis import common_target
+    from dlion_sim.figures import plot_time_to_accuracy
+
+    groups = _groups(runs)
+    _done(plot_time_to_accuracy(groups, output, target or common_target(groups)))
+
+
+@plot.command()
+def batch_sizes(run: OneRun, output: Output) -> None:
+    """Batch sizes over time: the global one, and each worker's."""
+    from dlion_sim.figures import plot_batch_sizes
+
+    _done(plot_batch_sizes(_run(run), output))
+
+
+@plot.command()
+def links(run: OneRun, output: Output) -> None:
+    """N of Max-N, and what was sent, by link over time."""
+    from dlion_sim.figures import plot_links
+
+    _done(plot_links(_run(run), output))
+
+
+@plot.command()
+def deviation(runs: Runs, output: Output) -> None:
+    """Worker deviation: how far apart the workers' accuracies are, over time."""
+    from dlion_sim.figures import plot_deviation
+
+    _done(plot_deviation(_groups(runs), output))
+
+
+@plot.command()
+def timeline(
+    run: OneRun,
+    output: Output,
+    begin: Annotated[str | None, typer.Option("--from", help="E.g. 10 s; by default the first gradient.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="By default when all have done 10 iterations.")] = None,
+) -> None:
+    """Computing, waiting and sending by worker, as a Gantt chart."""
+    from dlion_sim.figures import plot_timeline
+
+    window = (_seconds("--from", begin) if begin else None), (_seconds("--to", end) if end else None)
+    _done(plot_timeline(_run(run), output, *window))
+
+
+@plot.command()
+def heatmap(
+    runs: Runs,
+    output: Output,
+    show: Annotated[Quantity, typer.Option(help="What to show.")] = Quantity.ACCURACY,
+    x: Annotated[str | None, typer.Option(help="The axis along the horizontal, e.g. bandwidth.")] = None,
+    y: Annotated[str | None, typer.Option(help="The axis along the vertical, e.g. system.")] = None,
+    target: Target = None,
+) -> None:
+    """Heat map of a sweep over two of its axes."""
+    from dlion_sim.analysis import common_target
+    from dlion_sim.figures import plot_heatmap
+
+    groups = _groups(runs)
+    _done(plot_heatmap(groups, output, show.value, target or common_target(groups), x, y))
+
+
+def _groups(paths: list[Path]) -> list[Group]:
+    from dlion_sim.analysis import group_runs
+    from dlion_sim.results import Frames
+
+    return group_runs(Frames.of(paths).runs)
+
+
+def _run(folder: Path) -> Run:
+    from dlion_sim.results import Run
+
+    return Run.open(folder)
+
+
+def _shortest(groups: list[Group]) -> float:
+    """How long the shortest of the runs lasted (s)."""
+    from dlion_sim.analysis.curves import mean_accuracy
+
+    curves = [mean_accuracy(run) for group in groups for run in group.runs]
+    return min((float(curve.index[-1]) for curve in curves if len(curve)), default=0.0)
+
+
+def _seconds(option: str, written: str) -> float:
+    from dlion_sim.scenario import DURATION
+
+    try:
+        return DURATION.parse(written)
+    except ValueError as error:
+        raise InputError(str(error), file=option) from None
+
+
+def _done(file: Path) -> None:
+    print(f"plot: {file}")

@@ -1,0 +1,24 @@
+"""Runs as CSV files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dlion_sim.export.folder import new_folder
+from dlion_sim.results import Frames, Run
+
+
+def export_csv(runs: tuple[Run, ...], folder: Path) -> None:
+    """Write runs.csv, evaluations.csv, iterations.csv and links.csv, as `Frames` has them, to a new or empty folder.
+
+    Raises InputError where a run cannot be read or the folder cannot be used.
+    """
+    new_folder(folder)
+    frames = Frames(runs)
+    for name, table in (
+        ("runs", frames.summaries),
+        ("evaluations", frames.evaluations),
+        ("iterations", frames.iterations),
+        ("links", frames.links),
+    ):
+        table.to_csv(folder / f"{name}.csv", index=False)

@@ -1,0 +1,87 @@
+"""What systems come to over time: the mean over seeds as a line, their range as a band, a panel an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from dlion_sim.analysis.curves import Curve, mean_accuracy, over_seeds, worker_deviation
+from dlion_sim.analysis.groups import Group
+from dlion_sim.figures.panels import Panels
+from dlion_sim.figures.style import (
+    WIDE,
+    WIDTH,
+    drawing,
+    legend_below,
+    line_look,
+    say_nothing_there,
+    time_label,
+    time_unit,
+)
+from dlion_sim.results import Run
+
+_PANEL_HEIGHT = 1.6
+_PANELS_IN_A_COLUMN = 3
+"""More are set in two columns, across both of the paper's."""
+
+
+def plot_accuracies(groups: Sequence[Group], file: Path) -> Path:
+    """Draw how the groups' test accuracy grew over virtual time to `file` (.png, .svg or .pdf), and return `file`.
+
+    Raises InputError where a run cannot be read or the file cannot be written.
+    """
+    return _plot(groups, file, mean_accuracy, "Test accuracy (%)")
+
+
+def plot_deviation(groups: Sequence[Group], file: Path) -> Path:
+    """Draw how far apart the workers of each group are: the standard deviation of their test accuracies over time.
+
+    Draws to `file` (.png, .svg or .pdf) and returns it. Raises InputError where a run cannot be read or the file
+    cannot be written.
+    """
+    return _plot(groups, file, worker_deviation, "Deviation among workers\n(percentage points)")
+
+
+def _plot(groups: Sequence[Group], file: Path, quantity: Callable[[Run], Curve], label: str) -> Path:
+    panels = Panels.of(groups)
+    tables = [over_seeds([quantity(run) for run in group.runs]) * 100 for group in groups]
+    end = max((table.index[-1] for table in tables if len(table)), default=1.0)
+    seconds, unit = time_unit(end)
+    columns = 1 if len(panels.panels) <= _PANELS_IN_A_COLUMN else 2
+    rows = -(-len(panels.panels) // columns)
+    with drawing(file, height=0.75 + _PANEL_HEIGHT * rows, width=WIDTH if columns == 1 else WIDE) as figure:
+        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        handles = {}
+        for group, table in zip(groups, tables, strict=True):
+            line = panels.line(group)
+            if len(table):
+                axes = grid.flat[panels.panel(group)]
+                handles[line] = _draw(axes, table.set_index(table.index / seconds), line)
+        for axes, name in zip_longest(grid.flat, panels.panels):
+            if name is None:
+                axes.set_visible(False)
+                continue
+            axes.set_title(", ".join(filter(None, [panels.heading, name])), wrap=True)
+            axes.set_xlim(0, end / seconds)
+            axes.set_ylim(bottom=0)
+            if not axes.lines:
+                say_nothing_there(axes, "no evaluation")
+        for axes in grid[:, 0]:
+            axes.set_ylabel(label)
+        for axes in grid.flat[len(panels.panels) - columns : len(panels.panels)]:
+            axes.set_xlabel(time_label(groups[0].runs[0], unit))
+            axes.tick_params(labelbottom=True)
+        if len(panels.lines) > 1:
+            known = sorted(handles)
+            legend_below(figure, [handles[line] for line in known], [panels.lines[line] for line in known])
+    return file
+
+
+def _draw(axes: Axes, table: pd.DataFrame, line: int) -> object:
+    look = line_look(line)
+    axes.fill_between(table.index, table["low"], table["high"], color=look["color"], alpha=0.2, linewidth=0)
+    return axes.plot(table.index, table["mean"], **look)[0]

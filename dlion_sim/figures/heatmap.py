@@ -1,0 +1,111 @@
+"""A quantity of a sweep's runs over two of its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from matplotlib.colors import Normalize
+
+from dlion_sim.analysis import comparison
+from dlion_sim.analysis.groups import Group, varying
+from dlion_sim.errors import InputError
+from dlion_sim.figures.panels import Panels
+from dlion_sim.figures.style import WIDTH, drawing, time_unit
+
+Quantity = Literal["accuracy", "time", "speedup", "bytes"]
+
+
+def plot_heatmap(
+    groups: Sequence[Group], file: Path, quantity: Quantity, target: float, x: str | None = None, y: str | None = None
+) -> Path:
+    """Draw a quantity by two labels of the groups, mean over seeds, to `file` (.png, .svg or .pdf); returns `file`.
+
+    Args:
+        groups: Of runs that differ in two labels, such as a sweep's axes.
+        file: Where to.
+        quantity: Final accuracy, time to the accuracy `target`, speed-up over Baseline in that, or bytes sent.
+        target: A test accuracy (fraction).
+        x: The label along the horizontal axis, or the end of its name, e.g. "bandwidth"; by default the first other.
+        y: The label along the vertical axis; by default the system, or else the last one.
+
+    Raises:
+        InputError: There are no such labels, they don't tell the groups apart, or a file cannot be read or written.
+    """
+    across, down = _axes(groups, x, y)
+    columns, rows = (list(dict.fromkeys(group.labels.get(key, "") for group in groups)) for key in (across, down))
+    values = np.full((len(rows), len(columns)), np.nan)
+    column, label, written = _quantity(groups, quantity, target)
+    for group, value in zip(groups, column, strict=True):
+        values[rows.index(group.labels.get(down, "")), columns.index(group.labels.get(across, ""))] = value
+
+    with drawing(file, height=1.1 + 0.28 * len(rows), width=max(WIDTH, min(7.16, 1.4 + 0.42 * len(columns)))) as figure:
+        axes = figure.subplots()
+        axes.set_title(Panels.of(groups).heading, wrap=True)
+        image = axes.imshow(values, cmap="cividis", aspect="auto")
+        figure.colorbar(image, label=label)
+        axes.set_xticks(range(len(columns)), columns)
+        axes.set_yticks(range(len(rows)), rows)
+        axes.set_xlabel(_words(across))
+        axes.set_ylabel(_words(down))
+        axes.grid(visible=False)
+        axes.tick_params(length=0)
+        shade = Normalize(np.nanmin(values), np.nanmax(values)) if np.isfinite(values).any() else Normalize(0, 1)
+        for (row, place), value in np.ndenumerate(values):
+            dark = np.isfinite(value) and shade(value) < 0.55
+            text = written.format(value) if np.isfinite(value) else "-"
+            axes.text(place, row, text, ha="center", va="center", size=6, color="white" if dark else "black")
+    return file
+
+
+def _quantity(groups: Sequence[Group], quantity: Quantity, target: float) -> tuple[list[float], str, str]:
+    """Its value for each group, what it is called with its unit, and how a number of it is written."""
+    table = comparison(groups, target)
+    match quantity:
+        case "accuracy":
+            return list(100 * table["accuracy"]), "Final test accuracy (%)", "{:.1f}"
+        case "time":
+            longest = table["time"].max()
+            seconds, unit = time_unit(longest if longest == longest else 0.0)
+            return list(table["time"] / seconds), f"Time to {target:.0%} accuracy ({unit})", "{:.3g}"
+        case "speedup":
+            return list(table["speedup"]), f"Speed-up over Baseline\nto {target:.0%} accuracy (times)", "{:.2f}"
+        case "bytes":
+            return list(table["bytes_sent"] / 1e6), "Sent by all workers (MB)", "{:.3g}"
+
+
+def _axes(groups: Sequence[Group], x: str | None, y: str | None) -> tuple[str, str]:
+    keys = varying(groups)
+    if not keys:
+        raise InputError("the runs differ in nothing but their seeds", allowed="runs of a sweep")
+    others = [key for key in reversed(keys) if x is None or not _is(key, x)]
+    down = _named(y, keys, "--y") if y else next(iter(others), "scenario")
+    across = _named(x, keys, "--x") if x else next((key for key in keys if key != down), "scenario")
+    places: dict[tuple[str, str], Mapping[str, str]] = {}
+    for group in groups:
+        place = group.labels.get(across, ""), group.labels.get(down, "")
+        if place in places:
+            also = ", ".join(key for key in keys if key not in (across, down))
+            raise InputError(
+                f"several runs belong at {place[0]}, {place[1]}, since the runs also differ in {also}",
+                allowed="two of these as --x and --y, and runs that are alike in the rest",
+            )
+        places[place] = group.labels
+    return across, down
+
+
+def _named(name: str, keys: Sequence[str], option: str) -> str:
+    found = [key for key in keys if _is(key, name)]
+    if len(found) != 1:
+        raise InputError(f"{option} {name}: the runs don't differ in that", allowed=", ".join(keys))
+    return found[0]
+
+
+def _is(key: str, name: str) -> bool:
+    return key == name or key.endswith(f".{name}")
+
+
+def _words(key: str) -> str:
+    return key.rsplit(".", 1)[-1].replace("_", " ")

@@ -1,0 +1,47 @@
+"""How groups of runs are spread over a figure: a panel an environment, a line or a bar a system."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlion_sim.analysis.groups import Group, varying
+
+
+@dataclass(frozen=True)
+class Panels:
+    """What to call each panel and each line, and which of them a group is.
+
+    Where all groups are of one system, the environments are the lines of a single panel.
+    """
+
+    heading: str
+    """What all groups have in common."""
+    panels: tuple[str, ...]
+    """Of a single panel the name is empty."""
+    lines: tuple[str, ...]
+    """Of a single line the name is empty."""
+    _panel_keys: tuple[str, ...]
+    _line_keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, groups: Sequence[Group]) -> Panels:
+        """The panels of some groups, of which there is at least one."""
+        keys = varying(groups)
+        line_keys = ("system",) if "system" in keys else tuple(keys)
+        panel_keys = tuple(key for key in keys if key not in line_keys)
+        return cls(
+            heading=" · ".join(groups[0].labels[key] for key in ("scenario", "system") if key not in keys),
+            panels=tuple(dict.fromkeys(group.named(panel_keys) for group in groups)),
+            lines=tuple(dict.fromkeys(group.named(line_keys) for group in groups)),
+            _panel_keys=panel_keys,
+            _line_keys=line_keys,
+        )
+
+    def panel(self, group: Group) -> int:
+        """The number of a group's panel."""
+        return self.panels.index(group.named(self._panel_keys))
+
+    def line(self, group: Group) -> int:
+        """The number of a group's line."""
+        return self.lines.index(group.named(self._line_keys))

@@ -1,0 +1,28 @@
+"""Sweeps: many scenarios that differ along axes, run side by side, and resumed by their folders alone."""
+
+from dlion_sim.sweep.checking import check
+from dlion_sim.sweep.executor import Executor, Started, run_all
+from dlion_sim.sweep.job import Ended, Job, Progressed
+from dlion_sim.sweep.loading import load_sweep
+from dlion_sim.sweep.lock import locked
+from dlion_sim.sweep.points import Point
+from dlion_sim.sweep.processes import LocalProcesses, cores
+from dlion_sim.sweep.state import Found, State, survey
+
+__all__ = [
+    "Ended",
+    "Executor",
+    "Found",
+    "Job",
+    "LocalProcesses",
+    "Point",
+    "Progressed",
+    "Started",
+    "State",
+    "check",
+    "cores",
+    "load_sweep",
+    "locked",
+    "run_all",
+    "survey",
+]

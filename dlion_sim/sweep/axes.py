@@ -1,0 +1,132 @@
+"""The values along an axis of a sweep, as YAML says them: a list, labelled values, a range or a logarithmic range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+
+from dlion_sim.scenario.faults import RuleError
+from dlion_sim.scenario.model import Model
+
+Value = tuple[str, Any]
+"""What a value is called, and what it sets."""
+
+
+class Range(Model):
+    """Numbers one step apart."""
+
+    first: float = Field(alias="from")
+    """The first number."""
+    last: float = Field(alias="to")
+    """No number is beyond this one."""
+    step: Annotated[float, Field(gt=0)] = 1
+    """From each number to the next."""
+    unit: str = ""
+    """Written after each number, e.g. Mbps."""
+
+    @model_validator(mode="after")
+    def _goes_up(self) -> Self:
+        if self.last < self.first:
+            raise RuleError(f"the range ends at {self.last:g}, before it begins at {self.first:g}", at=("to",))
+        return self
+
+    @property
+    def numbers(self) -> list[float]:
+        """Computed in decimal, so that 0.1 + 0.2 is 0.3."""
+        first, last, step = (Decimal(repr(number)) for number in (self.first, self.last, self.step))
+        return [float(first + number * step) for number in range(int((last - first) / step) + 1)]
+
+
+class LogRange(Model):
+    """Numbers one factor apart, from the first to the last."""
+
+    first: Annotated[float, Field(gt=0)] = Field(alias="from")
+    """The first number."""
+    last: Annotated[float, Field(gt=0)] = Field(alias="to")
+    """The last number."""
+    count: Annotated[int, Field(ge=2)]
+    """How many."""
+    unit: str = ""
+    """Written after each number, e.g. Mbps."""
+
+    @property
+    def numbers(self) -> list[float]:
+        """To six significant digits, both ends as they were given."""
+        factor = (self.last / self.first) ** (1 / (self.count - 1))
+        between = [float(f"{self.first * factor**number:.6g}") for number in range(1, self.count - 1)]
+        return [self.first, *between, self.last]
+
+
+class OfRange(Model):
+    """An axis written {range: {from: 1, to: 5}}."""
+
+    range: Range
+
+    @property
+    def values(self) -> list[Value]:
+        """The numbers with their unit."""
+        return _with_unit(self.range.numbers, self.range.unit)
+
+
+class OfLogRange(Model):
+    """An axis written {log_range: {from: 0.001, to: 0.1, count: 3}}."""
+
+    log_range: LogRange
+
+    @property
+    def values(self) -> list[Value]:
+        """The numbers with their unit."""
+        return _with_unit(self.log_range.numbers, self.log_range.unit)
+
+
+def label_of(value: object) -> str:
+    """What a plain value is called: as YAML writes it."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _kind(given: object) -> str:
+    if isinstance(given, Mapping):
+        return next(iter(given)) if list(given) in (["range"], ["log_range"]) else "labelled"
+    return "listed"
+
+
+def _check_listed(values: list[Any]) -> list[Any]:
+    for place, value in enumerate(values):
+        if isinstance(value, list | dict):
+            problem = "a value that is no plain one needs a label: write the axis as {label: value, ...}"
+            raise RuleError(problem, at=(place,))
+        if label_of(value) in map(label_of, values[:place]):
+            raise RuleError(f"'{label_of(value)}' stands twice", at=(place,))
+    return values
+
+
+def _with_unit(numbers: list[float], unit: str) -> list[Value]:
+    whole = [int(number) if number.is_integer() and math.fabs(number) < 1e15 else number for number in numbers]
+    return [(f"{number} {unit}", f"{number} {unit}") if unit else (str(number), number) for number in whole]
+
+
+Axis = Annotated[
+    Annotated[list[Any], Field(min_length=1), AfterValidator(_check_listed), Tag("listed")]
+    | Annotated[dict[str, Any], Field(min_length=1), Tag("labelled")]
+    | Annotated[OfRange, Tag("range")]
+    | Annotated[OfLogRange, Tag("log_range")],
+    Discriminator(_kind),
+]
+
+
+def values_of(axis: Any) -> list[Value]:
+    """The values along an axis, in order."""
+    match axis:
+        case list():
+            return [(label_of(value), value) for value in axis]
+        case dict():
+            return list(axis.items())
+        case _:
+            values: list[Value] = axis.values
+            return values

@@ -1,0 +1,56 @@
+"""Checking points before anything runs, so that a misspelt value costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Self
+
+from dlion_sim.errors import InputError
+from dlion_sim.scenario import SystemSpec
+from dlion_sim.sweep.points import Point
+
+_FAULTS_TOLD = 10
+
+
+def check(points: Sequence[Point]) -> None:
+    """Raise InputError for points whose scenarios or systems cannot be, a fault for each place that is wrong."""
+    systems: dict[str, tuple[Point, SystemSpec]] = {}
+    with _Faults() as faults:
+        for point in points:
+            with faults.of(point):
+                system = point.scenario().system
+                systems.setdefault(system.model_dump_json(), (point, system))
+    if not systems:
+        return  # without importing PyTorch
+    from dlion_sim.protocol.compose import compose
+
+    with _Faults() as faults:
+        for point, system in systems.values():
+            with faults.of(point):
+                compose(system)
+
+
+class _Faults:
+    """Gathers the faults of points, the same one once; raises them together when the block ends."""
+
+    def __init__(self) -> None:
+        self._faults: dict[str, InputError] = {}
+
+    @contextmanager
+    def of(self, point: Point) -> Iterator[None]:
+        """Gather what the block raises, which is a point's fault."""
+        try:
+            yield
+        except InputError as error:
+            fault = point.located(error)
+            self._faults.setdefault(str(fault), fault)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if self._faults and kind is None:
+            first, *further = list(self._faults.values())[:_FAULTS_TOLD]
+            further = [*first.further, *further]
+            raise InputError(first.problem, file=first.file, path=first.path, allowed=first.allowed, further=further)

@@ -1,0 +1,111 @@
+"""One run of a sweep as a job that any process can do that sees its folder, and what it tells on the way."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from dlion_sim.errors import InputError
+from dlion_sim.results import RunWriter, Status, mark
+from dlion_sim.results.run_folder import holds_run
+from dlion_sim.scenario import Scenario, dump, from_data
+from dlion_sim.scenario.yaml_text import read_yaml
+from dlion_sim.sweep.points import Point
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What to run and where to; complete in itself, and plain enough for JSON."""
+
+    name: str
+    folder: str
+    """The run folder. Whatever run it holds is one that was not done; it is done anew."""
+    scenario: str
+    """As YAML, resolved: what the run folder will hold."""
+    manifest: dict[str, Any]
+    """What the run folder's manifest tells of the sweep."""
+    device: Literal["auto", "cpu", "cuda"]
+
+    @classmethod
+    def of(cls, point: Point, output: Path, device: Literal["auto", "cpu", "cuda"]) -> Job:
+        """The job of a point that was checked, with its run folder in `output`."""
+        from dlion_sim.protocol.compose import compose  # PyTorch, which a sweep without jobs does without
+
+        scenario = point.scenario()
+        resolved = scenario.model_copy(update={"system": compose(scenario.system).spec})
+        return cls(
+            name=point.name,
+            folder=str((output / point.name).absolute()),
+            scenario=dump(resolved),
+            manifest={"sweep": {"point": dict(point.labels), "digest": point.digest}},
+            device=device,
+        )
+
+
+class Progressed(msgspec.Struct, frozen=True, tag="progressed"):
+    """How far a run is."""
+
+    name: str
+    fraction: float
+    """From 0 to 1."""
+    accuracy: float | None
+    """Mean over the workers at the last evaluation."""
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """A run is not running any more."""
+
+    name: str
+    status: Status
+    problem: str = ""
+    """What made it fail, in a line."""
+    trace: str = ""
+    """Where, if that was no fault of the input: Python's traceback."""
+
+
+def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed], None]) -> Ended:
+    """Do a job, until `interrupted`; returns how it ended, whatever goes wrong."""
+    from dlion_sim.simulation import Progress, simulate
+
+    try:
+        scenario = from_data(read_yaml(job.scenario))
+
+        def observe(progress: Progress) -> None:
+            tell(Progressed(job.name, _fraction(scenario, progress), progress.accuracy))
+
+        run = simulate(
+            scenario,
+            Path(job.folder),
+            device=job.device,
+            force=True,
+            manifest=job.manifest,
+            interrupted=interrupted,
+            observe=observe,
+        )
+    except InputError as error:
+        return Ended(job.name, "failed", str(error))
+    except Exception as error:
+        problem = str(error) if isinstance(error, OSError) else repr(error)
+        return Ended(job.name, "failed", problem, traceback.format_exc())
+    return Ended(job.name, run.manifest["status"])
+
+
+def record_failure(job: Job, ended: Ended) -> None:
+    """Have the job's folder say that the run failed and why, even if it was never begun. Raises OSError, InputError."""
+    folder = Path(job.folder)
+    if not holds_run(folder):
+        scenario = from_data(read_yaml(job.scenario))
+        about = {"scenario": scenario.name, "system": scenario.system.name, "seed": scenario.seed}
+        RunWriter.create(folder, scenario_yaml=job.scenario, manifest={**about, **job.manifest})
+    mark(folder, "failed", problem=ended.problem, trace=ended.trace)
+
+
+def _fraction(scenario: Scenario, progress: Any) -> float:
+    ends = [
+        progress.virtual_seconds / scenario.duration if scenario.duration else 0.0,
+        progress.iterations / scenario.iterations if scenario.iterations else 0.0,
+    ]
+    return min(1.0, max(ends))

@@ -1,0 +1,110 @@
+"""The points of a sweep: each a scenario with a name, the values that make it, and a digest to know it again by."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dlion_sim.errors import InputError
+from dlion_sim.scenario import Scenario, from_data
+from dlion_sim.scenario.overrides import set_value
+
+
+@dataclass(frozen=True)
+class Base:
+    """A scenario that points differ from."""
+
+    file: Path
+    data: dict[str, Any]
+    """As it stands in the file."""
+
+    @property
+    def label(self) -> str:
+        """What it is called where points are told apart."""
+        return self.file.stem
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """Of trace files, by the path that scenarios name them by, as far as they were asked for."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One scenario of a sweep."""
+
+    name: str
+    """Of its run folder."""
+    base: Base
+    labels: Mapping[str, str]
+    """What its values are called, by the axes that tell points apart."""
+    values: Mapping[str, Any]
+    """What it sets in the base, by dotted path."""
+    sweep: Path
+    """The file that says so."""
+
+    def scenario(self) -> Scenario:
+        """The checked scenario. Raises InputError that names the axis, or else the place in the base, at fault."""
+        try:
+            return from_data(self._data(), folder=self.base.file.parent, file=self.base.file)
+        except InputError as error:
+            raise self.located(error) from None
+
+    def located(self, error: InputError) -> InputError:
+        """The same fault of this point's scenario, said to lie in the axis that set what is at fault, if one did."""
+        above = f"{error.path or ''}."
+        for path in self.values:
+            if above.startswith(f"{path}.") or (error.path and path.startswith(above)):
+                further = [self.located(fault) for fault in error.further]
+                where = f"axes.{path}"
+                return InputError(error.problem, file=self.sweep, path=where, allowed=error.allowed, further=further)
+        return error.within(self.base.file)
+
+    @cached_property
+    def digest(self) -> str:
+        """Differs for any two scenarios that may differ in anything that a run depends on."""
+        data = self._data()
+        data.pop("description", None)
+        traces = sorted(f"{trace} {self._trace_digest(trace)}" for trace in _traces(data))
+        return hashlib.sha256(msgspec.json.encode([data, traces], order="sorted")).hexdigest()[:32]
+
+    def _data(self) -> dict[str, Any]:
+        data: dict[str, Any] = _copied(self.base.data)
+        for path, value in self.values.items():
+            try:
+                set_value(data, path.split("."), _copied(value))
+            except ValueError as error:
+                raise InputError(str(error), file=self.sweep, path=f"axes.{path}") from None
+        return data
+
+    def _trace_digest(self, trace: str) -> str:
+        known = self.base.digests
+        if trace not in known:
+            file = self.base.file.parent / trace
+            known[trace] = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+        return known[trace]
+
+
+def _copied(data: Any) -> Any:
+    """A copy of plain data, which `copy.deepcopy` takes several times as long for."""
+    if isinstance(data, dict):
+        return {key: _copied(value) for key, value in data.items()}
+    return [_copied(value) for value in data] if isinstance(data, list) else data
+
+
+def _traces(data: object) -> Iterator[str]:
+    """The files of measured capacities that a scenario names."""
+    if isinstance(data, dict):
+        if isinstance(data.get("trace"), str):
+            yield data["trace"]
+        for value in data.values():
+            yield from _traces(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _traces(value)

@@ -1,0 +1,96 @@
+"""What is to be done: how far each run of a sweep is, by its folder alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from dlion_sim.errors import InputError
+from dlion_sim.results import Run
+from dlion_sim.results.run_folder import SCENARIO, holds_run
+from dlion_sim.scenario import Scenario, load
+from dlion_sim.sweep.points import Point
+
+_FAULTS_TOLD = 10
+
+
+class State(StrEnum):
+    """How far a run is."""
+
+    TO_DO = "to do"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    DONE = "done"
+
+
+_STATES = {"completed": State.DONE, "failed": State.FAILED}
+"""Any other status is of a run that was ended early: by a signal that it obeyed, or killed while it was "running"."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """How far a run is, and what there is of it."""
+
+    state: State
+    run: Run | None
+    """None where it is to do."""
+
+
+def survey(points: Sequence[Point], output: Path) -> dict[str, Found]:
+    """How far each point is, by name, as its folder below `output` tells while nobody writes there.
+
+    Raises InputError for folders that cannot be read, or that hold a run of another scenario than the point's is now.
+    """
+    found: dict[str, Found] = {}
+    faults: list[InputError] = []
+    for point in points:
+        try:
+            found[point.name] = _found(point, output / point.name)
+        except InputError as fault:
+            faults.append(fault)
+    if faults:
+        first, *further = faults[:_FAULTS_TOLD]
+        more = f" (and {len(faults) - _FAULTS_TOLD} more)" if len(faults) > _FAULTS_TOLD else ""
+        raise InputError(first.problem + more, file=first.file, path=first.path, allowed=first.allowed, further=further)
+    return found
+
+
+def _found(point: Point, folder: Path) -> Found:
+    if not holds_run(folder):
+        return Found(State.TO_DO, None)
+    run = Run.open(folder)
+    state = _STATES.get(run.manifest["status"], State.INTERRUPTED)
+    # What failed is done anew in any case.
+    if state is not State.FAILED and run.manifest.get("sweep", {}).get("digest") != point.digest:
+        changes = _changes(load(folder / SCENARIO), point.scenario())
+        raise InputError(
+            f"holds a run of another scenario than {point.name} is now{changes}",
+            file=folder,
+            allowed="the former scenario, another name, another --output, or removing that run",
+        )
+    return Found(state, run)
+
+
+def _changes(former: Scenario, now: Scenario) -> str:
+    """The first values that are not what they were, in words."""
+    before, after = (_flat(scenario.model_dump(mode="json", exclude={"description"})) for scenario in (former, now))
+    # A run's scenario tells the defaults of its system, which the point's leaves out.
+    differing = [path for path in after if before.get(path, after[path]) != after[path] and after[path] is not None]
+    told = [f"{path} was {before[path]}, is {after[path]}" for path in differing[:3]]
+    return f" ({'; '.join(told)})" if told else ""
+
+
+def _flat(data: Any, path: str = "") -> dict[str, Any]:
+    """All plain values by dotted path."""
+    if isinstance(data, list):
+        data = dict(enumerate(data))
+    if not isinstance(data, dict):
+        return {path: data}
+    return {
+        inner: value
+        for key, below in data.items()
+        for inner, value in _flat(below, f"{path}.{key}" if path else str(key)).items()
+    }

@@ -1,0 +1,84 @@
+"""`dlion plot` and `dlion compare`, as people use them."""
+
+import sys
+
+import pytest
+
+from dlion_sim.cli.main import main
+from tests.made_up import made_up_run
+
+
+def dlion(monkeypatch, *arguments) -> int:
+    monkeypatch.setattr(sys, "argv", ["dlion", *map(str, arguments)])
+    try:
+        main()
+    except SystemExit as stopped:
+        return int(stopped.code or 0)
+    return 0
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for seed in (0, 1):
+        made_up_run(tmp_path / f"runs/baseline-{seed}", (0.1, 0.3, 0.6), system="baseline", seed=seed)
+        made_up_run(tmp_path / f"runs/dlion-{seed}", (0.1, 0.6, 0.8 + 0.1 * seed), seed=seed)
+    return tmp_path / "runs"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["accuracy", "runs"],
+        ["accuracy-at", "runs", "--at", "10 s"],
+        ["accuracy-at", "runs"],
+        ["time-to-accuracy", "runs", "--target", "0.5"],
+        ["time-to-accuracy", "runs"],
+        ["batch-sizes", "runs/dlion-0"],
+        ["links", "runs/dlion-0"],
+        ["deviation", "runs/dlion-0", "runs/dlion-1"],
+        ["timeline", "runs/dlion-0", "--from", "2 s", "--to", "4 s"],
+        ["heatmap", "runs", "--show", "bytes"],
+    ],
+    ids=" ".join,
+)
+def test_each_kind_is_drawn(capsys, monkeypatch, runs, arguments):
+    assert dlion(monkeypatch, "plot", *arguments, "-o", "figure.svg") == 0
+    assert capsys.readouterr().out == "plot: figure.svg\n"
+    assert (runs.parent / "figure.svg").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["accuracy", "missing", "-o", "a.png"], ["missing", "is not a run folder"]),
+        (["accuracy", "runs", "-o", "a.gif"], ["a.gif", "allowed: .png, .svg, .pdf"]),
+        (["accuracy-at", "runs", "-o", "a.png", "--at", "5 parsecs"], ["--at", "80 ms"]),
+        (["links", "runs", "-o", "a.png"], ["runs", "is not a run folder"]),
+        (["heatmap", "runs", "-o", "a.png", "--x", "colour"], ["--x colour", "allowed: system"]),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(capsys, monkeypatch, runs, arguments, words):
+    assert dlion(monkeypatch, "plot", *arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert all(word in line for word in words), line
+
+
+def test_compare_prints_a_row_a_group(capsys, monkeypatch, runs):
+    monkeypatch.setenv("COLUMNS", "120")
+    assert dlion(monkeypatch, "compare", "runs", "--target", "0.6") == 0
+    output = capsys.readouterr().out
+    rows = [line.split() for line in output.splitlines() if "│" in line]
+    assert [row[1] for row in rows] == ["baseline", "dlion"]
+    assert "85.0 ± 7.1" in output
+    assert "time to 60%" in output
+    assert "2.00" in output
+
+
+def test_compare_names_what_it_cannot_read_and_shows_the_rest(capsys, monkeypatch, runs):
+    (runs / "dlion-1" / "summary.json").write_text("")
+    assert dlion(monkeypatch, "compare", "runs") == 1
+    output = capsys.readouterr()
+    assert "baseline" in output.out
+    (line,) = output.err.splitlines()
+    assert "dlion-1/summary.json: cannot be read" in line

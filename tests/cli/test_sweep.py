@@ -1,0 +1,179 @@
+"""`dlion sweep` as people use it: run, watch, kill, resume."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dlion_sim.cli.main import main
+from dlion_sim.results import WALL_CLOCK_COLUMNS, Frames, Run
+from tests.made_up import made_up_run
+from tests.sweep.scenarios import write_sweep
+
+AXES = {"system": ["baseline", "ako"], "seed": [1, 2]}
+NAMES = ["ako-seed1", "ako-seed2", "baseline-seed1", "baseline-seed2"]
+WALL = ["run", "wall_seconds", "samples_per_wall_second", "evaluation_share"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
+
+
+def dlion(monkeypatch, *arguments) -> int:
+    monkeypatch.setattr(sys, "argv", ["dlion", *map(str, arguments)])
+    try:
+        main()
+    except SystemExit as stopped:
+        return int(stopped.code or 0)
+    return 0
+
+
+def started(*arguments) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "dlion_sim", "sweep", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for(condition, process) -> None:
+    deadline = time.monotonic() + 60
+    while not condition() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def contents(folder):
+    """All that a sweep measured, except for wall clocks."""
+    frames = Frames.of([folder])
+    metrics = [run.metrics().drop(columns=list(WALL_CLOCK_COLUMNS)) for run in frames.runs]
+    return frames.summaries.drop(columns=WALL).to_csv(), [table.to_csv() for table in metrics]
+
+
+def test_a_sweep_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
+    write_sweep(here, axes=AXES)
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--dry-run") == 0
+    plan = capsys.readouterr().out
+    assert all(name in plan for name in NAMES)
+    assert plan.endswith("4 runs: 4 to do\n")
+    assert not (here / "out").exists()
+
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "2") == 0
+    first = capsys.readouterr()
+    assert "4 of 4" in first.err
+    table = first.out[first.out.index("┏") :]
+    assert [line.split()[1] for line in table.splitlines() if line.startswith("│")] == ["baseline", "ako"]
+    before = {file: file.stat().st_mtime_ns for file in (here / "out").rglob("*.*")}
+
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 0
+    again = capsys.readouterr()
+    assert again.out.startswith("4 runs: 4 done\n")
+    assert again.out.endswith(table)
+    assert {file: file.stat().st_mtime_ns for file in (here / "out").rglob("*.*")} == before
+
+    assert dlion(monkeypatch, "compare", "out") == 0
+    assert capsys.readouterr().out.endswith(table)
+
+
+def test_a_failed_run_is_told_and_done_anew(capsys, monkeypatch, here):
+    write_sweep(here, axes={"workload.batch_size": [16, 1000]})
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "1") == 1
+    output = capsys.readouterr()
+    assert "dlion: out/batch_size1000: failed: workload.batch_size" in output.err
+    assert "batch_size16" not in output.err.replace("batch_size16: completed", "")
+    assert "1 of 1" not in output.out
+    write_sweep(here, axes={"workload.batch_size": [16, 17]}, names="batch_size{batch_size}")
+    (here / "out/batch_size1000").rename(here / "out/batch_size17")
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 0
+    assert capsys.readouterr().out.startswith("2 runs: 1 done, 1 failed\n")
+    assert Run.open(here / "out/batch_size17").manifest["status"] == "completed"
+
+
+def test_a_changed_scenario_is_refused_before_anything_runs(capsys, monkeypatch, here):
+    write_sweep(here, axes={"seed": [1]})
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 0
+    before = contents(here / "out")
+    write_sweep(here, "workload.batch_size=8", axes={"seed": [1, 2]}, names="base{seed}")
+    (here / "out/base").rename(here / "out/base1")
+    capsys.readouterr()
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "out/base1: holds a run of another scenario than base1 is now (workload.batch_size was 16, is 8)" in line
+    assert contents(here / "out") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sweep.yam", "--output", "out"], ["sweep.yam", "no such file, nor a ready sweep", "sweeps/digits"]),
+        (["sweep.yaml", "--output", "sweep.yaml"], ["sweep.yaml: cannot be written"]),
+        (["sweep.yaml", "--output", "/proc/sweep"], ["/proc/sweep: cannot be written"]),
+        (["base.yaml", "--output", "out"], ["base.yaml", "unknown key 'name'", "allowed: description, base, axes"]),
+    ],
+)
+def test_what_cannot_be_is_one_line(capsys, monkeypatch, here, arguments, words):
+    write_sweep(here, axes=AXES)
+    assert dlion(monkeypatch, "sweep", *arguments) == 2
+    line = capsys.readouterr().err.splitlines()[0]
+    assert all(word in line for word in words), line
+
+
+def test_ctrl_c_ends_it_in_good_order_and_the_same_command_goes_on(here):
+    write_sweep(here, "duration=10000 s", axes={"seed": [1, 2, 3]}, names="s{seed}")
+    process = started("sweep.yaml", "--output", "out", "--jobs", "2")
+    wait_for(lambda: all((here / f"out/s{seed}/manifest.json").exists() for seed in (1, 2)), process)
+    second = started("sweep.yaml", "--output", "out")
+    _, refusal = second.communicate(timeout=60)
+    assert second.returncode == 2
+    assert "out: another sweep is at work here" in refusal
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert output.endswith("interrupted; the same command goes on\n")
+    assert [Run.open(here / f"out/s{seed}").manifest["status"] for seed in (1, 2)] == ["interrupted"] * 2
+    assert not (here / "out/s3").exists()
+
+
+def test_killed_again_and_again_it_comes_to_the_same(here):
+    write_sweep(here, "duration=4 s", axes=AXES)
+    whole = started("sweep.yaml", "--output", "whole", "--jobs", "2")
+    table = whole.communicate(timeout=120)[0]
+    assert whole.returncode == 0
+    moments = random.Random(4)
+    kills = 0
+    for _ in range(3):
+        process = started("sweep.yaml", "--output", "killed", "--jobs", "2")
+        wait_for(lambda: any((here / "killed").glob("*/manifest.json")), process)
+        time.sleep(moments.uniform(0, 2))
+        kills += process.poll() is None
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    assert kills
+    last = started("sweep.yaml", "--output", "killed", "--jobs", "1")
+    output = last.communicate(timeout=120)[0]
+    assert last.returncode == 0
+    assert output[output.index("┏") :] == table[table.index("┏") :]
+    assert contents(here / "killed") == contents(here / "whole")
+    assert sorted(folder.name for folder in (here / "killed").iterdir() if folder.is_dir()) == NAMES
+
+
+def test_what_only_reads_summaries_imports_no_torch(here):
+    for seed in (1, 2):
+        made_up_run(here / f"out/{seed}", seed=seed)
+    for command in ("compare", "out"), ("sweep", "sweep.yaml", "--output", "done"):
+        write_sweep(here, axes={"seed": [1]})
+        if command[0] == "sweep":
+            assert started(*command[1:]).wait(60) == 0
+        code = f"import sys; sys.argv = {['dlion', *command]}; from dlion_sim.cli.main import app; "
+        code += "app(standalone_mode=False); print('torch' in sys.modules)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.stdout.endswith("False\n"), done.stderr

@@ -1,0 +1,82 @@
+"""Run folders with chosen contents, without a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dlion_sim.results import Ending, LinksRow, MetricsRow, Run, RunWriter, Status, summarize
+
+
+def made_up_run(
+    folder: Path,
+    accuracies: Sequence[float] = (0.1, 0.5, 0.8),
+    *,
+    system: str = "dlion",
+    seed: int = 0,
+    scenario: str = "made-up",
+    extra: str = "",
+    point: Mapping[str, str] | None = None,
+    status: Status = "completed",
+    way: str = "simulate",
+    workers: int = 2,
+    every: float = 10.0,
+) -> Run:
+    """Evaluations of `workers` around the mean `accuracies` every so many seconds, an iteration every second.
+
+    `extra` is text of the scenario's that makes it another one. Each second a worker computes for 0.6 s, and waits for
+    0.4 s; each interval it sends 1 MB to the next worker.
+    """
+    about = {"scenario": scenario, "system": system, "seed": seed}
+    writer = RunWriter.create(
+        folder,
+        scenario_yaml=f"name: {scenario}\nseed: {seed}\nsystem: {system}\n{extra}",
+        manifest={
+            **about,
+            "way": way,
+            "workers": [f"east/{worker}" for worker in range(workers)],
+            **({"sweep": {"point": dict(point)}} if point else {}),
+        },
+    )
+    end = every * (len(accuracies) - 1)
+    evaluations = []
+    for number, mean in enumerate(accuracies):
+        scores = {worker: mean + 0.02 * (worker - (workers - 1) / 2) for worker in range(workers)}
+        evaluations.append((number * every, scores))
+        for worker, accuracy in scores.items():
+            writer.metrics(MetricsRow(number * every, number, worker, "evaluation", number, 1.0, accuracy))
+            if number and workers > 1:
+                writer.links(LinksRow(number * every, worker, (worker + 1) % workers, 1_000_000, 10, 10, 5.0 * number))
+    for second in range(1, int(end) + 1):
+        for worker in range(workers):
+            writer.metrics(
+                MetricsRow(
+                    second,
+                    second,
+                    worker,
+                    "iteration",
+                    second,
+                    1.0,
+                    batch_size=8 * (worker + 1 + second // 10),
+                    global_batch_size=64,
+                    staleness=0.5,
+                    applied=1,
+                    merged=0,
+                    compute_seconds=0.6,
+                    wait_seconds=0.4,
+                )
+            )
+    writer.finish(
+        summarize(
+            **about,
+            ending=Ending(status, "duration", end),
+            wall_seconds=1.0,
+            evaluation_seconds=0.1,
+            samples=100,
+            bytes_sent=2_000_000 * (len(accuracies) - 1),
+            iterations=dict.fromkeys(range(workers), int(end)),
+            last_losses=dict.fromkeys(range(workers), 1.0),
+            evaluations=evaluations,
+        )
+    )
+    return Run.open(folder)

@@ -1,0 +1,33 @@
+"""The sweeps of the page on them, and those that ship, can be run as they stand."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dlion_sim.scenario import find_sweep, shipped
+from dlion_sim.scenario.shipped import name_of, shipped_sweeps
+from dlion_sim.sweep import check, load_sweep
+
+PAGE = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
+
+
+@pytest.mark.parametrize(("number", "runs"), [(0, 18), (1, 2 * 3 * 2 * (3 + 3 + 1))])
+def test_the_pages_sweeps_can_be_run(tmp_path, number, runs):
+    file = tmp_path / "sweep.yaml"
+    file.write_text(re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[number])
+    points = load_sweep(file)
+    assert len(points) == runs
+    check(points)
+
+
+@pytest.mark.parametrize(("name", "runs"), [("sweeps/digits", 45), ("sweeps/paper_systems", 150)])
+def test_a_ready_sweep_can_be_run_by_name(name, runs):
+    points = load_sweep(find_sweep(name))
+    assert len(points) == runs
+    check(points)
+
+
+def test_sweeps_are_no_scenarios():
+    assert {name_of(file) for file in shipped_sweeps()} == {"sweeps/digits", "sweeps/paper_systems"}
+    assert not [file for file in shipped() if "sweeps" in file.parts]

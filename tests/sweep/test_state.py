@@ -1,0 +1,122 @@
+"""How far a run is, by its folder alone; and whether it still is the run that the sweep means."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dlion_sim.errors import InputError
+from dlion_sim.results import RunWriter
+from dlion_sim.scenario import dump
+from dlion_sim.sweep import State, load_sweep, locked, survey
+from dlion_sim.sweep.job import Ended, Job, record_failure
+from tests.sweep.scenarios import write_sweep
+
+AXES = {"system": ["ako", "dlion"]}
+
+
+def begin(point, output):
+    job = Job.of(point, output, "cpu")
+    about = {"scenario": "small", "system": "ako", "seed": 1}
+    return RunWriter.create(output / point.name, scenario_yaml=job.scenario, manifest={**about, **job.manifest})
+
+
+def state_of(points, output):
+    return [found.state.value for found in survey(points, output).values()]
+
+
+def test_a_folder_tells_how_far_its_run_is(tmp_path):
+    points = load_sweep(write_sweep(tmp_path, axes={"seed": [1, 2, 3, 4, 5, 6]}))
+    out = tmp_path / "out"
+    for point, status in zip(points, ["completed", "interrupted", "failed"], strict=False):
+        begin(point, out).finish({"status": status})
+    begin(points[3], out)  # and killed
+    (out / points[4].name).mkdir()
+    (out / points[4].name / "manifest.json.tmp").write_text("{")  # killed even earlier
+    assert state_of(points, out) == ["done", "interrupted", "failed", "interrupted", "to do", "to do"]
+    begin(points[4], out)
+    assert survey(points, out)[points[4].name].state is State.INTERRUPTED
+
+
+def test_a_changed_scenario_under_an_old_name_is_refused(tmp_path):
+    points = load_sweep(write_sweep(tmp_path, axes=AXES))
+    out = tmp_path / "out"
+    begin(points[0], out).finish({"status": "completed"})
+    begin(points[1], out).finish({"status": "failed"})
+    changed = load_sweep(write_sweep(tmp_path, "workload.batch_size=24", axes=AXES))
+    with pytest.raises(InputError) as fault:
+        survey(changed, out)
+    assert "holds a run of another scenario than ako is now (workload.batch_size was 16, is 24)" in str(fault.value)
+    assert fault.value.file == out / "ako"
+    assert not fault.value.further  # what failed is done anew
+
+
+def test_what_changes_nothing_in_the_run_is_no_change(tmp_path):
+    out = tmp_path / "out"
+    (point, _) = load_sweep(write_sweep(tmp_path, axes=AXES))
+    begin(point, out).finish({"status": "completed"})
+    file = write_sweep(tmp_path, "description=Other words", axes={"system": ["ako", "hop", "gaia"]})
+    (tmp_path / "base.yaml").write_text("# A comment\n" + (tmp_path / "base.yaml").read_text())
+    assert state_of(load_sweep(file), out) == ["done", "to do", "to do"]
+
+
+def test_a_changed_trace_is_a_changed_scenario(tmp_path):
+    trace = tmp_path / "link.csv"
+    trace.write_text("time_s,mbps\n0,5\n1,6\n")
+    keys = {"axes": {"cluster.wan.bandwidth": {"measured": {"trace": "link.csv"}}, **AXES}}
+    (point, _) = load_sweep(write_sweep(tmp_path, **keys))
+    begin(point, tmp_path / "out").finish({"status": "completed"})
+    trace.write_text("time_s,mbps\n0,5\n1,7\n")
+    with pytest.raises(InputError, match=r"cluster\.wan\.bandwidth\.steps\.1 s was 6 Mbps, is 7 Mbps"):
+        survey(load_sweep(tmp_path / "sweep.yaml"), tmp_path / "out")
+
+
+def test_a_run_of_nobodys_sweep_is_not_taken_for_one(tmp_path):
+    (point, _) = load_sweep(write_sweep(tmp_path, axes=AXES))
+    RunWriter.create(tmp_path / "out/ako", scenario_yaml=dump(point.scenario()), manifest={}).finish(
+        {"status": "completed"}
+    )
+    with pytest.raises(InputError, match="holds a run of another scenario"):
+        survey([point], tmp_path / "out")
+
+
+def test_corrupt_folders_are_named_all_together(tmp_path):
+    points = load_sweep(write_sweep(tmp_path, axes={"seed": list(range(12))}))
+    for point in points:
+        begin(point, tmp_path / "out")
+        (tmp_path / "out" / point.name / "manifest.json").write_text("")
+    with pytest.raises(InputError, match=r"cannot be read.* \(and 2 more\)") as fault:
+        survey(points, tmp_path / "out")
+    assert len(fault.value.further) == 9
+
+
+def test_a_failure_is_recorded_whether_the_run_began_or_not(tmp_path):
+    points = load_sweep(write_sweep(tmp_path, axes=AXES))
+    begin(points[0], tmp_path)
+    for point in points:
+        record_failure(Job.of(point, tmp_path, "cpu"), Ended(point.name, "failed", "no more memory", "line 1"))
+        manifest = json.loads((tmp_path / point.name / "manifest.json").read_text())
+        assert (manifest["status"], manifest["problem"]) == ("failed", "no more memory")
+    assert state_of(points, tmp_path) == ["failed", "failed"]
+
+
+def test_a_lock_goes_with_the_last_process_that_has_it(tmp_path):
+    with locked(tmp_path / "out") as descriptor:
+        holder = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[descriptor])
+    with pytest.raises(InputError, match="another sweep is at work here"), locked(tmp_path / "out"):
+        pass
+    holder.kill()
+    holder.communicate()
+    with locked(tmp_path / "out"):
+        pass
+
+
+def test_a_folder_that_cannot_be_a_sweeps_is_refused(tmp_path):
+    RunWriter.create(tmp_path / "run", scenario_yaml="{}", manifest={})
+    (tmp_path / "file").write_text("")
+    for folder, words in (("run", "is a run folder"), ("file", "cannot be written"), ("file/below", "cannot be")):
+        with pytest.raises(InputError, match=words), locked(tmp_path / folder):
+            pass
+    assert "out" not in os.listdir(tmp_path)
