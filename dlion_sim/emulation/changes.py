@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Protocol
 
 
-class Changing(Protocol):
-    """What has a capacity that changes: a link, or a processor."""
+class Capacity(Protocol):
+    """What a link carries or a processor computes."""
 
     def changes(self) -> Iterator[tuple[float, float]]:
-        """(seconds since the start, capacity from then on); without end if it repeats."""
+        """(seconds since the start, value from then on); without end if it repeats."""
 
-    def set(self, capacity: float, /) -> None:
-        """Change the capacity from now on."""
+    def set(self, value: float, /) -> None:
+        """Change it from now on."""
 
 
 class Changes:
@@ -25,8 +25,8 @@ class Changes:
     What goes wrong meanwhile is raised at the end of the block.
     """
 
-    def __init__(self, all_changing: Sequence[Changing]) -> None:
-        self._all_changing = all_changing
+    def __init__(self, capacities: Sequence[Capacity]) -> None:
+        self._capacities = capacities
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
@@ -53,20 +53,20 @@ class Changes:
             return
         began = time.monotonic()
         try:
-            for at, changing, capacity in in_order(self._all_changing):
+            for at, capacity, value in in_order(self._capacities):
                 if self._stop.wait(max(0.0, began + at - time.monotonic())):
                     return
-                changing.set(capacity)
+                capacity.set(value)
                 self.most_seconds_late = max(self.most_seconds_late, time.monotonic() - began - at)
         except Exception as error:
             self._error = error
 
 
-def in_order(all_changing: Sequence[Changing]) -> Iterator[tuple[float, Changing, float]]:
-    """(seconds since the start, what changes, its capacity from then on); without end if a schedule is."""
-    return heapq.merge(*map(_changes, all_changing), key=lambda change: change[0])
+def in_order(capacities: Sequence[Capacity]) -> Iterator[tuple[float, Capacity, float]]:
+    """(seconds since the start, capacity, its value from then on) of all changes; without end if one's are."""
+    return heapq.merge(*map(_changes, capacities), key=lambda change: change[0])
 
 
-def _changes(changing: Changing) -> Iterator[tuple[float, Changing, float]]:
-    for at, capacity in changing.changes():
-        yield at, changing, capacity
+def _changes(capacity: Capacity) -> Iterator[tuple[float, Capacity, float]]:
+    for at, value in capacity.changes():
+        yield at, capacity, value

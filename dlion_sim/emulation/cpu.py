@@ -77,13 +77,10 @@ def processors(cluster: Cluster, emulation: str) -> Sequence[Processor]:
     most = max(value for schedule in cores for _, value in schedule.steps)
     scale = min((os.cpu_count() or 1) / sum(schedule.value_at(0.0) for schedule in cores), 1 / most)
     root = cpu_controller()
-    parent = root / f"{_PREFIX}{emulation}"
+    groups = [root / f"{_PREFIX}{emulation}-{worker}" for worker in range(len(cores))]
     try:
-        parent.mkdir()
-        for above in (root, parent):
-            if (control := above / "cgroup.subtree_control").exists():
-                control.write_text("+cpu")
-        groups = [parent / str(worker) for worker in range(len(cores))]
+        if (controllers := root / "cgroup.subtree_control").exists():
+            controllers.write_text("+cpu")
         for group in groups:
             group.mkdir()
     except OSError as error:
@@ -93,11 +90,9 @@ def processors(cluster: Cluster, emulation: str) -> Sequence[Processor]:
 
 def remove_groups(emulation: str) -> None:
     """Remove the groups of an emulation, whose processes have ended."""
-    if not (root := _mounted()):
-        return
-    parent = root / f"{_PREFIX}{emulation}"
-    for group in (*parent.glob("*/"), parent):
-        _remove(group)
+    if root := _mounted():
+        for group in root.glob(f"{_PREFIX}{emulation}-*"):
+            _remove(group)
 
 
 def cpu_controller() -> Path:

@@ -1,8 +1,8 @@
 """What an emulation leaves on this machine, and how it goes away: with the emulation, or with the next one.
 
 All of a network is in namespaces of its own, and the kernel removes a namespace with its last process. So it is enough
-to end processes, and to remove the control groups that limit them. Each process has in its environment, and each group in
-its name, the name of its emulation's folder, which is locked while that runs.
+to end processes, and to remove the control groups that limited them. Processes have in their environment, and control
+groups in their name, the name of their emulation's folder, which is locked while that runs.
 """
 
 from __future__ import annotations

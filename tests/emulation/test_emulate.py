@@ -14,7 +14,7 @@ from dlion_sim.cli.main import main
 from dlion_sim.emulation.leftovers import remove_leftovers
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
-from tests.emulation.traces import folder_of, node, traces
+from tests.emulation.traces import control_groups, folder_of, node, traces
 from tests.simulation.scenarios import digits
 
 pytestmark = pytest.mark.emulation
@@ -57,10 +57,10 @@ def emulator(tmp_path):
     """Begins to emulate a scenario, in a process of its own."""
 
     @contextmanager
-    def run(scenario):
+    def run(scenario, *options):
         (tmp_path / "small.yaml").write_text(dump(scenario))
         files = [str(tmp_path / "small.yaml"), "--output", str(tmp_path / "run")]
-        command = [sys.executable, "-m", "dlion_sim", "emulate", *files]
+        command = [sys.executable, "-m", "dlion_sim", "emulate", *files, *options]
         running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             yield running
@@ -182,13 +182,50 @@ def test_what_a_killed_emulator_leaves_is_removed_and_nothing_else(emulator, tmp
         until(lambda: not Path(f"/proc/{survivor}/environ").exists(), seconds=5)
 
 
+UNEQUAL = {"clouds": [{"name": "a", "workers": [{"compute": f"{n} cores", "nic": "100 Mbps"} for n in (1, 3)]}]}
+
+
+def unpaced(**keys):
+    batching = {"growth": "none", "profile_batch_sizes": [32, 64, 128], "profile_repeats": 2}
+    system = {"name": "dlion", "batching": batching, "knowledge_transfer": "none"}
+    workload = ["workload.model=cipher", "workload.batch_size=400", "workload.evaluate_every=2 s"]
+    return scenario(*workload, **{"cluster": UNEQUAL, "system": system, **keys})
+
+
+def test_without_pacing_machines_have_unequal_parts_of_this_ones_cpu(dlion):
+    Path("small.yaml").write_text(dump(unpaced(duration="6 s")))
+    assert dlion("emulate", "small.yaml", "--no-pacing", "--quiet", "--output", "run") == 0
+    run = Run.open(Path("run"))
+    assert not run.manifest["paced"]
+    slow, fast = run.manifest["emulation"]["cores"]
+    assert fast == pytest.approx(3 * slow)
+    iterations = run.iterations()
+    took = (iterations["compute_seconds"] / iterations["batch_size"]).groupby(iterations["worker"]).median()
+    assert 2 < took[0] / took[1] < 4.5
+    batch_sizes = iterations.groupby("worker")["batch_size"].median()
+    assert 2 < batch_sizes[1] / batch_sizes[0] < 4.5
+
+
+def test_what_a_killed_emulator_leaves_without_pacing_is_removed(emulator):
+    with emulator(unpaced(), "--no-pacing") as running:
+        folder = begun(running, 2)
+        groups = [group for group, of_emulation in control_groups() if of_emulation == folder]
+        assert len(groups) == 2
+        assert all((group / "cgroup.procs").read_text() for group in groups)
+        os.kill(node(folder, 1), signal.SIGSTOP)
+        running.kill()
+        running.wait()
+        subprocess.run([sys.executable, "-m", "dlion_sim", "emulate", "--clean"], check=True)
+        assert not any(group.exists() for group in groups)
+
+
 def test_what_the_kernel_refuses_ends_it_before_it_begins(dlion, tmp_path, monkeypatch, capsys):
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "tc").write_text("#!/bin/sh\necho 'Specified qdisc kind is unknown.' >&2\nexit 2\n")
     (tools / "tc").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    assert dlion("emulate", "emulation/equal_links", "--output", "run") == 2
+    assert dlion("emulate", "emulation/four_workers", "--output", "run") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "qdisc kind is unknown" in line
     assert Run.open(tmp_path / "run").manifest["status"] == "failed"

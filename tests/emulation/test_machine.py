@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from dlion_sim.cli.main import main
+from dlion_sim.emulation import cpu
 from dlion_sim.emulation.machine import check_machine
 from dlion_sim.errors import InputError
 
@@ -57,6 +58,21 @@ def test_it_takes_a_root_that_may(able, monkeypatch):
     refused = subprocess.CompletedProcess([], 1, "", "unshare: Operation not permitted")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: refused)
     assert "Operation not permitted" in fault()
+
+
+def test_without_pacing_it_takes_a_cpu_controller(able, monkeypatch):
+    monkeypatch.setattr(cpu, "_mounted", lambda: None)
+    check_machine()
+    with pytest.raises(InputError, match="'cpu', which is not mounted"):
+        check_machine(paced=False)
+
+
+def test_without_pacing_it_takes_one_that_can_be_written(able, monkeypatch, tmp_path):
+    monkeypatch.setattr(cpu, "_mounted", lambda: tmp_path)
+    check_machine(paced=False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(InputError, match=f"needs {tmp_path} to be writable"):
+        check_machine(paced=False)
 
 
 @pytest.mark.parametrize("arguments", [["emulation/four_workers"], ["--clean"]])

@@ -12,10 +12,18 @@ FOLDERS = Path("/run/dlion-emulation")
 
 
 def traces() -> tuple[object, ...]:
-    """Folders and processes of emulations that do not run, and the devices of this machine."""
+    """Folders, processes and control groups of emulations that do not run, and the devices of this machine."""
     processes = sorted(process for process, folder in marked() if not runs(folder))
     devices = subprocess.run(["ip", "-brief", "link"], capture_output=True, check=True).stdout
-    return processes, devices, sorted(folder for folder in FOLDERS.glob("*") if not runs(folder))
+    groups = sorted(group for group, folder in control_groups() if not runs(folder))
+    return processes, devices, groups, sorted(folder for folder in FOLDERS.glob("*") if not runs(folder))
+
+
+def control_groups() -> Iterator[tuple[Path, Path]]:
+    """Those of emulations, each with the emulation's folder."""
+    hierarchies = Path("/sys/fs/cgroup")
+    for group in (*hierarchies.glob("dlion-emulation-*"), *hierarchies.glob("*/dlion-emulation-*")):
+        yield group, FOLDERS / group.name.removeprefix("dlion-emulation-").rpartition("-")[0]
 
 
 def marked() -> Iterator[tuple[int, Path]]:
