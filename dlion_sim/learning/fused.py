@@ -63,7 +63,7 @@ class FusedGradientExecutor:
         self._layout = Layout.of(model)
         self._waiting: list[tuple[Ticket, npt.NDArray[np.int64]]] = []
         self._program = lru_cache(_PROGRAMS)(self._new_program)
-        self._record: Callable[[_Function], _Function] = lambda function: function
+        self._record: Callable[[_Function], _Function] = _on_one_core
         if device.type == "cuda":
             make_cuda_exact()
             self._record = _GraphRecorder(device)
@@ -172,6 +172,20 @@ class _Program:
         self._weights.copy_(torch.from_numpy(weights))
         gradients, losses = self._run()
         return gradients[: len(parts)], losses[: len(parts)]
+
+
+def _on_one_core(function: _Function) -> _Function:
+    """The function as it is computed on one core: shared among several, its sums would depend on its shape."""
+
+    def run() -> tuple[Tensor, Tensor]:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return function()
+        finally:
+            torch.set_num_threads(threads)
+
+    return run
 
 
 class _GraphRecorder:
