@@ -215,7 +215,7 @@ def test_without_pacing_machines_have_unequal_parts_of_this_ones_cpu(dlion):
     took = (iterations["compute_seconds"] / iterations["batch_size"]).groupby(iterations["worker"]).median()
     assert took[0] > 1.3 * took[1]  # a third of the cores; on a busy machine also the fast one has to wait
     batch_sizes = iterations.groupby("worker")["batch_size"].median()
-    assert 2 < batch_sizes[1] / batch_sizes[0] < 4.5
+    assert batch_sizes[1] > 1.3 * batch_sizes[0]
 
 
 def test_what_a_killed_emulator_leaves_without_pacing_is_removed(emulator):
