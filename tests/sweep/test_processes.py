@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -88,5 +89,8 @@ def test_each_process_gets_so_many_threads(tmp_path):
     with (tmp_path / "lock").open("w") as lock, LocalProcesses(2, 3, lock=lock.fileno(), log=tmp_path / "log") as few:
         assert few.free == 2
         for worker in few._workers:
-            environment = Path(f"/proc/{worker.process.pid}/environ").read_bytes().split(b"\0")
-            assert b"OMP_NUM_THREADS=3" in environment
+            environment = Path(f"/proc/{worker.process.pid}/environ")
+            deadline = time.monotonic() + 20
+            while not environment.read_bytes() and time.monotonic() < deadline:
+                time.sleep(0.01)  # It reads as empty while the process begins.
+            assert b"OMP_NUM_THREADS=3" in environment.read_bytes().split(b"\0")
