@@ -34,7 +34,7 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint system
-	$(BIN)/pytest -n auto --dist loadgroup
+	$(BIN)/pytest -n auto
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

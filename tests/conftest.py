@@ -1,7 +1,10 @@
 """Settings for all tests."""
 
+import fcntl
 import os
+import tempfile
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,11 +17,15 @@ settings.register_profile("untimed", settings.default, deadline=None)
 settings.load_profile("untimed")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist asks for the groups
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.get_closest_marker("emulation"):
-            item.add_marker(pytest.mark.xdist_group("emulation"))  # One at a time: they measure.
+@pytest.fixture(autouse=True)
+def one_emulation_at_a_time(request):
+    """They measure, and look for what is left; tests may run in several processes."""
+    if not request.node.get_closest_marker("emulation"):
+        yield
+        return
+    with (Path(tempfile.gettempdir()) / "dlion-emulation-tests").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def pytest_runtest_setup(item):
