@@ -7,20 +7,22 @@ peers' have come: all-to-all, and on a sparse graph. SimGrid runs the same as `s
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import shutil
 import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-import simpy
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measuring import ratio
 from dlion_sim.scenario import from_data
+from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.topology import Topology
 from dlion_sim.simulation.transport import FRAMING, Transport
 
@@ -61,7 +63,7 @@ class Mesh:
 
     def __init__(self, workers: int, rounds: int, degree: int) -> None:
         self.workers, self.rounds, self.degree = workers, rounds, degree
-        self.env = simpy.Environment()
+        self.agenda = Agenda()
         cluster = from_data(
             {
                 "name": "mesh",
@@ -76,7 +78,7 @@ class Mesh:
             }
         ).cluster
         self.transport = Transport(
-            self.env,
+            self.agenda,
             Topology(cluster),
             sent=lambda *_: None,
             delivered=self._delivered,
@@ -91,12 +93,13 @@ class Mesh:
         for worker in range(self.workers):
             self._compute(worker)
         began = time.perf_counter()
-        self.env.run()
-        return self.env.now, time.perf_counter() - began
+        while self.agenda.next_time < math.inf:
+            self.agenda.step()
+        return self.agenda.now, time.perf_counter() - began
 
     def _compute(self, worker: int) -> None:
         seconds = 0.1 * (1 + (worker * 37 % 11) / 3)
-        self.env.timeout(seconds).callbacks.append(lambda _: self._send(worker))
+        self.agenda.after(seconds, partial(self._send, worker))
 
     def _send(self, worker: int) -> None:
         for k in range(self.degree):

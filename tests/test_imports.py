@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "analysis": {"results", "scenario"},
     "figures": {"analysis", "results", "scenario"},
     "export": {"analysis", "results"},
-    "sweep": {"simulation", "protocol.compose", "results", "scenario"},
+    "sweep": {"simulation", "protocol.compose", "analysis", "results", "scenario"},
     "cli": {
         "scenario",
         "protocol",

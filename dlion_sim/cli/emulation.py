@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from dlion_sim.cli.conventions import RUNS
-from dlion_sim.cli.live import Force, Overrides, Pacing, Quiet, Silence, StartWithin, report
+from dlion_sim.cli.live import Pacing, Silence, StartWithin, report
+from dlion_sim.cli.options import Fifo, Force, Output, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.errors import InputError
 
 
 def emulate(
-    scenario: Annotated[
-        str | None,
-        typer.Argument(help="A scenario YAML, or the name of one that ships (`dlion scenarios`).", show_default=False),
-    ] = None,
+    scenario: ScenarioNameIfAny = None,
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
-    output: Annotated[
-        Path | None, typer.Option(help="The run folder; by default a new one in results/runs.", show_default=False)
-    ] = None,
+    output: Output = None,
     pacing: Pacing = True,
+    fifo: Fifo = False,
     start_within: StartWithin = 60.0,
     silence: Silence = 30.0,
     force: Force = False,
@@ -58,7 +54,13 @@ def emulate(
     try:
         with Interrupts() as interrupts, Console(stderr=True, quiet=quiet).status("The nodes are training"):
             done = emulate_run(
-                loaded, folder, paced=pacing, patience=patience, force=force, interrupted=interrupts.asked
+                loaded,
+                folder,
+                paced=pacing,
+                fair=not fifo,
+                patience=patience,
+                force=force,
+                interrupted=interrupts.asked,
             )
     except InputError as error:
         raise error.within(file) from None

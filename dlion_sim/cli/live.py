@@ -11,34 +11,24 @@ import typer
 from rich.console import Console
 
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED, RUNS
+from dlion_sim.cli.options import Force, Output, Overrides, Quiet, ScenarioName
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
     from dlion_sim.results import Run
 
-ScenarioName = Annotated[
-    str, typer.Argument(help="A scenario YAML, or the name of one that ships (`dlion scenarios`).", show_default=False)
-]
-Overrides = Annotated[
-    list[str],
-    typer.Option("--set", metavar="PATH=VALUE", help="Override a value, e.g. --set system=baseline; repeatable."),
-]
 Pacing = Annotated[
     bool,
     typer.Option(help="Hold computations back until the scenario's machines would be done, or count them as they are."),
 ]
 StartWithin = Annotated[float, typer.Option(help="Seconds until all nodes must be connected.", min=0)]
 Silence = Annotated[float, typer.Option(help="Seconds without a sign of life after which a peer is dropped.", min=0)]
-Force = Annotated[bool, typer.Option("--force", help="Replace the run that the output folder holds.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No table.")]
 
 
 def live(
     scenario: ScenarioName,
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
-    output: Annotated[
-        Path | None, typer.Option(help="The run folder; by default a new one in results/runs.", show_default=False)
-    ] = None,
+    output: Output = None,
     pacing: Pacing = True,
     start_within: StartWithin = 60.0,
     silence: Silence = 30.0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,19 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
+from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob
+from dlion_sim.cli.options import Device
 
 if TYPE_CHECKING:
-    from dlion_sim.sweep import Found, Point
+    from dlion_sim.sweep import Ended, Found, Job, Point, SearchSpec
 
 _MOST_ROWS = 1000
-
-
-class Device(StrEnum):
-    """Where gradients are computed."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
 
 
 def sweep(
@@ -38,15 +32,26 @@ def sweep(
         int | None, typer.Option(min=1, help="Runs side by side; by default one a core.", show_default=False)
     ] = None,
     device: Annotated[Device, typer.Option(help="Where gradients are computed.")] = Device.AUTO,
+    executor: Annotated[
+        ExecutorKind, typer.Option(help="Processes on this machine, or a Ray cluster.")
+    ] = ExecutorKind.LOCAL,
+    address: Address = None,
+    gpus_per_job: GpusPerJob = None,
 ) -> None:
-    """Run a sweep: scenarios that differ along axes, side by side.
+    """Run a sweep: scenarios that differ along axes, or by a search's trials, side by side.
 
     Started again, it does only what is missing. Ctrl-C ends it early; what was done stays.
     """
     from dlion_sim.scenario import find_sweep
-    from dlion_sim.sweep import State, check, load_sweep, locked, survey
+    from dlion_sim.sweep import Job, State, check, load_search, load_sweep, locked, survey
 
-    points = load_sweep(find_sweep(file))
+    options = ExecutorOptions(executor, jobs, device, address, gpus_per_job)
+    options.check()
+    path = find_sweep(file)
+    points = load_sweep(path)
+    if search := load_search(path):
+        _search(search, points, output, dry_run, options)
+        return
     if dry_run:
         found = survey(points, output)
         check([point for point in points if found[point.name].state is not State.DONE])
@@ -56,36 +61,71 @@ def sweep(
         found = survey(points, output)
         missing = [point for point in points if found[point.name].state is not State.DONE]
         print(_counted(found), flush=True)
-        failures, interrupted = _run(missing, output, jobs, device, lock) if missing else ({}, False)
+        work = (Job.of(point, output, options.device_of_jobs) for point in missing)
+        failures, interrupted = _run(work, len(missing), lambda: check(missing), output, options, lock)
         found |= survey(missing, output)
     _print_results(found)
+    _end(output, failures, interrupted=interrupted, failed=bool(failures))
+
+
+def _search(spec: SearchSpec, points: list[Point], output: Path, dry_run: bool, options: ExecutorOptions) -> None:
+    """Find the values that the sweep leaves open."""
+    from dlion_sim.cli.search import counted, print_best, print_space
+    from dlion_sim.sweep import Search, locked
+
+    if dry_run:
+        search = Search(spec, points, output, keep=False)
+        if search.remaining:
+            search.check()
+        print_space(search)
+        return
+    with locked(output) as lock:
+        search = Search(spec, points, output)
+        print(counted(search), flush=True)
+        runs, work = search.remaining * search.runs_per_trial, search.jobs(options.device_of_jobs)
+        failures, interrupted = _run(work, runs, search.check, output, options, lock, told=search.tell)
+    print_best(search)
+    # A trial that diverges is no failure of the search.
+    _end(output, search.failures, interrupted=interrupted, failed=bool(failures) or not search.best)
+
+
+def _end(output: Path, failures: Mapping[str, str], *, interrupted: bool, failed: bool) -> None:
+    """Tell how a sweep ended, by exit code too."""
     for name, problem in failures.items():
         print(f"dlion: {output / name}: failed: {problem}", file=sys.stderr)
     if interrupted:
         print("interrupted; the same command goes on")
         raise typer.Exit(INTERRUPTED)
-    if failures:
+    if failed:
         raise typer.Exit(FAILED)
 
 
-def _run(points: list[Point], output: Path, jobs: int | None, device: Device, lock: int) -> tuple[dict[str, str], bool]:
-    """Run what is missing; why runs failed, by name, and whether the sweep was interrupted."""
+def _run(
+    work: Iterable[Job | None],
+    runs: int,
+    check: Callable[[], None],
+    output: Path,
+    options: ExecutorOptions,
+    lock: int,
+    told: Callable[[Ended], None] = lambda ended: None,
+) -> tuple[dict[str, str], bool]:
+    """Do so many jobs once they are checked; why runs failed, by name, and whether the sweep was interrupted."""
     from dlion_sim.cli.interrupts import Interrupts
     from dlion_sim.cli.sweep_progress import SweepProgress
-    from dlion_sim.sweep import Ended, Job, LocalProcesses, check, cores, run_all
+    from dlion_sim.sweep import Ended, run_all
 
-    processes = min(jobs or cores(), len(points))
-    threads = max(1, cores() // processes)
+    if not runs:
+        return {}, False
     failures: dict[str, str] = {}
-    log = output / "workers.log"
-    with Interrupts() as interrupts, LocalProcesses(processes, threads, lock=lock, log=log) as executor:
-        check(points)  # while the processes get ready
-        work = (Job.of(point, output, device.value) for point in points)
-        with SweepProgress(len(points)) as progress:
+    with Interrupts() as interrupts, options.open(runs, output, lock) as executor:
+        check()  # while the processes get ready
+        with SweepProgress(runs) as progress:
             for event in run_all(work, executor, interrupts.asked):
                 progress.show(event)
-                if isinstance(event, Ended) and event.status == "failed":
-                    failures[event.name] = event.problem
+                if isinstance(event, Ended):
+                    told(event)
+                    if event.status == "failed":
+                        failures[event.name] = event.problem
         return failures, interrupts.asked()
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from dlion_sim.cli.conventions import RUNS
-from dlion_sim.cli.live import Force, Overrides, Quiet
+from dlion_sim.cli.options import Fifo, Force, Overrides, Quiet
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def validate(
     output: Annotated[
         Path | None, typer.Option(help="A folder for the comparison; by default a new one in results/runs.")
     ] = None,
+    fifo: Fifo = False,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -44,13 +45,15 @@ def validate(
     from dlion_sim.results import Run, free_folder
     from dlion_sim.results.atomic import json_bytes, write
 
-    if len(what) == 2 and not overrides:
+    if len(what) == 2 and not overrides and not fifo:
         simulated, real = (Run.open(Path(folder)) for folder in what)
         folder = output or free_folder(RUNS / f"{real.folder.name}-fidelity")
     elif len(what) == 1:
-        folder, simulated, real = _run_both(what[0], overrides, output, force=force)
+        folder, simulated, real = _run_both(what[0], overrides, output, fifo=fifo, force=force)
     else:
-        raise InputError(f"{len(what)} arguments", allowed="a scenario, or two run folders and no --set")
+        raise InputError(
+            f"{len(what)} arguments", allowed="a scenario, or two run folders and neither --set nor --fifo"
+        )
     fidelity = compare(simulated, real)
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / _DOCUMENT, json_bytes(fidelity.document))
@@ -59,7 +62,9 @@ def validate(
         Console().print(fidelity_report(fidelity, simulated, figure))
 
 
-def _run_both(name: str, overrides: list[str], output: Path | None, *, force: bool) -> tuple[Path, Run, Run]:
+def _run_both(
+    name: str, overrides: list[str], output: Path | None, *, fifo: bool, force: bool
+) -> tuple[Path, Run, Run]:
     from dlion_sim.cli.interrupts import Interrupts
     from dlion_sim.emulation import check_machine, emulate
     from dlion_sim.live import DEFAULT_PATIENCE
@@ -76,7 +81,12 @@ def _run_both(name: str, overrides: list[str], output: Path | None, *, force: bo
             simulated = simulate(loaded, folder / "simulated", force=force, device="cpu", interrupted=interrupts.asked)
             status.update("Emulating")
             real = emulate(
-                loaded, folder / "emulated", patience=DEFAULT_PATIENCE, force=force, interrupted=interrupts.asked
+                loaded,
+                folder / "emulated",
+                fair=not fifo,
+                patience=DEFAULT_PATIENCE,
+                force=force,
+                interrupted=interrupts.asked,
             )
     except InputError as error:
         raise error.within(file) from None

@@ -30,6 +30,7 @@ def emulate(
     folder: Path,
     *,
     paced: bool = True,
+    fair: bool = True,
     patience: Patience = DEFAULT_PATIENCE,
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
@@ -37,6 +38,7 @@ def emulate(
     """Run a scenario by nodes on hosts of an emulated network and return its run folder; nothing else is left.
 
     Without pacing, each worker's machine has a part of this machine's CPU, and computations take what they take there.
+    With `fair`, what one machine sends another has a queue of its own at each link; without, all wait in one.
     `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it.
     `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run; `check_machine`
     says whether this machine can.
@@ -48,13 +50,14 @@ def emulate(
     delayed = has_netem()
     emulation: dict[str, Any] = {
         "delay": "kernel" if delayed else "transport",
+        "queues": "fair" if fair else "fifo",
         "congestion_control": CONGESTION_CONTROL,
     }
     about = {"way": "emulate", "paced": paced, "emulation": emulation}
     with ExitStack() as stack:
         stack.enter_context(announced(setting, folder, force=force, manifest=about))
         parts = stack.enter_context(workplace())
-        network = stack.enter_context(Network(scenario.cluster, setting.hosts, delayed=delayed))
+        network = stack.enter_context(Network(scenario.cluster, setting.hosts, delayed=delayed, fair=fair))
         limited = [] if paced else processors(scenario.cluster, parts.name)
         # The nodes end first, so that changes learn of it where the run has never begun.
         with (

@@ -25,6 +25,8 @@ class Link:
     """In bits per second; None: only others limit it."""
     delay: float
     """In seconds, by the kernel."""
+    fair: bool
+    """Whether each flow has a queue of its own."""
 
     def changes(self) -> Iterator[tuple[float, float]]:
         """(seconds since the start, bits per second from then on); without end if its schedule repeats."""
@@ -32,7 +34,7 @@ class Link:
 
     def set(self, bps: float) -> None:
         """Change its capacity from now on. Raises InputError where the kernel refuses."""
-        run(self.node, *reshape(self.device, bps, self.delay))
+        run(self.node, *reshape(self.device, bps, self.delay, fair=self.fair))
 
 
 def run(node: Any, *command: str) -> None:

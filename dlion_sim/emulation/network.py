@@ -12,10 +12,10 @@ away what waits when they change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from ipaddress import IPv4Address
-from itertools import combinations, count
+from itertools import combinations, count, permutations, product
 from typing import Any
 
 from mininet.link import Link as Cable
@@ -24,7 +24,7 @@ from mininet.node import Node
 from mininet.nodelib import LinuxBridge
 
 from dlion_sim.emulation.link import CONGESTION_CONTROL, Link, run
-from dlion_sim.emulation.shaping import shape, unbundled
+from dlion_sim.emulation.shaping import Flow, shape, unbundled
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import Cluster, Schedule, WorkerPlace
 from dlion_sim.scenario.topology import ServerHost
@@ -47,16 +47,20 @@ _FORWARDING = (
 class Network:
     """The network of a cluster, for workers and after them parameter servers on the machines that `servers` names.
 
-    It is there within the block, and nothing of it afterwards. With `delayed`, the kernel delays what crosses the WAN.
+    It is there within the block, and nothing of it afterwards. With `delayed`, the kernel delays what crosses the WAN;
+    with `fair`, what one machine sends another has a queue of its own at each link.
     """
 
-    def __init__(self, cluster: Cluster, servers: Sequence[int | ServerHost] = (), *, delayed: bool) -> None:
+    def __init__(
+        self, cluster: Cluster, servers: Sequence[int | ServerHost] = (), *, delayed: bool, fair: bool = True
+    ) -> None:
         if len(cluster.clouds) > _MOST_CLOUDS:
             raise InputError(
                 f"{len(cluster.clouds)} clouds cannot be emulated", path="cluster.clouds", allowed=f"{_MOST_CLOUDS}"
             )
         self._cluster = cluster
         self._delayed = delayed
+        self._fair = fair
         own = [server for server in servers if isinstance(server, ServerHost)]
         self._machines: Sequence[WorkerPlace | ServerHost] = [*cluster.workers, *own]
         unused = count(len(cluster.workers))
@@ -122,7 +126,7 @@ class Network:
         spec = self._cluster.clouds[cloud]
         if spec.lan.bandwidth:
             node, device = self._router(f"lan{cloud}", cloud, _LAN, switch)
-            self._limit(f"{spec.name} lan", node, device, spec.lan.bandwidth)
+            self._limit(f"{spec.name} lan", node, device, spec.lan.bandwidth, permutations(self._addresses(cloud), 2))
 
     def _host(self, machine: int, switch: Any) -> None:
         """The host of a machine."""
@@ -137,8 +141,11 @@ class Network:
             lines.append(f"ip route add {_address(cloud, _LAN)} dev {device}")
             lines.append(f"ip route replace {_subnet(cloud)} via {_address(cloud, _LAN)} dev {device}")
         name = spec.name if isinstance(spec, WorkerPlace) else f"{spec.cloud} server"
-        self._limit(f"{name} up", host, device, spec.nic.up)
-        self._limit(f"{name} down", switch, port, spec.nic.down)
+        here = _address(cloud, machine + 1)
+        others = [address for each in range(len(self._cluster.clouds)) for address in self._addresses(each)]
+        others.remove(here)
+        self._limit(f"{name} up", host, device, spec.nic.up, product([here], others))
+        self._limit(f"{name} down", switch, port, spec.nic.down, product(others, [here]))
 
     def _path(self, pair: int, one: int, other: int, routers: Sequence[Any]) -> None:
         """The path between two clouds, both ways."""
@@ -150,13 +157,22 @@ class Network:
             names = [self._cluster.clouds[cloud].name for cloud in (here, there)]
             bandwidth, rtt = self._cluster.wan_path(*names)
             delay = rtt / 2 if self._delayed else 0.0
-            self._limit(" to ".join(names), routers[here], str(device), bandwidth, delay)
+            flows = product(self._addresses(here), self._addresses(there))
+            self._limit(" to ".join(names), routers[here], str(device), bandwidth, flows, delay)
 
-    def _limit(self, name: str, node: Any, device: str, capacity: Schedule | None, delay: float = 0.0) -> None:
+    def _limit(
+        self, name: str, node: Any, device: str, capacity: Schedule | None, flows: Iterable[Flow], delay: float = 0.0
+    ) -> None:
         """Limit and delay what a device sends."""
-        self._setup[node] += shape(device, capacity.value_at(0.0) if capacity else None, delay)
+        bps = capacity.value_at(0.0) if capacity else None
+        self._setup[node] += shape(device, bps, delay, list(flows) if self._fair else None)
         if capacity or delay:
-            self.links.append(Link(name, node, device, capacity, delay))
+            self.links.append(Link(name, node, device, capacity, delay, self._fair))
+
+    def _addresses(self, cloud: int) -> list[str]:
+        """Of a cloud's machines."""
+        machines = range(len(self._machines))
+        return [_address(cloud, machine + 1) for machine in machines if self._cloud_of(machine) == cloud]
 
     def _plug(self, node: Any, switch: Any, address: str) -> tuple[str, str]:
         """Connect a node with a switch; its device and its port there."""

@@ -14,7 +14,7 @@ from dlion_sim.analysis import comparison, time_to_accuracy
 from dlion_sim.analysis.curves import at, mean_accuracy
 from dlion_sim.analysis.groups import Group
 from dlion_sim.figures.panels import Panels
-from dlion_sim.figures.style import PALETTE, WIDE, WIDTH, drawing, legend_below, time_unit
+from dlion_sim.figures.style import WIDE, WIDTH, bar_look, drawing, legend_below, time_unit
 from dlion_sim.results import Run
 
 _BARS_IN_A_COLUMN = 24
@@ -83,13 +83,13 @@ class _Bars:
         """A bar a group: the mean of what is known of its runs, or else the words for what is missing."""
         for group in self._groups:
             values = [value for run in group.runs if not np.isnan(value := quantity(run))]
-            place, colour = self._place(group), PALETTE[self._panels.line(group) % len(PALETTE)]
+            place, look = self._place(group), bar_look(self._panels.line(group))
             if not values:
                 axes.text(place, 0, f" {missing}", rotation=90, ha="center", va="bottom", color="0.45", size=5.5)
                 continue
             mean = float(np.mean(values))
             whisker = [[mean - min(values)], [max(values) - mean]] if len(values) > 1 else None
-            axes.bar(place, mean, self._breadth, color=colour, yerr=whisker, error_kw={"elinewidth": 0.7})
+            axes.bar(place, mean, self._breadth, yerr=whisker, error_kw={"elinewidth": 0.7}, **look)
             if len(self._groups) <= _BARS_WITH_NUMBERS:
                 axes.annotate(
                     f"{mean:.3g}",
@@ -117,7 +117,7 @@ class _Bars:
     def legend(self) -> tuple[list[object], list[str]]:
         """Handles and names of the systems."""
         lines = self._panels.lines
-        return [Patch(color=PALETTE[number % len(PALETTE)]) for number in range(len(lines))], list(lines)
+        return [Patch(**bar_look(number)) for number in range(len(lines))], list(lines)
 
     @property
     def _breadth(self) -> float:

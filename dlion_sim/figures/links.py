@@ -32,7 +32,7 @@ def plot_links(run: Run, file: Path) -> Path:
     senders = [int(sender) for sender in sorted(links["sender"].unique())]
     receivers = [int(receiver) for receiver in sorted(links["receiver"].unique())]
     told_apart = len(senders) <= _ROWS
-    rows = {f"from {names.get(sender, sender)}": [sender] for sender in senders} if told_apart else {"all": senders}
+    rows = {f"from\n{names.get(sender, sender)}": [sender] for sender in senders} if told_apart else {"all": senders}
     columns = {"n_percent": "N of Max-N (%)", "rate": "Sent (Mbps)"}
     if links["n_percent"].isna().all():
         del columns["n_percent"]

@@ -23,6 +23,9 @@ PALETTE = (BLUE, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 """Of lines, so that they can be told apart without colours too."""
 
+HATCHES = (None, "/////", ".....")
+"""Of bars whose colours have come round."""
+
 _MINUTES_FROM = 20 * 60.0
 _LETTERS_ACROSS = 66
 """Of a legend, in the width of one column."""
@@ -93,6 +96,12 @@ def time_label(run: Run, unit: str) -> str:
 def time_unit(end: float) -> tuple[float, str]:
     """In what to tell times up to `end` seconds: (seconds, name) of the unit."""
     return (60.0, "min") if end > _MINUTES_FROM else (1.0, "s")
+
+
+def bar_look(number: int) -> dict[str, Any]:
+    """Colour and hatching of the bar of that number; no two of the first eight share a colour."""
+    cycle, colour = divmod(number, len(PALETTE))
+    return {"facecolor": PALETTE[colour], "hatch": HATCHES[cycle % len(HATCHES)], "edgecolor": "white", "linewidth": 0}
 
 
 def line_look(number: int) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class FusedGradientExecutor:
         self._dataset = dataset.to(device)
         self._model = copy.deepcopy(model).to(device)
         self._layout = Layout.of(model)
-        self._waiting: list[tuple[Ticket, npt.NDArray[np.int64]]] = []
+        self._waiting: list[Ticket] = []
         self._program = lru_cache(_PROGRAMS)(self._new_program)
         self._record: Callable[[_Function], _Function] = _on_one_core
         if device.type == "cuda":
@@ -73,8 +73,8 @@ class FusedGradientExecutor:
 
         The replica must not be written until the result was read.
         """
-        ticket = Ticket(replica, replica.version, Future())
-        self._waiting.append((ticket, indices))
+        ticket = Ticket(replica, replica.version, indices, Future())
+        self._waiting.append(ticket)
         return ticket
 
     def result(self, ticket: Ticket) -> tuple[float, Tensor]:
@@ -88,7 +88,7 @@ class FusedGradientExecutor:
 
     def close(self) -> None:
         """Give the programs' memory back; what nobody has read is dropped."""
-        for ticket, _ in self._waiting:
+        for ticket in self._waiting:
             ticket.answer.cancel()
         self._waiting.clear()
         self._program.cache_clear()
@@ -98,7 +98,7 @@ class FusedGradientExecutor:
         done: list[_Part] = []
         losses: list[Tensor] = []
         gradients: dict[Ticket, Tensor] = {}
-        for parts in _together([part for work in self._waiting for part in _parts(*work)]):
+        for parts in _together([part for ticket in self._waiting for part in _parts(ticket)]):
             part_gradients, part_losses = self._program(_power_of_two(len(parts)), parts[0].padded)(parts)
             done += parts
             losses.append(part_losses.clone())
@@ -216,9 +216,9 @@ class _GraphRecorder:
         return replay
 
 
-def _parts(ticket: Ticket, indices: npt.NDArray[np.int64]) -> Iterator[_Part]:
-    for start in range(0, len(indices), _PART):
-        yield _Part(ticket, indices[start : start + _PART], 1 / len(indices))
+def _parts(ticket: Ticket) -> Iterator[_Part]:
+    for start in range(0, len(ticket.samples), _PART):
+        yield _Part(ticket, ticket.samples[start : start + _PART], 1 / len(ticket.samples))
 
 
 def _together(parts: list[_Part]) -> Iterator[list[_Part]]:

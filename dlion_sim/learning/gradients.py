@@ -22,11 +22,20 @@ _PART = 256
 
 @dataclass(frozen=True, eq=False)
 class Ticket:
-    """A gradient that was asked for: of `replica` as it was in `version`."""
+    """A gradient that was asked for: of `replica` as it was in `version`, over `samples` [B].
+
+    Pickled, it keeps its answer if that is there; otherwise it never gets one, and is to be asked for anew.
+    """
 
     replica: Replica
     version: int
+    samples: npt.NDArray[np.int64]
     answer: Future[tuple[float, Tensor]]
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether reading would not wait."""
+        return self.answer.done()
 
     def read(self) -> tuple[float, Tensor]:
         """The answer, once it is there. Raises RuntimeError if the replica was written since it was asked for."""
@@ -36,6 +45,16 @@ class Ticket:
                 f"now {self.replica.version}"
             )
         return self.answer.result()
+
+    def __getstate__(self) -> tuple[Replica, int, npt.NDArray[np.int64], tuple[float, Tensor] | None]:
+        return self.replica, self.version, self.samples, self.answer.result() if self.is_answered else None
+
+    def __setstate__(self, state: tuple[Replica, int, npt.NDArray[np.int64], tuple[float, Tensor] | None]) -> None:
+        replica, version, samples, result = state
+        answer: Future[tuple[float, Tensor]] = Future()
+        if result is not None:
+            answer.set_result(result)
+        self.__dict__.update(replica=replica, version=version, samples=samples, answer=answer)
 
 
 class GradientExecutor:
@@ -54,7 +73,7 @@ class GradientExecutor:
 
         The replica must not be written until the result was read.
         """
-        return Ticket(replica, replica.version, self._pool.submit(self._gradient, (replica, indices)))
+        return Ticket(replica, replica.version, indices, self._pool.submit(self._gradient, (replica, indices)))
 
     def result(self, ticket: Ticket) -> tuple[float, Tensor]:
         """The loss and the gradient [P], which is the caller's to keep and write.

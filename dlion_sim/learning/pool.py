@@ -11,6 +11,8 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from dlion_sim.learning.memory import keep_freed_memory
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -23,6 +25,7 @@ class ModelPool:
     """
 
     def __init__(self, model: nn.Module, device: torch.device, threads: int | None = None) -> None:
+        keep_freed_memory()
         self._model = model
         self._device = device
         self._own = threading.local()

@@ -29,14 +29,14 @@ class _LinkInterval:
 class Recorder:
     """Takes in what happens to `workers`, in seconds of the run's clock and in order; `writer` gets it as rows.
 
-    `wall` tells the wall time (s) of what happens at a time; without it, the run's clock is the wall's.
+    `wall` tells the wall time (s) of what happens at a time; without it, the run's clock is the wall's. Pickled, it
+    keeps its sums; `attach` gives it the writer and the wall's clock to go on with.
     """
 
     def __init__(
         self, writer: RunWriter, workers: Iterable[int], wall: Callable[[float], float] = lambda now: now
     ) -> None:
-        self._writer = writer
-        self._wall = wall
+        self.attach(writer, wall)
         self._links: dict[tuple[int, int], _LinkInterval] = {}
         self._samples = 0
         self._bytes_sent = 0
@@ -45,6 +45,11 @@ class Recorder:
         """By time and worker."""
         self.iterations = dict.fromkeys(workers, 0)
         """That each worker has done."""
+
+    def attach(self, writer: RunWriter, wall: Callable[[float], float]) -> None:
+        """Write and time by these from now on."""
+        self._writer = writer
+        self._wall = wall
 
     @property
     def accuracy(self) -> float | None:
@@ -143,3 +148,6 @@ class Recorder:
             evaluations=list(self._accuracies.items()),
             target=target,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_writer", "_wall")}

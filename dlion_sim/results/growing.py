@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,33 @@ class GrowingTable:
         self._schema = schema
         self._rows: list[tuple[Any, ...]] = []
         self._parts = 0
+        self._rows_in_parts = 0
         self._flushed = time.monotonic()
-        _parts_folder(file).mkdir()
+        _parts_folder(file).mkdir(exist_ok=True)
+
+    @classmethod
+    def resume(cls, file: Path, schema: pa.Schema, rows: int) -> GrowingTable:
+        """Go on with the table in `file` after its first `rows` rows, with which a part ends; the others are dropped.
+
+        Killed on the way, it can be done again. Raises InputError where there are no such parts.
+        """
+        if file.is_file():
+            _split(file, rows)
+        table = cls(file, schema)
+        for part in _parts(file):
+            if table._rows_in_parts == rows:
+                part.unlink()
+            else:
+                table._parts += 1
+                table._rows_in_parts += _rows_of(part)
+        if table._rows_in_parts != rows:
+            raise InputError(f"has no part that ends with row {rows}", file=_parts_folder(file))
+        return table
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return self._rows_in_parts + len(self._rows)
 
     def append(self, row: tuple[Any, ...]) -> None:
         """Add a row, one value a column; flushes when many have gathered or the last flush is long ago."""
@@ -45,10 +72,10 @@ class GrowingTable:
             return
         columns = zip(*self._rows, strict=True)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
-        with replacing(_parts_folder(self._file) / f"{self._parts + 1:05d}.parquet") as part:
+        with replacing(_part(self._file, self._parts + 1)) as part:
             pq.write_table(pa.table(arrays, schema=self._schema), part)
         # In one step: an interrupt before it has the same part written again, with these rows and those to come.
-        self._rows, self._parts = [], self._parts + 1
+        self._rows, self._parts, self._rows_in_parts = [], self._parts + 1, self.rows
 
     def merge(self) -> None:
         """Turn all rows into the one file. No row can be added afterwards."""
@@ -79,6 +106,22 @@ def remove(file: Path) -> None:
         shutil.rmtree(_parts_folder(file))
 
 
+def _split(file: Path, rows: int) -> None:
+    """Turn the one file into a part of its first rows."""
+    folder = _parts_folder(file)
+    if folder.is_dir():
+        shutil.rmtree(folder)
+    folder.mkdir()
+    if rows:
+        with replacing(_part(file, 1)) as part:
+            pq.write_table(_read_file(file).slice(0, rows), part)
+    file.unlink()
+
+
+def _part(file: Path, number: int) -> Path:
+    return _parts_folder(file) / f"{number:05d}.parquet"
+
+
 def _parts_folder(file: Path) -> Path:
     return file.with_suffix(".parts")
 
@@ -87,10 +130,22 @@ def _parts(file: Path) -> list[Path]:
     return sorted(_parts_folder(file).glob("*.parquet"))
 
 
+def _rows_of(file: Path) -> int:
+    with _opened(file) as parquet:
+        rows: int = parquet.metadata.num_rows
+        return rows
+
+
 def _read_file(file: Path) -> pa.Table:
+    with _opened(file) as parquet:
+        return parquet.read()
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[pq.ParquetFile]:
     # Not pq.read_table: it would take a folder named "lr=0.1" for a column.
     try:
         with pq.ParquetFile(file) as parquet:
-            return parquet.read()
+            yield parquet
     except pa.ArrowInvalid as error:
         raise InputError("is not a whole Parquet file", file=file) from error

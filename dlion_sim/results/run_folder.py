@@ -14,6 +14,8 @@ METRICS = "metrics.parquet"
 LINKS = "links.parquet"
 SUMMARY = "summary.json"
 ACCURACY = "accuracy.png"
+CHECKPOINT = "checkpoint.pt"
+"""From which a run that was ended early goes on."""
 
 
 def holds_run(folder: Path) -> bool:
@@ -31,6 +33,6 @@ def clear(folder: Path) -> None:
     """Remove a run's files from `folder`, and nothing else. Raises OSError."""
     for table in (METRICS, LINKS):
         growing.remove(folder / table)
-    for name in (SUMMARY, ACCURACY, SCENARIO, MANIFEST):
+    for name in (SUMMARY, ACCURACY, CHECKPOINT, SCENARIO, MANIFEST):
         for file in (folder / name, folder / (name + TEMPORARY)):
             file.unlink(missing_ok=True)

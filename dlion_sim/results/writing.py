@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
@@ -12,24 +12,26 @@ from dlion_sim.errors import InputError
 from dlion_sim.results import run_folder
 from dlion_sim.results.atomic import TEMPORARY, json_bytes, write
 from dlion_sim.results.growing import GrowingTable
+from dlion_sim.results.reading import Run
 from dlion_sim.results.tables import LINKS, METRICS, LinksRow, MetricsRow
 
+_TABLES = ((run_folder.METRICS, METRICS), (run_folder.LINKS, LINKS))
 _UNBORN = run_folder.MANIFEST + TEMPORARY
 """All that is left of a run that was killed before it had its manifest."""
 
 
 class RunWriter:
-    """The one writer of one run folder; `create` makes both.
+    """The one writer of one run folder; `create` makes both, `resume` a new writer of an old folder.
 
     Rows reach the disk as they gather, with a row that comes 10 s after the last flush at the latest; until `finish`,
     the folder reads as a run whose status is "running".
     """
 
-    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, manifest: Mapping[str, Any], metrics: GrowingTable, links: GrowingTable) -> None:
         self.folder = folder
         self.manifest = manifest
-        self._metrics = GrowingTable(folder / run_folder.METRICS, METRICS)
-        self._links = GrowingTable(folder / run_folder.LINKS, LINKS)
+        self._metrics = metrics
+        self._links = links
 
     @classmethod
     def create(cls, folder: Path, *, scenario_yaml: str, manifest: Mapping[str, Any], force: bool = False) -> RunWriter:
@@ -49,13 +51,35 @@ class RunWriter:
                 run_folder.clear(folder)
                 write(folder / run_folder.MANIFEST, running)
                 write(folder / run_folder.SCENARIO, scenario_yaml.encode())
-                writer = cls(folder, manifest)
+                tables = [GrowingTable(folder / name, schema) for name, schema in _TABLES]
                 undo.pop_all()
         except OSError as error:
             raise InputError(
                 f"cannot be written: {error.strerror}", file=folder, allowed="a folder where you may write"
             ) from error
-        return writer
+        return cls(folder, manifest, *tables)
+
+    @classmethod
+    def resume(cls, folder: Path, rows: Sequence[int], **facts: Any) -> RunWriter:
+        """Go on with the run in `folder` after so many rows, see `rows`; `facts` are added to its manifest.
+
+        Raises InputError where there are not as many, and OSError where the folder cannot be written.
+        """
+        tables = [
+            GrowingTable.resume(folder / name, schema, count)
+            for (name, schema), count in zip(_TABLES, rows, strict=True)
+        ]
+        manifest = {**Run.open(folder).manifest, **facts, "status": "running"}
+        write(folder / run_folder.MANIFEST, json_bytes(manifest))
+        # They are of a run that has ended, as this one had.
+        for name in (run_folder.SUMMARY, run_folder.ACCURACY):
+            (folder / name).unlink(missing_ok=True)
+        return cls(folder, manifest, *tables)
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """How many the metrics and the links have."""
+        return self._metrics.rows, self._links.rows
 
     def metrics(self, row: MetricsRow) -> None:
         """Append a row to the metrics."""

@@ -57,15 +57,19 @@ class Schedule:
         """Capacity at a time >= 0."""
         return self.steps[self._step_at(time_s if self.repeat is None else time_s % self.repeat)][1]
 
+    def change(self, number: int) -> tuple[float, float] | None:
+        """The step that is the `number`-th after time 0, from 1 on, as (time in seconds, capacity from then on)."""
+        period, step = divmod(number, len(self.steps))
+        if self.is_constant or (period and self.repeat is None):
+            return None
+        time, value = self.steps[step]
+        return (time, value) if self.repeat is None else (period * self.repeat + time, value)
+
     def changes(self) -> Iterator[tuple[float, float]]:
-        """The steps after time 0 as (time in seconds, capacity from then on); without end if the schedule repeats."""
-        if self.is_constant:
-            return
-        yield from self.steps[1:]
-        if self.repeat is not None:
-            for period in count(1):
-                for time, value in self.steps:
-                    yield period * self.repeat + time, value
+        """The steps after time 0, see `change`; without end if the schedule repeats."""
+        numbers = count(1)
+        while (step := self.change(next(numbers))) is not None:
+            yield step
 
     def finish_time(self, start_s: float, work: float) -> float:
         """When `work` (in capacity x seconds: bits, or core-seconds) is done if it starts at `start_s` >= 0.

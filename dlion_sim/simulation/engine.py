@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
-import simpy
 
-from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Score
+from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Score, Ticket
 from dlion_sim.participants import ComputeDevice, Recorder
 from dlion_sim.protocol.events import (
     Compute,
@@ -29,6 +29,8 @@ from dlion_sim.protocol.events import (
 from dlion_sim.protocol.messages import Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
+from dlion_sim.results import Ending, Status
+from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.topology import Topology
 from dlion_sim.simulation.transport import Transport
 
@@ -47,6 +49,14 @@ class Node:
     worker: Worker
     device: ComputeDevice
     sampler: BatchSampler
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What computes: all that is of the process and not of the simulation."""
+
+    executor: GradientExecutor | FusedGradientExecutor
+    evaluator: Evaluator
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,9 @@ class Engine:
 
     A gradient is started at its virtual start, when its inputs are fixed, and read at its virtual end; in between it is
     computed, side by side with all others that were started and not read.
+
+    Between two events its state can be pickled, all but the equipment. `equip` gives it another, with which it goes on
+    to the bit.
     """
 
     def __init__(
@@ -81,72 +94,96 @@ class Engine:
         nodes: Sequence[Node],
         servers: Sequence[ParameterServer],
         topology: Topology,
-        executor: GradientExecutor | FusedGradientExecutor,
-        evaluator: Evaluator,
+        equipment: Equipment,
         recorder: Recorder,
         evaluate_every: float,
         evaluation_samples: int | None,
         stop: StopRule,
     ) -> None:
-        self._env = simpy.Environment()
+        self._agenda = Agenda()
         self._nodes = nodes
+        self._gradients: dict[int, Ticket] = {}
+        """That were started and not read, by worker."""
         self._participants: list[Worker | ParameterServer] = [*(node.worker for node in nodes), *servers]
         self._topology = topology
-        self._executor = executor
-        self._evaluator = evaluator
-        self._recorder = recorder
+        self._equipment = equipment
+        self.recorder = recorder
         self._evaluate_every = evaluate_every
         self._evaluation_samples = evaluation_samples
         self._stop = stop
         self._transport = Transport(
-            self._env, topology, sent=self._on_sent, delivered=self._on_delivered, changed=self._tell_capacities
+            self._agenda, topology, sent=self._on_sent, delivered=self._on_delivered, changed=self._tell_capacities
         )
         self._end = stop.duration if stop.duration is not None else float("inf")
+        self._has_started = False
         self._running = len(nodes)
         self._stopped_by: StoppedBy | None = None
         self._last_evaluation = -1.0
-        self.evaluation_seconds = 0.0
-        """Wall time that evaluations took."""
+        self._evaluation_seconds = 0.0
+        """Wall time that they took."""
 
     @property
     def now(self) -> float:
         """Virtual seconds since the start."""
-        return float(self._env.now)
+        return self._agenda.now
+
+    def equip(self, equipment: Equipment) -> None:
+        """Compute with this from now on; what was under way is started anew."""
+        self._equipment = equipment
+        for index, ticket in self._gradients.items():
+            if not ticket.is_answered:
+                self._gradients[index] = equipment.executor.submit(ticket.replica, ticket.samples)
 
     def run(self, interrupted: Callable[[], bool], observe: Callable[[Progress], None]) -> StoppedBy:
-        """Run until a stop rule holds or `interrupted()`, and evaluate a last time, unless interrupted."""
+        """Go on until a stop rule holds or `interrupted()`, and evaluate a last time, unless interrupted.
+
+        `observe` is told between two events, a few times a second.
+        """
+        if not self._has_started:
+            self._start()
         next_observation = time.monotonic()
-        self._env.process(self._evaluate_regularly())
-        self._tell_capacities()
-        for index in range(len(self._nodes)):
-            self._tell(index, Started())
         while self._stopped_by is None:
             if interrupted():
                 return "interrupt"
-            if self._env.peek() > self._end:
-                if self._env.now < self._end:
-                    self._env.run(until=self._end)
-                self._stopped_by = "duration"
-            else:
-                self._env.step()
             if time.monotonic() >= next_observation:
                 observe(self._progress())
                 next_observation = time.monotonic() + OBSERVE_EVERY
-        if self._last_evaluation < self._env.now:
+            if self._agenda.next_time > self._end:
+                self._agenda.advance(self._end)
+                self._stopped_by = "duration"
+            else:
+                self._agenda.step()
+        if self._last_evaluation < self.now:
             self._evaluate(None)
         observe(self._progress())
         return self._stopped_by
 
+    def summary(self, status: Status, stopped_by: str) -> dict[str, Any]:
+        """Of the run, which ends here: it ends the links' last interval, too."""
+        self.recorder.end_interval(self.now)
+        return self.recorder.summary(
+            Ending(status, stopped_by, self.now),
+            evaluation_seconds=self._evaluation_seconds,
+            target=self._stop.target_accuracy,
+        )
+
+    def _start(self) -> None:
+        self._has_started = True
+        self._agenda.after(0.0, self._evaluate_regularly)
+        self._tell_capacities()
+        for index in range(len(self._nodes)):
+            self._tell(index, Started())
+
     def _tell(self, index: int, event: Event) -> None:
         """Hand an event to a worker or server and do what it asks for."""
-        for action in self._participants[index].handle(event, self._env.now):
+        for action in self._participants[index].handle(event, self.now):
             match action:
                 case Compute():
                     self._compute(index, action.batch_size)
                 case Send():
                     self._transport.send(action.peer, action.message)
                 case Report():
-                    self._recorder.iteration(index, action, self._env.now)
+                    self.recorder.iteration(index, action, self.now)
                 case Profile():
                     self._profile(index, action.batch_sizes)
                 case Stop():
@@ -156,32 +193,26 @@ class Engine:
 
     def _compute(self, index: int, batch_size: int) -> None:
         node = self._nodes[index]
-        seconds = node.device.seconds(batch_size, self._env.now)
-        ticket = self._executor.submit(node.worker.replica, node.sampler.take(batch_size))
+        seconds = node.device.seconds(batch_size, self.now)
+        self._gradients[index] = self._equipment.executor.submit(node.worker.replica, node.sampler.take(batch_size))
+        self._agenda.after(seconds, partial(self._on_gradient, index, seconds))
 
-        def ready() -> None:
-            loss, gradient = self._executor.result(ticket)
-            self._tell(index, GradientReady(loss, gradient, seconds))
-
-        self._after(seconds, ready)
+    def _on_gradient(self, index: int, seconds: float) -> None:
+        loss, gradient = self._equipment.executor.result(self._gradients.pop(index))
+        self._tell(index, GradientReady(loss, gradient, seconds))
 
     def _profile(self, index: int, batch_sizes: Sequence[int]) -> None:
         measurements = []
-        end = self._env.now
+        end = self.now
         for batch_size in batch_sizes:
             seconds = self._nodes[index].device.seconds(batch_size, end)
             measurements.append((batch_size, seconds))
             end += seconds
-        self._after(end - self._env.now, lambda: self._tell(index, ProfileReady(tuple(measurements))))
-
-    def _after(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call after so many virtual seconds; never, where they are infinite."""
-        if seconds < float("inf"):
-            self._env.timeout(seconds).callbacks.append(lambda _: call())
+        self._agenda.after(end - self.now, partial(self._tell, index, ProfileReady(tuple(measurements))))
 
     def _on_sent(self, sender: int, receiver: int, message: Message, seconds: float) -> None:
         if self._topology.route(sender, receiver).links:
-            self._recorder.sent(sender, receiver, message)
+            self.recorder.sent(sender, receiver, message)
         if message.body.bulk:
             self._tell(sender, MessageSent(receiver, message.size, seconds))
 
@@ -196,13 +227,12 @@ class Engine:
         for (sender, peer), (alone, shared) in zip(pairs, self._transport.capacities(pairs), strict=True):
             self._tell(sender, LinkCapacity(peer, alone, shared))
 
-    def _evaluate_regularly(self) -> simpy.events.ProcessGenerator:
-        while self._env.now < self._end:
-            self._evaluate(self._evaluation_samples)
-            if self._env.peek() == float("inf"):
-                self._stopped_by = self._stopped_by or "stall"
-                return
-            yield self._env.timeout(self._evaluate_every)
+    def _evaluate_regularly(self) -> None:
+        self._evaluate(self._evaluation_samples)
+        if self._agenda.next_time == float("inf"):
+            self._stopped_by = self._stopped_by or "stall"
+        elif self.now + self._evaluate_every < self._end:
+            self._agenda.after(self._evaluate_every, self._evaluate_regularly)
 
     def _evaluate(self, samples: int | None) -> None:
         """Evaluate every replica on so many test samples, by default all; takes no virtual time.
@@ -211,15 +241,15 @@ class Engine:
         """
         began = time.perf_counter()
         replicas = [node.worker.replica for node in self._nodes]
-        scores = self._evaluator.evaluate(replicas, samples)
+        scores = self._equipment.evaluator.evaluate(replicas, samples)
         if samples is not None and self._is_target_reached(scores):
-            scores, samples = self._evaluator.evaluate(replicas), None
-        self.evaluation_seconds += time.perf_counter() - began
+            scores, samples = self._equipment.evaluator.evaluate(replicas), None
+        self._evaluation_seconds += time.perf_counter() - began
         for index, score in enumerate(scores):
-            self._recorder.evaluation(index, score, self._recorder.iterations[index], self._env.now)
-        self._recorder.end_interval(self._env.now)
+            self.recorder.evaluation(index, score, self.recorder.iterations[index], self.now)
+        self.recorder.end_interval(self.now)
         if samples is None:
-            self._last_evaluation = self._env.now
+            self._last_evaluation = self.now
             if self._is_target_reached(scores):
                 self._stopped_by = "target_accuracy"
 
@@ -228,5 +258,8 @@ class Engine:
         return target is not None and bool(np.mean([score.accuracy for score in scores]) >= target)
 
     def _progress(self) -> Progress:
-        iterations = list(self._recorder.iterations.values())
-        return Progress(self._env.now, float(np.mean(iterations)), self._recorder.accuracy)
+        iterations = list(self.recorder.iterations.values())
+        return Progress(self.now, float(np.mean(iterations)), self.recorder.accuracy)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_equipment"}

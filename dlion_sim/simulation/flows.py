@@ -6,34 +6,20 @@ Not modelled: packets, slow start, congestion control, loss. A flow has its fair
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
-import simpy
-from simpy.events import EventPriority
-
+from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.sharing import SharedLinks
 
-# After everything else of the same instant, so that what starts and ends together is shared out once.
-_LATE = EventPriority(2)
 _INSTANT = 1e-12
 """Ends closer than this, relatively to the time, are one instant: alike flows that differ by rounding end together."""
-
-
-class _Late(simpy.Event):
-    """An event of this instant that comes after all others of it."""
-
-    def __init__(self, env: simpy.Environment, callback: Callable[[simpy.Event], None]) -> None:
-        super().__init__(env)
-        self._ok = True
-        self._value = None
-        self.callbacks = [callback]
-        env.schedule(self, priority=_LATE)
 
 
 class FlowNetwork:
     """Links, by number, with their present `capacities` in bytes per second, and the flows over them."""
 
-    def __init__(self, env: simpy.Environment, capacities: Sequence[float]) -> None:
-        self._env = env
+    def __init__(self, agenda: Agenda, capacities: Sequence[float]) -> None:
+        self._agenda = agenda
         self.capacities = list(capacities)
         self._links = SharedLinks(capacities)
         self._done: dict[int, Callable[[], None]] = {}
@@ -54,15 +40,15 @@ class FlowNetwork:
     def _request_settlement(self) -> None:
         if not self._settlement_is_due:
             self._settlement_is_due = True
-            _Late(self._env, self._settle)
+            # Late, so that what starts and ends together is shared out once.
+            self._agenda.late(self._settle)
 
-    def _settle(self, _: simpy.Event) -> None:
+    def _settle(self) -> None:
         self._settlement_is_due = False
-        now = self._env.now
+        now = self._agenda.now
         self._next_end = end = self._links.settle(now)
         if end < float("inf"):
-            # A scheduled event can't be taken back: one that is outdated by then does nothing.
-            self._env.timeout(max(0.0, end - now)).callbacks.append(lambda _: self._end(end))
+            self._agenda.after(max(0.0, end - now), partial(self._end, end))  # if it is not outdated by then
 
     def _end(self, end: float) -> None:
         if end != self._next_end:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -15,12 +15,17 @@ import torch
 from dlion_sim.errors import InputError
 from dlion_sim.learning import Evaluator, gradient_executor
 from dlion_sim.participants import Recorder, Setting
-from dlion_sim.results import Ending, Run, RunWriter, Status, environment
-from dlion_sim.scenario import Scenario, dump
-from dlion_sim.simulation.engine import Engine, Node, Progress, StopRule
+from dlion_sim.results import Run, RunWriter, environment
+from dlion_sim.results.run_folder import SCENARIO
+from dlion_sim.scenario import Scenario, dump, load
+from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints
+from dlion_sim.simulation.engine import Engine, Equipment, Node, Progress, StopRule
 from dlion_sim.simulation.topology import Topology
 
 Device = Literal["auto", "cpu", "cuda"]
+
+CHECKPOINT_EVERY = 60.0
+"""Wall seconds."""
 
 
 def simulate(
@@ -30,6 +35,7 @@ def simulate(
     device: Device = "auto",
     force: bool = False,
     manifest: Mapping[str, Any] = MappingProxyType({}),
+    checkpoint_every: float | None = CHECKPOINT_EVERY,
     interrupted: Callable[[], bool] = lambda: False,
     observe: Callable[[Progress], None] = lambda progress: None,
 ) -> Run:
@@ -37,7 +43,9 @@ def simulate(
 
     `interrupted` is asked after every event, and once it says so the run ends there, in a folder that tells it;
     `observe` is told a few times a second. `force` replaces a run that `folder` holds; `manifest` adds what the caller
-    knows of the run. Raises InputError, before anything is written, for a scenario that cannot be run.
+    knows of the run. Every `checkpoint_every` seconds of wall time, and when it is interrupted, the run's state is
+    saved, for `resume`; None saves nothing. Raises InputError, before anything is written, for a scenario that cannot
+    be run.
     """
     setting = Setting.of(scenario, _device(device))
     nodes = [
@@ -50,22 +58,85 @@ def simulate(
         manifest={**environment(), "way": "simulate", **setting.manifest, **manifest},
         force=force,
     )
-    began = time.perf_counter()
-    recorder = Recorder(writer, range(setting.workers), wall=lambda _: time.perf_counter() - began)
-    model, dataset = setting.model, setting.dataset
-    with ExitStack() as stack:
-        executor = gradient_executor(model, dataset, setting.device, replicas=len(nodes))
+    wall = _clock(0.0)
+    with _equipment(setting) as equipment:
         engine = Engine(
             nodes=nodes,
             servers=[setting.server(number) for number in range(setting.workers, setting.participants)],
             topology=Topology(scenario.cluster, setting.hosts),
-            executor=stack.enter_context(closing(executor)),
-            evaluator=stack.enter_context(closing(Evaluator(model, dataset, setting.device))),
-            recorder=recorder,
+            equipment=equipment,
+            recorder=Recorder(writer, range(setting.workers), wall=lambda _: wall()),
             evaluate_every=scenario.workload.evaluate_every,
             evaluation_samples=scenario.workload.evaluation_samples,
             stop=StopRule(scenario.duration, scenario.target_accuracy),
         )
+        _run(engine, writer, Checkpoints(engine, writer, wall, checkpoint_every), interrupted, observe)
+    return Run.open(folder)
+
+
+def resume(
+    folder: Path,
+    *,
+    checkpoint_every: float | None = CHECKPOINT_EVERY,
+    interrupted: Callable[[], bool] = lambda: False,
+    observe: Callable[[Progress], None] = lambda progress: None,
+) -> Run:
+    """Go on with the run in `folder`, which was ended early, from its last checkpoint.
+
+    It comes to the same as if it had never been ended, to the bit, all wall-clock columns apart. Other arguments as for
+    `simulate`. Raises InputError for a run that has ended or has no checkpoint to go on from.
+    """
+    former = Run.open(folder)
+    if former.manifest["status"] == "completed":
+        raise InputError("is complete", file=folder, allowed="a run that was ended early")
+    scenario = load(folder / SCENARIO)
+    setting = Setting.of(scenario, _device("cuda" if former.manifest["device"] == "cuda" else "cpu"))
+    checkpoint = Checkpoint.of(folder)
+    engine = checkpoint.engine
+    resumed_at = [*former.manifest.get("resumed_at", []), engine.now]
+    writer = RunWriter.resume(folder, checkpoint.rows, resumed_at=resumed_at)
+    wall = _clock(checkpoint.wall_seconds)
+    engine.recorder.attach(writer, lambda _: wall())
+    with _equipment(setting) as equipment:
+        engine.equip(equipment)
+        _run(engine, writer, Checkpoints(engine, writer, wall, checkpoint_every), interrupted, observe)
+    return Run.open(folder)
+
+
+def _run(
+    engine: Engine,
+    writer: RunWriter,
+    checkpoints: Checkpoints,
+    interrupted: Callable[[], bool],
+    observe: Callable[[Progress], None],
+) -> None:
+    """Go on until the run ends in one way or another, and complete its folder."""
+
+    def between_events(progress: Progress) -> None:
+        observe(progress)
+        checkpoints.save_if_due()
+
+    try:
+        stopped_by = engine.run(interrupted, between_events)
+        if stopped_by == "interrupt":
+            checkpoints.save()
+    except BaseException as error:
+        writer.finish(engine.summary("failed", repr(error)))
+        raise
+    if stopped_by == "interrupt":
+        writer.finish(engine.summary("interrupted", stopped_by))
+    else:
+        writer.finish(engine.summary("completed", stopped_by))
+        checkpoints.remove()
+
+
+@contextmanager
+def _equipment(setting: Setting) -> Iterator[Equipment]:
+    """What computes, for as long as the block lasts, and a process that is set up for it."""
+    with ExitStack() as stack:
+        of = setting.model, setting.dataset, setting.device
+        executor = stack.enter_context(closing(gradient_executor(*of, replicas=setting.workers)))
+        evaluator = stack.enter_context(closing(Evaluator(*of)))
         # The protocol's own operators are short; waking a second core for each costs more than it brings.
         stack.callback(torch.set_num_threads, torch.get_num_threads())
         torch.set_num_threads(1)
@@ -73,21 +144,13 @@ def simulate(
         stack.callback(gc.unfreeze)
         gc.collect()
         gc.freeze()
+        yield Equipment(executor, evaluator)
 
-        def finish(status: Status, stopped_by: str) -> None:
-            recorder.end_interval(engine.now)
-            ending = Ending(status, stopped_by, engine.now)
-            writer.finish(
-                recorder.summary(ending, evaluation_seconds=engine.evaluation_seconds, target=scenario.target_accuracy)
-            )
 
-        try:
-            stopped_by = engine.run(interrupted, observe)
-        except BaseException as error:
-            finish("failed", repr(error))
-            raise
-        finish("interrupted" if stopped_by == "interrupt" else "completed", stopped_by)
-    return Run.open(folder)
+def _clock(before: float) -> Callable[[], float]:
+    """Tells the wall seconds since now, and those `before`."""
+    began = time.perf_counter()
+    return lambda: before + time.perf_counter() - began
 
 
 def _device(device: Device) -> torch.device:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-
-import simpy
+from functools import partial
 
 from dlion_sim.protocol.messages import Message
-from dlion_sim.scenario import Schedule
+from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.sharing import max_min_rates
 from dlion_sim.simulation.topology import BITS_PER_BYTE, Topology
@@ -36,19 +35,18 @@ class Transport:
     """
 
     def __init__(
-        self, env: simpy.Environment, topology: Topology, *, sent: Sent, delivered: Delivered, changed: CapacityChanged
+        self, agenda: Agenda, topology: Topology, *, sent: Sent, delivered: Delivered, changed: CapacityChanged
     ) -> None:
-        self._env = env
+        self._agenda = agenda
         self._topology = topology
         capacities = [schedule.value_at(0) / BITS_PER_BYTE for schedule in topology.capacities]
-        self._network = FlowNetwork(env, capacities)
+        self._network = FlowNetwork(agenda, capacities)
         self._queues: dict[tuple[int, int, bool], deque[Message]] = {}
         self._sent = sent
         self._delivered = delivered
         self._changed = changed
-        for link, schedule in enumerate(topology.capacities):
-            if not schedule.is_constant:
-                env.process(self._follow(link, schedule))
+        for link in range(len(capacities)):
+            self._plan_change(link, 1)
 
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
@@ -70,22 +68,30 @@ class Transport:
         message = queue[0]
         sender, receiver, _ = key
         route = self._topology.route(sender, receiver)
-        began = self._env.now
-
-        def sent() -> None:
-            queue.popleft()
-            if queue:
-                self._start(key, queue)
-            self._env.timeout(route.latency).callbacks.append(lambda _: self._delivered(receiver, message))
-            self._sent(sender, receiver, message, self._env.now - began)
-
+        sent = partial(self._end, key, queue, self._agenda.now)
         if route.links:
             self._network.start(route.links, message.size * FRAMING, sent)
         else:
-            self._env.timeout(0).callbacks.append(lambda _: sent())
+            self._agenda.after(0.0, sent)
 
-    def _follow(self, link: int, schedule: Schedule) -> simpy.events.ProcessGenerator:
-        for time, capacity in schedule.changes():
-            yield self._env.timeout(time - self._env.now)
-            self._network.set_capacity(link, capacity / BITS_PER_BYTE)
-            self._changed()
+    def _end(self, key: tuple[int, int, bool], queue: deque[Message], began: float) -> None:
+        """The last byte of the queue's head has been sent."""
+        sender, receiver, _ = key
+        message = queue.popleft()
+        if queue:
+            self._start(key, queue)
+        latency = self._topology.route(sender, receiver).latency
+        self._agenda.after(latency, partial(self._delivered, receiver, message))
+        self._sent(sender, receiver, message, self._agenda.now - began)
+
+    def _plan_change(self, link: int, number: int) -> None:
+        """Plan the `number`-th change of a link's capacity, if there is one."""
+        change = self._topology.capacities[link].change(number)
+        if change is not None:
+            time, capacity = change
+            self._agenda.after(time - self._agenda.now, partial(self._change, link, number, capacity))
+
+    def _change(self, link: int, number: int, capacity: float) -> None:
+        self._network.set_capacity(link, capacity / BITS_PER_BYTE)
+        self._changed()
+        self._plan_change(link, number + 1)

@@ -1,12 +1,15 @@
 """Sweeps: many scenarios that differ along axes, run side by side, and resumed by their folders alone."""
 
+from dlion_sim.sweep import metric, space
 from dlion_sim.sweep.checking import check
 from dlion_sim.sweep.executor import Executor, Started, run_all
 from dlion_sim.sweep.job import Ended, Job, Progressed
-from dlion_sim.sweep.loading import load_sweep
+from dlion_sim.sweep.loading import load_search, load_sweep
 from dlion_sim.sweep.lock import locked
+from dlion_sim.sweep.model import SearchSpec
 from dlion_sim.sweep.points import Point
 from dlion_sim.sweep.processes import LocalProcesses, cores
+from dlion_sim.sweep.search import Search, Trial
 from dlion_sim.sweep.state import Found, State, survey
 
 __all__ = [
@@ -17,12 +20,18 @@ __all__ = [
     "LocalProcesses",
     "Point",
     "Progressed",
+    "Search",
+    "SearchSpec",
     "Started",
     "State",
+    "Trial",
     "check",
     "cores",
+    "load_search",
     "load_sweep",
     "locked",
+    "metric",
     "run_all",
+    "space",
     "survey",
 ]

@@ -90,10 +90,16 @@ def label_of(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def only_key(given: object) -> str | None:
+    """The key of a mapping, or the field of a model, that has but one."""
+    keys = type(given).model_fields if isinstance(given, Model) else given if isinstance(given, Mapping) else ()
+    return str(next(iter(keys))) if len(keys) == 1 else None
+
+
 def _kind(given: object) -> str:
-    if isinstance(given, Mapping):
-        return next(iter(given)) if list(given) in (["range"], ["log_range"]) else "labelled"
-    return "listed"
+    if (key := only_key(given)) in ("range", "log_range"):
+        return str(key)
+    return "labelled" if isinstance(given, Mapping) else "listed"
 
 
 def _check_listed(values: list[Any]) -> list[Any]:

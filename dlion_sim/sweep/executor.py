@@ -39,10 +39,12 @@ _POLL_SECONDS = 0.1
 
 
 def run_all(
-    jobs: Iterable[Job], executor: Executor, interrupted: Callable[[], bool]
+    jobs: Iterable[Job | None], executor: Executor, interrupted: Callable[[], bool]
 ) -> Iterator[Started | Progressed | Ended]:
     """Have all jobs done, and tell what happens; a job that fails is recorded and stops no other one.
 
+    Jobs may depend on what others came to: None among them is none for now, and the next one is asked for only after
+    whoever iterates has seen what happened until then.
     `interrupted` is asked several times a second: once it says so no more jobs begin, and those that run end early.
     """
     waiting = iter(jobs)

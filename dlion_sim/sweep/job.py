@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from dlion_sim.errors import InputError
-from dlion_sim.results import RunWriter, Status, mark
+from dlion_sim.results import Run, RunWriter, Status, mark
 from dlion_sim.results.run_folder import holds_run
 from dlion_sim.scenario import Scenario, dump, from_data
 from dlion_sim.scenario.yaml_text import read_yaml
@@ -22,7 +23,7 @@ class Job(msgspec.Struct, frozen=True):
 
     name: str
     folder: str
-    """The run folder. Whatever run it holds is one that was not done; it is done anew."""
+    """The run folder. Whatever run it holds is one that was not done."""
     scenario: str
     """As YAML, resolved: what the run folder will hold."""
     manifest: dict[str, Any]
@@ -67,18 +68,27 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
 
 def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed], None]) -> Ended:
-    """Do a job, until `interrupted`; returns how it ended, whatever goes wrong."""
-    from dlion_sim.simulation import Progress, simulate
+    """Do a job, until `interrupted`; returns how it ended, whatever goes wrong.
 
+    A run of it that was ended early goes on from its last checkpoint.
+    """
+    from dlion_sim.simulation import Progress, resume, simulate
+
+    folder = Path(job.folder)
     try:
         scenario = from_data(read_yaml(job.scenario))
 
         def observe(progress: Progress) -> None:
             tell(Progressed(job.name, _fraction(scenario, progress), progress.accuracy))
 
-        run = simulate(
+        run = None
+        if _is_begun(job):
+            # Without a checkpoint, or with one of other software, it is done anew.
+            with suppress(InputError):
+                run = resume(folder, interrupted=interrupted, observe=observe)
+        run = run or simulate(
             scenario,
-            Path(job.folder),
+            folder,
             device=job.device,
             force=True,
             manifest=job.manifest,
@@ -101,6 +111,16 @@ def record_failure(job: Job, ended: Ended) -> None:
         about = {"scenario": scenario.name, "system": scenario.system.name, "seed": scenario.seed}
         RunWriter.create(folder, scenario_yaml=job.scenario, manifest={**about, **job.manifest})
     mark(folder, "failed", problem=ended.problem, trace=ended.trace)
+
+
+def _is_begun(job: Job) -> bool:
+    """Whether the job's folder holds the same run, neither complete nor failed."""
+    folder = Path(job.folder)
+    if not holds_run(folder):
+        return False
+    former = Run.open(folder).manifest
+    same = former.get("sweep", {}).get("digest") == job.manifest["sweep"]["digest"]
+    return same and former["status"] in ("running", "interrupted")
 
 
 def _fraction(scenario: Scenario, progress: Any) -> float:

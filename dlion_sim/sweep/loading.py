@@ -15,7 +15,7 @@ from dlion_sim.scenario import Scenario, find
 from dlion_sim.scenario.complaints import as_input_error
 from dlion_sim.scenario.loading import read_data
 from dlion_sim.sweep.axes import Value, values_of
-from dlion_sim.sweep.model import BASE, Sweep, as_labels
+from dlion_sim.sweep.model import BASE, SearchSpec, Sweep, as_labels
 from dlion_sim.sweep.naming import default_template, name_of
 from dlion_sim.sweep.points import Base, Point
 
@@ -26,14 +26,7 @@ def load_sweep(file: Path) -> list[Point]:
     The points' scenarios are not checked yet. Raises InputError where the file or a base cannot be read or is no sweep,
     or names don't tell the points apart.
     """
-    data = read_data(file)
-    if not isinstance(data, dict):
-        problem = "is empty" if data is None else f"holds a {type(data).__name__}"
-        raise InputError(f"{problem}, not a sweep's keys", file=file, allowed=", ".join(Sweep.model_fields))
-    try:
-        sweep = Sweep.model_validate(data)
-    except ValidationError as error:
-        raise as_input_error(error, data, file) from None
+    sweep = _read(file)
     try:
         points = list(_points(sweep, file))
     except InputError as error:
@@ -49,6 +42,22 @@ def load_sweep(file: Path) -> list[Point]:
             allowed="a template that tells all apart, by " + ", ".join(f"{{{path}}}" for path in points[0].labels),
         )
     return points
+
+
+def load_search(file: Path) -> SearchSpec | None:
+    """The search of a sweep that has one. Raises InputError where the file cannot be read or is no sweep."""
+    return _read(file).search
+
+
+def _read(file: Path) -> Sweep:
+    data = read_data(file)
+    if not isinstance(data, dict):
+        problem = "is empty" if data is None else f"holds a {type(data).__name__}"
+        raise InputError(f"{problem}, not a sweep's keys", file=file, allowed=", ".join(Sweep.model_fields))
+    try:
+        return Sweep.model_validate(data)
+    except ValidationError as error:
+        raise as_input_error(error, data, file) from None
 
 
 def _points(sweep: Sweep, file: Path) -> Iterator[Point]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from dlion_sim.errors import InputError
 from dlion_sim.results.run_folder import holds_run
 
 LOCK = ".lock"
+TASKS = ".tasks"
 _PATIENCE_SECONDS = 3.0
 _POLL_SECONDS = 0.05
 
@@ -21,8 +24,8 @@ _POLL_SECONDS = 0.05
 def locked(output: Path) -> Iterator[int]:
     """Hold the folder `output`, made where it is missing; the value is a file descriptor.
 
-    The lock goes with the last process that has the descriptor, however it ends. Raises InputError where another sweep
-    holds the folder, or it cannot be used.
+    The lock goes with the last process that has the descriptor or is in a block `shared`, however it ends. Raises
+    InputError where another sweep holds the folder, or it cannot be used.
     """
     if holds_run(output):
         raise InputError("is a run folder", file=output, allowed="a folder for the sweep's run folders")
@@ -35,9 +38,38 @@ def locked(output: Path) -> Iterator[int]:
         ) from error
     try:
         _take(descriptor, output)
+        with (output / TASKS).open("a") as tasks:
+            _take(tasks.fileno(), output)
+        # Who works for a sweep that is gone, and only now begins, finds another token.
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, secrets.token_hex(16).encode(), 0)
+        os.fsync(descriptor)  # for machines that see it over a network
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def token_of(output: Path) -> str:
+    """What the sweep that holds the folder has left in its lock; empty where there is none to be seen."""
+    try:
+        return (output / LOCK).read_text()
+    except OSError:
+        return ""
+
+
+@contextmanager
+def shared(output: Path, token: str) -> Iterator[None]:
+    """Work, on any machine, in a folder that a sweep holds: no other one gets it before the block ends.
+
+    Raises InputError where this machine does not see the folder with that sweep's token.
+    """
+    with ExitStack() as stack:
+        with suppress(OSError):  # Where it is not there, the token is not either.
+            fcntl.flock(stack.enter_context((output / TASKS).open()), fcntl.LOCK_SH)
+        if token_of(output) != token:
+            problem = f"is not the sweep's folder on {socket.gethostname()}"
+            raise InputError(problem, file=output, allowed="a folder that all machines share")
+        yield
 
 
 def _take(descriptor: int, output: Path) -> None:

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from dlion_sim.scenario.faults import RuleError, did_you_mean
 from dlion_sim.scenario.model import Model
 from dlion_sim.sweep.axes import Axis, Value, label_of, values_of
+from dlion_sim.sweep.metric import Metric
+from dlion_sim.sweep.space import Dimension
 
 BASE = "base"
 """Stands for the base scenario where axes are named."""
+
+
+class SearchSpec(Model):
+    """Values that are found by trials, each run for all combinations of the axes; a trial's value is their mean."""
+
+    trials: Annotated[int, Field(ge=1)]
+    """How many in all. More may be asked for later."""
+    metric: Metric
+    """What to go for, and by that in which direction."""
+    sampler: Literal["tpe", "random"] = "tpe"
+    """How Optuna chooses: by what former trials came to, or blindly."""
+    seed: int = 0
+    """Of the sampler; those of the runs are the scenario's."""
+    over: Annotated[dict[str, Dimension], Field(min_length=1)]
+    """What may be chosen, by the dotted path of what it sets in the base."""
 
 
 class Sweep(Model):
@@ -31,6 +48,8 @@ class Sweep(Model):
     """Groups of axes that go together, first values with first values; each group is crossed with all else."""
     exclude: list[Annotated[dict[str, Any], Field(min_length=1)]] = Field(default_factory=list)
     """Combinations that are not run: a value, or a list of values, of some axes."""
+    search: SearchSpec | None = None
+    """What is not given but to be found."""
     names: str | None = None
     """Of the runs' folders, e.g. "{system}-{bandwidth}-s{seed}": axes by their paths, or by the ends of these."""
 
@@ -65,6 +84,8 @@ class Sweep(Model):
         yield from ((path, ("axes", path)) for path in self.axes)
         for number, group in enumerate(self.zipped):
             yield from ((path, ("zipped", number, path)) for path in group)
+        if self.search:
+            yield from ((path, ("search", "over", path)) for path in self.search.over)
 
 
 def as_labels(values: object) -> list[str]:

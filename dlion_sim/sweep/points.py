@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,18 @@ class Point:
     """What it sets in the base, by dotted path."""
     sweep: Path
     """The file that says so."""
+    searched: frozenset[str] = frozenset()
+    """Which of the values a search chose; all others are of axes."""
+
+    def chosen(self, name: str, labels: Mapping[str, str], values: Mapping[str, Any]) -> Point:
+        """This point with values that a search chose, under another name."""
+        return replace(
+            self,
+            name=name,
+            labels={**labels, **self.labels},
+            values={**self.values, **values},
+            searched=frozenset(values),
+        )
 
     def scenario(self) -> Scenario:
         """The checked scenario. Raises InputError that names the axis, or else the place in the base, at fault."""
@@ -59,10 +71,11 @@ class Point:
     def located(self, error: InputError) -> InputError:
         """The same fault of this point's scenario, said to lie in the axis that set what is at fault, if one did."""
         above = f"{error.path or ''}."
-        for path in self.values:
+        # The longest path says it most closely.
+        for path in sorted(self.values, key=len, reverse=True):
             if above.startswith(f"{path}.") or (error.path and path.startswith(above)):
                 further = [self.located(fault) for fault in error.further]
-                where = f"axes.{path}"
+                where = self._place(path)
                 return InputError(error.problem, file=self.sweep, path=where, allowed=error.allowed, further=further)
         return error.within(self.base.file)
 
@@ -80,8 +93,12 @@ class Point:
             try:
                 set_value(data, path.split("."), _copied(value))
             except ValueError as error:
-                raise InputError(str(error), file=self.sweep, path=f"axes.{path}") from None
+                raise InputError(str(error), file=self.sweep, path=self._place(path)) from None
         return data
+
+    def _place(self, path: str) -> str:
+        """Where in the sweep's file the value of a path stands."""
+        return f"search.over.{path}" if path in self.searched else f"axes.{path}"
 
     def _trace_digest(self, trace: str) -> str:
         known = self.base.digests

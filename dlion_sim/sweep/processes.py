@@ -14,13 +14,18 @@ import msgspec
 
 from dlion_sim.sweep.job import Ended, Job, Progressed
 
-_THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 _DECODER = msgspec.json.Decoder(Progressed | Ended)
 
 
 def cores() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def thread_counts(threads: int) -> dict[str, str]:
+    """The environment of a process whose libraries are to use so many threads."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+    return dict.fromkeys(names, str(threads))
 
 
 class LocalProcesses:
@@ -32,7 +37,7 @@ class LocalProcesses:
 
     def __init__(self, processes: int, threads: int, *, lock: int, log: Path) -> None:
         self._most = processes
-        self._environment = {**os.environ, **dict.fromkeys(_THREAD_COUNTS, str(threads))}
+        self._environment = {**os.environ, **thread_counts(threads)}
         self._lock = lock
         self._log = log
         self._selector = selectors.DefaultSelector()

@@ -75,12 +75,21 @@ def _found(point: Point, folder: Path) -> Found:
 
 
 def _changes(former: Scenario, now: Scenario) -> str:
-    """The first values that are not what they were, in words."""
     before, after = (_flat(scenario.model_dump(mode="json", exclude={"description"})) for scenario in (former, now))
     # A run's scenario tells the defaults of its system, which the point's leaves out.
-    differing = [path for path in after if before.get(path, after[path]) != after[path] and after[path] is not None]
-    told = [f"{path} was {before[path]}, is {after[path]}" for path in differing[:3]]
-    return f" ({'; '.join(told)})" if told else ""
+    told = [path for path in after if path in before and after[path] is not None]
+    return changes({path: before[path] for path in told}, {path: after[path] for path in told})
+
+
+def changes(former: Any, now: Any) -> str:
+    """The first values of plain data that are not what they were, in words: " (seed was 1, is 2)"; else nothing."""
+    before, after = _flat(former), _flat(now)
+    told = [
+        f"{path} was {before.get(path, 'not there')}, is {after.get(path, 'not there')}"
+        for path in before | after
+        if before.get(path) != after.get(path)
+    ]
+    return f" ({'; '.join(told[:3])})" if told else ""
 
 
 def _flat(data: Any, path: str = "") -> dict[str, Any]:

@@ -148,13 +148,18 @@ def test_a_bad_file(capsys, monkeypatch, here, text, words):
     [
         (["run", "quikstart"], ["quikstart", "quickstart"]),
         (["run", "."], [".", "cannot be read"]),
+        (["run"], ["SCENARIO", "is missing", "--resume DIR"]),
+        (["run", "--resume", "nowhere"], ["nowhere", "is not a run folder"]),
+        (["run", "good.yaml", "--resume", "nowhere"], ["--resume", "does not go with a scenario"]),
+        (["run", "--resume", "nowhere", "--set", "seed=2"], ["--resume", "does not go with --set"]),
+        (["run", "--resume", "nowhere", "--force"], ["--resume", "does not go with --force"]),
         (["run", "good.yaml", "--set", "duration"], ["--set duration", "dotted.path=value"]),
         (["run", "good.yaml", "--set", "cluster.clouds.9.name=x"], ["--set cluster.clouds.9.name=x", "0 to 1"]),
         (["run", "good.yaml", "--output", "good.yaml"], ["good.yaml", "is a file"]),
         (["run", "good.yaml", "--output", "."], ["holds other things"]),
         (["run", "good.yaml", "--output", "/proc/run"], ["/proc/run", "cannot be written"]),
     ],
-    ids=["no such scenario", "a folder", "no value", "no entry", "a file", "a full folder", "an unwritable folder"],
+    ids=lambda value: " ".join(value) if value[0] == "run" else "",
 )
 def test_bad_arguments(capsys, monkeypatch, here, arguments, words):
     (here / "good.yaml").write_text(yaml.safe_dump(GOOD))

@@ -1,5 +1,6 @@
 """The commands as people use them."""
 
+import errno
 import json
 import os
 import signal
@@ -138,6 +139,41 @@ def test_an_interrupt_leaves_a_readable_run_marked_interrupted(scenario, number)
     assert run.manifest["status"] == run.summary["status"] == "interrupted"
     assert len(run.iterations()) == sum(run.summary["iterations"]["per_worker"])
     assert (run.folder / "accuracy.png").exists()
+    assert output.endswith("interrupted; dlion run --resume out goes on\n")
+
+
+def test_an_interrupted_run_goes_on(capsys, monkeypatch, scenario):
+    asked = iter(range(100))
+    monkeypatch.setattr("dlion_sim.cli.interrupts.Interrupts.asked", lambda _: next(asked, None) is None)
+    assert dlion(monkeypatch, "run", scenario, "--output", "out", "--quiet") == 130
+    assert Run.open(scenario.parent / "out").summary["virtual_seconds"] < 4
+    monkeypatch.undo()
+    monkeypatch.chdir(scenario.parent)
+    assert dlion(monkeypatch, "run", "--resume", "out") == 0
+    assert "4 s virtual" in capsys.readouterr().out
+    assert Run.open(scenario.parent / "out").summary["virtual_seconds"] == 4
+
+
+def test_a_full_disk_is_told_in_a_line_and_loses_nothing_that_was_saved(capsys, monkeypatch, scenario):
+    asked = iter(range(100))
+    monkeypatch.setattr("dlion_sim.cli.interrupts.Interrupts.asked", lambda _: next(asked, None) is None)
+    assert dlion(monkeypatch, "run", scenario, "--output", "out", "--quiet") == 130
+    rows = len(Run.open(scenario.parent / "out").metrics())
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("dlion_sim.cli.interrupts.Interrupts.asked", lambda _: False)
+        full.setattr("dlion_sim.results.growing.pq.ParquetWriter", refuse)
+        capsys.readouterr()
+        assert dlion(full, "run", "--resume", "out", "--quiet") == 1
+    assert capsys.readouterr().err.splitlines() == ["dlion: the run folder: No space left on device"]
+    assert len(Run.open(scenario.parent / "out").metrics()) >= rows
+    monkeypatch.undo()
+    monkeypatch.chdir(scenario.parent)
+    assert dlion(monkeypatch, "run", "--resume", "out", "--quiet") == 0
+    assert Run.open(scenario.parent / "out").summary["virtual_seconds"] == 4
 
 
 def test_a_killed_run_can_still_be_read(scenario):

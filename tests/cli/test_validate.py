@@ -45,7 +45,7 @@ def test_differences_are_told(runs, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("one", "other", "third"), "3 arguments; allowed: a scenario, or two run folders and no --set"),
+        (("one", "other", "third"), "3 arguments; allowed: a scenario, or two run folders and neither --set nor"),
         (("nowhere", "one"), "nowhere: is not a run folder"),
         (("no_such_scenario",), "no_such_scenario"),
     ],

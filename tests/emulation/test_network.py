@@ -1,5 +1,7 @@
 """Links as the kernel makes them: their rates, who shares them, how they change, and that nothing of them is left."""
 
+from contextlib import contextmanager
+
 import pytest
 
 from dlion_sim.emulation.leftovers import workplace
@@ -32,12 +34,18 @@ CLUSTER = from_data(
 ).cluster
 
 
+@contextmanager
+def made(**how):
+    before = traces()
+    with workplace(), Network(CLUSTER, delayed=False, **how) as network:
+        yield network
+    assert traces() == before
+
+
 @pytest.fixture(scope="module")
 def network():
-    before = traces()
-    with workplace(), Network(CLUSTER, delayed=False) as made:
-        yield made
-    assert traces() == before
+    with made() as network:
+        yield network
 
 
 def mbps(rates):
@@ -69,6 +77,16 @@ def test_all_flows_of_a_direction_share_a_path_and_all_of_a_cloud_its_lan(networ
         found = mbps(measure(2.0))
     assert sum(found) == pytest.approx(rate, rel=0.1)
     assert min(found) > 0.15 * rate
+
+
+@pytest.mark.emulation
+def test_flows_share_max_min_fairly_whatever_else_they_cross(network):
+    # The path from a to b has 10 Mbps for two of them, the host in b 100 to receive: what comes from c is not held up.
+    with flows(network, (0, 2), (1, 2), (3, 2)) as measure:
+        assert mbps(measure(2.0)) == [pytest.approx(rate, rel=0.1) for rate in (5, 5, 90)]
+    # Of 20 Mbps up, the flow that 8 Mbps hold back further on leaves 12 to the other one.
+    with flows(network, (1, 0), (1, 2)) as measure:
+        assert mbps(measure(2.0)) == [pytest.approx(rate, rel=0.1) for rate in (8, 10)]
 
 
 @pytest.mark.emulation

@@ -44,3 +44,31 @@ def test_the_kernel_delays_ahead_of_the_bucket():
     assert (after("handle", delay), after("parent", bucket)) == ("1:", "1:1")
     assert shape("r0-eth1", None, 0.03) == [" ".join(delay)]
     assert shape("r0-eth1", None) == []
+
+
+def test_each_flow_has_a_class_that_borrows_from_the_whole_rate():
+    flows = [("10.0.0.1", "10.0.0.2"), ("10.0.0.1", "10.0.0.3")]
+    commands = [words(command) for command in shape("h0-eth0", 10e6, flows=flows)]
+    whole, short, *each = (command for command in commands if command[1:3] == ["class", "add"])
+    assert (after("rate", whole), after("burst", whole)) == ("10000000bit", str(2 * 1514))
+    assert [after("parent", command) for command in (short, *each)] == ["2:1"] * 3
+    assert [after("prio", command) for command in (short, *each)] == ["0", "1", "1"]
+    filters = [command for command in commands if command[1] == "filter"]
+    assert [(after("src", command), after("dst", command)) for command in filters[1:]] == [
+        (f"{source}/32", f"{destination}/32") for source, destination in flows
+    ]
+    assert [after("flowid", command) for command in filters] == [
+        after("classid", command) for command in (short, *each)
+    ]
+    queues = [command for command in commands if "bfifo" in command]
+    assert [after("limit", command) for command in queues] == ["25000"] * 3
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.03])
+def test_a_change_of_what_is_shared_fairly_is_of_the_whole_rate(delay):
+    *delayed, root, whole = map(words, shape("h0-eth0", 10e6, delay, [])[: 3 if delay else 2])
+    assert after("parent" if delayed else "dev", root) == ("1:1" if delayed else "h0-eth0")
+    changed = reshape("h0-eth0", 5e6, delay, fair=True)
+    assert changed[:3] == ["tc", "class", "change"]
+    assert after("classid", changed) == after("classid", whole)
+    assert after("rate", changed) == "5000000bit"

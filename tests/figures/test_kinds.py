@@ -52,7 +52,7 @@ WORDS = {
     "deviation": ["percentage points"],
     "heatmap": ["2.00", "bandwidth", "system", "Speed-up over Baseline"],
     "batch_sizes": ["Global batch", "Local batch", "east/1", "made-up · dlion"],
-    "links": ["N of Max-N (%)", "Sent (Mbps)", "from east/0", "to east/1"],
+    "links": ["N of Max-N (%)", "Sent (Mbps)", "from", "east/0", "to east/1"],
     "timeline": ["computing", "waiting", "sending (full colour: 0.8 Mbps)", "east/1", "Virtual time (s)"],
 }
 

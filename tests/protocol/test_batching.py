@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel, fit_cost, split
-from dlion_sim.protocol.messages import Contribution
+from dlion_sim.protocol.messages import ComputeProfile, Contribution, Message
 from tests.protocol.joined import setup, workers_of
 
 fits = st.builds(CostFit, st.floats(0, 0.5), st.floats(1e-5, 0.1))
@@ -124,3 +124,18 @@ def test_the_learning_rate_may_follow_the_global_batch():
     assert batching.global_batch_size(400) == 2 * batching.global_batch_size(0)
     assert batching.weight(Contribution(0, 32, 100.0), 32) == 1
     assert batching.weight(Contribution(400, 64, 100.0), 64) == 2
+
+
+@pytest.mark.parametrize("weights", ["ratio", "share"])
+def test_the_others_take_over_the_part_of_a_lost_worker(weights):
+    one = batching(weights)
+    for sender in range(1, 6):
+        one.received(Message(sender, ComputeProfile(0.0, 0.001 * sender, 1000)))
+    one.measured([(8, 0.008), (16, 0.016)])
+    assert one.batch_size(0) < 80
+    for peer in (4, 5):
+        del one.setup.mixing[peer]
+        one.lost(peer)
+    # What is left of the compute power: 1, 1, 1/2 and 1/3 of this worker's, of 192 samples.
+    assert one.batch_size(0) == pytest.approx(192 / (1 + 1 + 1 / 2 + 1 / 3), abs=1)
+    assert one.weight(Contribution(0, 48, 100.0), own_batch_size=48) == 1

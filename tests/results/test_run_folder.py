@@ -225,7 +225,7 @@ def test_a_failing_create_leaves_nothing_behind(
     if exists:
         folder.mkdir(parents=True)
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(*broken, refuse)
@@ -284,3 +284,36 @@ def test_the_environment_goes_into_a_manifest() -> None:
     assert json.loads(json_bytes(here)) == here
     assert {"python", "dlion_sim", "torch", "numpy", "simpy"} <= here["versions"].keys()
     assert here["started"].endswith("+00:00")
+
+
+def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
+    writer = create(tmp_path / "run")
+    rows = [iteration(number) for number in range(6)]
+    for row in rows[:4]:
+        writer.metrics(row)
+    writer.flush()
+    for row in rows[4:]:
+        writer.metrics(row)
+    writer.flush()  # and then the process was killed
+    again = RunWriter.resume(tmp_path / "run", (4, 0), resumed_at=[1.0])
+    assert again.rows == (4, 0)
+    again.metrics(rows[5])
+    again.finish({"status": "interrupted"})
+    run = Run.open(tmp_path / "run")
+    assert run.manifest["resumed_at"] == [1.0]
+    assert run.metrics()["iteration"].tolist() == [0, 1, 2, 3, 5]
+    third = RunWriter.resume(tmp_path / "run", (2, 0))  # of the one file, now
+    assert Run.open(tmp_path / "run").summary is None
+    third.metrics(rows[2])
+    third.finish({"status": "completed"})
+    assert Run.open(tmp_path / "run").metrics()["iteration"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("rows", [3, 7])
+def test_a_run_does_not_go_on_in_the_midst_of_a_part_or_after_its_end(tmp_path: Path, rows: int) -> None:
+    writer = create(tmp_path / "run")
+    for number in range(6):
+        writer.metrics(iteration(number))
+    writer.flush()
+    with pytest.raises(InputError, match=f"has no part that ends with row {rows}"):
+        RunWriter.resume(tmp_path / "run", (rows, 0))

@@ -1,36 +1,33 @@
 """The flow network against closed forms, and its invariants on random traffic."""
 
 import math
+from functools import partial
 
 import pytest
-import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.flows import FlowNetwork
+from tests.simulation.agendas import finish
 
 EXACT = 1e-9
 
 
 def ends(capacities, flows, changes=()):
     """The end of each flow (start, route, size), while `changes` (time, link, capacity) happen."""
-    env = simpy.Environment()
-    network = FlowNetwork(env, capacities)
+    agenda = Agenda()
+    network = FlowNetwork(agenda, capacities)
     times = [math.inf] * len(flows)
 
-    def start(number, begin, route, size):
-        yield env.timeout(begin)
-        network.start(route, size, lambda: times.__setitem__(number, env.now))
+    def start(number, route, size):
+        network.start(route, size, lambda: times.__setitem__(number, agenda.now))
 
-    def change(time, link, capacity):
-        yield env.timeout(time)
-        network.set_capacity(link, capacity)
-
-    for number, flow in enumerate(flows):
-        env.process(start(number, *flow))
-    for item in changes:
-        env.process(change(*item))
-    env.run()
+    for number, (begin, route, size) in enumerate(flows):
+        agenda.after(begin, partial(start, number, route, size))
+    for time, link, capacity in changes:
+        agenda.after(time, partial(network.set_capacity, link, capacity))
+    finish(agenda)
     return times
 
 

@@ -1,13 +1,14 @@
 """Messages between workers: order, channels, latency, and the links that they cross."""
 
 import pytest
-import simpy
 import torch
 
 from dlion_sim.protocol.messages import Message, Weights, WeightsRequest
 from dlion_sim.scenario import from_data
+from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.topology import Topology
 from dlion_sim.simulation.transport import FRAMING, Transport
+from tests.simulation.agendas import finish
 
 CLUSTER = {
     "clouds": [
@@ -29,13 +30,15 @@ class World:
             "cluster": cluster,
             "system": "dlion",
         }
-        self.env = simpy.Environment()
+        self.agenda = Agenda()
         self.sent, self.delivered = [], []
         self.transport = Transport(
-            self.env,
+            self.agenda,
             Topology(from_data(data).cluster),
-            sent=lambda sender, receiver, message, seconds: self.sent.append((sender, receiver, self.env.now, seconds)),
-            delivered=lambda receiver, message: self.delivered.append((message, receiver, self.env.now)),
+            sent=lambda sender, receiver, message, seconds: self.sent.append(
+                (sender, receiver, self.agenda.now, seconds)
+            ),
+            delivered=lambda receiver, message: self.delivered.append((message, receiver, self.agenda.now)),
             changed=lambda: None,
         )
 
@@ -52,7 +55,7 @@ def on_the_wire(*messages: Message) -> float:
 def test_a_message_takes_its_size_over_the_narrowest_link_and_half_a_round_trip():
     world, message = World(), weights(0)
     world.transport.send(2, message)
-    world.env.run()
+    finish(world.agenda)
     duration = on_the_wire(message) / 1e6  # 8 Mbps up, 40 Mbps path, 80 Mbps down
     assert world.sent == [(0, 2, pytest.approx(duration, abs=1e-9), pytest.approx(duration, abs=1e-9))]
     assert world.delivered == [(message, 2, pytest.approx(duration + 0.05, abs=1e-9))]
@@ -61,14 +64,14 @@ def test_a_message_takes_its_size_over_the_narrowest_link_and_half_a_round_trip(
 def test_the_other_direction_has_its_own_path():
     world, message = World(), weights(2)
     world.transport.send(0, message)
-    world.env.run()
+    finish(world.agenda)
     assert world.delivered == [(message, 0, pytest.approx(on_the_wire(message) / 0.5e6 + 0.05, abs=1e-9))]
 
 
 def test_inside_a_cloud_only_the_nics_and_its_latency_count():
     world, message = World(), weights(0)
     world.transport.send(1, message)
-    world.env.run()
+    finish(world.agenda)
     assert world.delivered == [(message, 1, pytest.approx(on_the_wire(message) / 1e6 + 0.001, abs=1e-9))]
 
 
@@ -76,7 +79,7 @@ def test_bulk_messages_queue_and_the_next_one_starts_when_the_last_byte_has_left
     world, first, second = World(), weights(0), weights(0, entries=100)
     world.transport.send(2, first)
     world.transport.send(2, second)
-    world.env.run()
+    finish(world.agenda)
     assert [message for message, _, _ in world.delivered] == [first, second]
     seconds = [each[3] for each in world.sent]
     assert seconds == pytest.approx([on_the_wire(first) / 1e6, on_the_wire(second) / 1e6], abs=1e-9)
@@ -87,7 +90,7 @@ def test_control_messages_overtake_bulk():
     world, bulk, control = World(), weights(0), Message(0, WeightsRequest())
     world.transport.send(2, bulk)
     world.transport.send(2, control)
-    world.env.run()
+    finish(world.agenda)
     assert [message for message, _, _ in world.delivered] == [control, bulk]
 
 
@@ -95,7 +98,7 @@ def test_all_flows_of_a_direction_share_its_path():
     world, messages = World(), [weights(2), weights(3)]
     for receiver, message in enumerate(messages):
         world.transport.send(receiver, message)
-    world.env.run()
+    finish(world.agenda)
     each = on_the_wire(messages[0]) / 0.25e6 + 0.05
     assert [time for _, _, time in world.delivered] == pytest.approx([each, each], abs=1e-9)
 
@@ -105,7 +108,7 @@ def test_a_schedule_changes_a_link_under_a_message():
     world = World({"clouds": [{"name": "a", "workers": [{"nic": nic}, {"nic": "80 Mbps"}], "lan": {"rtt": "0 s"}}]})
     message = weights(0)
     world.transport.send(1, message)
-    world.env.run()
+    finish(world.agenda)
     assert world.delivered[0][2] == pytest.approx(2 + (on_the_wire(message) - 0.5e6) / 2e6, abs=1e-9)
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from dlion_sim.scenario import find_sweep, shipped
 from dlion_sim.scenario.shipped import name_of, shipped_sweeps
-from dlion_sim.sweep import check, load_sweep
+from dlion_sim.sweep import Search, check, load_search, load_sweep
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
 
 
-@pytest.mark.parametrize(("number", "runs"), [(0, 18), (1, 2 * 3 * 2 * (3 + 3 + 1))])
+@pytest.mark.parametrize(("number", "runs"), [(0, 18), (1, 2 * 3 * 2 * (3 + 3 + 1)), (2, 2)])
 def test_the_pages_sweeps_can_be_run(tmp_path, number, runs):
     file = tmp_path / "sweep.yaml"
     file.write_text(re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[number])
@@ -28,6 +28,19 @@ def test_a_ready_sweep_can_be_run_by_name(name, runs):
     check(points)
 
 
+def test_searches_can_be_run(tmp_path):
+    page = tmp_path / "sweep.yaml"
+    page.write_text(re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[2])
+    for file in (page, find_sweep("sweeps/digits_search")):
+        search = Search(load_search(file), load_sweep(file), tmp_path, keep=False)
+        assert (search.remaining, search.runs_per_trial) == (20, 2)
+        search.check()
+
+
 def test_sweeps_are_no_scenarios():
-    assert {name_of(file) for file in shipped_sweeps()} == {"sweeps/digits", "sweeps/paper_systems"}
+    assert {name_of(file) for file in shipped_sweeps()} == {
+        "sweeps/digits",
+        "sweeps/digits_search",
+        "sweeps/paper_systems",
+    }
     assert not [file for file in shipped() if "sweeps" in file.parts]

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 
@@ -12,6 +13,7 @@ from dlion_sim.results import RunWriter
 from dlion_sim.scenario import dump
 from dlion_sim.sweep import State, load_sweep, locked, survey
 from dlion_sim.sweep.job import Ended, Job, record_failure
+from dlion_sim.sweep.lock import shared, token_of
 from tests.sweep.scenarios import write_sweep
 
 AXES = {"system": ["ako", "dlion"]}
@@ -110,6 +112,20 @@ def test_a_lock_goes_with_the_last_process_that_has_it(tmp_path):
     holder.kill()
     holder.communicate()
     with locked(tmp_path / "out"):
+        pass
+
+
+def test_who_works_in_a_folder_keeps_it_from_another_sweep(tmp_path):
+    with locked(tmp_path):
+        token = token_of(tmp_path)
+        work = ExitStack()
+        work.enter_context(shared(tmp_path, token))
+    with pytest.raises(InputError, match="another sweep is at work here"), locked(tmp_path):
+        pass
+    work.close()
+    with locked(tmp_path), pytest.raises(InputError, match="is not the sweep's folder on "), shared(tmp_path, token):
+        pass
+    with pytest.raises(InputError, match="is not the sweep's folder on "), shared(tmp_path / "else", token):
         pass
 
 

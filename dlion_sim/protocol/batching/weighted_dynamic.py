@@ -78,8 +78,8 @@ class WeightedDynamicBatching(Batching):
             surprises=parameters.surprises,
         )
         self._shared: dict[int, ComputeProfile] = {}
-        self._split: tuple[int, list[int]] | None = None
-        """(global batch size, its split) by the profiles shared last."""
+        self._split: tuple[int, int] | None = None
+        """(global batch size, this worker's part) by the profiles shared last."""
 
     def profile(self) -> tuple[int, ...]:
         """Each batch size of the profile that the shard allows, repeated."""
@@ -105,16 +105,22 @@ class WeightedDynamicBatching(Batching):
         self._take(message.sender, message.body)
         return []
 
+    def lost(self, peer: int) -> None:
+        """The others take over its part of the global batch."""
+        self._shared.pop(peer, None)
+        self._split = None
+
     def batch_size(self, iteration: int) -> int:
         """This worker's part of the global batch; an equal part until every worker's fit is known."""
-        total = self.global_batch_size(iteration)
-        if len(self._shared) < self.setup.workers:
-            return max(1, min(total // self.setup.workers, self.setup.shard_samples))
+        total, workers = self.global_batch_size(iteration), self._workers
+        if len(self._shared) < len(workers):
+            return max(1, min(total // len(workers), self.setup.shard_samples))
         if self._split is None or self._split[0] != total:
-            profiles = [self._shared[worker] for worker in range(self.setup.workers)]
+            profiles = [self._shared[worker] for worker in workers]
             fits = [CostFit(profile.alpha, profile.beta) for profile in profiles]
-            self._split = (total, split(total, fits, [profile.limit for profile in profiles]))
-        return self._split[1][self.setup.worker]
+            parts = split(total, fits, [profile.limit for profile in profiles])
+            self._split = (total, parts[workers.index(self.setup.worker)])
+        return self._split[1]
 
     def global_batch_size(self, iteration: int) -> int:
         """By the growth schedule, which is the same on all workers."""
@@ -129,9 +135,14 @@ class WeightedDynamicBatching(Batching):
                 limit = self.parameters.weight_limit
                 return growth * min(max(gradient.batch_size / own_batch_size, 1 / limit), limit)
             case "share":
-                return growth * self.setup.workers * gradient.batch_size / total
+                return growth * len(self._workers) * gradient.batch_size / total
             case _:
                 return growth
+
+    @property
+    def _workers(self) -> list[int]:
+        """Those that there are, in order."""
+        return sorted((self.setup.worker, *self.setup.peers))
 
     def _take(self, worker: int, profile: ComputeProfile) -> None:
         self._shared[worker] = profile
@@ -139,5 +150,5 @@ class WeightedDynamicBatching(Batching):
 
     def _differs(self, fit: CostFit, known: CostFit) -> bool:
         """Whether the batch in use would take noticeably more or less time than everyone believes."""
-        size = self._split[1][self.setup.worker] if self._split else self.setup.batch_size
+        size = self._split[1] if self._split else self.setup.batch_size
         return abs(fit.seconds(size) - known.seconds(size)) > self.parameters.hysteresis * known.seconds(size)

@@ -1,0 +1,87 @@
+"""Who does a sweep's runs: the options that say so, and the executor that they open."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dlion_sim.cli.options import Device
+from dlion_sim.errors import InputError
+
+if TYPE_CHECKING:
+    from dlion_sim.sweep import Executor
+
+
+class ExecutorKind(StrEnum):
+    """Who does the runs."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
+Address = Annotated[
+    str | None, typer.Option(help="With ray: a cluster's host:port; by default one is started.", show_default=False)
+]
+GpusPerJob = Annotated[
+    float | None, typer.Option(help="With ray: GPUs for each run, e.g. 0.25; by default none.", show_default=False)
+]
+
+
+@dataclass(frozen=True)
+class ExecutorOptions:
+    """What the command line says of it."""
+
+    kind: ExecutorKind
+    jobs: int | None
+    device: Device
+    address: str | None
+    gpus_per_job: float | None
+
+    def check(self) -> None:
+        """Raise InputError for options that don't go together, or for Ray where it is not installed."""
+        if self.kind is ExecutorKind.LOCAL:
+            for option, value in (("--address", self.address), ("--gpus-per-job", self.gpus_per_job)):
+                if value is not None:
+                    raise InputError("needs --executor ray", file=option)
+            return
+        gpus = self.gpus_per_job
+        if gpus is not None and (gpus <= 0 or (gpus > 1 and not gpus.is_integer())):
+            problem = f"{gpus:g} is no share of a GPU, nor a number of GPUs"
+            raise InputError(problem, file="--gpus-per-job", allowed="e.g. 0.25, 1 or 2")
+        if (self.device is Device.CUDA and not gpus) or (self.device is Device.CPU and gpus):
+            problem = "does not go with --gpus-per-job" if gpus else "needs --gpus-per-job"
+            raise InputError(
+                problem, file=f"--device {self.device.value}", allowed="on a Ray cluster, a GPU for each run"
+            )
+        from dlion_sim.sweep.ray_setup import prepare_ray
+
+        prepare_ray(private=self.address is None)
+
+    @property
+    def device_of_jobs(self) -> Literal["auto", "cpu", "cuda"]:
+        """On a cluster a job computes on what it was given, and fails if it cannot."""
+        if self.kind is ExecutorKind.LOCAL:
+            return self.device.value
+        return "cuda" if self.gpus_per_job else "cpu"
+
+    def open(self, runs: int, output: Path, lock: int) -> AbstractContextManager[Executor]:
+        """The executor for so many runs with folders in `output`, which `lock` holds."""
+        if self.kind is ExecutorKind.RAY:
+            from dlion_sim.sweep.ray_cluster import RayCluster
+
+            return RayCluster(
+                runs,
+                address=self.address,
+                jobs=self.jobs,
+                gpus_per_job=self.gpus_per_job or 0.0,
+                output=output,
+            )
+        from dlion_sim.sweep import LocalProcesses, cores
+
+        processes = min(self.jobs or cores(), runs)
+        return LocalProcesses(processes, max(1, cores() // processes), lock=lock, log=output / "workers.log")

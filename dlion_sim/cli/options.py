@@ -1,0 +1,37 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Device(StrEnum):
+    """Where gradients are computed."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+_Scenario = typer.Argument(
+    help="A scenario YAML, or the name of one that ships (`dlion scenarios`).", show_default=False
+)
+ScenarioName = Annotated[str, _Scenario]
+ScenarioNameIfAny = Annotated[str | None, _Scenario]
+Overrides = Annotated[
+    list[str],
+    typer.Option("--set", metavar="PATH=VALUE", help="Override a value, e.g. --set system=baseline; repeatable."),
+]
+Output = Annotated[
+    Path | None, typer.Option(help="The run folder; by default a new one in results/runs.", show_default=False)
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the run that the output folder holds.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")]
+Fifo = Annotated[
+    bool,
+    typer.Option("--fifo", help="At each link one queue for all, as in simple routers, instead of one for each flow."),
+]

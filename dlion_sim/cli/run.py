@@ -1,0 +1,122 @@
+"""The command that runs a scenario in virtual time, or goes on with one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from dlion_sim.cli.conventions import INTERRUPTED, RUNS
+from dlion_sim.cli.options import Device, Force, Output, Overrides, Quiet, ScenarioNameIfAny
+from dlion_sim.errors import InputError
+
+if TYPE_CHECKING:
+    from dlion_sim.results import Run
+
+
+def run(
+    scenario: ScenarioNameIfAny = None,
+    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    output: Output = None,
+    device: Annotated[Device, typer.Option(help="Where gradients are computed.")] = Device.AUTO,
+    checkpoint_every: Annotated[
+        float, typer.Option(help="Seconds of wall time between two checkpoints; 0 for none.", min=0)
+    ] = 60.0,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Go on with the run in a folder that was ended early or killed.", show_default=False
+        ),
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a scenario in virtual time and write its run folder.
+
+    Ctrl-C ends the run early; what was computed stays readable, and --resume goes on from there, or from the last
+    checkpoint after a kill.
+    """
+    every = checkpoint_every or None
+    if resume is not None:
+        _refuse_with_resume(scenario=scenario, set=overrides, output=output, force=force, device=device != Device.AUTO)
+        done = _resume(resume, every, quiet=quiet)
+    elif scenario is not None:
+        done = _simulate(scenario, overrides, output, device, every, force=force, quiet=quiet)
+    else:
+        raise InputError("is missing", file="SCENARIO", allowed="a scenario, or --resume DIR")
+    _report(done, quiet=quiet)
+
+
+# The heavy imports wait until there is something to run, so that --help answers at once.
+
+
+def _simulate(
+    name: str,
+    overrides: Sequence[str],
+    output: Path | None,
+    device: Device,
+    checkpoint_every: float | None,
+    *,
+    force: bool,
+    quiet: bool,
+) -> Run:
+    from dlion_sim.cli.interrupts import Interrupts
+    from dlion_sim.cli.progress import progress_bar
+    from dlion_sim.results import free_folder
+    from dlion_sim.scenario import find, load
+    from dlion_sim.simulation import simulate
+
+    file = find(name)
+    scenario = load(file, overrides)
+    system = scenario.system.name.replace(":", ".")
+    try:
+        with Interrupts() as interrupts, progress_bar(scenario, quiet=quiet) as observe:
+            return simulate(
+                scenario,
+                output or free_folder(RUNS / f"{scenario.name}-{system}-seed{scenario.seed}"),
+                device=device.value,
+                force=force,
+                checkpoint_every=checkpoint_every,
+                interrupted=interrupts.asked,
+                observe=observe,
+            )
+    except InputError as error:
+        raise error.within(file) from None
+
+
+def _resume(folder: Path, checkpoint_every: float | None, *, quiet: bool) -> Run:
+    from dlion_sim.cli.interrupts import Interrupts
+    from dlion_sim.cli.progress import progress_bar
+    from dlion_sim.results import Run
+    from dlion_sim.results.run_folder import SCENARIO
+    from dlion_sim.scenario import load
+    from dlion_sim.simulation import resume
+
+    scenario = load(Run.open(folder).folder / SCENARIO)
+    with Interrupts() as interrupts, progress_bar(scenario, quiet=quiet) as observe:
+        return resume(folder, checkpoint_every=checkpoint_every, interrupted=interrupts.asked, observe=observe)
+
+
+def _report(done: Run, *, quiet: bool) -> None:
+    from dlion_sim.cli.tables import run_report
+    from dlion_sim.figures import plot_accuracy
+    from dlion_sim.results.run_folder import ACCURACY
+
+    plot_accuracy(done, done.folder / ACCURACY)
+    if not quiet:
+        Console().print(run_report(done))
+    if done.manifest["status"] == "interrupted":
+        if not quiet:
+            print(f"interrupted; dlion run --resume {done.folder} goes on")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _refuse_with_resume(**given: object) -> None:
+    """The run in the folder has its scenario, its device and its place."""
+    for name, value in given.items():
+        if value:
+            told = "a scenario" if name == "scenario" else f"--{name}"
+            raise InputError(f"does not go with {told}", file="--resume", allowed="--checkpoint-every, --quiet")

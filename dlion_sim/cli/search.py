@@ -1,0 +1,66 @@
+"""What `dlion sweep` prints of a search: its space, how far it is, and the best that it found."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+from collections import Counter
+
+from rich.console import Console
+from rich.table import Table
+
+from dlion_sim.scenario.shipped import name_of, shipped
+from dlion_sim.scenario.yaml_text import read_yaml
+from dlion_sim.sweep import Point, Search, metric, space
+
+_BEST_SHOWN = 10
+
+
+def print_space(search: Search) -> None:
+    """Print what may be chosen, and how far the search is."""
+    table = Table("path", "values")
+    for path, dimension in search.spec.over.items():
+        table.add_row(path, space.described(dimension))
+    Console().print(table)
+    goal = "highest" if metric.direction(search.spec.metric) == "maximize" else "lowest"
+    print(f"chosen by {search.spec.sampler} for the {goal} {metric.title(search.spec.metric)}")
+    print(counted(search))
+
+
+def counted(search: Search) -> str:
+    """E.g. "20 trials of 2 runs: 7 done, 1 failed, 12 to do"."""
+    counts = Counter(str(trial.state) for trial in search.trials)
+    counts["to do"] = max(0, search.spec.trials - counts.total())
+    told = ", ".join(f"{counts[s]} {s}" for s in ("done", "under way", "failed", "to do") if counts[s])
+    trials, runs = search.spec.trials, search.runs_per_trial
+    return f"{trials} trial{'s' * (trials != 1)} of {runs} run{'s' * (runs != 1)}: {told}"
+
+
+def print_best(search: Search) -> None:
+    """Print the best trials, and how to run the very best one again."""
+    best = search.best
+    headings = [path.rsplit(".", 1)[-1].replace("_", " ") for path in search.spec.over]
+    table = Table("trial", metric.title(search.spec.metric), *headings, title="The best trials", title_justify="left")
+    for value, trial in best[:_BEST_SHOWN]:
+        table.add_row(str(trial.number), metric.written(search.spec.metric, value), *trial.labels.values())
+    if best:
+        Console().print(table)
+    print(counted(search))
+    if best and math.isfinite(best[0][0]):
+        first = best[0][1].points[0]
+        print(f"the best{'' if search.runs_per_trial == 1 else ', its first run'}: {_command(first)}")
+
+
+def _command(point: Point) -> str:
+    """What runs a point by itself."""
+    ready = (name_of(file) for file in shipped() if file.samefile(point.base.file))
+    base = next(ready, os.path.normpath(point.base.file))
+    settings = [f"--set {shlex.quote(f'{path}={_as_yaml(value)}')}" for path, value in point.values.items()]
+    return " ".join(["dlion run", shlex.quote(base), *settings])
+
+
+def _as_yaml(value: object) -> str:
+    """In a line; texts bare where they read as such."""
+    return value if isinstance(value, str) and read_yaml(value) == value else json.dumps(value)

@@ -1,0 +1,129 @@
+"""The trials of a search: chosen by Optuna, and kept in its own file, which other tools of Optuna read too."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dlion_sim.errors import InputError
+from dlion_sim.streams import stream_seed
+from dlion_sim.sweep import metric, space
+from dlion_sim.sweep.model import SearchSpec
+from dlion_sim.sweep.state import changes
+
+if TYPE_CHECKING:
+    from optuna import Study as OptunaStudy
+    from optuna.samplers import BaseSampler
+    from optuna.trial import FrozenTrial
+
+STUDY = "study.db"
+_NAME = "search"
+
+
+class Study:
+    """The trials so far; each change is on disk, whole, when the call returns."""
+
+    def __init__(self, spec: SearchSpec, output: Path, *, keep: bool = True) -> None:
+        """Go on with the study in the folder `output`, or begin one; unless `keep`, without a file for it.
+
+        Raises InputError where Optuna is missing or the file cannot be used.
+        """
+        try:
+            import optuna
+        except ImportError:
+            raise InputError("a search needs the package optuna", allowed="pip install 'dlion-sim[search]'") from None
+        from optuna.exceptions import StorageInternalError
+        from optuna.storages import InMemoryStorage, RDBStorage
+        from sqlalchemy.exc import SQLAlchemyError
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._spec = spec
+        self._meant: dict[str, Any] = {}
+        self._file = file = output / STUDY
+        try:
+            # SQLite: what a kill cuts off never happened. Connected here, since a path may hold what a URL may not.
+            connect = {"creator": partial(sqlite3.connect, file)}
+            in_file = keep or file.exists()
+            self._storage = RDBStorage("sqlite://", engine_kwargs=connect) if in_file else InMemoryStorage()
+            self._optuna = self._study()
+        except (StorageInternalError, SQLAlchemyError, RuntimeError) as error:
+            problem = str(error).splitlines()[0]
+            raise InputError(f"cannot be used: {problem}", file=file, allowed="a study that a search wrote") from error
+
+    @property
+    def trials(self) -> Sequence[FrozenTrial]:
+        """All trials in order; those under way have no value yet."""
+        return self._optuna.get_trials(deepcopy=False)
+
+    def hold_to(self, key: str, meant: Mapping[str, Any]) -> None:
+        """Have all trials be of a search of which this is true. Raises InputError where those so far are not."""
+        self._meant[key] = msgspec.json.decode(msgspec.json.encode(meant))  # as it will be read again
+        former = self._optuna.user_attrs.get(key)
+        if self.trials and former != self._meant[key]:
+            raise InputError(
+                f"holds trials of a search whose {key} was another one{changes(former, self._meant[key])}",
+                file=self._file,
+                allowed="the former search, another --output, or removing that folder",
+            )
+
+    def ask(self) -> FrozenTrial:
+        """One more trial, with the values to try.
+
+        They follow from the search and the trials so far alone, so that a search that was killed goes on alike.
+        """
+        import optuna
+
+        former = self.trials
+        if not former:
+            # Anew: while it had no trials it may have been meant for another search.
+            optuna.delete_study(study_name=_NAME, storage=self._storage)
+            self._optuna = self._study()
+            for key, meant in self._meant.items():
+                self._optuna.set_user_attr(key, meant)
+        # In memory, since Optuna writes a trial's values one by one, between which a kill may come.
+        sampler = _sampler(self._spec, len(former))
+        draft = optuna.create_study(direction=metric.direction(self._spec.metric), sampler=sampler)
+        draft.add_trials(former)
+        distributions = {path: space.distribution(dimension) for path, dimension in self._spec.over.items()}
+        asked = draft.ask(distributions)
+        self._optuna.add_trial(
+            optuna.trial.create_trial(
+                state=optuna.trial.TrialState.RUNNING,
+                params={path: space.rounded(self._spec.over[path], chosen) for path, chosen in asked.params.items()},
+                distributions=distributions,
+            )
+        )
+        return self.trials[-1]
+
+    def succeed(self, number: int, value: float) -> None:
+        """A trial under way has come to a value."""
+        self._optuna.tell(number, value)
+
+    def fail(self, number: int) -> None:
+        """A trial under way has come to no value."""
+        from optuna.trial import TrialState
+
+        self._optuna.tell(number, state=TrialState.FAIL)
+
+    def _study(self) -> OptunaStudy:
+        """The one in the storage, made where there is none."""
+        import optuna
+
+        direction = metric.direction(self._spec.metric)
+        return optuna.create_study(study_name=_NAME, storage=self._storage, direction=direction, load_if_exists=True)
+
+
+def _sampler(spec: SearchSpec, number: int) -> BaseSampler:
+    from optuna.samplers import RandomSampler, TPESampler
+
+    # Anew for each trial, since Optuna keeps no state of random numbers.
+    seed = stream_seed(spec.seed, "trial", number) % 2**32
+    if spec.sampler == "random":
+        return RandomSampler(seed)
+    # The liar has trials that are under way count as bad ones, so that no two try the same.
+    return TPESampler(seed=seed, constant_liar=True)

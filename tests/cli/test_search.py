@@ -1,0 +1,117 @@
+"""`dlion sweep` of a search, as people use it: plan, run, kill, resume."""
+
+import os
+import re
+import signal
+import sys
+
+import pytest
+
+from dlion_sim.results import Frames, Run
+from tests.cli.test_sweep import contents, dlion, started, wait_for
+from tests.sweep.scenarios import write_sweep
+
+RATE = "workload.optimizer.learning_rate"
+SEARCH = {
+    "trials": 4,
+    "metric": "accuracy",
+    "over": {RATE: {"log_uniform": {"from": 0.01, "to": 1}}, "workload.batch_size": [8, 16]},
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    write_sweep(tmp_path, axes={"seed": [1]}, search=SEARCH)
+    return tmp_path
+
+
+def table_of(output):
+    return output[output.index("The best trials") :]
+
+
+def test_a_search_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--dry-run") == 0
+    plan = capsys.readouterr().out
+    assert "0.01 to 1, logarithmic" in plan
+    assert plan.endswith("chosen by tpe for the highest accuracy (%)\n4 trials of 1 run: 4 to do\n")
+    assert not (here / "out").exists()
+
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "2") == 0
+    first = capsys.readouterr()
+    assert "4 of 4" in first.err
+    rows = [line.split("│") for line in first.out.splitlines() if line.startswith("│")]
+    assert sorted(int(row[1]) for row in rows) == [0, 1, 2, 3]
+    values = [float(row[2]) for row in rows]
+    assert values == sorted(values, reverse=True)
+    best = Run.open(here / f"out/trial-{int(rows[0][1]):04d}")
+    assert values[0] == pytest.approx(100 * best.summary["accuracy"]["mean"], abs=0.01)
+    command = f"dlion run base.yaml --set seed=1 --set {RATE}={best.point[RATE]} --set workload.batch_size="
+    assert first.out.endswith(f"the best: {command}{best.point['workload.batch_size']}\n")
+
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 0
+    again = capsys.readouterr()
+    assert again.out.startswith("4 trials of 1 run: 4 done\n")
+    assert table_of(again.out) == table_of(first.out)
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--dry-run") == 0
+    assert capsys.readouterr().out.endswith("4 trials of 1 run: 4 done\n")
+
+    assert dlion(monkeypatch, "compare", "out") == 0
+    compared = capsys.readouterr().out
+    assert all(heading in compared for heading in ("trial", "learning rate", "batch size"))
+    assert Frames.of([here / "out"]).summaries["trial"].tolist() == ["0", "1", "2", "3"]
+
+    # The best one again, by the line that was printed.
+    arguments = re.sub(r"^dlion ", "", command + best.point["workload.batch_size"]).split()
+    assert dlion(monkeypatch, *arguments, "--output", "best", "--quiet") == 0
+    assert Run.open(here / "best").summary["accuracy"] == best.summary["accuracy"]
+
+
+def test_killed_it_comes_to_the_same(capsys, monkeypatch, here):
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "whole", "--jobs", "1") == 0
+    table = table_of(capsys.readouterr().out)
+    process = started("sweep.yaml", "--output", "killed", "--jobs", "1")
+    wait_for((here / "killed/trial-0002/manifest.json").exists, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "killed", "--jobs", "1") == 0
+    output = capsys.readouterr().out
+    assert output.startswith("4 trials of 1 run: 2 done, 1 under way, 1 to do\n")
+    assert table_of(output) == table
+    assert contents(here / "killed") == contents(here / "whole")
+
+
+def test_a_trial_that_fails_is_told_and_the_others_go_on(capsys, monkeypatch, here):
+    # 1000 samples a batch are more than a worker has.
+    write_sweep(here, search={**SEARCH, "over": {"workload.batch_size": [16, 1000]}})
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "1") == 1
+    output = capsys.readouterr()
+    failed = [line for line in output.err.splitlines() if line.startswith("dlion: out/trial-")]
+    assert 0 < len(failed) < 4
+    assert all("failed: workload.batch_size" in line for line in failed)
+    assert f", {len(failed)} failed" in output.out or f": {len(failed)} failed" in output.out
+    assert "1000" not in table_of(output.out)
+    assert output.out.endswith("--set workload.batch_size=16\n")
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"metric": "speed"}, ["sweep.yaml: search.metric: 'speed' is no metric", "allowed: accuracy, loss"]),
+        ({"over": {RATE: {"uniform": {"from": -1, "to": 1}}}}, [f"search.over.{RATE}", "more than 0"]),
+    ],
+)
+def test_what_cannot_be_is_one_line(capsys, monkeypatch, here, keys, words):
+    write_sweep(here, search={**SEARCH, **keys})
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--dry-run") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert all(word in line for word in words), line
+
+
+def test_the_extra_is_named_where_it_is_missing(capsys, monkeypatch, here):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "dlion: a search needs the package optuna; allowed: pip install 'dlion-sim[search]'"

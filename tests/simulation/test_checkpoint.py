@@ -1,0 +1,183 @@
+"""Runs that are ended early and go on: by an interrupt at any event, by SIGKILL at any moment."""
+
+import multiprocessing
+import random
+import shutil
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from dlion_sim.errors import InputError
+from dlion_sim.protocol.systems import SYSTEMS
+from dlion_sim.results import WALL_CLOCK_COLUMNS, Run, RunWriter
+from dlion_sim.results.run_folder import CHECKPOINT
+from dlion_sim.simulation import resume, simulate
+from tests.simulation.scenarios import digits
+
+CHANGING = {
+    "clouds": [
+        {
+            "name": "east",
+            "workers": [
+                {
+                    "count": 2,
+                    "compute": {"cores": {"steps": {"0 s": 24, "1.2 s": 8}, "repeat": "1.7 s"}, "noise": 0.1},
+                    "nic": {"steps": {"0 s": "50 Mbps", "0.7 s": "0 Mbps", "0.8 s": "30 Mbps"}, "repeat": "1.1 s"},
+                }
+            ],
+        },
+        {"name": "west", "workers": [{"compute": {"cores": 4, "noise": 0.1}, "nic": "20 Mbps"}]},
+    ],
+    "wan": {"bandwidth": "40 Mbps", "rtt": "60 ms"},
+}
+"""Cores and links that change, again and again, and computing times that are drawn."""
+
+PAPERS = ("baseline", "ako", "gaia", "hop", "dlion")
+
+
+def scenario(system: str, duration: str = "4 s"):
+    """A run in which all state there is matters: momentum, random streams, changes, messages under way."""
+    given = {"name": system, "batching": {"profile_repeats": 2}} if system == "dlion" else system
+    momentum = "workload.optimizer={kind: sgd, learning_rate: 0.05, momentum: 0.9}"
+    return digits(momentum, "workload.evaluate_every=0.3 s", cluster=CHANGING, system=given, duration=duration)
+
+
+WALL_CLOCK_FACTS = ("wall_seconds", "evaluation_share", "samples_per_wall_second")
+
+
+def check_same(one: Run, other: Run) -> None:
+    """All was measured alike, to the bit."""
+    metrics = [run.metrics().drop(columns=list(WALL_CLOCK_COLUMNS)) for run in (one, other)]
+    pd.testing.assert_frame_equal(*metrics, check_exact=True)
+    pd.testing.assert_frame_equal(one.links(), other.links(), check_exact=True)
+    ends = [{key: value for key, value in run.summary.items() if key not in WALL_CLOCK_FACTS} for run in (one, other)]
+    assert ends[0] == ends[1]
+
+
+class After:
+    """Asks for an end after so many events."""
+
+    def __init__(self, events: int) -> None:
+        self.left = events
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("system", sorted(SYSTEMS))
+def test_a_run_interrupted_again_and_again_comes_to_the_same(tmp_path, system):
+    whole = simulate(scenario(system, "2.5 s"), tmp_path / "whole")
+    events = random.Random(system)
+    run = simulate(scenario(system, "2.5 s"), tmp_path / "parts", interrupted=After(events.randrange(30)))
+    ends = []
+    while run.manifest["status"] == "interrupted":
+        assert run.summary["stopped_by"] == "interrupt"
+        ends.append(run.summary["virtual_seconds"])
+        run = resume(tmp_path / "parts", interrupted=After(events.randrange(1, 150)))
+    assert len(ends) >= 2
+    assert run.manifest["status"] == "completed"
+    assert run.manifest["resumed_at"] == ends
+    check_same(run, whole)
+    assert not (run.folder / CHECKPOINT).exists()
+
+
+def live(folder: Path) -> None:
+    """What a process does until it is killed."""
+    torch.set_num_threads(1)
+    if (folder / CHECKPOINT).exists():
+        resume(folder, checkpoint_every=0.05)
+    else:
+        simulate(scenario(folder.name), folder, force=True, checkpoint_every=0.05)
+
+
+@pytest.mark.parametrize("system", PAPERS)
+def test_a_run_killed_again_and_again_comes_to_the_same(tmp_path, system):
+    whole = simulate(scenario(system), tmp_path / "whole")
+    folder, moments = tmp_path / system, random.Random(system)
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["tests.simulation.test_checkpoint"])
+    kills = 0
+    while kills < 10:
+        process = processes.Process(target=live, args=[folder])
+        process.start()
+        # Not before it is at work, or nothing but starting would ever be killed.
+        before = marks(folder)
+        while process.is_alive() and marks(folder) == before:
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, 0.1))
+        process.kill()
+        process.join()
+        kills += process.exitcode == -9
+        if process.exitcode == 0:
+            check_same(Run.open(folder), whole)
+            shutil.rmtree(folder)
+    run = resume(folder) if (folder / CHECKPOINT).exists() else simulate(scenario(system), folder, force=True)
+    assert run.manifest["resumed_at"]
+    check_same(run, whole)
+
+
+def marks(folder: Path) -> object:
+    """What changes with each checkpoint."""
+    file = folder / CHECKPOINT
+    return file.stat().st_mtime_ns if file.exists() else None
+
+
+def test_without_checkpoints_nothing_is_saved(tmp_path):
+    run = simulate(scenario("ako", "1 s"), tmp_path / "run", checkpoint_every=None, interrupted=After(50))
+    assert not (run.folder / CHECKPOINT).exists()
+    with pytest.raises(InputError, match="has no checkpoint to go on from"):
+        resume(run.folder)
+
+
+def test_a_complete_run_does_not_go_on(tmp_path):
+    run = simulate(scenario("ako", "1 s"), tmp_path / "run")
+    with pytest.raises(InputError, match="is complete"):
+        resume(run.folder)
+
+
+@pytest.fixture
+def ended_early(tmp_path):
+    return simulate(scenario("ako", "2 s"), tmp_path / "run", interrupted=After(80))
+
+
+@pytest.mark.parametrize("kept", [0, 100, 20_000])
+def test_a_damaged_checkpoint_is_refused_and_the_run_left_as_it_is(ended_early, kept):
+    file = ended_early.folder / CHECKPOINT
+    file.write_bytes(file.read_bytes()[:kept])
+    before = {path: path.read_bytes() for path in ended_early.folder.rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match="is no checkpoint that can be read") as refusal:
+        resume(ended_early.folder)
+    assert refusal.value.file == file
+    assert {path: path.read_bytes() for path in ended_early.folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_checkpoint_of_other_software_is_refused(ended_early, monkeypatch):
+    monkeypatch.setattr("dlion_sim.simulation.checkpoint.environment", lambda: {"versions": {"torch": "9.9"}})
+    with pytest.raises(InputError, match=r"was saved with torch .*, and here is 9\.9"):
+        resume(ended_early.folder)
+
+
+def test_rows_after_the_checkpoint_are_dropped(ended_early, tmp_path):
+    shutil.copytree(ended_early.folder, tmp_path / "other")
+    run = resume(tmp_path / "other", interrupted=After(40))
+    shutil.copy(ended_early.folder / CHECKPOINT, run.folder / CHECKPOINT)  # as if killed before it saved again
+    assert len(run.metrics()) > len(ended_early.metrics())
+    check_same(resume(run.folder), resume(ended_early.folder))
+
+
+def test_a_folder_that_lost_rows_is_refused(ended_early):
+    (ended_early.folder / "metrics.parquet").unlink()
+    with pytest.raises(InputError, match="metrics"):
+        resume(ended_early.folder)
+
+
+def test_a_writer_goes_on_after_a_row(tmp_path, ended_early):
+    rows = len(ended_early.metrics()), len(ended_early.links())
+    writer = RunWriter.resume(ended_early.folder, rows)
+    assert writer.rows == rows
+    assert len(Run.open(ended_early.folder).metrics()) == rows[0]
+    assert Run.open(ended_early.folder).summary is None
