@@ -32,9 +32,9 @@ def emulate(
     Ctrl-C ends the run early; what was measured stays readable. What an emulation that was killed has left is removed
     when the next one begins, or by --clean.
     """
-    from dlion_sim.cli.interrupts import Interrupts
     from dlion_sim.emulation import check_machine, remove_leftovers
     from dlion_sim.emulation import emulate as emulate_run
+    from dlion_sim.interrupts import Interrupts
     from dlion_sim.live import Patience
     from dlion_sim.results import free_folder
     from dlion_sim.scenario import find, load

@@ -39,7 +39,7 @@ def live(
 
     Ctrl-C ends the run early; what was measured stays readable.
     """
-    from dlion_sim.cli.interrupts import Interrupts
+    from dlion_sim.interrupts import Interrupts
     from dlion_sim.live import Patience, run_locally
     from dlion_sim.results import free_folder
     from dlion_sim.scenario import find, load

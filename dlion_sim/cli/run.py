@@ -63,8 +63,8 @@ def _simulate(
     force: bool,
     quiet: bool,
 ) -> Run:
-    from dlion_sim.cli.interrupts import Interrupts
     from dlion_sim.cli.progress import progress_bar
+    from dlion_sim.interrupts import Interrupts
     from dlion_sim.results import free_folder
     from dlion_sim.scenario import find, load
     from dlion_sim.simulation import simulate
@@ -88,8 +88,8 @@ def _simulate(
 
 
 def _resume(folder: Path, checkpoint_every: float | None, *, quiet: bool) -> Run:
-    from dlion_sim.cli.interrupts import Interrupts
     from dlion_sim.cli.progress import progress_bar
+    from dlion_sim.interrupts import Interrupts
     from dlion_sim.results import Run
     from dlion_sim.results.run_folder import SCENARIO
     from dlion_sim.scenario import load

@@ -110,8 +110,8 @@ def _run(
     told: Callable[[Ended], None] = lambda ended: None,
 ) -> tuple[dict[str, str], bool]:
     """Do so many jobs once they are checked; why runs failed, by name, and whether the sweep was interrupted."""
-    from dlion_sim.cli.interrupts import Interrupts
     from dlion_sim.cli.sweep_progress import SweepProgress
+    from dlion_sim.interrupts import Interrupts
     from dlion_sim.sweep import Ended, run_all
 
     if not runs:

@@ -65,8 +65,8 @@ def validate(
 def _run_both(
     name: str, overrides: list[str], output: Path | None, *, fifo: bool, force: bool
 ) -> tuple[Path, Run, Run]:
-    from dlion_sim.cli.interrupts import Interrupts
     from dlion_sim.emulation import check_machine, emulate
+    from dlion_sim.interrupts import Interrupts
     from dlion_sim.live import DEFAULT_PATIENCE
     from dlion_sim.results import free_folder
     from dlion_sim.scenario import find, load

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import shutil
-import signal
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from dataclasses import asdict
 import torch
 
 from dlion_sim.errors import InputError
+from dlion_sim.interrupts import Interrupts
 from dlion_sim.learning import Evaluator, Replica
 from dlion_sim.live.driver import Driver, Snapshot
 from dlion_sim.live.gathering import manifest_of, part_folder
@@ -34,52 +34,59 @@ def run_node(scenario: Scenario, place: Place) -> Run:
     # Step 1: get ready.
     setting = Setting.of(scenario)
     place.check(setting)
-    with ExitStack() as stack:
-        # As in a simulation: the protocol's own operators are short.
-        stack.callback(torch.set_num_threads, torch.get_num_threads())
-        torch.set_num_threads(1)
-        listener = stack.enter_context(place.listener())
-        member = stack.enter_context(closing(Member.of(setting, place.rank, paced=place.paced)))
-        writer = RunWriter.create(
-            part_folder(place.output, place.rank),
-            scenario_yaml=dump(setting.scenario),
-            manifest={**manifest_of(setting), "paced": place.paced, "rank": place.rank},
-        )
-        recorder = Recorder(writer, [place.rank])
-        # What is there by now stays: the garbage collector need not walk it while the clock runs.
-        stack.callback(gc.unfreeze)
-        gc.collect()
-        gc.freeze()
-        # Step 2: take part.
-        try:
-            outcome = asyncio.run(
-                take_part(setting, place, listener, member, recorder, lambda driver: _watch(driver, place))
+    # To the very end: a node whose run ended just before it was asked to end has its part to write.
+    with Interrupts() as interrupts:
+        with ExitStack() as stack:
+            # As in a simulation: the protocol's own operators are short.
+            stack.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(1)
+            listener = stack.enter_context(place.listener())
+            member = stack.enter_context(closing(Member.of(setting, place.rank, paced=place.paced)))
+            writer = RunWriter.create(
+                part_folder(place.output, place.rank),
+                scenario_yaml=dump(setting.scenario),
+                manifest={**manifest_of(setting), "paced": place.paced, "rank": place.rank},
             )
-        except InputError:
-            shutil.rmtree(writer.folder)  # It has never begun.
-            raise
-    # Step 3: evaluate, and sum up.
-    if isinstance(member.participant, Worker):
-        _evaluate(setting, place.rank, member.participant, outcome.snapshots, recorder)
-    measured = {
-        "late": asdict(member.machine.lateness) if member.machine else None,
-        "lost": {str(rank): reason for rank, reason in outcome.lost.items()},
-        "refused_connections": outcome.refused_connections,
-    }
-    writer.finish(recorder.summary(outcome.ending), manifest=measured)
+            recorder = Recorder(writer, [place.rank])
+            # What is there by now stays: the garbage collector need not walk it while the clock runs.
+            stack.callback(gc.unfreeze)
+            gc.collect()
+            gc.freeze()
+            # Step 2: take part.
+            try:
+                outcome = asyncio.run(
+                    take_part(
+                        setting, place, listener, member, recorder, lambda driver: _watch(driver, place, interrupts)
+                    )
+                )
+            except InputError:
+                shutil.rmtree(writer.folder)  # It has never begun.
+                raise
+        # Step 3: evaluate, and sum up.
+        if isinstance(member.participant, Worker):
+            _evaluate(setting, place.rank, member.participant, outcome.snapshots, recorder)
+        measured = {
+            "late": asdict(member.machine.lateness) if member.machine else None,
+            "lost": {str(rank): reason for rank, reason in outcome.lost.items()},
+            "refused_connections": outcome.refused_connections,
+        }
+        writer.finish(recorder.summary(outcome.ending), manifest=measured)
     return Run.open(writer.folder)
 
 
-def _watch(driver: Driver, place: Place) -> None:
+def _watch(driver: Driver, place: Place, interrupts: Interrupts) -> None:
     """End the run on Ctrl-C, a request to terminate or, if attached, when whoever started this node is gone."""
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, driver.interrupt)
+
+    def asked() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(driver.interrupt)
 
     def abandoned() -> None:
         loop.remove_reader(_STANDARD_INPUT)
         driver.interrupt()
 
+    interrupts.call(asked)
     if place.attached:
         loop.add_reader(_STANDARD_INPUT, abandoned)
 

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from dlion_sim.cli.main import main
+from dlion_sim.live import node
 from dlion_sim.live.coordinate import LocalNodes, run_locally
 from dlion_sim.live.gathering import gather, part_folder
 from dlion_sim.live.patience import Patience
+from dlion_sim.live.place import Place
 from dlion_sim.live.secret import write_secret
 from dlion_sim.participants import Setting
 from dlion_sim.results import Run
@@ -98,7 +100,7 @@ def test_a_live_run_is_a_normal_run_and_learns_what_a_simulated_one_does(folder,
     assert run.summary["bytes_sent"] == simulated.summary["bytes_sent"]
     assert set(run.summary) == set(simulated.summary)
     assert run.manifest["way"] == "live"
-    assert [node["late"]["computations"] for node in run.manifest["nodes"]] == [20, 20, 20]
+    assert [part["late"]["computations"] for part in run.manifest["nodes"]] == [20, 20, 20]
     assert sorted(file.name for file in run.folder.iterdir()) == sorted(
         ["accuracy.png", *(file.name for file in simulated.folder.iterdir())]
     )
@@ -131,7 +133,7 @@ def test_an_asynchronous_run_goes_on_without_a_killed_node(folder):
     run, _ = killed(folder, scenario("duration=4 s", system=ASYNCHRONOUS))
     assert (run.summary["status"], run.summary["stopped_by"]) == ("completed", "duration")
     assert run.manifest["nodes"][2]["status"] == "lost"
-    assert [list(node["lost"]) for node in run.manifest["nodes"][:2]] == [["2"], ["2"]]
+    assert [list(part["lost"]) for part in run.manifest["nodes"][:2]] == [["2"], ["2"]]
     *alive, dead = run.summary["accuracy"]["per_worker"]
     assert dead is None
     assert run.summary["accuracy"]["mean"] == pytest.approx(sum(alive) / 2)
@@ -157,7 +159,22 @@ def test_an_interrupt_ends_all_nodes_and_leaves_a_run_that_says_so(folder):
     assert run.manifest["status"] == run.summary["status"] == "interrupted"
     assert len(run.iterations()) == sum(run.summary["iterations"]["per_worker"])
     # Whoever hears of the other's end before its own signal fails for that.
-    assert {node["status"] for node in run.manifest["nodes"]} <= {"interrupted", "failed"}
+    assert {part["status"] for part in run.manifest["nodes"]} <= {"interrupted", "failed"}
+
+
+def test_a_request_to_end_after_the_run_has_ended_costs_nothing(folder, monkeypatch):
+    evaluate = node._evaluate
+
+    def asked_meanwhile(*arguments) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        evaluate(*arguments)
+
+    monkeypatch.setattr(node, "_evaluate", asked_meanwhile)
+    (listener,), addresses = listeners(1)
+    alone = scenario("iterations=3", system="baseline", cluster={"clouds": [{"name": "a", "workers": [{}]}]})
+    part = node.run_node(alone, Place(0, addresses, b"x" * 32, folder, listen=listener, paced=False))
+    assert part.summary["status"] == "completed"
+    assert len(part.evaluations()) > 0
 
 
 def test_nodes_end_by_themselves_when_their_coordinator_is_gone(folder):
@@ -192,9 +209,9 @@ def test_two_nodes_by_hand(folder, dlion):
         subprocess.Popen([*command, f"--rank={rank}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for rank in (0, 1)
     ]
-    for rank, node in enumerate(nodes):
-        output, errors = node.communicate(timeout=100)
-        assert (node.returncode, errors) == (0, "")
+    for rank, process in enumerate(nodes):
+        output, errors = process.communicate(timeout=100)
+        assert (process.returncode, errors) == (0, "")
         assert f"node {rank}: completed (iterations), part: {folder}/parts/rank-{rank}" in output
     assert dlion("gather", "parts", "run", "--quiet") == 0
     run = Run.open(folder / "run")

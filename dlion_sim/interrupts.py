@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -14,10 +15,17 @@ class Interrupts:
 
     def __init__(self) -> None:
         self._asked = False
+        self._tell: Callable[[], None] = lambda: None
 
     def asked(self) -> bool:
         """Whether an end was asked for."""
         return self._asked
+
+    def call(self, tell: Callable[[], None]) -> None:
+        """Have `tell` called from the signal's handler, or at once if an end was asked for already."""
+        self._tell = tell
+        if self._asked:
+            tell()
 
     def __enter__(self) -> Self:
         self._former = {number: signal.signal(number, self._note) for number in _SIGNALS}
@@ -31,6 +39,7 @@ class Interrupts:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._asked = True
         self._restore()
+        self._tell()
 
     def _restore(self) -> None:
         for number, former in self._former.items():
