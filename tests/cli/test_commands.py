@@ -144,7 +144,7 @@ def test_an_interrupt_leaves_a_readable_run_marked_interrupted(scenario, number)
 
 def test_an_interrupted_run_goes_on(capsys, monkeypatch, scenario):
     asked = iter(range(100))
-    monkeypatch.setattr("dlion_sim.cli.interrupts.Interrupts.asked", lambda _: next(asked, None) is None)
+    monkeypatch.setattr("dlion_sim.interrupts.Interrupts.asked", lambda _: next(asked, None) is None)
     assert dlion(monkeypatch, "run", scenario, "--output", "out", "--quiet") == 130
     assert Run.open(scenario.parent / "out").summary["virtual_seconds"] < 4
     monkeypatch.undo()
@@ -156,7 +156,7 @@ def test_an_interrupted_run_goes_on(capsys, monkeypatch, scenario):
 
 def test_a_full_disk_is_told_in_a_line_and_loses_nothing_that_was_saved(capsys, monkeypatch, scenario):
     asked = iter(range(100))
-    monkeypatch.setattr("dlion_sim.cli.interrupts.Interrupts.asked", lambda _: next(asked, None) is None)
+    monkeypatch.setattr("dlion_sim.interrupts.Interrupts.asked", lambda _: next(asked, None) is None)
     assert dlion(monkeypatch, "run", scenario, "--output", "out", "--quiet") == 130
     rows = len(Run.open(scenario.parent / "out").metrics())
 
@@ -164,7 +164,7 @@ def test_a_full_disk_is_told_in_a_line_and_loses_nothing_that_was_saved(capsys, 
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr("dlion_sim.cli.interrupts.Interrupts.asked", lambda _: False)
+        full.setattr("dlion_sim.interrupts.Interrupts.asked", lambda _: False)
         full.setattr("dlion_sim.results.growing.pq.ParquetWriter", refuse)
         capsys.readouterr()
         assert dlion(full, "run", "--resume", "out", "--quiet") == 1
