@@ -81,8 +81,11 @@ class Node:
         if len(self.times) == MESSAGES:
             self.over.set()
 
+    def left(self, peer: int, message: Message) -> None:
+        """One has left this machine."""
+
     def sent(self, peer: int, message: Message, seconds: float | None) -> None:
-        """One has left."""
+        """There is room for the next one."""
         self.send()
 
     def heard(self, kind: Kind, rank: int) -> None:

@@ -138,12 +138,14 @@ class Driver:
         self._begin()
         self._tell(MessageArrived(message))
 
-    def sent(self, peer: int, message: Message, seconds: float | None) -> None:
-        """A message has left, or never will; then nobody waits for it."""
-        if seconds is not None and peer not in self._plan.same_machine:
+    def left(self, peer: int, message: Message) -> None:
+        """A message has left this machine."""
+        if peer not in self._plan.same_machine:
             self._recorder.sent(self._rank, peer, message)
-        if message.body.bulk:
-            self._tell(MessageSent(peer, message.size, seconds or 0.0))
+
+    def sent(self, peer: int, message: Message, seconds: float | None) -> None:
+        """A bulk message is no longer to be waited for: it has left, or never will."""
+        self._tell(MessageSent(peer, message.size, seconds or 0.0))
 
     def heard(self, kind: Kind, rank: int) -> None:
         """News from a peer; what concerns all is passed on, once."""

@@ -35,8 +35,11 @@ class Hub(Protocol):
     def arrived(self, message: Message) -> None:
         """A peer's message is here, whole. Raises MalformedMessageError for one that no honest peer sends."""
 
+    def left(self, peer: int, message: Message) -> None:
+        """The last byte of a message has left this machine."""
+
     def sent(self, peer: int, message: Message, seconds: float | None) -> None:
-        """The last byte of a message has left, after so many seconds; None if it never will."""
+        """A bulk message has left, for which the link takes so many seconds; None if it never will."""
 
     def heard(self, kind: Kind, rank: int) -> None:
         """News of a participant: READY, GONE or DONE."""
@@ -117,6 +120,7 @@ class Links:
             connection,
             channel,
             patience=self._silence,
+            left=partial(self._hub.left, peer),
             sent=partial(self._hub.sent, peer),
             failed=partial(self._failed, peer),
         )

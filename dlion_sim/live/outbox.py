@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 
-from dlion_sim.live.frames import Kind, Payload, PeerError
+from dlion_sim.live.delivery import Delivery
+from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError
 from dlion_sim.live.handshake import Channel
 from dlion_sim.live.meeting import Connection
 from dlion_sim.live.sockets import all_left, end, send_frame
 from dlion_sim.protocol.messages import Message
 
+Left = Callable[[Message], None]
+"""Called with a message whose last byte has left this machine."""
 Sent = Callable[[Message, float | None], None]
-"""Called with a message whose last byte has left, and the seconds that it took; None if it never will."""
+"""Called with a bulk message that has left, and the seconds that its link takes for it; None if it never will."""
 
 
 class Outbox:
@@ -25,12 +27,14 @@ class Outbox:
         channel: Channel,
         *,
         patience: float,
+        left: Left,
         sent: Sent,
         failed: Callable[[PeerError], None],
     ) -> None:
         self._socket, self._seal = connection
         self._channel = channel
         self._patience = patience
+        self._left = left
         self._sent = sent
         self._failed = failed
         self._queue: asyncio.Queue[tuple[Kind, Payload, Message | None]] = asyncio.Queue()
@@ -45,9 +49,9 @@ class Outbox:
         with self._socket:
             while True:
                 kind, payload, message = await self._queue.get()
-                seconds = await self._send(kind, payload) if self._open else None
+                seconds = await self._send(kind, payload, message) if self._open else None
                 self._queue.task_done()
-                if message is not None:
+                if message is not None and self._channel is Channel.BULK:
                     self._sent(message, seconds)
 
     async def flush(self) -> None:
@@ -59,15 +63,19 @@ class Outbox:
         self._open = False
         end(self._socket)
 
-    async def _send(self, kind: Kind, payload: Payload) -> float | None:
-        began = time.monotonic()
+    async def _send(self, kind: Kind, payload: Payload, message: Message | None) -> float | None:
+        """Send a frame. The seconds that the link takes for it, if it is bulk and all went well."""
         try:
+            delivery = Delivery(self._socket, HEAD_BYTES + payload.length)
             await send_frame(self._socket, kind, payload, self._seal, patience=self._patience)
             if self._channel is Channel.BULK:
                 await all_left(self._socket, patience=self._patience)
+            if message is not None:
+                self._left(message)
+            if self._channel is Channel.BULK:
+                return await delivery.seconds(patience=self._patience)
         except PeerError as error:
             if self._open:
                 self.hang_up()
                 self._failed(error)
-            return None
-        return time.monotonic() - began
+        return None

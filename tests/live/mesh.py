@@ -25,7 +25,8 @@ class Inbox:
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        self.departures: list[tuple[int, Message, float | None]] = []
+        self.departed: list[tuple[int, Message]] = []
+        self.sendings: list[tuple[int, Message, float | None]] = []
         self.news: list[tuple[Kind, int]] = []
         self.losses: dict[int, str] = {}
 
@@ -35,8 +36,11 @@ class Inbox:
             raise MalformedMessageError("it makes no sense")
         self.messages.append(message)
 
+    def left(self, peer, message):
+        self.departed.append((peer, message))
+
     def sent(self, peer, message, seconds):
-        self.departures.append((peer, message, seconds))
+        self.sendings.append((peer, message, seconds))
 
     def heard(self, kind, rank):
         self.news.append((kind, rank))

@@ -37,8 +37,8 @@ def test_messages_arrive_in_order_and_as_they_were():
                 assert all(map(torch.equal, received.tensors, sent.tensors))
             assert inboxes[2].messages[0].body == ASK.body
             assert inboxes[0].news == inboxes[1].news[:1] == [(Kind.READY, 2)]
-            await until(lambda: len(inboxes[0].departures) == 4)
-            assert all(seconds > 0 for _, _, seconds in inboxes[0].departures)
+            await until(lambda: len(inboxes[0].departed) == 4 and len(inboxes[0].sendings) == 3)
+            assert all(peer == 1 and seconds > 0 for peer, _, seconds in inboxes[0].sendings)
             assert not any(inbox.losses for inbox in inboxes)
 
     asyncio.run(scenario())
@@ -96,14 +96,14 @@ def test_the_time_that_a_message_takes_is_that_of_its_receiver():
         async with victim_of_puppet(parameters=size) as (victim, inbox, puppet):
             victim.send(1, big)
             await asyncio.sleep(0.3)
-            assert not inbox.departures
+            assert not inbox.sendings
             loop = asyncio.get_running_loop()
             for connection in puppet.incoming:
                 loop.add_reader(connection, connection.recv, 1 << 20)
-            await until(lambda: inbox.departures)
+            await until(lambda: inbox.sendings)
             for connection in puppet.incoming:
                 loop.remove_reader(connection)
-            assert inbox.departures[0][2] > 0.3
+            assert inbox.sendings[0][2] > 0.3
 
     asyncio.run(scenario())
 
@@ -118,7 +118,7 @@ def misbehaviour(of):
             assert not inbox.messages
             # Whatever is sent to it counts as gone.
             victim.send(1, WHOLE)
-            await until(lambda: inbox.departures == [(1, WHOLE, None)])
+            await until(lambda: inbox.sendings == [(1, WHOLE, None)])
             return inbox.losses[1]
 
     return asyncio.run(scenario())
@@ -224,7 +224,7 @@ def test_a_peer_that_takes_nothing_is_dropped():
                 await puppet.send(Kind.ALIVE)
                 await asyncio.sleep(0.05)
             assert "took nothing" in inbox.losses[1]
-            await until(lambda: inbox.departures == [(1, big, None)])
+            await until(lambda: inbox.sendings == [(1, big, None)])
 
     asyncio.run(scenario())
 

@@ -1,0 +1,49 @@
+"""What the pace of acknowledgements tells of a link."""
+
+import asyncio
+import socket
+import time
+
+import pytest
+
+from dlion_sim.live.delivery import Delivery
+from dlion_sim.live.frames import PeerError
+
+SIZE, SIP = 400_000, 4_000
+
+
+async def delivered(drink_every: float | None, *, patience: float = 10.0) -> tuple[float, float]:
+    """The seconds that a message takes, and those that its reader took, who takes a sip every so often."""
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sender:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SIP)
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * SIZE)
+        sender.connect(server.getsockname())
+        reader, _ = server.accept()
+        with reader:
+            for each in (sender, reader):
+                each.setblocking(False)
+
+            async def drink() -> float:
+                left, began = SIZE, time.monotonic()
+                while left:
+                    left -= len(await loop.sock_recv(reader, SIP))
+                    await asyncio.sleep(drink_every)
+                return time.monotonic() - began
+
+            delivery = Delivery(sender, SIZE)
+            drinking = asyncio.create_task(drink()) if drink_every is not None else None
+            # This machine's buffers take it whole at once, which tells nothing.
+            assert sender.send(bytes(SIZE)) == SIZE
+            seconds = await delivery.seconds(patience=patience)
+            return seconds, await drinking if drinking else 0.0
+
+
+def test_a_message_takes_as_long_as_its_link_whatever_the_buffers_here_hold():
+    seconds, drinking = asyncio.run(delivered(0.005))
+    assert seconds == pytest.approx(drinking, rel=0.3)
+
+
+def test_a_link_that_takes_nothing_is_given_up():
+    with pytest.raises(PeerError, match="took nothing"):
+        asyncio.run(delivered(None, patience=0.1))
