@@ -24,7 +24,7 @@ from benchmarks.measuring import ratio
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.topology import Topology
-from dlion_sim.simulation.transport import FRAMING, Transport
+from dlion_sim.simulation.transport import Framing, Transport
 
 WORKLOADS = ((6, 200, 5), (32, 10, 31), (64, 5, 63), (256, 5, 8), (1000, 5, 8))
 """Workers, rounds, peers of each."""
@@ -83,6 +83,7 @@ class Mesh:
             sent=lambda *_: None,
             delivered=self._delivered,
             changed=lambda: None,
+            framing=Framing(1.0, 0.0),
         )
         self.round = [0] * workers
         # By worker and round, as a peer may be a round ahead: parcels that are still to be delivered to or from it.
@@ -105,7 +106,7 @@ class Mesh:
         for k in range(self.degree):
             peer = (worker + 1 + k) % self.workers
             scale = 0.5 + ((worker * 7919 + peer * 104729 + self.round[worker] * 31) % 1000) / 1000
-            self.transport.send(peer, Parcel(worker, int(SIZE * scale) / FRAMING, self.round[worker]))
+            self.transport.send(peer, Parcel(worker, int(SIZE * scale), self.round[worker]))
         self._advance(worker)
 
     def _delivered(self, receiver: int, parcel: Parcel) -> None:

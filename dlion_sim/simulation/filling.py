@@ -18,6 +18,8 @@ from numba import njit
 NOWHERE = -1
 LONGEST_ROUTE = 4
 """Links that a flow can cross."""
+MOST_FILLINGS = 4
+"""In one settlement: loads of cross-traffic shrink by some fifty times from one to the next."""
 BLOCK = 256
 """Flows whose earliest end is kept, so that the first end of all is found without looking at each."""
 
@@ -25,6 +27,8 @@ LINK = np.dtype(
     [
         ("capacity", np.float64),  # bytes per second
         ("level", np.float64),  # infinite if it does not fill
+        ("returning", np.float64),  # rates of all flows whose cross-traffic it carries
+        ("charged", np.float64),  # of its capacity, what is taken to go to cross-traffic
         ("free", np.float64),  # capacity left by flows of known rate, in a pass that changes it
         ("rising", np.int32),  # flows of yet unknown rate, in a pass that changes it
         ("first", np.int32),  # node of the first flow on it, or NOWHERE
@@ -32,6 +36,7 @@ LINK = np.dtype(
         ("filled", np.int32),  # the last pass that found its level
         ("watched", np.int32),  # the last pass that waited for it to hold its flows as before
         ("kept", np.int32),  # the last pass in which it did so
+        ("touched", np.int32),  # the last pass that changed what it carries of cross-traffic
     ]
 )
 FLOW = np.dtype(
@@ -44,6 +49,10 @@ FLOW = np.dtype(
 # Apart from the rest, which each pass reads of most flows, so that that stays near the core.
 PROGRESS = np.dtype([("remaining", np.float64), ("since", np.float64)])  # bytes left to send at `since` (seconds)
 
+_UNNOTICED = 1e-3
+"""Of a capacity: cross-traffic that changes by less is not shared out anew, or else every change would reach all."""
+_MOST_CHARGED = 0.5
+"""Of a capacity: with more to return, TCP would return less."""
 _SAME = 1e-12
 """Levels closer than this, relatively, are equal: rounding must not pass for a change."""
 _BELOW = 1 - 1e-11
@@ -59,6 +68,7 @@ class _Net(NamedTuple):
     flows: np.ndarray  # FLOW [F]
     progress: np.ndarray  # PROGRESS [F]
     routes: np.ndarray  # [F, LONGEST_ROUTE]: links, then NOWHERE
+    returns: np.ndarray  # [F, LONGEST_ROUTE]: the links of the way back, then NOWHERE
     nodes: (
         np.ndarray
     )  # [F * LONGEST_ROUTE, 2]: node before and after on the link; that of a flow's place is numbered so
@@ -66,6 +76,7 @@ class _Net(NamedTuple):
     earliest: np.ndarray  # [F / BLOCK] the least of each block of `ends`, minus infinity if it is to be looked up
     heap: np.ndarray  # [3 L, 2]: levels, and what comes then: its kind + 3 * its link
     changed: np.ndarray  # [L] the changed links, in the order in which they changed
+    touched: np.ndarray  # [1 + L] the number of links whose cross-traffic changed, and those links
     number: int  # of the pass
     now: float  # seconds
 
@@ -76,28 +87,35 @@ def settle(
     flows,
     progress,
     routes,
+    returns,
     nodes,
     ends,
     earliest,
     heap,
     changed,
+    touched,
     number,
     now,
     left,
     slots,
     added,
+    added_returns,
     sizes,
     resized,
+    cross_traffic,
 ):
     """Take in all changes, fill up again from the lowest level that they touch, and return the next end.
 
-    `left` are the slots of flows that are gone; `slots`, their `added` routes [n, LONGEST_ROUTE] and `sizes` [n] those
-    that have come; `resized` [m, 2] links and their new capacities.
+    `left` are the slots of flows that are gone; `slots`, their `added` routes [n, LONGEST_ROUTE], ways back and `sizes`
+    [n] those that have come; `resized` [m, 2] links and their new capacities. `cross_traffic` is the share of a flow's
+    rate that goes back. The numbers from `number` to that of MOST_FILLINGS passes on are for this call.
     """
-    net = _Net(links, flows, progress, routes, nodes, ends, earliest, heap, changed, number, now)
+    net = _Net(links, flows, progress, routes, returns, nodes, ends, earliest, heap, changed, touched, number, now)
     level = np.inf
     count = 0
+    touched[0] = 0
     for slot in left:
+        _load_return(net, slot, -flows[slot].rate)
         ends[slot] = np.inf
         earliest[slot // BLOCK] = -np.inf
         level = min(level, flows[slot].rate)
@@ -110,7 +128,7 @@ def settle(
         flow = flows[slot]
         flow.rate, flow.bottleneck, flow.settled = 0.0, NOWHERE, 0
         progress[slot].remaining, progress[slot].since = sizes[row], now
-        routes[slot] = added[row]
+        routes[slot], returns[slot] = added[row], added_returns[row]
         for place in range(LONGEST_ROUTE):
             if routes[slot, place] != NOWHERE:
                 _hook(net, slot, place)
@@ -119,12 +137,59 @@ def settle(
         link = int(resized[row, 0])
         level = min(level, links[link].level)
         links[link].capacity = resized[row, 1]
+        links[link].charged = min(links[link].charged, _MOST_CHARGED * links[link].capacity)
+        _touch(net, link)
         count = _note(net, count, link)
     if len(slots) or len(resized):
         for place in range(count):
             level = min(level, _equal_part(net, changed[place]))  # no link fills below that
     _fill(net, count, level)
+    for again in range(1, MOST_FILLINGS):
+        next_net = _Net(
+            links, flows, progress, routes, returns, nodes, ends, earliest, heap, changed, touched, number + again, now
+        )
+        count, level = _charge(next_net, cross_traffic)
+        if not count:
+            break
+        _fill(next_net, count, level)
     return _next_end(ends, earliest)
+
+
+@njit(cache=True)
+def _charge(net, cross_traffic):
+    """Take cross-traffic off the capacities where it has changed; how many links that changes, and from what level."""
+    links, count, level = net.links, 0, np.inf
+    for place in range(1, net.touched[0] + 1):
+        link = links[net.touched[place]]
+        load = min(cross_traffic * link.returning, _MOST_CHARGED * link.capacity)
+        if abs(load - link.charged) > _UNNOTICED * link.capacity:
+            level = min(level, link.level)
+            link.charged = load
+            count = _note(net, count, net.touched[place])
+    net.touched[0] = 0
+    for place in range(count):
+        level = min(level, _equal_part(net, net.changed[place]))
+    return count, level
+
+
+@njit(cache=True)
+def _load_return(net, slot, change):
+    """A flow's rate changes: so does what goes back."""
+    for place in range(LONGEST_ROUTE):
+        number = net.returns[slot, place]
+        if number == NOWHERE:
+            break
+        net.links[number].returning += change
+        _touch(net, number)
+
+
+@njit(cache=True)
+def _touch(net, link):
+    """Note that the cross-traffic of `link` may have to be charged anew."""
+    if net.links[link].touched != net.number:
+        net.links[link].touched = net.number
+        net.touched[0] += 1
+        net.touched[net.touched[0]] = link
 
 
 @njit(cache=True)
@@ -197,7 +262,7 @@ def _fill(net, count, level):
 def _take_up(net, waiting, link, level):
     """Count a changed link's flows as they are at `level`, and note what is to come for it and for them."""
     links = net.links
-    free, rising = links[link].capacity, 0
+    free, rising = links[link].capacity - links[link].charged, 0
     node = links[link].first
     while node != NOWHERE:
         flow = net.flows[node // LONGEST_ROUTE]
@@ -229,6 +294,7 @@ def _change_rate(net, slot, rate):
     flow, sent = net.flows[slot], net.progress[slot]
     sent.remaining = max(0.0, sent.remaining - (net.now - sent.since) * flow.rate)
     sent.since = net.now
+    _load_return(net, slot, rate - flow.rate)
     flow.rate = rate
     net.ends[slot] = net.now + sent.remaining / rate if rate > 0 else np.inf
     net.earliest[slot // BLOCK] = -np.inf
@@ -251,7 +317,7 @@ def _equal_part(net, link):
     while node != NOWHERE:
         flows += 1
         node = net.nodes[node, 1]
-    return net.links[link].capacity / flows if flows else np.inf
+    return (net.links[link].capacity - net.links[link].charged) / flows if flows else np.inf
 
 
 @njit(cache=True)

@@ -16,19 +16,22 @@ _INSTANT = 1e-12
 
 
 class FlowNetwork:
-    """Links, by number, with their present `capacities` in bytes per second, and the flows over them."""
+    """Links, by number, with their present `capacities` in bytes per second, and the flows over them.
 
-    def __init__(self, agenda: Agenda, capacities: Sequence[float]) -> None:
+    `cross_traffic` is the share of a flow's rate that loads its way back.
+    """
+
+    def __init__(self, agenda: Agenda, capacities: Sequence[float], cross_traffic: float = 0.0) -> None:
         self._agenda = agenda
         self.capacities = list(capacities)
-        self._links = SharedLinks(capacities)
+        self._links = SharedLinks(capacities, cross_traffic)
         self._done: dict[int, Callable[[], None]] = {}
         self._settlement_is_due = False
         self._next_end = float("inf")
 
-    def start(self, route: Sequence[int], size: float, done: Callable[[], None]) -> None:
+    def start(self, route: Sequence[int], size: float, done: Callable[[], None], way_back: Sequence[int] = ()) -> None:
         """Send `size` bytes over the distinct links of `route`; `done` is called when the last one has been sent."""
-        self._done[self._links.add(route, size)] = done
+        self._done[self._links.add(route, size, way_back)] = done
         self._request_settlement()
 
     def set_capacity(self, link: int, capacity: float) -> None:

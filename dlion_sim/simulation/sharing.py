@@ -7,18 +7,24 @@ has level infinity.
 A change of some links leaves all below their levels as it was. So the filling is taken up at the lowest level that
 can have moved, and repeated on the changed links alone, with all others taken to fill up at their level as before.
 Once a flow's rate departs from its former one, the links that it crosses count as changed too, from that level on.
+
+A flow may also load links of a way back, with a fixed share of its rate: TCP's acknowledgements, *cross-traffic* in
+SimGrid's words. Being short and first in queues, they are taken off those links' capacities; nobody's rate is held by
+the links that carry them. As they follow from the rates that they change, links are filled again until they agree, to a
+thousandth of a capacity.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dlion_sim.simulation import filling
-from dlion_sim.simulation.filling import BLOCK, LONGEST_ROUTE, NOWHERE
+from dlion_sim.simulation.filling import BLOCK, LONGEST_ROUTE, MOST_FILLINGS, NOWHERE
 
 _NO_SLOTS = np.empty(0, np.int64)
 _NO_ROUTES = np.empty((0, LONGEST_ROUTE), np.int32)
@@ -30,10 +36,11 @@ class SharedLinks:
     """Links, by number, of given capacities (bytes per second), and flows over them, by slot.
 
     Slots are numbered from 0 and used again. Changes take effect at the next `settle`; no flow may come and go between
-    two of these.
+    two of these. `cross_traffic` is the share of a flow's rate that goes back, where it has a way back.
     """
 
-    def __init__(self, capacities: Sequence[float]) -> None:
+    def __init__(self, capacities: Sequence[float], cross_traffic: float = 0.0) -> None:
+        self._cross_traffic = cross_traffic
         self._links = np.zeros(len(capacities), filling.LINK)
         self._links["capacity"] = capacities
         self._links["level"] = np.inf
@@ -42,22 +49,24 @@ class SharedLinks:
         self._flows = np.empty(0, filling.FLOW)
         self._progress = np.empty(0, filling.PROGRESS)
         self._routes = np.empty((0, LONGEST_ROUTE), np.int32)
+        self._returns = np.empty((0, LONGEST_ROUTE), np.int32)
         self._nodes = np.empty((0, 2), np.int32)
         self._ends = np.empty(0)
         self._earliest = np.empty(0)
         self._heap = np.empty((3 * len(capacities), 2))
         self._changed = np.empty(len(capacities), np.int64)
-        self._arrived: list[tuple[int, Sequence[int], float]] = []
+        self._touched = np.zeros(1 + len(capacities), np.int64)
+        self._arrived: list[tuple[int, Sequence[int], Sequence[int], float]] = []
         self._left: list[int] = []
         self._resized: list[tuple[int, float]] = []
         self._passes = 0
 
-    def add(self, route: Sequence[int], size: float) -> int:
+    def add(self, route: Sequence[int], size: float, way_back: Sequence[int] = ()) -> int:
         """A flow of `size` bytes over the distinct links of `route`, at most LONGEST_ROUTE; returns its slot."""
         if not self._unused:
             self._grow()
         slot = self._unused.pop()
-        self._arrived.append((slot, route, size))
+        self._arrived.append((slot, route, way_back, size))
         return slot
 
     def remove(self, slot: int) -> None:
@@ -70,26 +79,30 @@ class SharedLinks:
 
     def settle(self, now: float) -> float:
         """Give every flow its fair rate from `now` on (seconds), and return when the next one ends."""
-        self._passes += 1
-        slots, routes, sizes = self._arrivals()
+        slots, routes, returns, sizes = self._arrivals()
         end = filling.settle(
             self._links,
             self._flows,
             self._progress,
             self._routes,
+            self._returns,
             self._nodes,
             self._ends,
             self._earliest,
             self._heap,
             self._changed,
-            self._passes,
+            self._touched,
+            self._passes + 1,
             now,
             np.array(self._left) if self._left else _NO_SLOTS,
             slots,
             routes,
+            returns,
             sizes,
             np.array(self._resized, np.float64) if self._resized else _NOT_RESIZED,
+            self._cross_traffic,
         )
+        self._passes += MOST_FILLINGS
         self._unused += self._left
         self._arrived, self._left, self._resized = [], [], []
         return float(end)
@@ -104,12 +117,11 @@ class SharedLinks:
         rates: npt.NDArray[np.float64] = self._flows["rate"][np.asarray(slots, np.int64)]
         return rates
 
-    def _arrivals(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    def _arrivals(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
         if not self._arrived:
-            return _NO_SLOTS, _NO_ROUTES, _NO_SIZES
-        slots, routes, sizes = zip(*self._arrived, strict=True)
-        padded = [(*route, *(NOWHERE,) * (LONGEST_ROUTE - len(route))) for route in routes]
-        return np.array(slots), np.array(padded, np.int32), np.array(sizes, np.float64)
+            return _NO_SLOTS, _NO_ROUTES, _NO_ROUTES, _NO_SIZES
+        slots, routes, returns, sizes = zip(*self._arrived, strict=True)
+        return np.array(slots), _padded(routes), _padded(returns), np.array(sizes, np.float64)
 
     def _grow(self) -> None:
         had = len(self._ends)
@@ -117,19 +129,29 @@ class SharedLinks:
         self._flows = _longer(self._flows, have, 0)
         self._progress = _longer(self._progress, have, 0)
         self._routes = _longer(self._routes, have, NOWHERE)
+        self._returns = _longer(self._returns, have, NOWHERE)
         self._nodes = _longer(self._nodes, have * LONGEST_ROUTE, NOWHERE)
         self._ends = _longer(self._ends, have, np.inf)
         self._earliest = _longer(self._earliest, have // BLOCK, np.inf)
         self._unused += range(have - 1, had - 1, -1)
 
 
-def max_min_rates(routes: Sequence[Sequence[int]], capacities: Sequence[float]) -> list[float]:
+def max_min_rates(
+    routes: Sequence[Sequence[int]],
+    capacities: Sequence[float],
+    ways_back: Sequence[Sequence[int]] = (),
+    cross_traffic: float = 0.0,
+) -> list[float]:
     """The fair rate of each flow if these are all, in the unit of `capacities`: f crosses the links `routes[f]`."""
-    links = SharedLinks(capacities)
-    slots = [links.add(route, np.inf) for route in routes]
+    links = SharedLinks(capacities, cross_traffic)
+    slots = [links.add(route, np.inf, back) for route, back in zip_longest(routes, ways_back, fillvalue=())]
     links.settle(0.0)
     rates: list[float] = links.rates(slots).tolist()
     return rates
+
+
+def _padded(routes: Sequence[Sequence[int]]) -> npt.NDArray[np.int32]:
+    return np.array([(*route, *(NOWHERE,) * (LONGEST_ROUTE - len(route))) for route in routes], np.int32)
 
 
 def _longer(array: npt.NDArray[Any], length: int, fill: float) -> npt.NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from dlion_sim.protocol.messages import Message
@@ -21,10 +22,18 @@ Delivered = Callable[[int, Message], None]
 CapacityChanged = Callable[[], None]
 
 
-FRAMING = (1514 + 66 / 2) / 1448
-"""Bytes on a link for each byte of a message: TCP segments with timestamps, over IPv4 in full Ethernet frames, and for
-every second one an acknowledgement (RFC 1122). Those go the other way; as most exchanges go both ways, they are counted
-with the message, and not on the links that they take."""
+@dataclass(frozen=True)
+class Framing:
+    """What a protocol adds to messages."""
+
+    data: float
+    """Bytes on a link for each byte of a message."""
+    acknowledgements: float
+    """Bytes that go back for each byte on a link."""
+
+
+TCP = Framing(1514 / 1448, 66 / (2 * 1514))
+"""Segments with timestamps, over IPv4 in full Ethernet frames; an acknowledgement for every second one (RFC 1122)."""
 
 
 class Transport:
@@ -35,12 +44,20 @@ class Transport:
     """
 
     def __init__(
-        self, agenda: Agenda, topology: Topology, *, sent: Sent, delivered: Delivered, changed: CapacityChanged
+        self,
+        agenda: Agenda,
+        topology: Topology,
+        *,
+        sent: Sent,
+        delivered: Delivered,
+        changed: CapacityChanged,
+        framing: Framing = TCP,
     ) -> None:
         self._agenda = agenda
         self._topology = topology
+        self._framing = framing
         capacities = [schedule.value_at(0) / BITS_PER_BYTE for schedule in topology.capacities]
-        self._network = FlowNetwork(agenda, capacities)
+        self._network = FlowNetwork(agenda, capacities, framing.acknowledgements)
         self._queues: dict[tuple[int, int, bool], deque[Message]] = {}
         self._sent = sent
         self._delivered = delivered
@@ -59,10 +76,12 @@ class Transport:
     def capacities(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """What messages of each (sender, receiver) could have now: alone, and if all send at once (bytes a second)."""
         routes = [self._topology.route(*pair).links for pair in pairs]
+        ways_back = [self._topology.route(receiver, sender).links for sender, receiver in pairs]
         links = self._network.capacities
-        shared = max_min_rates(routes, links)
+        shared = max_min_rates(routes, links, ways_back, self._framing.acknowledgements)
         alone = (min(links[link] for link in route) for route in routes)
-        return [(one / FRAMING, other / FRAMING) for one, other in zip(alone, shared, strict=True)]
+        data = self._framing.data
+        return [(one / data, other / data) for one, other in zip(alone, shared, strict=True)]
 
     def _start(self, key: tuple[int, int, bool], queue: deque[Message]) -> None:
         message = queue[0]
@@ -70,7 +89,8 @@ class Transport:
         route = self._topology.route(sender, receiver)
         sent = partial(self._end, key, queue, self._agenda.now)
         if route.links:
-            self._network.start(route.links, message.size * FRAMING, sent)
+            way_back = self._topology.route(receiver, sender).links
+            self._network.start(route.links, message.size * self._framing.data, sent, way_back)
         else:
             self._agenda.after(0.0, sent)
 

@@ -5,7 +5,7 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.simulation import simulate
-from dlion_sim.simulation.transport import FRAMING
+from dlion_sim.simulation.transport import TCP
 from tests.simulation.scenarios import digits
 
 EQUAL = {
@@ -43,7 +43,7 @@ def test_a_synchronous_iteration_is_computation_and_the_servers_nic_twice(tmp_pa
     run = simulate(digits("iterations=1", cluster=EQUAL, system=system(0), duration=None), tmp_path / "run")
     sent = run.links().set_index(["sender", "receiver"])["bytes"]
     assert set(sent.index) == {(1, 3), (2, 3), (3, 1), (3, 2)}
-    expected = 0.01 + 0.04 * 16 / 8 + (sent[1, 3] + sent[2, 3] + sent[3, 1] + sent[3, 2]) * FRAMING * 8 / 100e6
+    expected = 0.01 + 0.04 * 16 / 8 + (sent[1, 3] + sent[2, 3] + sent[3, 1] + sent[3, 2]) * TCP.data * 8 / 100e6
     times = run.iterations().set_index("worker")["virtual_time"]
     assert times[1] == pytest.approx(expected, abs=1e-6)
 
@@ -51,7 +51,7 @@ def test_a_synchronous_iteration_is_computation_and_the_servers_nic_twice(tmp_pa
 def test_a_server_on_a_machine_of_its_own_has_its_own_nic(tmp_path):
     run = simulate(digits("iterations=1", cluster=EQUAL, system=system(OWN), duration=None), tmp_path / "run")
     sent = run.links().groupby("receiver")["bytes"].sum()
-    expected = 0.01 + 0.04 * 16 / 8 + (sent[3] + sent[[0, 1, 2]].sum()) * FRAMING * 8 / 50e6
+    expected = 0.01 + 0.04 * 16 / 8 + (sent[3] + sent[[0, 1, 2]].sum()) * TCP.data * 8 / 50e6
     assert run.iterations()["virtual_time"].max() == pytest.approx(expected, abs=1e-6)
 
 

@@ -44,15 +44,59 @@ def test_rates_are_those_of_filling_up_from_nothing(capacities, instants):
         np.testing.assert_allclose(links.rates(list(present)), expected, rtol=1e-9, atol=1e-300)
 
 
+def with_cross_traffic(routes, ways_back, capacities, share):
+    """Fair rates on what cross-traffic leaves of the capacities, repeated until nothing changes."""
+    left = list(capacities)
+    for _ in range(50):
+        rates = fairness.max_min_rates(routes, left)
+        loads = [0.0] * len(capacities)
+        for way, rate in zip(ways_back, rates, strict=True):
+            for link in way:
+                loads[link] += share * rate
+        left = [capacity - min(load, capacity / 2) for capacity, load in zip(capacities, loads, strict=True)]
+    return rates
+
+
+@given(
+    capacities=st.lists(st.floats(1, 10), min_size=LINKS, max_size=LINKS),
+    instants=st.lists(
+        st.lists(st.tuples(ROUTES, ROUTES), min_size=1, max_size=4) | st.integers(0, 100), min_size=1, max_size=12
+    ),
+)
+def test_cross_traffic_takes_its_part_of_the_ways_back(capacities, instants):
+    links, present = SharedLinks(capacities, 0.02), {}
+    for now, change in enumerate(instants):
+        if isinstance(change, list):
+            present |= {links.add(route, 1e12, back): (route, back) for route, back in change}
+        elif present:
+            slot = list(present)[change % len(present)]
+            links.remove(slot)
+            del present[slot]
+        links.settle(float(now))
+        if present:
+            expected = with_cross_traffic(*zip(*present.values(), strict=True), capacities, 0.02)
+            np.testing.assert_allclose(links.rates(list(present)), expected, rtol=0.01)
+
+
+def test_without_flows_nothing_is_left_of_their_cross_traffic():
+    links = SharedLinks([1.0, 1.0], 0.1)
+    both = [links.add((0,), 1e12, (1,)), links.add((1,), 1e12, (0,))]
+    links.settle(0.0)
+    np.testing.assert_allclose(links.rates(both), 1 / 1.1, rtol=2e-3)
+    links.remove(both[0])
+    links.settle(1.0)
+    assert links.rates(both[1:]).tolist() == [1.0]
+
+
 class Checked(SharedLinks):
     """Shared links that compare themselves with the reference whenever they settle."""
 
-    def __init__(self, capacities):
-        super().__init__(capacities)
+    def __init__(self, capacities, cross_traffic):
+        super().__init__(capacities, cross_traffic)
         self.capacities, self.present = capacities, {}
 
-    def add(self, route, size):
-        slot = super().add(route, size)
+    def add(self, route, size, way_back):
+        slot = super().add(route, size, way_back)
         self.present[slot] = route
         return slot
 

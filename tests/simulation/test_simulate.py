@@ -16,7 +16,7 @@ from dlion_sim.results import WALL_CLOCK_COLUMNS, Run
 from dlion_sim.scenario import from_data, shipped
 from dlion_sim.scenario import load as load_scenario
 from dlion_sim.simulation import simulate
-from dlion_sim.simulation.transport import FRAMING
+from dlion_sim.simulation.transport import TCP
 from dlion_sim.streams import stream, stream_seed
 from tests.simulation.scenarios import CLOUDS, digits
 
@@ -82,8 +82,8 @@ def test_the_time_of_a_synchronous_iteration_is_computation_then_the_slowest_tra
     slow, fast = 0.01 + 0.04 * 16 / 4, 0.01 + 0.04 * 16 / 8
     times = run.iterations().set_index("worker")["virtual_time"]
     # Each NIC carries one flow in each direction: both directions at 20 Mbps.
-    assert times[1] == pytest.approx(slow + sent[0, 1] * FRAMING * 8 / 20e6 + 0.05, abs=1e-9)
-    assert times[0] == pytest.approx(max(slow, fast + sent[1, 0] * FRAMING * 8 / 20e6 + 0.05), abs=1e-9)
+    assert times[1] == pytest.approx(slow + sent[0, 1] * TCP.data * 8 / 20e6 + 0.05, abs=1e-9)
+    assert times[0] == pytest.approx(max(slow, fast + sent[1, 0] * TCP.data * 8 / 20e6 + 0.05), abs=1e-9)
 
 
 def comparable(run: Run) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Messages between workers: order, channels, latency, and the links that they cross."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -7,7 +8,7 @@ from dlion_sim.protocol.messages import Message, Weights, WeightsRequest
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.topology import Topology
-from dlion_sim.simulation.transport import FRAMING, Transport
+from dlion_sim.simulation.transport import TCP, Transport
 from tests.simulation.agendas import finish
 
 CLUSTER = {
@@ -49,7 +50,7 @@ def weights(sender: int, entries: int = 250_000) -> Message:
 
 def on_the_wire(*messages: Message) -> float:
     """Bytes on a link."""
-    return sum(message.size for message in messages) * FRAMING
+    return sum(message.size for message in messages) * TCP.data
 
 
 def test_a_message_takes_its_size_over_the_narrowest_link_and_half_a_round_trip():
@@ -115,7 +116,23 @@ def test_a_schedule_changes_a_link_under_a_message():
 def test_the_oracle_knows_paths_alone_and_shared():
     world = World()
     pairs = [(0, 1), (0, 2), (2, 0), (3, 1)]
-    # Alone: the NIC of 8 Mbps, twice, and the path of 4 Mbps. Together: worker 0's NIC is halved, and that path.
-    expected = [(1e6, 0.5e6), (1e6, 0.5e6), (0.5e6, 0.25e6), (0.5e6, 0.25e6)]
-    on_links = [tuple(rate * FRAMING for rate in rates) for rates in world.transport.capacities(pairs)]
-    assert on_links == [pytest.approx(rates) for rates in expected]
+    # Alone: the NIC of 8 Mbps, twice, and the path of 4 Mbps. Together: worker 0's NIC is halved, and that path; each
+    # less the acknowledgements of what comes the other way, of one flow there and of one here.
+    back = TCP.acknowledgements
+    up, path = np.linalg.solve([[2, back], [back, 2]], [1e6, 0.5e6])
+    expected = [(1e6, up), (1e6, up), (0.5e6, path), (0.5e6, path)]
+    on_links = [tuple(rate * TCP.data for rate in rates) for rates in world.transport.capacities(pairs)]
+    assert on_links == [pytest.approx(rates, rel=1e-3) for rates in expected]
+
+
+def test_acknowledgements_take_their_part_of_the_way_back():
+    """Whoever receives ten times what it can send loses a fifth of that to acknowledgements."""
+    workers = [{"nic": {"up": "8 Mbps", "down": "80 Mbps"}}, {"nic": "80 Mbps"}]
+    world, message = World({"clouds": [{"name": "a", "workers": workers}]}), weights(0)
+    world.transport.send(1, message)
+    world.transport.send(0, weights(1, entries=20 * 250_000))  # for longer than the other
+    finish(world.agenda)
+    back = TCP.acknowledgements
+    rate, _ = np.linalg.solve([[1, back], [back, 1]], [1e6, 1e7])
+    assert rate == pytest.approx(0.78e6, rel=0.01)
+    assert world.sent[0][3] == pytest.approx(on_the_wire(message) / rate, rel=2e-3)
