@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dlion_sim.cli.conventions import RUNS
+from dlion_sim.cli.chosen import chosen
 from dlion_sim.cli.live import Pacing, Silence, StartWithin, report
 from dlion_sim.cli.options import Fifo, Force, Output, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.errors import InputError
@@ -36,8 +36,6 @@ def emulate(
     from dlion_sim.emulation import emulate as emulate_run
     from dlion_sim.interrupts import Interrupts
     from dlion_sim.live import Patience
-    from dlion_sim.results import free_folder
-    from dlion_sim.scenario import find, load
 
     check_machine(paced=pacing)
     if clean:
@@ -46,22 +44,18 @@ def emulate(
         return
     if scenario is None:
         raise InputError("names no scenario", file="dlion emulate", allowed="a YAML file, a name, or --clean")
-    file = find(scenario)
-    loaded = load(file, overrides)
-    system = loaded.system.name.replace(":", ".")
-    folder = output or free_folder(RUNS / f"{loaded.name}-{system}-seed{loaded.seed}-emulate")
-    patience = Patience(start=start_within, silence=silence)
-    try:
-        with Interrupts() as interrupts, Console(stderr=True, quiet=quiet).status("The nodes are training"):
-            done = emulate_run(
-                loaded,
-                folder,
-                paced=pacing,
-                fair=not fifo,
-                patience=patience,
-                force=force,
-                interrupted=interrupts.asked,
-            )
-    except InputError as error:
-        raise error.within(file) from None
+    with (
+        chosen(scenario, overrides, output, "emulate") as (loaded, folder),
+        Interrupts() as interrupts,
+        Console(stderr=True, quiet=quiet).status("The nodes are training"),
+    ):
+        done = emulate_run(
+            loaded,
+            folder,
+            paced=pacing,
+            fair=not fifo,
+            patience=Patience(start=start_within, silence=silence),
+            force=force,
+            interrupted=interrupts.asked,
+        )
     report(done, quiet=quiet)

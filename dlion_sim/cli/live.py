@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from dlion_sim.cli.conventions import FAILED, INTERRUPTED, RUNS
+from dlion_sim.cli.chosen import chosen
+from dlion_sim.cli.conventions import FAILED, INTERRUPTED
 from dlion_sim.cli.options import Force, Output, Overrides, Quiet, ScenarioName
 from dlion_sim.errors import InputError
 
@@ -41,21 +42,20 @@ def live(
     """
     from dlion_sim.interrupts import Interrupts
     from dlion_sim.live import Patience, run_locally
-    from dlion_sim.results import free_folder
-    from dlion_sim.scenario import find, load
 
-    file = find(scenario)
-    loaded = load(file, overrides)
-    system = loaded.system.name.replace(":", ".")
-    folder = output or free_folder(RUNS / f"{loaded.name}-{system}-seed{loaded.seed}-live")
-    patience = Patience(start=start_within, silence=silence)
-    try:
-        with Interrupts() as interrupts, Console(stderr=True, quiet=quiet).status("The nodes are training"):
-            done = run_locally(
-                loaded, folder, paced=pacing, patience=patience, force=force, interrupted=interrupts.asked
-            )
-    except InputError as error:
-        raise error.within(file) from None
+    with (
+        chosen(scenario, overrides, output, "live") as (loaded, folder),
+        Interrupts() as interrupts,
+        Console(stderr=True, quiet=quiet).status("The nodes are training"),
+    ):
+        done = run_locally(
+            loaded,
+            folder,
+            paced=pacing,
+            patience=Patience(start=start_within, silence=silence),
+            force=force,
+            interrupted=interrupts.asked,
+        )
     report(done, quiet=quiet)
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dlion_sim.cli.conventions import INTERRUPTED, RUNS
+from dlion_sim.cli.chosen import chosen
+from dlion_sim.cli.conventions import INTERRUPTED
 from dlion_sim.cli.options import Device, Force, Output, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.errors import InputError
 
@@ -65,26 +66,22 @@ def _simulate(
 ) -> Run:
     from dlion_sim.cli.progress import progress_bar
     from dlion_sim.interrupts import Interrupts
-    from dlion_sim.results import free_folder
-    from dlion_sim.scenario import find, load
     from dlion_sim.simulation import simulate
 
-    file = find(name)
-    scenario = load(file, overrides)
-    system = scenario.system.name.replace(":", ".")
-    try:
-        with Interrupts() as interrupts, progress_bar(scenario, quiet=quiet) as observe:
-            return simulate(
-                scenario,
-                output or free_folder(RUNS / f"{scenario.name}-{system}-seed{scenario.seed}"),
-                device=device.value,
-                force=force,
-                checkpoint_every=checkpoint_every,
-                interrupted=interrupts.asked,
-                observe=observe,
-            )
-    except InputError as error:
-        raise error.within(file) from None
+    with (
+        chosen(name, overrides, output) as (scenario, folder),
+        Interrupts() as interrupts,
+        progress_bar(scenario, quiet=quiet) as observe,
+    ):
+        return simulate(
+            scenario,
+            folder,
+            device=device.value,
+            force=force,
+            checkpoint_every=checkpoint_every,
+            interrupted=interrupts.asked,
+            observe=observe,
+        )
 
 
 def _resume(folder: Path, checkpoint_every: float | None, *, quiet: bool) -> Run:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from dlion_sim.cli.chosen import chosen
 from dlion_sim.cli.conventions import RUNS
 from dlion_sim.cli.options import Fifo, Force, Overrides, Quiet
 from dlion_sim.errors import InputError
@@ -68,26 +69,22 @@ def _run_both(
     from dlion_sim.emulation import check_machine, emulate
     from dlion_sim.interrupts import Interrupts
     from dlion_sim.live import DEFAULT_PATIENCE
-    from dlion_sim.results import free_folder
-    from dlion_sim.scenario import find, load
     from dlion_sim.simulation import simulate
 
-    file = find(name)
-    loaded = load(file, overrides)
     check_machine()
-    folder = output or free_folder(RUNS / f"{loaded.name}-{loaded.system.name}-seed{loaded.seed}-fidelity")
-    try:
-        with Interrupts() as interrupts, Console(stderr=True).status("Simulating") as status:
-            simulated = simulate(loaded, folder / "simulated", force=force, device="cpu", interrupted=interrupts.asked)
-            status.update("Emulating")
-            real = emulate(
-                loaded,
-                folder / "emulated",
-                fair=not fifo,
-                patience=DEFAULT_PATIENCE,
-                force=force,
-                interrupted=interrupts.asked,
-            )
-    except InputError as error:
-        raise error.within(file) from None
+    with (
+        chosen(name, overrides, output, "fidelity") as (scenario, folder),
+        Interrupts() as interrupts,
+        Console(stderr=True).status("Simulating") as status,
+    ):
+        simulated = simulate(scenario, folder / "simulated", force=force, device="cpu", interrupted=interrupts.asked)
+        status.update("Emulating")
+        real = emulate(
+            scenario,
+            folder / "emulated",
+            fair=not fifo,
+            patience=DEFAULT_PATIENCE,
+            force=force,
+            interrupted=interrupts.asked,
+        )
     return folder, simulated, real

@@ -1,0 +1,34 @@
+"""The scenario that a command is to run, and where its run goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlion_sim.cli.conventions import RUNS
+from dlion_sim.errors import InputError
+
+if TYPE_CHECKING:
+    from dlion_sim.scenario import Scenario
+
+
+@contextmanager
+def chosen(
+    name: str, overrides: Sequence[str], output: Path | None, way: str | None = None
+) -> Iterator[tuple[Scenario, Path]]:
+    """The scenario `name` with `overrides`, and `output` or a new folder, whose name ends with the `way` it is run.
+
+    Bad input that comes up within the block is told with the scenario's file.
+    """
+    from dlion_sim.results import free_folder
+    from dlion_sim.scenario import find, load
+
+    file = find(name)
+    scenario = load(file, overrides)
+    parts = [scenario.name, scenario.system.name.replace(":", "."), f"seed{scenario.seed}", *([way] if way else [])]
+    try:
+        yield scenario, output or free_folder(RUNS / "-".join(parts))
+    except InputError as error:
+        raise error.within(file) from None
