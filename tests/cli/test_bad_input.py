@@ -3,13 +3,12 @@
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from dlion_sim.cli.main import main
+from tests.command import dlion
 
 GOOD = {
     "name": "good",
@@ -24,15 +23,6 @@ GOOD = {
     },
     "system": "dlion",
 }
-
-
-def dlion(monkeypatch, *arguments) -> int:
-    monkeypatch.setattr(sys, "argv", ["dlion", *map(str, arguments)])
-    try:
-        main()
-    except SystemExit as stopped:
-        return int(stopped.code or 0)
-    return 0
 
 
 def changed(path: str, value: object) -> dict:

@@ -10,19 +10,12 @@ import time
 
 import pytest
 
-from dlion_sim.cli.main import main
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
+from tests.command import dlion
 from tests.simulation.scenarios import digits
 
 PNG = b"\x89PNG"
-
-
-def dlion(monkeypatch, *arguments) -> int:
-    monkeypatch.setattr(sys, "argv", ["dlion", *map(str, arguments)])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    return int(stopped.value.code or 0)
 
 
 @pytest.fixture

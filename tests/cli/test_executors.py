@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from dlion_sim.cli.executors import Device, ExecutorKind, ExecutorOptions
-from dlion_sim.cli.main import main
+from tests.command import dlion
 from tests.sweep.scenarios import write_sweep
 
 RAY = ["--executor", "ray"]
@@ -14,10 +14,7 @@ RAY = ["--executor", "ray"]
 def refusal(capsys, monkeypatch, folder, *arguments) -> str:
     write_sweep(folder, axes={"seed": [1]})
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "argv", ["dlion", "sweep", "sweep.yaml", "--output", "out", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", *arguments) == 2
     assert not (folder / "out").exists()
     (line,) = capsys.readouterr().err.splitlines()
     return line

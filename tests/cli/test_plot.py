@@ -1,20 +1,9 @@
 """`dlion plot` and `dlion compare`, as people use them."""
 
-import sys
-
 import pytest
 
-from dlion_sim.cli.main import main
+from tests.command import dlion
 from tests.made_up import made_up_run
-
-
-def dlion(monkeypatch, *arguments) -> int:
-    monkeypatch.setattr(sys, "argv", ["dlion", *map(str, arguments)])
-    try:
-        main()
-    except SystemExit as stopped:
-        return int(stopped.code or 0)
-    return 0
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from dlion_sim.cli.main import main
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Frames, Run
+from tests.command import dlion
 from tests.made_up import made_up_run
 from tests.sweep.scenarios import write_sweep
 
@@ -24,15 +24,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
-
-
-def dlion(monkeypatch, *arguments) -> int:
-    monkeypatch.setattr(sys, "argv", ["dlion", *map(str, arguments)])
-    try:
-        main()
-    except SystemExit as stopped:
-        return int(stopped.code or 0)
-    return 0
 
 
 def started(*arguments) -> subprocess.Popen:

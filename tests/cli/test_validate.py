@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from dlion_sim.cli.main import main
 from dlion_sim.simulation import simulate
+from tests.command import dlion
 from tests.simulation.scenarios import digits
 
 
@@ -18,12 +18,7 @@ def runs(tmp_path_factory):
 
 
 def validate(monkeypatch, *arguments):
-    monkeypatch.setattr("sys.argv", ["dlion", "validate", *map(str, arguments)])
-    try:
-        main()
-    except SystemExit as end:
-        return end.code
-    return 0
+    return dlion(monkeypatch, "validate", *arguments)
 
 
 def test_two_runs_are_compared(runs, tmp_path, monkeypatch, capsys):

@@ -7,14 +7,15 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from dlion_sim.cli.main import main
 from dlion_sim.emulation.leftovers import remove_leftovers
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
+from tests import command
 from tests.emulation.traces import control_groups, folder_of, node, traces
 from tests.simulation.scenarios import digits
 
@@ -41,16 +42,7 @@ def nothing_is_left(tmp_path):
 def dlion(monkeypatch, tmp_path):
     """Runs a command, and returns how it exits."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments) -> int:
-        monkeypatch.setattr(sys, "argv", ["dlion", *arguments])
-        try:
-            main()
-        except SystemExit as stopped:
-            return int(stopped.code or 0)
-        return 0
-
-    return run
+    return partial(command.dlion, monkeypatch)
 
 
 @pytest.fixture

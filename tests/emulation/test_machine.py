@@ -4,14 +4,13 @@ import builtins
 import os
 import shutil
 import subprocess
-import sys
 
 import pytest
 
-from dlion_sim.cli.main import main
 from dlion_sim.emulation import cpu
 from dlion_sim.emulation.machine import check_machine
 from dlion_sim.errors import InputError
+from tests.command import dlion
 
 
 @pytest.fixture
@@ -78,9 +77,6 @@ def test_without_pacing_it_takes_one_that_can_be_written(able, monkeypatch, tmp_
 @pytest.mark.parametrize("arguments", [["emulation/four_workers"], ["--clean"]])
 def test_the_command_says_it_in_one_line(able, monkeypatch, capsys, arguments):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(sys, "argv", ["dlion", "emulate", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
+    assert dlion(monkeypatch, "emulate", *arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("dlion: emulation needs root")

@@ -4,11 +4,11 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from dlion_sim.cli.main import main
 from dlion_sim.live import node
 from dlion_sim.live.coordinate import LocalNodes, run_locally
 from dlion_sim.live.gathering import gather, part_folder
@@ -19,6 +19,7 @@ from dlion_sim.participants import Setting
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
 from dlion_sim.simulation import simulate
+from tests import command
 from tests.live.mesh import listeners
 from tests.simulation.scenarios import digits
 
@@ -34,16 +35,7 @@ def scenario(*overrides, **keys):
 def dlion(monkeypatch, folder):
     """Runs a command, and returns how it exits."""
     monkeypatch.chdir(folder)
-
-    def run(*arguments) -> int:
-        monkeypatch.setattr(sys, "argv", ["dlion", *map(str, arguments)])
-        try:
-            main()
-        except SystemExit as stopped:
-            return int(stopped.code or 0)
-        return 0
-
-    return run
+    return partial(command.dlion, monkeypatch)
 
 
 def processes(folder: Path) -> list[str]:
