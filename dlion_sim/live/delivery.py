@@ -1,7 +1,7 @@
-"""How long a link takes for a message, by what TCP has of it acknowledged.
+"""How long a link takes for messages, by what TCP has of them acknowledged.
 
-When a message has left this machine, its last part may still wait in a queue on the way: milliseconds' worth, which is
-a good part of a short message's time, and the queue's end may be the link that counts. Only acknowledgements tell.
+When a message has left this machine, its last part may still wait in a queue on the way: tens of milliseconds' worth,
+and the link that counts may be behind that queue. Only acknowledgements tell.
 """
 
 from __future__ import annotations
@@ -12,55 +12,69 @@ import socket
 import struct
 import termios
 import time
+from dataclasses import dataclass
 
 from dlion_sim.live.frames import PeerError
 
-_TELLING_SHARE = 0.5
-"""Of a message, what must be acknowledged for its pace to be the link's."""
-_POLL_SECONDS = 0.001
-_INFO_BYTES = 160
-_LEAST_ROUND_TRIP = struct.Struct("<I"), 148
-"""In Linux' `struct tcp_info` (tcpi_min_rtt, microseconds)."""
+_ENOUGH = 0.95
+"""Of a message, what is waited for; the rest comes as fast."""
+_LEAST_WAIT = 0.001
+_TCP_INFO = struct.Struct("<120xQ20xI")
+"""Of Linux' `struct tcp_info`: tcpi_bytes_acked and tcpi_min_rtt (microseconds)."""
 
 
+@dataclass(frozen=True)
 class Delivery:
-    """The delivery of the `size` bytes that are given to a connection from now on."""
+    """A message on its way: `size` bytes from a `position` in the connection's stream on."""
 
-    def __init__(self, connection: socket.socket, size: int) -> None:
+    position: int
+    size: int
+    began: float
+
+
+class Meter:
+    """Measures a connection's deliveries, one after another."""
+
+    def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._size = size
-        self._before = _unacknowledged(connection)
-        self._began = time.monotonic()
+        (under_way,) = struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)))
+        self._position = self._acknowledged()[0] + under_way
+        """Of the next byte that is sent."""
+        self._all_delivered = 0.0
+        """When the former message was."""
 
-    async def seconds(self, *, patience: float) -> float:
-        """How long it all takes, as soon as that is known; to be asked when the last byte has left this machine.
+    def begin(self, size: int) -> Delivery:
+        """To be called before each message of `size` bytes that is sent, and nothing else may be."""
+        delivery = Delivery(self._position, size, time.monotonic())
+        self._position += size
+        return delivery
 
-        Raises PeerError if for `patience` seconds nothing was acknowledged that would tell.
+    async def seconds(self, delivery: Delivery, *, patience: float) -> float:
+        """How long the link takes for it, as soon as that is known. To be asked in the messages' order.
+
+        Raises PeerError if for `patience` seconds nothing more is acknowledged.
         """
-        deadline = time.monotonic() + patience
+        known, changed = 0, time.monotonic()
         while True:
             now = time.monotonic()
-            delivered = self._before + self._size - _unacknowledged(self._connection)
-            if delivered >= _TELLING_SHARE * self._size:
-                elapsed = now - self._began
-                # On an idle connection acknowledgements begin a round trip later, and then come as fast as bytes leave.
-                # Messages that take no longer than that tell little; rather than too fast, their link counts as slow.
-                idle = 0.0 if self._before else min(_least_round_trip(self._connection), elapsed / 2)
-                return (elapsed - idle) * self._size / delivered
-            if now > deadline:
+            acknowledged, round_trip = self._acknowledged()
+            delivered = min(acknowledged - delivery.position, delivery.size)
+            # Acknowledgements begin a round trip after the bytes, or when the former message's have all come.
+            began = max(delivery.began + round_trip, self._all_delivered)
+            if delivered >= _ENOUGH * delivery.size:
+                # What takes no longer than a round trip tells little; rather than too fast, its link counts as slow.
+                seconds = max(now - began, (now - delivery.began) / 2) * delivery.size / delivered
+                self._all_delivered = began + seconds
+                return seconds
+            if delivered > known:
+                known, changed = delivered, now
+            elif now - changed > patience:
                 raise PeerError("took nothing for too long")
-            await asyncio.sleep(_POLL_SECONDS)
+            left = (delivery.size - delivered) * (now - began) / delivered if delivered > 0 else 0.0
+            await asyncio.sleep(min(max(_LEAST_WAIT, left / 2), patience / 4))
 
-
-def _unacknowledged(connection: socket.socket) -> int:
-    """Bytes that were given to a connection and that its other end has not acknowledged."""
-    (count,) = struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, b"\0" * 4))
-    return int(count)
-
-
-def _least_round_trip(connection: socket.socket) -> float:
-    """The shortest time (seconds) that an acknowledgement has taken."""
-    layout, offset = _LEAST_ROUND_TRIP
-    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
-    (microseconds,) = layout.unpack_from(info, offset)
-    return float(microseconds) / 1e6
+    def _acknowledged(self) -> tuple[int, float]:
+        """Bytes that have been acknowledged, and the shortest time (seconds) that this has taken."""
+        info = self._connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        acknowledged, microseconds = _TCP_INFO.unpack(info)
+        return acknowledged, microseconds / 1e6

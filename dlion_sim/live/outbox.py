@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from dlion_sim.live.delivery import Delivery
+from dlion_sim.live.delivery import Delivery, Meter
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError
 from dlion_sim.live.handshake import Channel
 from dlion_sim.live.meeting import Connection
@@ -38,6 +38,8 @@ class Outbox:
         self._sent = sent
         self._failed = failed
         self._queue: asyncio.Queue[tuple[Kind, Payload, Message | None]] = asyncio.Queue()
+        self._leaving: asyncio.Queue[tuple[Message, Delivery | None]] = asyncio.Queue()
+        self._meter = Meter(self._socket)
         self._open = True
 
     def put(self, kind: Kind, payload: Payload, message: Message | None = None) -> None:
@@ -47,12 +49,12 @@ class Outbox:
     async def run(self) -> None:
         """Send what is queued, for ever. After the connection's end all is dropped: nobody has to wait for it."""
         with self._socket:
-            while True:
-                kind, payload, message = await self._queue.get()
-                seconds = await self._send(kind, payload, message) if self._open else None
-                self._queue.task_done()
-                if message is not None and self._channel is Channel.BULK:
-                    self._sent(message, seconds)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._confirm())
+                while True:
+                    kind, payload, message = await self._queue.get()
+                    await self._send(kind, payload, message)
+                    self._queue.task_done()
 
     async def flush(self) -> None:
         """Wait until all that is queued has left or was dropped."""
@@ -63,19 +65,35 @@ class Outbox:
         self._open = False
         end(self._socket)
 
-    async def _send(self, kind: Kind, payload: Payload, message: Message | None) -> float | None:
-        """Send a frame. The seconds that the link takes for it, if it is bulk and all went well."""
+    async def _send(self, kind: Kind, payload: Payload, message: Message | None) -> None:
+        bulk = self._channel is Channel.BULK
+        delivery = None
         try:
-            delivery = Delivery(self._socket, HEAD_BYTES + payload.length)
-            await send_frame(self._socket, kind, payload, self._seal, patience=self._patience)
-            if self._channel is Channel.BULK:
-                await all_left(self._socket, patience=self._patience)
-            if message is not None:
-                self._left(message)
-            if self._channel is Channel.BULK:
-                return await delivery.seconds(patience=self._patience)
-        except PeerError as error:
             if self._open:
-                self.hang_up()
-                self._failed(error)
-        return None
+                delivery = self._meter.begin(HEAD_BYTES + payload.length)
+                await send_frame(self._socket, kind, payload, self._seal, patience=self._patience)
+                if bulk:
+                    await all_left(self._socket, patience=self._patience)
+                if message is not None:
+                    self._left(message)
+        except PeerError as error:
+            self._fail(error)
+        if bulk and message is not None:
+            self._leaving.put_nowait((message, delivery))
+
+    async def _confirm(self) -> None:
+        """Tell of each bulk message how long its link takes, while those behind it are sent."""
+        while True:
+            message, delivery = await self._leaving.get()
+            seconds = None
+            try:
+                if delivery is not None and self._open:
+                    seconds = await self._meter.seconds(delivery, patience=self._patience)
+            except PeerError as error:
+                self._fail(error)
+            self._sent(message, seconds)
+
+    def _fail(self, error: PeerError) -> None:
+        if self._open:
+            self.hang_up()
+            self._failed(error)

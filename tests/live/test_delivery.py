@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from dlion_sim.live.delivery import Delivery
+from dlion_sim.live.delivery import Meter
 from dlion_sim.live.frames import PeerError
 
 SIZE, SIP = 400_000, 4_000
@@ -31,11 +31,12 @@ async def delivered(drink_every: float | None, *, patience: float = 10.0) -> tup
                     await asyncio.sleep(drink_every)
                 return time.monotonic() - began
 
-            delivery = Delivery(sender, SIZE)
+            meter = Meter(sender)
+            delivery = meter.begin(SIZE)
             drinking = asyncio.create_task(drink()) if drink_every is not None else None
             # This machine's buffers take it whole at once, which tells nothing.
             assert sender.send(bytes(SIZE)) == SIZE
-            seconds = await delivery.seconds(patience=patience)
+            seconds = await meter.seconds(delivery, patience=patience)
             return seconds, await drinking if drinking else 0.0
 
 
