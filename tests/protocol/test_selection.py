@@ -34,6 +34,23 @@ def test_magnitudes_are_relative_to_their_variables_maximum(gradient):
         assert torch.equal(values, gradient[indices.long()])
 
 
+@given(
+    st.integers(0, 2**31),
+    st.lists(st.sampled_from([1, 63, 64, 65, 511, 512, 513, 1100]), min_size=1, max_size=4),
+    st.lists(st.sampled_from([1.0, 0.9, 0.1, 1e-6, 1e-38, 1e-44]), max_size=3),
+)
+def test_none_is_lost_where_blocks_and_variables_end_whatever_the_magnitude(seed, sizes, thresholds):
+    random = np.random.default_rng(seed)
+    gradient = random.uniform(-1, 1, sum(sizes)) * 10.0 ** random.choice(random.choice([-44, -7, 0, 38], 2), sum(sizes))
+    gradient[random.integers(sum(sizes))] = random.choice([0.0, 0.0, -math.inf, math.nan])
+    gradient = torch.from_numpy(gradient.astype(np.float32))
+    tiny = torch.finfo(torch.float32).tiny
+    ratios = torch.cat([part / part.max().clamp_min(tiny) for part in gradient.abs().split(sizes)])
+    for threshold, (indices, values) in Ranking(gradient, layout(*sizes)).selections([*thresholds, 0.0]).items():
+        assert indices.tolist() == ((ratios.double() >= threshold) & (ratios > 0)).nonzero().squeeze(1).tolist()
+        assert torch.equal(values, gradient[indices.long()])
+
+
 @given(gradients, st.lists(st.integers(0, 25), min_size=1, max_size=4))
 def test_a_selection_is_the_top_of_the_magnitudes_without_splitting_ties(gradient, counts):
     ranking, ratios = Ranking(gradient, layout(*VARIABLES)), magnitudes(gradient)

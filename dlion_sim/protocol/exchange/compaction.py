@@ -1,0 +1,185 @@
+"""Keeping some entries of a gradient: compiled, as one pass each over memory where array operations would take several.
+
+Entries come variable by variable, in their order in the gradient; `ends` [variables] tells where each one's end.
+Loops are written for the compiler to find several entries' work at once in them: over slices, whose places cannot be
+negative, and with unsigned numbers for places that are counted on the way, as numba takes signed ones for such as
+may count from the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+SHIFT = np.uint32(15)
+"""Trailing bits to ignore: about 32,000 buckets between 0 and 1, each within 0.2 to 0.4 % of one value."""
+
+_LEAST_NORMAL, _INFINITE, _NO_SIGN = np.int32(0x00800000), np.int32(0x7F800000), np.int32(0x7FFFFFFF)
+"""Bits of floats. Without their signs they are in the floats' own order, and what is no number is above all others."""
+_WORD = 64
+"""Entries of which the bits of one word tell whether to keep them."""
+_CHUNK = 8 * _WORD
+"""Entries that are compared before those to keep are written, so that the one does not wait for the other."""
+_STEP = 8
+"""Entries that are written before it is asked whether there are more in a word: a wrong guess costs more than a few."""
+_unsigned = np.uint64
+
+
+@njit(cache=True)
+def maxima(gradient: Any, ends: Any) -> Any:
+    """The greatest magnitude of each variable, at least the least normal number; no number if an entry is none."""
+    bits = gradient.view(np.int32)
+    greatest = np.empty(len(ends), np.int32)
+    for variable in range(len(ends)):
+        some, most = bits[ends[variable - 1] if variable else 0 : ends[variable]], _LEAST_NORMAL
+        for place in range(len(some)):
+            most = max(most, some[place] & _NO_SIGN)
+        greatest[variable] = most
+    return greatest.view(np.float32)
+
+
+@njit(cache=True)
+def sample(gradient: Any, ends: Any, maxima: Any, stride: int) -> Any:
+    """Normalised magnitudes of every `stride`-th entry, those that are no number as 0."""
+    magnitudes = np.zeros((len(gradient) + stride - 1) // stride, np.float32)
+    variable = 0
+    for place in range(len(magnitudes)):
+        index = place * stride
+        while index >= ends[variable]:
+            variable += 1
+        magnitude = abs(gradient[index]) / maxima[variable]
+        if magnitude > 0:
+            magnitudes[place] = magnitude
+    return magnitudes
+
+
+@njit(cache=True)
+def normalised(values: Any, ends: Any, maxima: Any) -> Any:
+    """Magnitudes over the maxima of their variables."""
+    magnitudes = np.empty(len(values), np.float32)
+    for variable in range(len(ends)):
+        begin, greatest = ends[variable - 1] if variable else 0, maxima[variable]
+        some, theirs = values[begin : ends[variable]], magnitudes[begin : ends[variable]]
+        for place in range(len(some)):
+            theirs[place] = abs(some[place]) / greatest
+    return magnitudes
+
+
+@njit(cache=True)
+def cutoffs(maxima: Any, threshold: float) -> Any:
+    """The least magnitude of each variable that, normalised, reaches the threshold and is not 0.
+
+    Entries are compared with it instead of being normalised. It is found by bisection of the floats' bits, as the
+    product of maximum and threshold may be off by a rounding. No number, which none reaches, if the maximum is infinite
+    or none.
+    """
+    bits = np.empty(1, np.int32)
+    magnitude = bits.view(np.float32)
+    least = np.full(len(maxima), np.nan, np.float32)
+    for variable in range(len(maxima)):
+        if maxima[variable] < np.inf:
+            too_small, enough = np.int32(0), _INFINITE
+            while enough - too_small > 1:
+                bits[0] = too_small + (enough - too_small) // 2
+                ratio = magnitude[0] / maxima[variable]
+                if ratio >= threshold and ratio > 0:
+                    enough = bits[0]
+                else:
+                    too_small = bits[0]
+            bits[0] = enough
+            least[variable] = magnitude[0]
+    return least
+
+
+@intrinsic
+def _trailing_zeros(_: Any, word: Any) -> Any:
+    """The place of the last bit of a word that is set; 64 if none is."""
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], context.get_constant(types.boolean, False))
+
+    return word(word), generate
+
+
+@njit(cache=True)
+def _marks(entries: Any, count: int, cutoff: Any) -> Any:
+    """A word whose bits tell which of the first `count` entries reach the cutoff."""
+    word = _unsigned(0)
+    for bit in range(count):
+        word |= _unsigned(abs(entries[bit]) >= cutoff) << _unsigned(bit)
+    return word
+
+
+@njit(cache=True)
+def reaching(gradient: Any, ends: Any, cutoffs: Any) -> Any:
+    """Indices and values of the entries that reach their variable's cutoff, and the variables' ends among them."""
+    indices, values = np.empty(len(gradient) + _STEP, np.int32), np.empty(len(gradient) + _STEP, np.float32)
+    kept, kept_ends = _unsigned(0), np.empty_like(ends)
+    words = np.empty(_CHUNK // _WORD, np.uint64)
+    for variable in range(len(ends)):
+        cutoff = cutoffs[variable]
+        for begin in range(ends[variable - 1] if variable else 0, ends[variable], _CHUNK):
+            chunk = gradient[begin : min(begin + _CHUNK, ends[variable])]
+            full, rest = len(chunk) // _WORD, len(chunk) % _WORD
+            for word in range(full):
+                words[word] = _marks(chunk[word * _WORD :], _WORD, cutoff)  # a fixed number: that is compiled best
+            if rest:
+                words[full] = _marks(chunk[full * _WORD :], rest, cutoff)
+            for word in range(full + (rest > 0)):
+                marks = words[word]
+                while marks:
+                    for _ in range(_STEP):
+                        bit = _trailing_zeros(marks) % _unsigned(_WORD)  # type: ignore[call-arg]
+                        place = _unsigned(word * _WORD) + bit
+                        indices[kept], values[kept] = begin + np.int64(place), chunk[place]
+                        kept += _unsigned(marks != 0)
+                        marks &= marks - _unsigned(1)
+        kept_ends[variable] = kept
+    count = np.int64(kept)
+    return indices[:count], values[:count], kept_ends
+
+
+@njit(cache=True)
+def at_least(indices: Any, values: Any, ends: Any, cutoffs: Any) -> Any:
+    """As `reaching`, of entries some of which have been left out already; they had better not be few."""
+    count = 0
+    for variable in range(len(ends)):
+        some, cutoff = values[ends[variable - 1] if variable else 0 : ends[variable]], cutoffs[variable]
+        for place in range(len(some)):
+            count += abs(some[place]) >= cutoff
+    # One more, as an entry is written before it is known whether to keep it: that is faster than to choose.
+    kept_indices, kept_values = np.empty(count + 1, np.int32), np.empty(count + 1, np.float32)
+    kept, kept_ends = _unsigned(0), np.empty_like(ends)
+    for variable in range(len(ends)):
+        begin, cutoff = ends[variable - 1] if variable else 0, cutoffs[variable]
+        some_indices, some_values = indices[begin : ends[variable]], values[begin : ends[variable]]
+        for place in range(len(some_values)):
+            kept_indices[kept], kept_values[kept] = some_indices[place], some_values[place]
+            kept += _unsigned(abs(some_values[place]) >= cutoff)
+        kept_ends[variable] = kept
+    return kept_indices[:count], kept_values[:count], kept_ends
+
+
+@njit(cache=True)
+def bucket_counts(values: Any) -> Any:
+    """How many of the values, all positive, have each leading bits."""
+    bits = values.view(np.uint32)
+    counts = np.zeros((bits.max() >> SHIFT) + 1 if len(bits) else 1, np.int64)
+    for place in range(len(bits)):
+        counts[bits[place] >> SHIFT] += 1
+    return counts
+
+
+@njit(cache=True)
+def in_buckets(values: Any, wanted: Any) -> Any:
+    """The values whose leading bits are wanted."""
+    bits = values.view(np.uint32)
+    inside = np.empty(len(values) + 1, np.float32)
+    kept = _unsigned(0)
+    for place in range(len(values)):
+        inside[kept] = values[place]
+        kept += _unsigned(wanted[bits[place] >> SHIFT])
+    return inside[: np.int64(kept)]
