@@ -8,13 +8,15 @@ from collections import defaultdict, deque
 class LinkMonitor:
     """Moving averages of the bandwidth achieved on each link, and of the time an iteration's computation takes.
 
-    With an oracle, bandwidths are those that it tells, and not measured.
+    A bandwidth is the average size of messages over their average time, so that short ones, whose times tell little,
+    count for little. With an oracle, bandwidths are those that it tells, and not measured.
     """
 
     def __init__(self, smoothing: float, *, oracle: bool = False) -> None:
         self._smoothing = smoothing
         self._oracle = oracle
-        self._bandwidth: dict[int, float] = {}
+        self._carried: dict[int, tuple[float, float]] = {}
+        """On each link, the average size of messages (bytes) and the average time that they take (seconds)."""
         self._queues: defaultdict[int, deque[int]] = defaultdict(deque)
         """The sizes of the messages to each peer that have not left whole."""
         self._begun: dict[int, float] = {}
@@ -32,16 +34,17 @@ class LinkMonitor:
         self._queues[peer].popleft()
         self._begun[peer] = now
         if seconds > 0 and not self._oracle:
-            self._bandwidth[peer] = self._averaged(self._bandwidth.get(peer), size / seconds)
+            former = self._carried.get(peer, (None, None))
+            self._carried[peer] = self._averaged(former[0], size), self._averaged(former[1], seconds)
 
     def lost(self, peer: int) -> None:
         """The link to `peer` is gone."""
-        for of_peers in (self._bandwidth, self._queues, self._begun):
+        for of_peers in (self._carried, self._queues, self._begun):
             of_peers.pop(peer, None)
 
     def told(self, peer: int, bandwidth: float) -> None:
         """The link to `peer` has this bandwidth (bytes per second)."""
-        self._bandwidth[peer] = bandwidth
+        self._carried[peer] = bandwidth, 1.0
 
     def computed(self, seconds: float) -> None:
         """An iteration's computation took `seconds`."""
@@ -54,15 +57,20 @@ class LinkMonitor:
         message that is leaving, what should not have left yet. Zero before anything was sent. Waiting does not count as
         iteration time: budgets would grow with the waits that they cause.
         """
-        if self._compute_seconds is None or peer not in self._bandwidth:
+        if self._compute_seconds is None or peer not in self._carried:
             return 0.0
-        bandwidth, queue = self._bandwidth[peer], self._queues[peer]
+        bandwidth, queue = self._bandwidth(peer), self._queues[peer]
         leaving = min(queue[0], bandwidth * (now - self._begun[peer])) if queue else 0.0
         return max(0.0, bandwidth * self._compute_seconds - sum(queue) + leaving)
 
     def carried_by_all(self) -> float:
         """Bytes that all links together carry while one gradient is computed; zero before anything was sent."""
-        return sum(self._bandwidth.values()) * (self._compute_seconds or 0.0)
+        return sum(map(self._bandwidth, self._carried)) * (self._compute_seconds or 0.0)
+
+    def _bandwidth(self, peer: int) -> float:
+        """Bytes per second."""
+        size, seconds = self._carried[peer]
+        return size / seconds
 
     def _averaged(self, average: float | None, value: float) -> float:
         return value if average is None else average + self._smoothing * (value - average)
