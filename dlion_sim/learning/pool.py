@@ -11,6 +11,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from dlion_sim.learning.layers import with_faster_layers
 from dlion_sim.learning.memory import keep_freed_memory
 
 Item = TypeVar("Item")
@@ -20,6 +21,7 @@ Result = TypeVar("Result")
 class ModelPool:
     """Threads that each own a copy of a model and compute with one core: on a CPU as many as torch uses, on a GPU one.
 
+    On a CPU the copies have faster layers, whose results differ from the model's by rounding.
     Small batches gain more from running side by side than from sharing their operators among cores. And as no operator
     is ever split, a result depends neither on the number of threads nor on what else is computed.
     """
@@ -50,7 +52,8 @@ class ModelPool:
 
     def _prepare(self) -> None:
         torch.set_num_threads(1)
-        self._own.model = copy.deepcopy(self._model).to(self._device)
+        model = copy.deepcopy(self._model).to(self._device)
+        self._own.model = with_faster_layers(model) if self._device.type == "cpu" else model
 
 
 def make_cuda_exact() -> None:

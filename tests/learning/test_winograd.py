@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from dlion_sim.learning.layers import tiles
+from dlion_sim.learning.layers.winograd import WinogradConv2d
+
+TOLERANCE = 1e-5
+"""Of norms, for float32 against float64."""
+
+
+@pytest.fixture(autouse=True)
+def _also_where_it_does_not_pay(monkeypatch):
+    monkeypatch.setattr(tiles, "pay", lambda *_: True)
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def convolution(channels, filters, bias=True):
+    layer = nn.Conv2d(channels, filters, 3, padding=1, bias=bias)
+    for seed, parameter in enumerate(layer.parameters()):
+        parameter.data = normal(*parameter.shape, seed=seed)
+    return layer
+
+
+def outputs_and_gradients(layer, images):
+    """The outputs, and the gradients of their product with some numbers by images, weights and bias."""
+    images = images.clone().requires_grad_()
+    outputs = layer(images)
+    factors = normal(*outputs.shape, seed=1).to(outputs.dtype)
+    return outputs.detach(), *torch.autograd.grad(outputs, [images, *layer.parameters()], factors)
+
+
+widths = st.sampled_from([tiles.CHANNELS, 2 * tiles.CHANNELS, 3 * tiles.CHANNELS])
+sizes = st.integers(1, 13)
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 40), widths, widths, sizes, sizes, st.booleans(), st.booleans())
+def test_equals_a_convolution_in_double_precision(batch, channels, filters, height, width, bias, is_channels_last):
+    plain, images = convolution(channels, filters, bias), normal(batch, channels, height, width)
+    order = torch.channels_last if is_channels_last else torch.contiguous_format
+    found = outputs_and_gradients(WinogradConv2d(plain), images.contiguous(memory_format=order))
+    expected = outputs_and_gradients(plain.double(), images.double())
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == other.shape
+        assert torch.linalg.vector_norm(one - other) <= TOLERANCE * torch.linalg.vector_norm(other)
+
+
+def test_rectifying_is_a_relu_after():
+    plain, images = convolution(tiles.CHANNELS, tiles.CHANNELS), normal(3, tiles.CHANNELS, 6, 9)
+    found = outputs_and_gradients(WinogradConv2d(plain, rectifies=True), images)
+    for one, other in zip(
+        found, outputs_and_gradients(nn.Sequential(WinogradConv2d(plain), nn.ReLU()), images), strict=True
+    ):
+        assert torch.equal(one, other)
+    assert 0.4 < (found[0] == 0).float().mean() < 0.6
+
+
+def test_the_next_layer_may_write_onto_its_outputs():
+    plain, images = convolution(tiles.CHANNELS, tiles.CHANNELS), normal(3, tiles.CHANNELS, 8, 8)
+    found, expected = (
+        outputs_and_gradients(nn.Sequential(WinogradConv2d(plain), nn.LeakyReLU(inplace=inplace)), images)
+        for inplace in (True, False)
+    )
+    for one, other in zip(found, expected, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_samples_have_nothing_to_do_with_each_other():
+    layer, images = WinogradConv2d(convolution(tiles.CHANNELS, tiles.CHANNELS)), normal(37, tiles.CHANNELS, 8, 8)
+    outputs, by_images, *_ = outputs_and_gradients(layer, images)
+    images[20] = torch.nan
+    others, by_others, *_ = outputs_and_gradients(layer, images)
+    assert others[20].isnan().all()
+    for found, expected in ((others, outputs), (by_others, by_images)):
+        for part in (slice(20), slice(21, None)):
+            assert torch.equal(found[part], expected[part])
+
+
+def test_no_number_passes_a_relu():
+    layer = WinogradConv2d(convolution(tiles.CHANNELS, tiles.CHANNELS), rectifies=True)
+    assert layer(torch.full((1, tiles.CHANNELS, 4, 4), torch.nan)).isnan().all()
+
+
+@pytest.mark.parametrize("rectifies", [False, True])
+def test_tiny_images_are_left_to_torch(rectifies, monkeypatch):
+    monkeypatch.undo()
+    plain, images = convolution(tiles.CHANNELS, tiles.CHANNELS), normal(2, tiles.CHANNELS, 2, 2)
+    reference = nn.Sequential(plain, nn.ReLU()) if rectifies else plain
+    found = outputs_and_gradients(WinogradConv2d(plain, rectifies), images)
+    for one, other in zip(found, outputs_and_gradients(reference, images), strict=True):
+        assert torch.equal(one, other)
