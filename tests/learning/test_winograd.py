@@ -97,3 +97,12 @@ def test_tiny_images_are_left_to_torch(rectifies, monkeypatch):
     found = outputs_and_gradients(WinogradConv2d(plain, rectifies), images)
     for one, other in zip(found, outputs_and_gradients(reference, images), strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("size", [1, 4])
+def test_use_compiles_nothing_more(batch, size):
+    layer = WinogradConv2d(convolution(tiles.CHANNELS, tiles.CHANNELS))
+    for order in (torch.channels_last, torch.contiguous_format):
+        outputs_and_gradients(layer, normal(batch, tiles.CHANNELS, size, size).contiguous(memory_format=order))
+    assert len(tiles.convolve.signatures) == len(tiles.differentiate.signatures) == 1
