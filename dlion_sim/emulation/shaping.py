@@ -1,7 +1,6 @@
 """How fast and how late a network device sends, as `tc` commands.
 
-A token bucket, and before it queues of 20 ms: enough for TCP to fill the link, and little enough for a short message
-not to wait long behind a long one. Rates count whole Ethernet frames, so that at most 1448 of 1514 bytes, 95.6 %, are
+A token bucket, and before it queues. Rates count whole Ethernet frames, so that at most 1448 of 1514 bytes, 95.6 %, are
 payload.
 
 With one first-in-first-out queue, as simple routers have, flows share the link as TCP settles it: evenly on average
@@ -19,9 +18,11 @@ Flow = tuple[str, str]
 FRAME_BYTES = 1514
 """The longest Ethernet frame; devices hand over no longer ones (see `unbundled`)."""
 
-_QUEUE_SECONDS = 0.020
-_LEAST_QUEUE_FRAMES = 12
-"""With fewer, TCP on slow links runs into timeouts."""
+_QUEUE_SECONDS, _LEAST_QUEUE_FRAMES = 0.020, 12
+"""Of one queue for all: TCP fills the link, and a short message does not wait long. With fewer frames TCP on slow links
+runs into timeouts."""
+_FLOW_QUEUE_SECONDS, _LEAST_FLOW_QUEUE_FRAMES = 0.010, 24
+"""Of a flow's own: in longer ones, flows that are slower further on take more of this link than they can use."""
 _BURST_SECONDS = 0.002
 """What may leave at once after a pause. Kernel timers on a busy machine are late by less."""
 _LEAST_BURST_FRAMES = 2
@@ -79,7 +80,7 @@ def _fair(device: str, bps: float, delay: float, flows: Sequence[Flow]) -> list[
         match = f"match ip src {source}/32 match ip dst {destination}/32"
         commands += [
             f"tc class add dev {device} parent 2:1 classid 2:{number:x} htb prio 1 {share}",
-            f"tc qdisc add dev {device} parent 2:{number:x} bfifo limit {_queue(bps)}",
+            f"tc qdisc add dev {device} parent 2:{number:x} bfifo limit {_flow_queue(bps)}",
             f"tc filter add dev {device} parent 2: protocol ip prio 2 u32 {match} flowid 2:{number:x}",
         ]
     return commands
@@ -113,3 +114,7 @@ def _burst(bps: float) -> int:
 
 def _queue(bps: float) -> int:
     return max(_LEAST_QUEUE_FRAMES * FRAME_BYTES, round(_rate(bps) / 8 * _QUEUE_SECONDS))
+
+
+def _flow_queue(bps: float) -> int:
+    return max(_LEAST_FLOW_QUEUE_FRAMES * FRAME_BYTES, round(_rate(bps) / 8 * _FLOW_QUEUE_SECONDS))

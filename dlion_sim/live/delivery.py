@@ -18,7 +18,7 @@ from dlion_sim.live.frames import PeerError
 
 _ENOUGH = 0.95
 """Of a message, what is waited for; the rest comes as fast."""
-_LEAST_WAIT = 0.001
+_LEAST_WAIT, _LONGEST_WAIT = 0.001, 0.003
 _TCP_INFO = struct.Struct("<120xQ20xI")
 """Of Linux' `struct tcp_info`: tcpi_bytes_acked and tcpi_min_rtt (microseconds)."""
 
@@ -54,24 +54,27 @@ class Meter:
 
         Raises PeerError if for `patience` seconds nothing more is acknowledged.
         """
+        since = max(delivery.began, self._all_delivered)
         known, changed = 0, time.monotonic()
         while True:
             now = time.monotonic()
             acknowledged, round_trip = self._acknowledged()
             delivered = min(acknowledged - delivery.position, delivery.size)
-            # Acknowledgements begin a round trip after the bytes, or when the former message's have all come.
-            began = max(delivery.began + round_trip, self._all_delivered)
+            elapsed = max(0.0, now - since)
             if delivered >= _ENOUGH * delivery.size:
-                # What takes no longer than a round trip tells little; rather than too fast, its link counts as slow.
-                seconds = max(now - began, (now - delivery.began) / 2) * delivery.size / delivered
-                self._all_delivered = began + seconds
+                # After a pause acknowledgements come a round trip later. What takes no longer than that tells little;
+                # rather than too fast, its link counts as slow.
+                pause = max(0.0, delivery.began + round_trip - since)
+                taken = max(elapsed - pause, elapsed / 2)
+                seconds = taken * delivery.size / delivered
+                self._all_delivered = now + seconds - taken
                 return seconds
             if delivered > known:
                 known, changed = delivered, now
             elif now - changed > patience:
                 raise PeerError("took nothing for too long")
-            left = (delivery.size - delivered) * (now - began) / delivered if delivered > 0 else 0.0
-            await asyncio.sleep(min(max(_LEAST_WAIT, left / 2), patience / 4))
+            left = (delivery.size - delivered) * elapsed / delivered if delivered > 0 else 0.0
+            await asyncio.sleep(min(max(_LEAST_WAIT, left / 2), _LONGEST_WAIT))
 
     def _acknowledged(self) -> tuple[int, float]:
         """Bytes that have been acknowledged, and the shortest time (seconds) that this has taken."""

@@ -17,7 +17,7 @@ from dlion_sim.live.frames import Kind, Payload, PeerError
 from dlion_sim.live.handshake import Channel
 from dlion_sim.live.meeting import Connection, Connections, Place
 from dlion_sim.live.outbox import Outbox
-from dlion_sim.live.sockets import FrameReader, PeerClosedError, end
+from dlion_sim.live.sockets import FrameReader, PeerClosedError, acknowledge_at_once, end
 from dlion_sim.protocol.messages import MalformedMessageError, Message, decode
 
 _FAREWELL_SECONDS = 2.0
@@ -137,6 +137,8 @@ class Links:
         """Take in what comes on a connection."""
         peer, channel = place
         control = channel is Channel.CONTROL
+        if not control:
+            acknowledge_at_once(connection.socket)
         frames = FrameReader(
             connection.socket,
             connection.seal,

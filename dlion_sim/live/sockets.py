@@ -72,6 +72,11 @@ def prepare(connection: socket.socket) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
 
 
+def acknowledge_at_once(connection: socket.socket) -> None:
+    """Have what comes acknowledged without delay, so that its sender can time it, if nothing is ever sent back."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+
+
 def end(connection: socket.socket) -> None:
     """End a connection in both directions. Whoever reads or writes it learns of it; closing it stays with its owner."""
     with suppress(OSError):  # It may have ended already.
@@ -135,10 +140,10 @@ async def send_frame(
     connection: socket.socket, kind: Kind, payload: Payload, seal: Seal, *, patience: float | None = None
 ) -> None:
     """Send a frame, of which at least a byte must leave every `patience` seconds. Raises PeerError."""
-    # A message's first buffer is short: together with the head it is one segment.
-    first = head(kind, payload, seal) + b"".join(payload.buffers[:1])
-    for buffer in (first, *payload.buffers[1:]):
-        await _send(connection, memoryview(buffer), patience)
+    *buffers, last = (head(kind, payload, seal) + b"".join(payload.buffers[:1]), *payload.buffers[1:])
+    for buffer in buffers:
+        await _send(connection, memoryview(buffer), patience, socket.MSG_MORE)  # A short one is no segment of its own.
+    await _send(connection, memoryview(last), patience)
 
 
 async def all_left(connection: socket.socket, *, patience: float) -> None:
@@ -156,13 +161,13 @@ async def all_left(connection: socket.socket, *, patience: float) -> None:
         raise PeerClosedError(f"broke the connection ({error.strerror})") from None
 
 
-async def _send(connection: socket.socket, view: memoryview, patience: float | None) -> None:
+async def _send(connection: socket.socket, view: memoryview, patience: float | None, flags: int = 0) -> None:
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(patience) as deadline:
             while view:
                 try:
-                    count = connection.send(view)
+                    count = connection.send(view, flags)
                 except BlockingIOError:
                     await _writable(connection)
                     continue

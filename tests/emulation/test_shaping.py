@@ -61,7 +61,7 @@ def test_each_flow_has_a_class_that_borrows_from_the_whole_rate():
         after("classid", command) for command in (short, *each)
     ]
     queues = [command for command in commands if "bfifo" in command]
-    assert [after("limit", command) for command in queues] == ["25000"] * 3
+    assert [after("limit", command) for command in queues] == ["25000", *[str(24 * 1514)] * 2]
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.03])

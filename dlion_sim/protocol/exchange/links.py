@@ -8,8 +8,8 @@ from collections import defaultdict, deque
 class LinkMonitor:
     """Moving averages of the bandwidth achieved on each link, and of the time an iteration's computation takes.
 
-    A bandwidth is the average size of messages over their average time, so that short ones, whose times tell little,
-    count for little. With an oracle, bandwidths are those that it tells, and not measured.
+    A bandwidth is the average size of messages over their average time. Messages shorter than the average, whose times
+    tell less, count for less. With an oracle, bandwidths are those that it tells, and not measured.
     """
 
     def __init__(self, smoothing: float, *, oracle: bool = False) -> None:
@@ -34,8 +34,9 @@ class LinkMonitor:
         self._queues[peer].popleft()
         self._begun[peer] = now
         if seconds > 0 and not self._oracle:
-            former = self._carried.get(peer, (None, None))
-            self._carried[peer] = self._averaged(former[0], size), self._averaged(former[1], seconds)
+            of_sizes, of_seconds = self._carried.get(peer, (size, seconds))
+            weight = self._smoothing * min(1.0, size / of_sizes)
+            self._carried[peer] = of_sizes + weight * (size - of_sizes), of_seconds + weight * (seconds - of_seconds)
 
     def lost(self, peer: int) -> None:
         """The link to `peer` is gone."""
@@ -48,7 +49,8 @@ class LinkMonitor:
 
     def computed(self, seconds: float) -> None:
         """An iteration's computation took `seconds`."""
-        self._compute_seconds = self._averaged(self._compute_seconds, seconds)
+        average = self._compute_seconds
+        self._compute_seconds = seconds if average is None else average + self._smoothing * (seconds - average)
 
     def budget(self, peer: int, now: float) -> float:
         """Bytes that the link to `peer` can take now so that they have left within one iteration's computation.
@@ -71,6 +73,3 @@ class LinkMonitor:
         """Bytes per second."""
         size, seconds = self._carried[peer]
         return size / seconds
-
-    def _averaged(self, average: float | None, value: float) -> float:
-        return value if average is None else average + self._smoothing * (value - average)
