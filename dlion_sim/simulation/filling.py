@@ -79,6 +79,7 @@ class _Net(NamedTuple):
     touched: np.ndarray  # [1 + L] the number of links whose cross-traffic changed, and those links
     number: int  # of the pass
     now: float  # seconds
+    cross_traffic: float  # the share of a flow's rate that goes back
 
 
 @njit(cache=True)
@@ -110,7 +111,22 @@ def settle(
     [n] those that have come; `resized` [m, 2] links and their new capacities. `cross_traffic` is the share of a flow's
     rate that goes back. The numbers from `number` to that of MOST_FILLINGS passes on are for this call.
     """
-    net = _Net(links, flows, progress, routes, returns, nodes, ends, earliest, heap, changed, touched, number, now)
+    net = _Net(
+        links,
+        flows,
+        progress,
+        routes,
+        returns,
+        nodes,
+        ends,
+        earliest,
+        heap,
+        changed,
+        touched,
+        number,
+        now,
+        cross_traffic,
+    )
     level = np.inf
     count = 0
     touched[0] = 0
@@ -145,23 +161,36 @@ def settle(
             level = min(level, _equal_part(net, changed[place]))  # no link fills below that
     _fill(net, count, level)
     for again in range(1, MOST_FILLINGS):
-        next_net = _Net(
-            links, flows, progress, routes, returns, nodes, ends, earliest, heap, changed, touched, number + again, now
-        )
-        count, level = _charge(next_net, cross_traffic)
-        if not count:
+        if not touched[0]:
             break
-        _fill(next_net, count, level)
+        net = _Net(
+            links,
+            flows,
+            progress,
+            routes,
+            returns,
+            nodes,
+            ends,
+            earliest,
+            heap,
+            changed,
+            touched,
+            number + again,
+            now,
+            cross_traffic,
+        )
+        count, level = _charge(net)
+        _fill(net, count, level)
     return _next_end(ends, earliest)
 
 
 @njit(cache=True)
-def _charge(net, cross_traffic):
+def _charge(net):
     """Take cross-traffic off the capacities where it has changed; how many links that changes, and from what level."""
     links, count, level = net.links, 0, np.inf
     for place in range(1, net.touched[0] + 1):
         link = links[net.touched[place]]
-        load = min(cross_traffic * link.returning, _MOST_CHARGED * link.capacity)
+        load = min(net.cross_traffic * link.returning, _MOST_CHARGED * link.capacity)
         if abs(load - link.charged) > _UNNOTICED * link.capacity:
             level = min(level, link.level)
             link.charged = load
@@ -175,6 +204,8 @@ def _charge(net, cross_traffic):
 @njit(cache=True)
 def _load_return(net, slot, change):
     """A flow's rate changes: so does what goes back."""
+    if net.cross_traffic == 0:
+        return
     for place in range(LONGEST_ROUTE):
         number = net.returns[slot, place]
         if number == NOWHERE:

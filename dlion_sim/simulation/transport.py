@@ -89,7 +89,7 @@ class Transport:
         route = self._topology.route(sender, receiver)
         sent = partial(self._end, key, queue, self._agenda.now)
         if route.links:
-            way_back = self._topology.route(receiver, sender).links
+            way_back = self._topology.route(receiver, sender).links if self._framing.acknowledgements else ()
             self._network.start(route.links, message.size * self._framing.data, sent, way_back)
         else:
             self._agenda.after(0.0, sent)
