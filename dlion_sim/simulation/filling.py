@@ -20,6 +20,8 @@ LONGEST_ROUTE = 4
 """Links that a flow can cross."""
 MOST_FILLINGS = 4
 """In one settlement: loads of cross-traffic shrink by some fifty times from one to the next."""
+COUNTERS = 2
+_PASS, _TOUCHED = range(COUNTERS)
 BLOCK = 256
 """Flows whose earliest end is kept, so that the first end of all is found without looking at each."""
 
@@ -31,7 +33,7 @@ LINK = np.dtype(
         ("charged", np.float64),  # of its capacity, what is taken to go to cross-traffic
         ("free", np.float64),  # capacity left by flows of known rate, in a pass that changes it
         ("rising", np.int32),  # flows of yet unknown rate, in a pass that changes it
-        ("first", np.int32),  # node of the first flow on it, or NOWHERE
+        ("crossed", np.int32),  # by so many flows
         ("changed", np.int32),  # the last pass in which it counted as changed
         ("filled", np.int32),  # the last pass that found its level
         ("watched", np.int32),  # the last pass that waited for it to hold its flows as before
@@ -60,24 +62,25 @@ _BELOW = 1 - 1e-11
 _TINY = 1e-300
 _FILLS, _PASSES, _HOLDS = 0, 1, 2
 
+_inlined = njit(cache=True, forceinline=True)
+"""Else calls would cost as much as what they do: a `_Net` is passed by value."""
+
 
 class _Net(NamedTuple):
-    """All of it, and what a pass needs. Each flow hangs in a list of every link that it crosses."""
+    """All of it, and what a pass needs."""
 
     links: np.ndarray  # LINK [L]
     flows: np.ndarray  # FLOW [F]
     progress: np.ndarray  # PROGRESS [F]
     routes: np.ndarray  # [F, LONGEST_ROUTE]: links, then NOWHERE
     returns: np.ndarray  # [F, LONGEST_ROUTE]: the links of the way back, then NOWHERE
-    nodes: (
-        np.ndarray
-    )  # [F * LONGEST_ROUTE, 2]: node before and after on the link; that of a flow's place is numbered so
+    crossing: np.ndarray  # [L, room]: the flows that cross each link, in the order in which they came
     ends: np.ndarray  # [F] seconds, infinite for no flow
     earliest: np.ndarray  # [F / BLOCK] the least of each block of `ends`, minus infinity if it is to be looked up
     heap: np.ndarray  # [3 L, 2]: levels, and what comes then: its kind + 3 * its link
     changed: np.ndarray  # [L] the changed links, in the order in which they changed
-    touched: np.ndarray  # [1 + L] the number of links whose cross-traffic changed, and those links
-    number: int  # of the pass
+    touched: np.ndarray  # [L] the links whose cross-traffic changed
+    counters: np.ndarray  # [COUNTERS] _PASS and _TOUCHED: the present pass's number, and how many are `touched`
     now: float  # seconds
     cross_traffic: float  # the share of a flow's rate that goes back
 
@@ -89,13 +92,13 @@ def settle(
     progress,
     routes,
     returns,
-    nodes,
+    crossing,
     ends,
     earliest,
     heap,
     changed,
     touched,
-    number,
+    counters,
     now,
     left,
     slots,
@@ -109,7 +112,7 @@ def settle(
 
     `left` are the slots of flows that are gone; `slots`, their `added` routes [n, LONGEST_ROUTE], ways back and `sizes`
     [n] those that have come; `resized` [m, 2] links and their new capacities. `cross_traffic` is the share of a flow's
-    rate that goes back. The numbers from `number` to that of MOST_FILLINGS passes on are for this call.
+    rate that goes back.
     """
     net = _Net(
         links,
@@ -117,28 +120,30 @@ def settle(
         progress,
         routes,
         returns,
-        nodes,
+        crossing,
         ends,
         earliest,
         heap,
         changed,
         touched,
-        number,
+        counters,
         now,
         cross_traffic,
     )
     level = np.inf
     count = 0
-    touched[0] = 0
+    _begin(net)
     for slot in left:
         _load_return(net, slot, -flows[slot].rate)
         ends[slot] = np.inf
         earliest[slot // BLOCK] = -np.inf
         level = min(level, flows[slot].rate)
         for place in range(LONGEST_ROUTE):
-            if routes[slot, place] != NOWHERE:
-                _unhook(net, slot, place)
-                count = _note(net, count, routes[slot, place])
+            link = routes[slot, place]
+            if link == NOWHERE:
+                break
+            _uncross(net, slot, link)
+            count = _note(net, count, link)
     for row in range(len(slots)):
         slot = slots[row]
         flow = flows[slot]
@@ -146,9 +151,12 @@ def settle(
         progress[slot].remaining, progress[slot].since = sizes[row], now
         routes[slot], returns[slot] = added[row], added_returns[row]
         for place in range(LONGEST_ROUTE):
-            if routes[slot, place] != NOWHERE:
-                _hook(net, slot, place)
-                count = _note(net, count, routes[slot, place])
+            link = routes[slot, place]
+            if link == NOWHERE:
+                break
+            crossing[link, links[link].crossed] = slot
+            links[link].crossed += 1
+            count = _note(net, count, link)
     for row in range(len(resized)):
         link = int(resized[row, 0])
         level = min(level, links[link].level)
@@ -160,78 +168,71 @@ def settle(
         for place in range(count):
             level = min(level, _equal_part(net, changed[place]))  # no link fills below that
     _fill(net, count, level)
-    for again in range(1, MOST_FILLINGS):
-        if not touched[0]:
+    for _ in range(1, MOST_FILLINGS):
+        if not counters[_TOUCHED]:
             break
-        net = _Net(
-            links,
-            flows,
-            progress,
-            routes,
-            returns,
-            nodes,
-            ends,
-            earliest,
-            heap,
-            changed,
-            touched,
-            number + again,
-            now,
-            cross_traffic,
-        )
         count, level = _charge(net)
         _fill(net, count, level)
     return _next_end(ends, earliest)
 
 
-@njit(cache=True)
+@_inlined
+def _begin(net):
+    """A pass."""
+    net.counters[_PASS] += 1
+    net.counters[_TOUCHED] = 0
+
+
+@_inlined
 def _charge(net):
     """Take cross-traffic off the capacities where it has changed; how many links that changes, and from what level."""
     links, count, level = net.links, 0, np.inf
-    for place in range(1, net.touched[0] + 1):
+    touched = net.counters[_TOUCHED]
+    _begin(net)
+    for place in range(touched):
         link = links[net.touched[place]]
         load = min(net.cross_traffic * link.returning, _MOST_CHARGED * link.capacity)
         if abs(load - link.charged) > _UNNOTICED * link.capacity:
             level = min(level, link.level)
             link.charged = load
             count = _note(net, count, net.touched[place])
-    net.touched[0] = 0
     for place in range(count):
         level = min(level, _equal_part(net, net.changed[place]))
     return count, level
 
 
-@njit(cache=True)
+@_inlined
 def _load_return(net, slot, change):
     """A flow's rate changes: so does what goes back."""
     if net.cross_traffic == 0:
         return
     for place in range(LONGEST_ROUTE):
-        number = net.returns[slot, place]
-        if number == NOWHERE:
+        link = net.returns[slot, place]
+        if link == NOWHERE:
             break
-        net.links[number].returning += change
-        _touch(net, number)
+        net.links[link].returning += change
+        _touch(net, link)
 
 
-@njit(cache=True)
+@_inlined
 def _touch(net, link):
     """Note that the cross-traffic of `link` may have to be charged anew."""
-    if net.links[link].touched != net.number:
-        net.links[link].touched = net.number
-        net.touched[0] += 1
-        net.touched[net.touched[0]] = link
+    if net.links[link].touched != net.counters[_PASS]:
+        net.links[link].touched = net.counters[_PASS]
+        net.touched[net.counters[_TOUCHED]] = link
+        net.counters[_TOUCHED] += 1
 
 
 @njit(cache=True)
 def _fill(net, count, level):
     """Progressive filling from `level` on, on the first `count` changed links and all that come to change."""
-    links = net.links
+    links, flows, crossing, routes, heap = net.links, net.flows, net.crossing, net.routes, net.heap
+    number = net.counters[_PASS]
     waiting = 0
     for place in range(count):
         waiting = _take_up(net, waiting, net.changed[place], level)
     while waiting:
-        key, item, waiting = _pop(net.heap, waiting)
+        key, item, waiting = _pop(heap, waiting)
         kind, link = item % 3, item // 3
         level = max(level, links[link].level if kind == _PASSES else key)
         if kind == _FILLS:
@@ -239,27 +240,25 @@ def _fill(net, count, level):
                 continue
             share = max(0.0, links[link].free / links[link].rising)
             if share > level * (1 + _SAME):
-                waiting = _push(net.heap, waiting, share, item)  # others of its flows have been held at less since
+                waiting = _push(heap, waiting, share, item)  # others of its flows have been held at less since
                 continue
-            links[link].filled = net.number
+            links[link].filled = number
             links[link].level = level
         elif kind == _PASSES:
-            if links[link].filled == net.number:
+            if links[link].filled == number:
                 continue
         else:
-            if links[link].changed == net.number:
+            if links[link].changed == number:
                 continue
-            links[link].kept = net.number
-        node = links[link].first
-        while node != NOWHERE:
-            slot = node // LONGEST_ROUTE
-            node = net.nodes[node, 1]
-            flow = net.flows[slot]
-            if flow.settled == net.number:
+            links[link].kept = number
+        for place in range(links[link].crossed - 1, -1, -1):
+            slot = crossing[link, place]
+            flow = flows[slot]
+            if flow.settled == number:
                 continue
             if kind == _FILLS:
                 held = flow.bottleneck
-                if held != NOWHERE and links[held].changed != net.number and flow.rate < level * _BELOW:
+                if held != NOWHERE and links[held].changed != number and flow.rate < level * _BELOW:
                     continue  # held elsewhere, below, as before
                 moved = abs(flow.rate - level) > _SAME * level
                 if moved:
@@ -271,12 +270,14 @@ def _fill(net, count, level):
             else:
                 moved = kind == _PASSES
             if kind != _PASSES:
-                flow.settled = net.number
-            for place in range(LONGEST_ROUTE):
-                other = net.routes[slot, place]
-                if other in (NOWHERE, link) or links[other].filled == net.number:
+                flow.settled = number
+            for step in range(LONGEST_ROUTE):
+                other = routes[slot, step]
+                if other == NOWHERE:
+                    break
+                if other == link or links[other].filled == number:
                     continue
-                if links[other].changed == net.number:
+                if links[other].changed == number:
                     if kind != _PASSES:
                         links[other].free -= flow.rate
                         links[other].rising -= 1
@@ -285,42 +286,41 @@ def _fill(net, count, level):
                     waiting = _take_up(net, waiting, other, level)
     for place in range(count):
         link = net.changed[place]
-        if links[link].filled != net.number and links[link].kept != net.number:
+        if links[link].filled != number and links[link].kept != number:
             links[link].level = np.inf
 
 
-@njit(cache=True)
+@_inlined
 def _take_up(net, waiting, link, level):
     """Count a changed link's flows as they are at `level`, and note what is to come for it and for them."""
-    links = net.links
+    links, flows, crossing, heap = net.links, net.flows, net.crossing, net.heap
+    number = net.counters[_PASS]
     free, rising = links[link].capacity - links[link].charged, 0
-    node = links[link].first
-    while node != NOWHERE:
-        flow = net.flows[node // LONGEST_ROUTE]
-        node = net.nodes[node, 1]
+    for place in range(links[link].crossed - 1, -1, -1):
+        flow = flows[crossing[link, place]]
         held = flow.bottleneck
-        if flow.settled == net.number:
+        if flow.settled == number:
             free -= flow.rate
-        elif held == NOWHERE or links[held].changed == net.number:
+        elif held == NOWHERE or links[held].changed == number:
             rising += 1
         elif flow.rate < level * _BELOW:
             free -= flow.rate
         else:
             rising += 1
-            if links[held].watched != net.number:
-                links[held].watched = net.number
-                waiting = _push(net.heap, waiting, max(level, links[held].level), _HOLDS + 3 * held)
+            if links[held].watched != number:
+                links[held].watched = number
+                waiting = _push(heap, waiting, max(level, links[held].level), _HOLDS + 3 * held)
     links[link].free, links[link].rising = free, rising
     if rising:
-        waiting = _push(net.heap, waiting, max(level, free / rising), _FILLS + 3 * link)
+        waiting = _push(heap, waiting, max(level, free / rising), _FILLS + 3 * link)
         if links[link].level < np.inf:
             # After whatever fills at the same level.
             key = max(level, links[link].level) * (1 + 2 * _SAME) + _TINY
-            waiting = _push(net.heap, waiting, key, _PASSES + 3 * link)
+            waiting = _push(heap, waiting, key, _PASSES + 3 * link)
     return waiting
 
 
-@njit(cache=True)
+@_inlined
 def _change_rate(net, slot, rate):
     flow, sent = net.flows[slot], net.progress[slot]
     sent.remaining = max(0.0, sent.remaining - (net.now - sent.since) * flow.rate)
@@ -331,49 +331,33 @@ def _change_rate(net, slot, rate):
     net.earliest[slot // BLOCK] = -np.inf
 
 
-@njit(cache=True)
+@_inlined
 def _note(net, count, link):
     """Count `link` as changed, and return how many are."""
-    if net.links[link].changed != net.number:
-        net.links[link].changed = net.number
+    if net.links[link].changed != net.counters[_PASS]:
+        net.links[link].changed = net.counters[_PASS]
         net.changed[count] = link
         count += 1
     return count
 
 
-@njit(cache=True)
+@_inlined
 def _equal_part(net, link):
-    flows = 0
-    node = net.links[link].first
-    while node != NOWHERE:
-        flows += 1
-        node = net.nodes[node, 1]
-    return (net.links[link].capacity - net.links[link].charged) / flows if flows else np.inf
+    link = net.links[link]
+    return (link.capacity - link.charged) / link.crossed if link.crossed else np.inf
 
 
-@njit(cache=True)
-def _hook(net, slot, place):
-    node, link = slot * LONGEST_ROUTE + place, net.routes[slot, place]
-    first = net.links[link].first
-    net.nodes[node, 0], net.nodes[node, 1] = NOWHERE, first
-    if first != NOWHERE:
-        net.nodes[first, 0] = node
-    net.links[link].first = node
+@_inlined
+def _uncross(net, slot, link):
+    place = 0
+    while net.crossing[link, place] != slot:
+        place += 1
+    net.links[link].crossed -= 1
+    for later in range(place, net.links[link].crossed):
+        net.crossing[link, later] = net.crossing[link, later + 1]
 
 
-@njit(cache=True)
-def _unhook(net, slot, place):
-    node, link = slot * LONGEST_ROUTE + place, net.routes[slot, place]
-    before, after = net.nodes[node]
-    if before == NOWHERE:
-        net.links[link].first = after
-    else:
-        net.nodes[before, 1] = after
-    if after != NOWHERE:
-        net.nodes[after, 0] = before
-
-
-@njit(cache=True)
+@njit(cache=True, fastmath={"nnan", "nsz", "reassoc"})  # a least of many is exact in any order
 def _next_end(ends, earliest):
     first = np.inf
     for block in range(len(earliest)):
@@ -401,21 +385,21 @@ def ending(ends, earliest, until):
 # A binary heap of (key, item).
 
 
-@njit(cache=True)
+@_inlined
 def _push(heap, size, key, item):
     place = size
     while place > 0 and heap[(place - 1) // 2, 0] > key:
-        heap[place] = heap[(place - 1) // 2]
+        heap[place, 0], heap[place, 1] = heap[(place - 1) // 2, 0], heap[(place - 1) // 2, 1]
         place = (place - 1) // 2
     heap[place, 0], heap[place, 1] = key, item
     return size + 1
 
 
-@njit(cache=True)
+@_inlined
 def _pop(heap, size):
-    key, item = heap[0]
+    key, item = heap[0, 0], heap[0, 1]
     size -= 1
-    last, which = heap[size]
+    last, which = heap[size, 0], heap[size, 1]
     place = 0
     while True:
         below = 2 * place + 1
@@ -425,7 +409,7 @@ def _pop(heap, size):
             below += 1
         if heap[below, 0] >= last:
             break
-        heap[place] = heap[below]
+        heap[place, 0], heap[place, 1] = heap[below, 0], heap[below, 1]
         place = below
     heap[place, 0], heap[place, 1] = last, which
     return key, int(item), size

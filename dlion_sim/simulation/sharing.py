@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dlion_sim.simulation import filling
-from dlion_sim.simulation.filling import BLOCK, LONGEST_ROUTE, MOST_FILLINGS, NOWHERE
+from dlion_sim.simulation.filling import BLOCK, LONGEST_ROUTE, NOWHERE
 
 _NO_SLOTS = np.empty(0, np.int64)
 _NO_ROUTES = np.empty((0, LONGEST_ROUTE), np.int32)
@@ -44,22 +44,22 @@ class SharedLinks:
         self._links = np.zeros(len(capacities), filling.LINK)
         self._links["capacity"] = capacities
         self._links["level"] = np.inf
-        self._links["first"] = NOWHERE
         self._unused: list[int] = []
         self._flows = np.empty(0, filling.FLOW)
         self._progress = np.empty(0, filling.PROGRESS)
         self._routes = np.empty((0, LONGEST_ROUTE), np.int32)
         self._returns = np.empty((0, LONGEST_ROUTE), np.int32)
-        self._nodes = np.empty((0, 2), np.int32)
+        self._crossing = np.empty((len(capacities), 0), np.int32)
+        self._room = 0
         self._ends = np.empty(0)
         self._earliest = np.empty(0)
         self._heap = np.empty((3 * len(capacities), 2))
         self._changed = np.empty(len(capacities), np.int64)
-        self._touched = np.zeros(1 + len(capacities), np.int64)
+        self._touched = np.empty(len(capacities), np.int64)
+        self._counters = np.zeros(filling.COUNTERS, np.int64)
         self._arrived: list[tuple[int, Sequence[int], Sequence[int], float]] = []
         self._left: list[int] = []
         self._resized: list[tuple[int, float]] = []
-        self._passes = 0
 
     def add(self, route: Sequence[int], size: float, way_back: Sequence[int] = ()) -> int:
         """A flow of `size` bytes over the distinct links of `route`, at most LONGEST_ROUTE; returns its slot."""
@@ -86,13 +86,13 @@ class SharedLinks:
             self._progress,
             self._routes,
             self._returns,
-            self._nodes,
+            self._crossing,
             self._ends,
             self._earliest,
             self._heap,
             self._changed,
             self._touched,
-            self._passes + 1,
+            self._counters,
             now,
             np.array(self._left) if self._left else _NO_SLOTS,
             slots,
@@ -102,7 +102,6 @@ class SharedLinks:
             np.array(self._resized, np.float64) if self._resized else _NOT_RESIZED,
             self._cross_traffic,
         )
-        self._passes += MOST_FILLINGS
         self._unused += self._left
         self._arrived, self._left, self._resized = [], [], []
         return float(end)
@@ -120,8 +119,21 @@ class SharedLinks:
     def _arrivals(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
         if not self._arrived:
             return _NO_SLOTS, _NO_ROUTES, _NO_ROUTES, _NO_SIZES
+        self._make_room(len(self._arrived))
         slots, routes, returns, sizes = zip(*self._arrived, strict=True)
         return np.array(slots), _padded(routes), _padded(returns), np.array(sizes, np.float64)
+
+    def _make_room(self, arriving: int) -> None:
+        """Let each link be crossed by so many flows more."""
+        self._room -= arriving
+        if self._room < 0:  # or less: looked up only now and then
+            most = int(self._links["crossed"].max()) + arriving
+            room = self._crossing.shape[1]
+            if most > room:
+                wider = np.empty((len(self._links), 2 * most), np.int32)
+                wider[:, :room] = self._crossing
+                self._crossing = wider
+            self._room = self._crossing.shape[1] - most
 
     def _grow(self) -> None:
         had = len(self._ends)
@@ -130,7 +142,6 @@ class SharedLinks:
         self._progress = _longer(self._progress, have, 0)
         self._routes = _longer(self._routes, have, NOWHERE)
         self._returns = _longer(self._returns, have, NOWHERE)
-        self._nodes = _longer(self._nodes, have * LONGEST_ROUTE, NOWHERE)
         self._ends = _longer(self._ends, have, np.inf)
         self._earliest = _longer(self._earliest, have // BLOCK, np.inf)
         self._unused += range(have - 1, had - 1, -1)
