@@ -56,19 +56,25 @@ class Meter:
         """
         since = max(delivery.began, self._all_delivered)
         known, changed = 0, time.monotonic()
+        first: tuple[int, float] | None = None
         while True:
             now = time.monotonic()
             acknowledged, round_trip = self._acknowledged()
             delivered = min(acknowledged - delivery.position, delivery.size)
             elapsed = max(0.0, now - since)
             if delivered >= _ENOUGH * delivery.size:
-                # After a pause acknowledgements come a round trip later. What takes no longer than that tells little;
-                # rather than too fast, its link counts as slow.
-                pause = max(0.0, delivery.began + round_trip - since)
-                taken = max(elapsed - pause, elapsed / 2)
-                seconds = taken * delivery.size / delivered
-                self._all_delivered = now + seconds - taken
+                if first is not None and delivered - first[0] >= delivery.size / 2:
+                    # From one acknowledgement to another, so that it does not matter how late they come.
+                    seconds = (now - first[1]) * delivery.size / (delivered - first[0])
+                else:
+                    # After a pause acknowledgements come a round trip later. What takes no longer than that tells
+                    # little; rather than too fast, its link counts as slow.
+                    pause = max(0.0, delivery.began + round_trip - since)
+                    seconds = max(elapsed - pause, elapsed / 2) * delivery.size / delivered
+                self._all_delivered = now + seconds * (1 - delivered / delivery.size)
                 return seconds
+            if first is None and delivered > 0:
+                first = delivered, now
             if delivered > known:
                 known, changed = delivered, now
             elif now - changed > patience:

@@ -48,3 +48,24 @@ def test_a_message_takes_as_long_as_its_link_whatever_the_buffers_here_hold():
 def test_a_link_that_takes_nothing_is_given_up():
     with pytest.raises(PeerError, match="took nothing"):
         asyncio.run(delivered(None, patience=0.1))
+
+
+class AckedLate(Meter):
+    """Of a link of a steady rate, whose acknowledgements come late, but are said to come at once."""
+
+    def __init__(self, rate: float, late: float) -> None:
+        self._rate, self._late, self._began = rate, late, time.monotonic()
+        self._position = 0
+        self._all_delivered = 0.0
+
+    def _acknowledged(self) -> tuple[int, float]:
+        return int(self._rate * max(0.0, time.monotonic() - self._began - self._late)), 0.0
+
+
+def test_how_late_acknowledgements_come_does_not_matter():
+    meter = AckedLate(rate=1e6, late=0.4)
+
+    async def measured() -> list[float]:
+        return [await meter.seconds(delivery, patience=1.0) for delivery in (meter.begin(SIZE), meter.begin(SIZE))]
+
+    assert asyncio.run(measured()) == pytest.approx([SIZE / 1e6, SIZE / 1e6], rel=0.1)
