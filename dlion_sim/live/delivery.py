@@ -13,14 +13,28 @@ import struct
 import termios
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dlion_sim.live.frames import PeerError
 
 _ENOUGH = 0.95
 """Of a message, what is waited for; the rest comes as fast."""
 _LEAST_WAIT, _LONGEST_WAIT = 0.001, 0.003
-_TCP_INFO = struct.Struct("<120xQ20xI")
-"""Of Linux' `struct tcp_info`: tcpi_bytes_acked and tcpi_min_rtt (microseconds)."""
+_ONE_FLIGHT = 10 * 1448
+"""Bytes that TCP sends at once: its initial window (RFC 6928)."""
+_TCP_INFO = struct.Struct("<68xI48xQ20xI")
+"""Of Linux' `struct tcp_info`: tcpi_rtt, tcpi_bytes_acked and tcpi_min_rtt (times in microseconds)."""
+
+
+class Acknowledged(NamedTuple):
+    """What TCP knows of a connection."""
+
+    size: int
+    """Bytes that have been acknowledged."""
+    round_trip: float
+    """How long acknowledgements take of late (seconds)."""
+    shortest: float
+    """How long at least."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +52,7 @@ class Meter:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         (under_way,) = struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)))
-        self._position = self._acknowledged()[0] + under_way
+        self._position = self._acknowledged().size + under_way
         """Of the next byte that is sent."""
         self._all_delivered = 0.0
         """When the former message was."""
@@ -59,17 +73,20 @@ class Meter:
         first: tuple[int, float] | None = None
         while True:
             now = time.monotonic()
-            acknowledged, round_trip = self._acknowledged()
-            delivered = min(acknowledged - delivery.position, delivery.size)
+            acknowledged = self._acknowledged()
+            delivered = min(acknowledged.size - delivery.position, delivery.size)
             elapsed = max(0.0, now - since)
             if delivered >= _ENOUGH * delivery.size:
                 if first is not None and delivered - first[0] >= delivery.size / 2:
                     # From one acknowledgement to another, so that it does not matter how late they come.
                     seconds = (now - first[1]) * delivery.size / (delivered - first[0])
                 else:
+                    if delivery.size <= _ONE_FLIGHT:
+                        # Before this was looked at, more time may have passed than the message took.
+                        elapsed = min(elapsed, acknowledged.round_trip)
                     # After a pause acknowledgements come a round trip later. What takes no longer than that tells
                     # little; rather than too fast, its link counts as slow.
-                    pause = max(0.0, delivery.began + round_trip - since)
+                    pause = max(0.0, delivery.began + acknowledged.shortest - since)
                     seconds = max(elapsed - pause, elapsed / 2) * delivery.size / delivered
                 self._all_delivered = now + seconds * (1 - delivered / delivery.size)
                 return seconds
@@ -82,8 +99,7 @@ class Meter:
             left = (delivery.size - delivered) * elapsed / delivered if delivered > 0 else 0.0
             await asyncio.sleep(min(max(_LEAST_WAIT, left / 2), _LONGEST_WAIT))
 
-    def _acknowledged(self) -> tuple[int, float]:
-        """Bytes that have been acknowledged, and the shortest time (seconds) that this has taken."""
+    def _acknowledged(self) -> Acknowledged:
         info = self._connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-        acknowledged, microseconds = _TCP_INFO.unpack(info)
-        return acknowledged, microseconds / 1e6
+        round_trip, size, shortest = _TCP_INFO.unpack(info)
+        return Acknowledged(size, round_trip / 1e6, shortest / 1e6)
