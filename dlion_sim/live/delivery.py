@@ -20,10 +20,8 @@ from dlion_sim.live.frames import PeerError
 _ENOUGH = 0.95
 """Of a message, what is waited for; the rest comes as fast."""
 _LEAST_WAIT, _LONGEST_WAIT = 0.001, 0.003
-_ONE_FLIGHT = 10 * 1448
-"""Bytes that TCP sends at once: its initial window (RFC 6928)."""
-_TCP_INFO = struct.Struct("<68xI48xQ20xI")
-"""Of Linux' `struct tcp_info`: tcpi_rtt, tcpi_bytes_acked and tcpi_min_rtt (times in microseconds)."""
+_TCP_INFO = struct.Struct("<120xQ20xI")
+"""Of Linux' `struct tcp_info`: tcpi_bytes_acked and tcpi_min_rtt (microseconds)."""
 
 
 class Acknowledged(NamedTuple):
@@ -32,9 +30,7 @@ class Acknowledged(NamedTuple):
     size: int
     """Bytes that have been acknowledged."""
     round_trip: float
-    """How long acknowledgements take of late (seconds)."""
-    shortest: float
-    """How long at least."""
+    """The shortest time that this has taken (seconds)."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +77,9 @@ class Meter:
                     # From one acknowledgement to another, so that it does not matter how late they come.
                     seconds = (now - first[1]) * delivery.size / (delivered - first[0])
                 else:
-                    if delivery.size <= _ONE_FLIGHT:
-                        # Before this was looked at, more time may have passed than the message took.
-                        elapsed = min(elapsed, acknowledged.round_trip)
                     # After a pause acknowledgements come a round trip later. What takes no longer than that tells
                     # little; rather than too fast, its link counts as slow.
-                    pause = max(0.0, delivery.began + acknowledged.shortest - since)
+                    pause = max(0.0, delivery.began + acknowledged.round_trip - since)
                     seconds = max(elapsed - pause, elapsed / 2) * delivery.size / delivered
                 self._all_delivered = now + seconds * (1 - delivered / delivery.size)
                 return seconds
@@ -101,5 +94,5 @@ class Meter:
 
     def _acknowledged(self) -> Acknowledged:
         info = self._connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-        round_trip, size, shortest = _TCP_INFO.unpack(info)
-        return Acknowledged(size, round_trip / 1e6, shortest / 1e6)
+        size, microseconds = _TCP_INFO.unpack(info)
+        return Acknowledged(size, microseconds / 1e6)

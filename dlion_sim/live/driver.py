@@ -101,6 +101,8 @@ class Driver:
         workers = [peer for peer in peers if peer < plan.workers]
         self._roll = Roll(rank, plan.participants, workers, serves=isinstance(participant, ParameterServer))
         self._settled = asyncio.Event()
+        self._turn = 0
+        """Whose messages leave first."""
         self.snapshots: list[Snapshot] = []
 
     @property
@@ -201,12 +203,15 @@ class Driver:
         if self._end.done():
             return
         at = self.now if at is None else at
+        sends: list[Send] = []
         for action in self._participant.handle(event, at):
+            if isinstance(action, Send):
+                sends.append(action)
+                continue
+            self._send(sends)
             match action:
                 case Compute():
                     self._spawn(self._compute(action.batch_size, at))
-                case Send():
-                    self._links.send(action.peer, action.message)
                 case Report():
                     self._recorder.iteration(self._rank, action, self.now)
                 case Profile():
@@ -216,6 +221,20 @@ class Driver:
                 case Abort():
                     lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self.gone.items())
                     self._finish("failed", f"{action.reason}; lost: {lost}")
+        self._send(sends)
+
+    def _send(self, sends: list[Send]) -> None:
+        """Send all of `sends`, to another peer first each time, and empty it.
+
+        The first message has the machine's link to itself for a moment. If that were always the same peer's, DLion
+        would find that peer's link better than others, and send it more and more.
+        """
+        if len(sends) > 1:
+            self._turn += 1
+            sends.sort(key=lambda send: (send.peer - self._turn) % self._plan.participants)
+        for send in sends:
+            self._links.send(send.peer, send.message)
+        sends.clear()
 
     async def _compute(self, batch_size: int, at: float) -> None:
         assert self._machine is not None

@@ -7,6 +7,7 @@ import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.live.gathering import gather
+from dlion_sim.live.links import Links
 from dlion_sim.protocol.messages import Message, Swap
 from dlion_sim.simulation import simulate
 from tests.live.together import QUICK, Together
@@ -66,6 +67,20 @@ def test_a_duration_ends_all_nodes_at_that_time_and_none_is_a_loss(tmp_path):
     for outcome in together.run():
         assert (outcome.ending.stopped_by, outcome.ending.seconds, outcome.lost) == ("duration", 0.7, {})
         assert [snapshot.time for snapshot in outcome.snapshots] == pytest.approx([0, 0.2, 0.4, 0.6, 0.7])
+
+
+def test_no_peer_is_always_the_first_to_be_sent_to(tmp_path, monkeypatch):
+    order, send = [], Links.send
+
+    def note(links, peer, message):
+        if message.body.bulk and message.sender == 0:
+            order.append(peer)
+        send(links, peer, message)
+
+    monkeypatch.setattr(Links, "send", note)
+    Together(brief("iterations=8", system="baseline"), tmp_path).run()
+    assert set(zip(order[::2], order[1::2], strict=True)) == {(1, 2), (2, 1)}
+    assert order[::2].count(1) == 4
 
 
 def kill(rank):
