@@ -229,9 +229,10 @@ class Driver:
         The first message has the machine's link to itself for a moment. If that were always the same peer's, DLion
         would find that peer's link better than others, and send it more and more.
         """
-        if len(sends) > 1:
+        places = {peer: place for place, peer in enumerate(sorted({send.peer for send in sends}))}
+        if len(places) > 1:
             self._turn += 1
-            sends.sort(key=lambda send: (send.peer - self._turn) % self._plan.participants)
+            sends.sort(key=lambda send: (places[send.peer] - self._turn) % len(places))
         for send in sends:
             self._links.send(send.peer, send.message)
         sends.clear()

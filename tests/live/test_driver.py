@@ -80,7 +80,7 @@ def test_no_peer_is_always_the_first_to_be_sent_to(tmp_path, monkeypatch):
     monkeypatch.setattr(Links, "send", note)
     Together(brief("iterations=8", system="baseline"), tmp_path).run()
     assert set(zip(order[::2], order[1::2], strict=True)) == {(1, 2), (2, 1)}
-    assert order[::2].count(1) == 4
+    assert 3 <= order[::2].count(1) <= 5
 
 
 def kill(rank):
