@@ -35,10 +35,11 @@ class Acknowledged(NamedTuple):
 
 @dataclass(frozen=True)
 class Delivery:
-    """A message on its way: `size` bytes from a `position` in the connection's stream on."""
+    """A message on its way: `size` bytes from a `position` in the connection's stream on, some of them a `probe`."""
 
     position: int
     size: int
+    probe: int
     began: float
 
 
@@ -53,17 +54,24 @@ class Meter:
         self._all_delivered = 0.0
         """When the former message was."""
 
-    def begin(self, size: int) -> Delivery:
-        """To be called before each message of `size` bytes that is sent, and nothing else may be."""
-        delivery = Delivery(self._position, size, time.monotonic())
-        self._position += size
+    def begin(self, size: int, probe: int = 0) -> Delivery:
+        """To be called before each message of `size` bytes that is sent, and nothing else may be but `probe` bytes
+        right after it, which help to find out what it takes.
+        """
+        delivery = Delivery(self._position, size + probe, probe, time.monotonic())
+        self._position += delivery.size
         return delivery
 
     async def seconds(self, delivery: Delivery, *, patience: float) -> float:
-        """How long the link takes for it, as soon as that is known. To be asked in the messages' order.
+        """How long the link takes for the message, as soon as that is known. To be asked in the messages' order.
 
         Raises PeerError if for `patience` seconds nothing more is acknowledged.
         """
+        seconds = await self._seconds(delivery, patience)
+        return seconds * (1 - delivery.probe / delivery.size)
+
+    async def _seconds(self, delivery: Delivery, patience: float) -> float:
+        """For the message and its probe."""
         since = max(delivery.began, self._all_delivered)
         known, changed = 0, time.monotonic()
         first: tuple[int, float] | None = None

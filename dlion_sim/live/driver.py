@@ -145,9 +145,9 @@ class Driver:
         if peer not in self._plan.same_machine:
             self._recorder.sent(self._rank, peer, message)
 
-    def sent(self, peer: int, message: Message, seconds: float | None) -> None:
-        """A bulk message is no longer to be waited for: it has left, or never will."""
-        self._tell(MessageSent(peer, message.size, seconds or 0.0))
+    def sent(self, peer: int, message: Message, seconds: float, ago: float) -> None:
+        """A bulk message has left so many seconds `ago`, or never will."""
+        self._tell(MessageSent(peer, message.size, seconds), self.now - ago)
 
     def heard(self, kind: Kind, rank: int) -> None:
         """News from a peer; what concerns all is passed on, once."""

@@ -48,6 +48,8 @@ class Kind(IntEnum):
     """The sender has done its part; it still answers."""
     ALIVE = 8
     """The sender has nothing to say, but is there."""
+    PROBE = 9
+    """Says nothing: how long it takes tells the sender something about the link."""
 
 
 class PeerError(Exception):

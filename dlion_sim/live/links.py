@@ -38,8 +38,8 @@ class Hub(Protocol):
     def left(self, peer: int, message: Message) -> None:
         """The last byte of a message has left this machine."""
 
-    def sent(self, peer: int, message: Message, seconds: float | None) -> None:
-        """A bulk message has left, for which the link takes so many seconds; None if it never will."""
+    def sent(self, peer: int, message: Message, seconds: float, ago: float) -> None:
+        """The link took so many seconds for a bulk message, which has left some seconds ago; none if it never will."""
 
     def heard(self, kind: Kind, rank: int) -> None:
         """News of a participant: READY, GONE or DONE."""
@@ -169,7 +169,7 @@ class Links:
                 self._hub.heard(kind, self._rank(payload))
             case Kind.DONE:
                 self._hub.heard(kind, peer)
-            case Kind.ALIVE:
+            case Kind.ALIVE | Kind.PROBE:
                 pass
             case _:
                 raise PeerError(f"sent a {kind.name} out of place")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from dlion_sim.live.delivery import Delivery, Meter
@@ -12,10 +13,14 @@ from dlion_sim.live.meeting import Connection
 from dlion_sim.live.sockets import all_left, end, send_frame
 from dlion_sim.protocol.messages import Message
 
+_PROBE, _PROBES = Payload((bytes(8192),)), 4
+"""What goes with a link's first message if that is shorter, whose own time would mostly be a round trip."""
+
 Left = Callable[[Message], None]
 """Called with a message whose last byte has left this machine."""
-Sent = Callable[[Message, float | None], None]
-"""Called with a bulk message that has left, and the seconds that its link takes for it; None if it never will."""
+Sent = Callable[[Message, float, float], None]
+"""Called with a bulk message, the seconds that its link took for it, and for how many it has left already: until it is
+known to have come through. Without any if it never will."""
 
 
 class Outbox:
@@ -38,9 +43,12 @@ class Outbox:
         self._sent = sent
         self._failed = failed
         self._queue: asyncio.Queue[tuple[Kind, Payload, Message | None]] = asyncio.Queue()
-        self._leaving: asyncio.Queue[tuple[Message, Delivery | None]] = asyncio.Queue()
+        self._leaving: asyncio.Queue[tuple[Message, Delivery | None, float]] = asyncio.Queue()
+        """What has left, and when."""
         self._meter = Meter(self._socket)
         self._open = True
+        self._known = channel is Channel.CONTROL
+        """Whether it needs no probing."""
 
     def put(self, kind: Kind, payload: Payload, message: Message | None = None) -> None:
         """Queue a frame; `message` is the one that it carries, if any."""
@@ -70,8 +78,12 @@ class Outbox:
         delivery = None
         try:
             if self._open:
-                delivery = self._meter.begin(HEAD_BYTES + payload.length)
+                probes = 0 if self._known or payload.length >= _PROBES * _PROBE.length else _PROBES
+                self._known = True
+                delivery = self._meter.begin(_on_the_wire(payload), probes * _on_the_wire(_PROBE))
                 await send_frame(self._socket, kind, payload, self._seal, patience=self._patience)
+                for _ in range(probes):
+                    await send_frame(self._socket, Kind.PROBE, _PROBE, self._seal, patience=self._patience)
                 if bulk:
                     await all_left(self._socket, patience=self._patience)
                 if message is not None:
@@ -79,21 +91,25 @@ class Outbox:
         except PeerError as error:
             self._fail(error)
         if bulk and message is not None:
-            self._leaving.put_nowait((message, delivery))
+            self._leaving.put_nowait((message, delivery, time.monotonic()))
 
     async def _confirm(self) -> None:
         """Tell of each bulk message how long its link takes, while those behind it are sent."""
         while True:
-            message, delivery = await self._leaving.get()
-            seconds = None
+            message, delivery, left = await self._leaving.get()
+            seconds = 0.0
             try:
                 if delivery is not None and self._open:
                     seconds = await self._meter.seconds(delivery, patience=self._patience)
             except PeerError as error:
                 self._fail(error)
-            self._sent(message, seconds)
+            self._sent(message, seconds, time.monotonic() - left)
 
     def _fail(self, error: PeerError) -> None:
         if self._open:
             self.hang_up()
             self._failed(error)
+
+
+def _on_the_wire(payload: Payload) -> int:
+    return HEAD_BYTES + payload.length

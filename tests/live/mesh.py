@@ -26,7 +26,7 @@ class Inbox:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.departed: list[tuple[int, Message]] = []
-        self.sendings: list[tuple[int, Message, float | None]] = []
+        self.sendings: list[tuple[int, Message, float]] = []
         self.news: list[tuple[Kind, int]] = []
         self.losses: dict[int, str] = {}
 
@@ -39,7 +39,7 @@ class Inbox:
     def left(self, peer, message):
         self.departed.append((peer, message))
 
-    def sent(self, peer, message, seconds):
+    def sent(self, peer, message, seconds, ago):
         self.sendings.append((peer, message, seconds))
 
     def heard(self, kind, rank):

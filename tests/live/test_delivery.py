@@ -12,8 +12,11 @@ from dlion_sim.live.frames import PeerError
 SIZE, SIP = 400_000, 4_000
 
 
-async def delivered(drink_every: float | None, *, patience: float = 10.0) -> tuple[float, float]:
-    """The seconds that a message takes, and those that its reader took, who takes a sip every so often."""
+async def delivered(drink_every: float | None, *, probe: int = 0, patience: float = 10.0) -> tuple[float, float]:
+    """The seconds that a message takes, and those that its reader took, who takes a sip every so often.
+
+    Of all that is sent, `probe` bytes are no part of the message.
+    """
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sender:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SIP)
@@ -32,7 +35,7 @@ async def delivered(drink_every: float | None, *, patience: float = 10.0) -> tup
                 return time.monotonic() - began
 
             meter = Meter(sender)
-            delivery = meter.begin(SIZE)
+            delivery = meter.begin(SIZE - probe, probe)
             drinking = asyncio.create_task(drink()) if drink_every is not None else None
             # This machine's buffers take it whole at once, which tells nothing.
             assert sender.send(bytes(SIZE)) == SIZE
@@ -43,6 +46,11 @@ async def delivered(drink_every: float | None, *, patience: float = 10.0) -> tup
 def test_a_message_takes_as_long_as_its_link_whatever_the_buffers_here_hold():
     seconds, drinking = asyncio.run(delivered(0.005))
     assert seconds == pytest.approx(drinking, rel=0.3)
+
+
+def test_a_short_message_takes_its_part_of_what_it_takes_with_a_probe():
+    seconds, drinking = asyncio.run(delivered(0.005, probe=SIZE - 1000))
+    assert seconds == pytest.approx(drinking * 1000 / SIZE, rel=0.3)
 
 
 def test_a_link_that_takes_nothing_is_given_up():

@@ -1,14 +1,18 @@
 """The wall-clock driver against the virtual one, and what becomes of a run that loses a node."""
 
+import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from dlion_sim.errors import InputError
+from dlion_sim.live.driver import Driver, Plan
 from dlion_sim.live.gathering import gather
 from dlion_sim.live.links import Links
-from dlion_sim.protocol.messages import Message, Swap
+from dlion_sim.protocol.events import MessageSent
+from dlion_sim.protocol.messages import Message, Swap, Weights
 from dlion_sim.simulation import simulate
 from tests.live.together import QUICK, Together
 from tests.simulation.scenarios import digits
@@ -81,6 +85,27 @@ def test_no_peer_is_always_the_first_to_be_sent_to(tmp_path, monkeypatch):
     Together(brief("iterations=8", system="baseline"), tmp_path).run()
     assert set(zip(order[::2], order[1::2], strict=True)) == {(1, 2), (2, 1)}
     assert 3 <= order[::2].count(1) <= 5
+
+
+def test_a_message_is_told_to_have_left_when_it_had_and_not_when_that_is_known():
+    heard, message = [], Message(0, Weights(1), (torch.zeros(3),))
+
+    async def scenario():
+        driver = Driver(
+            0,
+            SimpleNamespace(handle=lambda *what: heard.append(what) or []),
+            None,
+            [1],
+            plan=Plan(workers=2, participants=2, same_machine=(), duration=None, evaluate_every=1.0),
+            recorder=None,
+            patience=QUICK,
+            begun=lambda: None,
+            tasks=None,
+        )
+        driver.sent(1, message, 0.5, ago=0.2)
+
+    asyncio.run(scenario())
+    assert heard == [(MessageSent(1, message.size, 0.5), -0.2)], "the clock stands at zero"
 
 
 def kill(rank):

@@ -108,6 +108,23 @@ def test_the_time_that_a_message_takes_is_that_of_its_receiver():
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize(("first", "probed"), [(NONE, True), (Message(0, Weights(1), (torch.zeros(9000),)), False)])
+def test_what_is_short_goes_with_a_probe_at_first(first, probed):
+    """The peer takes it for nothing: see `mesh`, where it is sent, too."""
+    probe = 4 * (HEAD_BYTES + 8192) if probed else 0
+
+    async def scenario():
+        async with victim_of_puppet(parameters=9000) as (victim, inbox, puppet):
+            for message in (first, SOME):
+                victim.send(1, message)
+            await until(lambda: len(inbox.sendings) == 2)
+            # Little goes over the other connection.
+            most = max(len(connection.recv(1 << 20)) for connection in puppet.incoming)
+            assert most == first.size + SOME.size + 2 * HEAD_BYTES + probe
+
+    asyncio.run(scenario())
+
+
 def misbehaviour(of):
     """What becomes of a peer that behaves like that: why it was dropped."""
 
@@ -118,7 +135,7 @@ def misbehaviour(of):
             assert not inbox.messages
             # Whatever is sent to it counts as gone.
             victim.send(1, WHOLE)
-            await until(lambda: inbox.sendings == [(1, WHOLE, None)])
+            await until(lambda: inbox.sendings == [(1, WHOLE, 0.0)])
             return inbox.losses[1]
 
     return asyncio.run(scenario())
@@ -224,7 +241,7 @@ def test_a_peer_that_takes_nothing_is_dropped():
                 await puppet.send(Kind.ALIVE)
                 await asyncio.sleep(0.05)
             assert "took nothing" in inbox.losses[1]
-            await until(lambda: inbox.sendings == [(1, big, None)])
+            await until(lambda: inbox.sendings == [(1, big, 0.0)])
 
     asyncio.run(scenario())
 
