@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from dlion_sim.cli.chosen import chosen
 from dlion_sim.cli.live import Pacing, Silence, StartWithin, report
@@ -32,6 +31,7 @@ def emulate(
     Ctrl-C ends the run early; what was measured stays readable. What an emulation that was killed has left is removed
     when the next one begins, or by --clean.
     """
+    from dlion_sim.cli.progress import clock_bar
     from dlion_sim.emulation import check_machine, remove_leftovers
     from dlion_sim.emulation import emulate as emulate_run
     from dlion_sim.interrupts import Interrupts
@@ -47,7 +47,7 @@ def emulate(
     with (
         chosen(scenario, overrides, output, "emulate") as (loaded, folder),
         Interrupts() as interrupts,
-        Console(stderr=True, quiet=quiet).status("The nodes are training"),
+        clock_bar(loaded, quiet=quiet) as observe,
     ):
         done = emulate_run(
             loaded,
@@ -57,5 +57,6 @@ def emulate(
             patience=Patience(start=start_within, silence=silence),
             force=force,
             interrupted=interrupts.asked,
+            observe=observe,
         )
     report(done, quiet=quiet)

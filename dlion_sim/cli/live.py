@@ -40,13 +40,14 @@ def live(
 
     Ctrl-C ends the run early; what was measured stays readable.
     """
+    from dlion_sim.cli.progress import clock_bar
     from dlion_sim.interrupts import Interrupts
     from dlion_sim.live import Patience, run_locally
 
     with (
         chosen(scenario, overrides, output, "live") as (loaded, folder),
         Interrupts() as interrupts,
-        Console(stderr=True, quiet=quiet).status("The nodes are training"),
+        clock_bar(loaded, quiet=quiet) as observe,
     ):
         done = run_locally(
             loaded,
@@ -55,6 +56,7 @@ def live(
             patience=Patience(start=start_within, silence=silence),
             force=force,
             interrupted=interrupts.asked,
+            observe=observe,
         )
     report(done, quiet=quiet)
 

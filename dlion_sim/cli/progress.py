@@ -1,4 +1,4 @@
-"""The progress bar of a run: in virtual time, with accuracy and the wall time left."""
+"""The progress bars of runs: in virtual time with accuracy and the wall time left, and in real time."""
 
 from __future__ import annotations
 
@@ -36,5 +36,23 @@ def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progr
             done = progress.virtual_seconds if scenario.duration is not None else progress.iterations
             accuracy = "-" if progress.accuracy is None else f"{progress.accuracy:.1%}"
             bar.update(task, completed=done, accuracy=accuracy)
+
+        yield observe
+
+
+@contextmanager
+def clock_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[float | None], None]]:
+    """Show how far real nodes are; the value is what to call with the seconds since they began, None before."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f} s{task.fields[of]}"))
+    with Bar(*columns, console=Console(stderr=True), disable=quiet) as bar:
+        name, duration = f"{scenario.name} · {scenario.system.name}", scenario.duration
+        task = bar.add_task(f"{name}: starting", total=duration, of=f" of {duration:g} s" if duration else "")
+
+        def observe(seconds: float | None) -> None:
+            if seconds is None:
+                return
+            ended = duration is not None and seconds >= duration
+            doing = "measuring accuracies" if ended else "training"
+            bar.update(task, completed=duration if ended else seconds, description=f"{name}: {doing}")
 
         yield observe

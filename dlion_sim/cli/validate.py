@@ -50,7 +50,7 @@ def validate(
         simulated, real = (Run.open(Path(folder)) for folder in what)
         folder = output or free_folder(RUNS / f"{real.folder.name}-fidelity")
     elif len(what) == 1:
-        folder, simulated, real = _run_both(what[0], overrides, output, fifo=fifo, force=force)
+        folder, simulated, real = _run_both(what[0], overrides, output, fifo=fifo, force=force, quiet=quiet)
     else:
         raise InputError(
             f"{len(what)} arguments", allowed="a scenario, or two run folders and neither --set nor --fifo"
@@ -64,27 +64,34 @@ def validate(
 
 
 def _run_both(
-    name: str, overrides: list[str], output: Path | None, *, fifo: bool, force: bool
+    name: str, overrides: list[str], output: Path | None, *, fifo: bool, force: bool, quiet: bool
 ) -> tuple[Path, Run, Run]:
+    from dlion_sim.cli.progress import clock_bar, progress_bar
     from dlion_sim.emulation import check_machine, emulate
     from dlion_sim.interrupts import Interrupts
-    from dlion_sim.live import DEFAULT_PATIENCE
     from dlion_sim.simulation import simulate
 
     check_machine()
     with (
         chosen(name, overrides, output, "fidelity") as (scenario, folder),
         Interrupts() as interrupts,
-        Console(stderr=True).status("Simulating") as status,
     ):
-        simulated = simulate(scenario, folder / "simulated", force=force, device="cpu", interrupted=interrupts.asked)
-        status.update("Emulating")
-        real = emulate(
-            scenario,
-            folder / "emulated",
-            fair=not fifo,
-            patience=DEFAULT_PATIENCE,
-            force=force,
-            interrupted=interrupts.asked,
-        )
+        with progress_bar(scenario, quiet=quiet) as observe:
+            simulated = simulate(
+                scenario,
+                folder / "simulated",
+                force=force,
+                device="cpu",
+                interrupted=interrupts.asked,
+                observe=observe,
+            )
+        with clock_bar(scenario, quiet=quiet) as observe_clock:
+            real = emulate(
+                scenario,
+                folder / "emulated",
+                fair=not fifo,
+                force=force,
+                interrupted=interrupts.asked,
+                observe=observe_clock,
+            )
     return folder, simulated, real

@@ -6,7 +6,9 @@ import heapq
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import IO, Protocol
+from typing import Protocol
+
+from dlion_sim.live import Clock
 
 
 class Capacity(Protocol):
@@ -33,9 +35,9 @@ class Changes:
         self.most_seconds_late = 0.0
         """Of all changes, until they were made."""
 
-    def follow(self, begun: IO[bytes]) -> None:
-        """The run begins when there is a line; it never does if there is an end instead."""
-        self._thread = threading.Thread(target=self._make_all, args=(begun,), name="changes")
+    def follow(self, clock: Clock) -> None:
+        """The times are those of this clock, from now on."""
+        self._thread = threading.Thread(target=self._make_all, args=(clock,), name="changes")
         self._thread.start()
 
     def __enter__(self) -> Changes:
@@ -48,10 +50,10 @@ class Changes:
         if self._error and kind is None:
             raise self._error
 
-    def _make_all(self, begun: IO[bytes]) -> None:
-        if not begun.readline():
+    def _make_all(self, clock: Clock) -> None:
+        began = clock.wait()
+        if began is None:
             return
-        began = time.monotonic()
         try:
             for at, capacity, value in in_order(self._capacities):
                 if self._stop.wait(max(0.0, began + at - time.monotonic())):

@@ -34,12 +34,14 @@ def emulate(
     patience: Patience = DEFAULT_PATIENCE,
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
+    observe: Callable[[float | None], None] = lambda seconds: None,
 ) -> Run:
     """Run a scenario by nodes on hosts of an emulated network and return its run folder; nothing else is left.
 
     Without pacing, each worker's machine has a part of this machine's CPU, and computations take what they take there.
     With `fair`, what one machine sends another has a queue of its own at each link; without, all wait in one.
-    `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it.
+    `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
+    `observe` is told as often for how many seconds the nodes have been training, None before they begin.
     `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run; `check_machine`
     says whether this machine can.
     """
@@ -64,8 +66,8 @@ def emulate(
             Changes([*network.links, *limited]) as changes,
             EmulatedNodes(setting, parts, network, limited, patience) as nodes,
         ):
-            changes.follow(nodes.begun)
-            nodes.wait(interrupted)
+            changes.follow(nodes.clock)
+            nodes.wait(interrupted, observe)
         emulation["changes_seconds_late"] = changes.most_seconds_late
         if not paced:
             emulation["cores"] = [processor.share for processor in limited]

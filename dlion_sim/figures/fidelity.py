@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from dlion_sim.figures.style import PALETTE, drawing
 from dlion_sim.results import Run
@@ -33,6 +34,9 @@ def plot_fidelity(simulated: Run, real: Run, file: Path) -> Path:
         durations.set_xlabel("Time of an iteration (s)")
         durations.set_ylabel("Iterations up to\nthat time (%)")
         durations.set_xscale("log")
+        durations.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        durations.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        durations.xaxis.set_minor_formatter(NullFormatter())
     return file
 
 

@@ -1,5 +1,6 @@
 """The wall-clock driver: real nodes that train over TCP."""
 
+from dlion_sim.live.clock import Clock
 from dlion_sim.live.coordinate import announced, run_locally
 from dlion_sim.live.gathering import gather
 from dlion_sim.live.member import check_live
@@ -13,6 +14,7 @@ from dlion_sim.live.sockets import Address
 __all__ = [
     "DEFAULT_PATIENCE",
     "Address",
+    "Clock",
     "Nodes",
     "Patience",
     "Place",

@@ -29,10 +29,12 @@ def run_locally(
     patience: Patience = DEFAULT_PATIENCE,
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
+    observe: Callable[[float | None], None] = lambda seconds: None,
 ) -> Run:
     """Run a scenario by nodes on this machine and return its run folder; no process is left when this ends.
 
-    `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it.
+    `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
+    `observe` is told as often for how many seconds the nodes have been training, None before they begin.
     `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run.
     """
     setting = Setting.of(scenario)
@@ -41,7 +43,7 @@ def run_locally(
         stack.enter_context(announced(setting, folder, force=force))
         parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)))
         with LocalNodes(setting, parts, paced=paced, patience=patience) as nodes:
-            nodes.wait(interrupted)
+            nodes.wait(interrupted, observe)
         return gather(parts, folder, force=True)
 
 

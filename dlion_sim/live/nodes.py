@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
 from dlion_sim.errors import InputError
+from dlion_sim.live.clock import Clock
 from dlion_sim.live.gathering import part_folder
 from dlion_sim.live.patience import Patience
 from dlion_sim.live.secret import write_secret
@@ -65,23 +66,25 @@ class Nodes(ABC):
             peers = ",".join(str(spot.address) for spot in spots)
             for rank, spot in enumerate(spots):
                 self._start(rank, spot, [str(scenario), f"--peers={peers}", f"--secret-file={secret}"])
+            told = self.processes[0].stdout
+            assert told is not None
+            self.clock = Clock(told)
             undo.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    @property
-    def begun(self) -> IO[bytes]:
-        """Where there is a line as soon as the run begins."""
-        stream = self.processes[0].stdout
-        assert stream is not None
-        return stream
+    def wait(
+        self, interrupted: Callable[[], bool], observe: Callable[[float | None], None] = lambda seconds: None
+    ) -> None:
+        """Wait until all have ended, and meanwhile call both again and again: `observe` with what the clock says.
 
-    def wait(self, interrupted: Callable[[], bool]) -> None:
-        """Wait until all have ended. Raises InputError where one could not start."""
+        Raises InputError where a node could not start.
+        """
         asked = False
         while any(process.poll() is None for process in self.processes):
+            observe(self.clock.seconds)
             if not asked and interrupted():
                 asked = True
                 for process in self.processes:

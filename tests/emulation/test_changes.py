@@ -6,6 +6,7 @@ from itertools import islice
 import pytest
 
 from dlion_sim.emulation.changes import Changes, in_order
+from dlion_sim.live import Clock
 from dlion_sim.scenario import Schedule
 
 
@@ -45,7 +46,7 @@ def test_all_changes_come_in_the_order_of_time():
 def test_they_are_made_at_their_times_since_the_run_begins():
     wire = Wire(steps((0, 1), (0.2, 2), (0.4, 3), (60, 4)))
     with Changes([wire]) as changes, say("echo begun; sleep 60", after=0.2) as node:
-        changes.follow(node.stdout)
+        changes.follow(Clock(node.stdout))
         began = time.monotonic() + 0.2
         time.sleep(1)
         node.kill()
@@ -58,14 +59,14 @@ def test_they_are_made_at_their_times_since_the_run_begins():
 def test_there_are_none_if_it_never_begins():
     wire = Wire(steps((0, 1), (1e-9, 2)))
     with Changes([wire]) as changes, say("true", after=0) as node:
-        changes.follow(node.stdout)
+        changes.follow(Clock(node.stdout))
     assert not wire.set_to
 
 
 def test_what_goes_wrong_is_raised_at_the_end():
     def meanwhile():
         with Changes([Wire(steps((0, 1), (0.01, 13)))]) as changes, say("echo begun", after=0) as node:
-            changes.follow(node.stdout)
+            changes.follow(Clock(node.stdout))
             time.sleep(0.3)
 
     with pytest.raises(RuntimeError, match="refuses"):

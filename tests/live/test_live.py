@@ -143,11 +143,17 @@ def test_a_synchronous_run_stops_within_seconds_of_a_kill_and_says_why(folder):
 
 
 def test_an_interrupt_ends_all_nodes_and_leaves_a_run_that_says_so(folder):
+    told = []
     run = run_locally(
         scenario("duration=600 s", system="baseline", cluster=TWO),
         folder / "run",
         interrupted=lambda: all(any(folder.glob(f".run-*/rank-{rank}/links.parts/*")) for rank in (0, 1)),
+        observe=told.append,
     )
+    began = next(index for index, seconds in enumerate(told) if seconds is not None)
+    assert began > 0, "it takes a while until nodes train"
+    assert sorted(told[began:]) == told[began:]
+    assert 0 <= told[began] < 1
     assert run.manifest["status"] == run.summary["status"] == "interrupted"
     assert len(run.iterations()) == sum(run.summary["iterations"]["per_worker"])
     # Whoever hears of the other's end before its own signal fails for that.
