@@ -37,7 +37,7 @@ class Outbox:
         failed: Callable[[PeerError], None],
     ) -> None:
         self._socket, self._seal = connection
-        self._channel = channel
+        self._bulk = channel is Channel.BULK
         self._patience = patience
         self._left = left
         self._sent = sent
@@ -47,8 +47,8 @@ class Outbox:
         """What has left, and when."""
         self._meter = Meter(self._socket)
         self._open = True
-        self._known = channel is Channel.CONTROL
-        """Whether it needs no probing."""
+        self._unknown = self._bulk
+        """Whether nothing has told yet what the link can carry. Of control it need not be known."""
 
     def put(self, kind: Kind, payload: Payload, message: Message | None = None) -> None:
         """Queue a frame; `message` is the one that it carries, if any."""
@@ -74,24 +74,28 @@ class Outbox:
         end(self._socket)
 
     async def _send(self, kind: Kind, payload: Payload, message: Message | None) -> None:
-        bulk = self._channel is Channel.BULK
         delivery = None
         try:
             if self._open:
-                probes = 0 if self._known or payload.length >= _PROBES * _PROBE.length else _PROBES
-                self._known = True
-                delivery = self._meter.begin(_on_the_wire(payload), probes * _on_the_wire(_PROBE))
-                await send_frame(self._socket, kind, payload, self._seal, patience=self._patience)
-                for _ in range(probes):
-                    await send_frame(self._socket, Kind.PROBE, _PROBE, self._seal, patience=self._patience)
-                if bulk:
-                    await all_left(self._socket, patience=self._patience)
+                delivery = await self._write(kind, payload)
                 if message is not None:
                     self._left(message)
         except PeerError as error:
             self._fail(error)
-        if bulk and message is not None:
+        if self._bulk and message is not None:
             self._leaving.put_nowait((message, delivery, time.monotonic()))
+
+    async def _write(self, kind: Kind, payload: Payload) -> Delivery:
+        """Send a frame, and with it a probe where the link needs one; a bulk frame until it has left."""
+        probes = _PROBES if self._unknown and payload.length < _PROBES * _PROBE.length else 0
+        self._unknown = False
+        delivery = self._meter.begin(_on_the_wire(payload), probes * _on_the_wire(_PROBE))
+        await send_frame(self._socket, kind, payload, self._seal, patience=self._patience)
+        for _ in range(probes):
+            await send_frame(self._socket, Kind.PROBE, _PROBE, self._seal, patience=self._patience)
+        if self._bulk:
+            await all_left(self._socket, patience=self._patience)
+        return delivery
 
     async def _confirm(self) -> None:
         """Tell of each bulk message how long its link takes, while those behind it are sent."""
