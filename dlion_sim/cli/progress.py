@@ -44,7 +44,9 @@ def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progr
 def clock_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[float | None], None]]:
     """Show how far real nodes are; the value is what to call with the seconds since they began, None before."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f} s{task.fields[of]}"))
-    with Bar(*columns, console=Console(stderr=True), disable=quiet) as bar:
+    console = Console(stderr=True)
+    # Nothing is left of it: whoever could not begin says so in one line.
+    with Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
         name, duration = f"{scenario.name} · {scenario.system.name}", scenario.duration
         task = bar.add_task(f"{name}: starting", total=duration, of=f" of {duration:g} s" if duration else "")
 
