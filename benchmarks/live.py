@@ -84,7 +84,7 @@ class Node:
     def left(self, peer: int, message: Message) -> None:
         """One has left this machine."""
 
-    def sent(self, peer: int, message: Message, seconds: float | None) -> None:
+    def sent(self, peer: int, message: Message, seconds: float, ago: float) -> None:
         """There is room for the next one."""
         self.send()
 
