@@ -20,10 +20,6 @@ from tests.simulation.scenarios import digits
 CLOUD = {"clouds": [{"name": "a", "workers": [{"count": 3, "compute": "400 cores"}]}]}
 
 
-PAIRS = {"name": "adpsgd", "topology": "bipartite"}
-"""Three workers make no ring with two sides."""
-
-
 def brief(*overrides, **keys):
     """Three workers whose iterations take about 12 ms."""
     return digits("workload.evaluate_every=0.2 s", *overrides, **{"cluster": CLOUD, "duration": None, **keys})
@@ -58,7 +54,7 @@ def test_in_step_a_live_run_learns_what_a_simulated_one_does_to_the_bit(tmp_path
     assert live.links()["bytes"].sum() == simulated.links()["bytes"].sum()
 
 
-@pytest.mark.parametrize("system", ["ako", "hop", PAIRS, "dlion"], ids=str)
+@pytest.mark.parametrize("system", ["ako", "hop", "adpsgd", "dlion"], ids=str)
 def test_the_other_systems_run_too(tmp_path, system):
     together = Together(brief("iterations=12", system=system), tmp_path)
     assert all(outcome.ending.stopped_by == "iterations" for outcome in together.run())
@@ -123,7 +119,7 @@ ASYNCHRONOUS = {"name": "baseline", "synchronization": "asynchronous"}
 HOP = {"name": "hop", "synchronization": {"backup_workers": 1, "max_gap": 3}}
 
 
-@pytest.mark.parametrize("system", [ASYNCHRONOUS, HOP, PAIRS], ids=str)
+@pytest.mark.parametrize("system", [ASYNCHRONOUS, HOP, "adpsgd"], ids=str)
 def test_who_waits_for_nobody_goes_on_without_a_lost_peer(tmp_path, system):
     together = Together(brief("duration=1.5 s", system=system), tmp_path)
     for outcome in together.run(kill(2))[:2]:
@@ -162,7 +158,7 @@ def test_all_hear_of_a_loss_even_through_others(tmp_path):
 
 def test_a_peer_that_talks_nonsense_is_dropped_and_the_others_go_on(tmp_path):
     """Node 2 sends answers that nobody has asked it for, as no honest worker does."""
-    together = Together(brief("duration=1 s", system=PAIRS), tmp_path)
+    together = Together(brief("duration=1 s", system="adpsgd"), tmp_path)
 
     async def talk_nonsense(together):
         liar = together.drivers[2]

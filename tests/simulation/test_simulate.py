@@ -243,7 +243,7 @@ def test_every_shipped_scenario_runs_with_every_system(tmp_path, file, system):
         {"name": "local_sgd"},
         {"name": "dlion", "knowledge_transfer": {"kind": "weight_exchange", "period": 30}},
         "ring_allreduce",
-        {"name": "adpsgd", "topology": "bipartite"},
+        "adpsgd",
         {"name": "gaia", "exchange": {"barrier": "selective"}, "synchronization": {"staleness": 2}},
         {"name": "hop", "synchronization": {"max_gap": 8, "skip_from": 2}},
         {"name": "diloco", "exchange": {"period": 20}},
