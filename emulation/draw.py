@@ -62,7 +62,7 @@ def draw(number: int, seed: int) -> Scenario:
     systems = stream(seed, "systems", number // len(SYSTEMS)).permutation(sorted(SYSTEMS))
     system = str(systems[number % len(SYSTEMS)])
     rng = stream(seed, "scenario", number)
-    clouds = _clouds(rng, even=system == "adpsgd")
+    clouds = _clouds(rng)
     workers = sum(len(cloud["workers"]) for cloud in clouds)
     scenario = from_data(
         {
@@ -86,9 +86,9 @@ def draw(number: int, seed: int) -> Scenario:
     return scenario
 
 
-def _clouds(rng: np.random.Generator, *, even: bool) -> list[dict[str, Any]]:
-    """Some workers in some clouds, at least one in each; an even number of workers if asked for."""
-    workers = int(rng.choice([n for n in range(WORKERS[0], WORKERS[1] + 1) if not (even and n % 2)]))
+def _clouds(rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Some workers in some clouds, at least one in each."""
+    workers = _whole(rng, WORKERS)
     count = _whole(rng, (CLOUDS[0], min(CLOUDS[1], workers)))
     places = [*range(count), *(int(place) for place in rng.integers(count, size=workers - count))]
     return [
@@ -122,8 +122,6 @@ def _bandwidth(rng: np.random.Generator) -> str | dict[str, Any]:
 def _system(rng: np.random.Generator, name: str, clouds: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A system, with what it needs to show what it does within so short a run."""
     match name:
-        case "dlion":  # The whole of its profiling would take a third of the run.
-            return {"name": name, "batching": {"profile_batch_sizes": [8, 16, 32], "profile_repeats": 1}}
         case "local_sgd" | "diloco":
             return {"name": name, "exchange": {"period": _whole(rng, PERIOD)}}
         case "parameter_server":
