@@ -20,8 +20,10 @@ from dlion_sim.live.frames import PeerError
 _ENOUGH = 0.95
 """Of a message, what is waited for; the rest comes as fast."""
 _LEAST_WAIT, _LONGEST_WAIT = 0.001, 0.003
-_TCP_INFO = struct.Struct("<120xQ20xI")
-"""Of Linux' `struct tcp_info`: tcpi_bytes_acked and tcpi_min_rtt (microseconds)."""
+_TCP_INFO = struct.Struct("<56xI60xQ20xI")
+"""Of Linux' `struct tcp_info`: tcpi_last_ack_recv (milliseconds ago), tcpi_bytes_acked, tcpi_min_rtt (microseconds)."""
+_TICK = 0.004
+"""Seconds to which the kernel knows when the last acknowledgement came."""
 
 
 class Acknowledged(NamedTuple):
@@ -29,6 +31,8 @@ class Acknowledged(NamedTuple):
 
     size: int
     """Bytes that have been acknowledged."""
+    at: float
+    """When the last of them was, as far as is certain: on a busy machine that may be long before it is looked at."""
     round_trip: float
     """The shortest time that this has taken (seconds)."""
 
@@ -76,8 +80,8 @@ class Meter:
         known, changed = 0, time.monotonic()
         first: tuple[int, float] | None = None
         while True:
-            now = time.monotonic()
             acknowledged = self._acknowledged()
+            now = acknowledged.at
             delivered = min(acknowledged.size - delivery.position, delivery.size)
             elapsed = max(0.0, now - since)
             if delivered >= _ENOUGH * delivery.size:
@@ -95,12 +99,12 @@ class Meter:
                 first = delivered, now
             if delivered > known:
                 known, changed = delivered, now
-            elif now - changed > patience:
+            elif time.monotonic() - changed > patience:
                 raise PeerError("took nothing for too long")
             left = (delivery.size - delivered) * elapsed / delivered if delivered > 0 else 0.0
             await asyncio.sleep(min(max(_LEAST_WAIT, left / 2), _LONGEST_WAIT))
 
     def _acknowledged(self) -> Acknowledged:
         info = self._connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-        size, microseconds = _TCP_INFO.unpack(info)
-        return Acknowledged(size, microseconds / 1e6)
+        ago, size, microseconds = _TCP_INFO.unpack(info)
+        return Acknowledged(size, time.monotonic() - max(0.0, ago / 1e3 - _TICK), microseconds / 1e6)

@@ -68,7 +68,7 @@ class AckedLate(Meter):
 
     def _acknowledged(self) -> Acknowledged:
         size = int(self._rate * max(0.0, time.monotonic() - self._began - self._late))
-        return Acknowledged(size, round_trip=0.0)
+        return Acknowledged(size, at=time.monotonic(), round_trip=0.0)
 
 
 def test_how_late_acknowledgements_come_does_not_matter():
@@ -78,3 +78,34 @@ def test_how_late_acknowledgements_come_does_not_matter():
         return [await meter.seconds(delivery, patience=1.0) for delivery in (meter.begin(SIZE), meter.begin(SIZE))]
 
     assert asyncio.run(measured()) == pytest.approx([SIZE / 1e6, SIZE / 1e6], rel=0.1)
+
+
+def test_how_late_it_is_looked_at_does_not_matter():
+    """A busy machine looks again when all has long come through; TCP knows when that was."""
+    meter = AckedLate(rate=1e6, late=0.0)
+
+    async def measured() -> float:
+        delivery = meter.begin(SIZE)
+        meter._acknowledged = lambda: Acknowledged(SIZE, at=delivery.began + SIZE / 1e6, round_trip=0.0)
+        await asyncio.sleep(2 * SIZE / 1e6)
+        return await meter.seconds(delivery, patience=1.0)
+
+    assert asyncio.run(measured()) == pytest.approx(SIZE / 1e6)
+
+
+def test_the_kernel_tells_when_the_last_acknowledgement_came():
+    async def since_the_last() -> float:
+        with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sender:
+            sender.connect(server.getsockname())
+            reader, _ = server.accept()
+            with reader:
+                meter = Meter(sender)
+                delivery = meter.begin(1000)
+                sender.send(bytes(1000))
+                reader.recv(1000)
+                sent = time.monotonic()
+                await asyncio.sleep(0.3)
+                assert meter._acknowledged().size == delivery.position + 1000
+                return meter._acknowledged().at - sent
+
+    assert asyncio.run(since_the_last()) == pytest.approx(0.0, abs=0.1)
