@@ -11,10 +11,10 @@ from tests.simulation.scenarios import digits
 
 
 def written(
-    folder, *, period=1.0, iterations=10, size=1000, accuracies=(0.1, 0.5, 0.9), workers=("a/0", "a/1"), way="simulate"
+    folder, *, period=1.0, iterations=10, size=1000, accuracies=(0.1, 0.5, 0.9), workers=("a/0", "a/1"), **about
 ):
     """A run of two workers with iterations of equal length, an evaluation each 5 s, and `size` bytes an iteration."""
-    manifest = {"workers": list(workers), "scenario": "small", "system": "baseline", "seed": 0, "way": way}
+    manifest = {"workers": list(workers), "scenario": "small", "system": "baseline", "seed": 0, **about}
     writer = RunWriter.create(folder, scenario_yaml="name: small\n", manifest=manifest)
     for worker in range(2):
         for iteration in range(1, iterations + 1):
@@ -66,6 +66,13 @@ def test_runs_of_other_workers_are_refused(tmp_path):
     simulated, real = written(tmp_path / "one"), written(tmp_path / "other", workers=("a/0", "b/0"))
     with pytest.raises(InputError, match="other workers"):
         compare(simulated, real)
+
+
+def test_runs_that_were_evaluated_on_other_samples_are_refused(tmp_path):
+    simulated, real = written(tmp_path / "one"), written(tmp_path / "other", evaluated_on="validation")
+    with pytest.raises(InputError, match="was evaluated on the validation set; allowed: the test set, as") as refusal:
+        compare(simulated, real)
+    assert refusal.value.file == real.folder
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
