@@ -107,7 +107,7 @@ class Setting:
     def manifest(self) -> dict[str, Any]:
         """What the manifest of the run tells of it, however it is run."""
         labels, classes = self.dataset.train_labels.numpy(), self.dataset.classes
-        held_out = [] if self.validation is None else [self.validation]
+        held_out = None if self.validation is None else class_histogram(labels, [self.validation], classes)[0]
         return {
             "scenario": self.scenario.name,
             "system": self.scenario.system.name,
@@ -119,7 +119,7 @@ class Setting:
             "core_seconds_per_sample": self.core_seconds_per_sample,
             "partition": class_histogram(labels, self.shards, classes),
             "evaluated_on": self.scenario.workload.evaluated_on,
-            "validation": next(iter(class_histogram(labels, held_out, classes)), None),
+            "validation": held_out,
         }
 
     def neighbours(self, number: int) -> Sequence[int]:
