@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "figures": {"analysis", "results", "scenario"},
     "export": {"analysis", "results"},
     "sweep": {"simulation", "protocol.compose", "analysis", "results", "scenario"},
+    "validation": {"simulation", "emulation", "analysis", "figures", "results", "scenario"},
     "cli": {
         "scenario",
         "protocol",
@@ -34,6 +35,7 @@ MAY_IMPORT = {
         "figures",
         "export",
         "sweep",
+        "validation",
     },
 }
 

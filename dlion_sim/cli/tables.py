@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +98,25 @@ def fidelity_report(fidelity: Fidelity, run: Run, figure: Path) -> RenderableTyp
     _add_pairs(links, "link", ("bytes", "messages", "per second"))
     for link in fidelity.links.index:
         links.add_row("{} to {}".format(*link), *_pairs(fidelity.links.loc[link], _LINK_QUANTITIES))
+    tables = (workers, links) if len(fidelity.links) else (workers,)
+    return Group(*tables, *map(Text, (*_fidelity_lines(fidelity), f"figure: {figure}")))
+
+
+def _fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
+    """The worst in words; what is not known is left out, and nothing exchanged is said."""
     off = fidelity.verdict
-    lines = [
-        f"worst: median iteration time {off['iteration_median']:.1%}, bytes of a link {off['bytes']:.1%}, "
-        f"accuracy {off['accuracy_at_end']:.1f} points at the end and {off['accuracy_on_the_way']:.1f} on the way",
-        f"figure: {figure}",
-    ]
-    return Group(workers, links, *map(Text, lines))
+    told = {
+        "median iteration time {:.1%}": "iteration_median",
+        "iterations {:.1%}": "iterations",
+        "bytes of a link {:.1%}": "bytes",
+        "accuracy {:.1f} points at the end": "accuracy_at_end",
+        "accuracy {:.1f} points on the way": "accuracy_on_the_way",
+    }
+    yield f"worst: {', '.join(words.format(off[name]) for words, name in told.items() if math.isfinite(off[name]))}"
+    if fidelity.links.empty:
+        yield "nothing was exchanged in either run"
+    if fidelity.late > 0:
+        yield f"real computations took longer than modelled by up to {fidelity.late:.1%} of the time"
 
 
 def _add_pairs(table: Table, first: str, quantities: Sequence[str]) -> None:
@@ -118,7 +131,7 @@ def _pairs(row: pd.Series, quantities: Mapping[str, Callable[[float], str]]) -> 
     return [
         cell
         for quantity, written in quantities.items()
-        for cell in (written(row[quantity]["real"]), f"{row[quantity]['ratio']:.3f}")
+        for cell in (_known(row[quantity]["real"], written), _known(row[quantity]["ratio"], "{:.3f}".format))
     ]
 
 
@@ -169,6 +182,10 @@ def _bytes(count: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
+
+
+def _known(value: float, written: Callable[[float], str]) -> str:
+    return written(value) if math.isfinite(value) else "-"
 
 
 def _percent(fraction: float | None) -> str:

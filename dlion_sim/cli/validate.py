@@ -14,9 +14,7 @@ from dlion_sim.cli.options import Fifo, Force, Overrides, Quiet
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
-    from dlion_sim.results import Run
-
-_FIGURE, _DOCUMENT = "fidelity.png", "fidelity.json"
+    from dlion_sim.validation import Validation
 
 
 def validate(
@@ -40,58 +38,42 @@ def validate(
 
     Emulation needs root and Mininet, see `dlion emulate`; two runs that are there already need neither.
     """
-    from dlion_sim.analysis import compare
     from dlion_sim.cli.tables import fidelity_report
-    from dlion_sim.figures import plot_fidelity
     from dlion_sim.results import Run, free_folder
-    from dlion_sim.results.atomic import json_bytes, write
+    from dlion_sim.validation import held_against
 
     if len(what) == 2 and not overrides and not fifo:
         simulated, real = (Run.open(Path(folder)) for folder in what)
-        folder = output or free_folder(RUNS / f"{real.folder.name}-fidelity")
+        done = held_against(simulated, real, output or free_folder(RUNS / f"{real.folder.name}-fidelity"))
     elif len(what) == 1:
-        folder, simulated, real = _run_both(what[0], overrides, output, fifo=fifo, force=force, quiet=quiet)
+        done = _run_both(what[0], overrides, output, fifo=fifo, force=force, quiet=quiet)
     else:
         raise InputError(
             f"{len(what)} arguments", allowed="a scenario, or two run folders and neither --set nor --fifo"
         )
-    fidelity = compare(simulated, real)
-    folder.mkdir(parents=True, exist_ok=True)
-    write(folder / _DOCUMENT, json_bytes(fidelity.document))
-    figure = plot_fidelity(simulated, real, folder / _FIGURE)
     if not quiet:
-        Console().print(fidelity_report(fidelity, simulated, figure))
+        Console().print(fidelity_report(done.fidelity, done.simulated, done.figure))
 
 
 def _run_both(
     name: str, overrides: list[str], output: Path | None, *, fifo: bool, force: bool, quiet: bool
-) -> tuple[Path, Run, Run]:
+) -> Validation:
     from dlion_sim.cli.progress import clock_bar, progress_bar
-    from dlion_sim.emulation import check_machine, emulate
+    from dlion_sim.emulation import check_machine
     from dlion_sim.interrupts import Interrupts
-    from dlion_sim.simulation import simulate
+    from dlion_sim.validation import validate
 
     check_machine()
     with (
         chosen(name, overrides, output, "fidelity") as (scenario, folder),
         Interrupts() as interrupts,
     ):
-        with progress_bar(scenario, quiet=quiet) as observe:
-            simulated = simulate(
-                scenario,
-                folder / "simulated",
-                force=force,
-                device="cpu",
-                interrupted=interrupts.asked,
-                observe=observe,
-            )
-        with clock_bar(scenario, quiet=quiet) as observe_clock:
-            real = emulate(
-                scenario,
-                folder / "emulated",
-                fair=not fifo,
-                force=force,
-                interrupted=interrupts.asked,
-                observe=observe_clock,
-            )
-    return folder, simulated, real
+        return validate(
+            scenario,
+            folder,
+            fair=not fifo,
+            force=force,
+            interrupted=interrupts.asked,
+            simulating=progress_bar(scenario, quiet=quiet),
+            emulating=clock_bar(scenario, quiet=quiet),
+        )

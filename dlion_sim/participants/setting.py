@@ -27,13 +27,13 @@ from dlion_sim.learning import (
 from dlion_sim.learning.partition import Indices
 from dlion_sim.participants.compute import CORE_FLOPS, ComputeDevice
 from dlion_sim.participants.shards import shards_of, validation_of
-from dlion_sim.protocol.choices import Setup
+from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.compose import System, compose
 from dlion_sim.protocol.exchange import ParameterServerExchange
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
-from dlion_sim.protocol.topology import mixing_weights
+from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario import Cluster, Scenario
 from dlion_sim.scenario.topology import ParameterServers, ServerHost
@@ -144,6 +144,7 @@ class Setting:
                 batch_size=self.scenario.workload.batch_size,
                 training_samples=self._training_samples,
                 shard_samples=len(self.shards[number]),
+                side=self._sides[number],
                 iterations=self.scenario.iterations,
                 seed=self.scenario.seed,
                 sums=self._sums,
@@ -182,6 +183,13 @@ class Setting:
     @cached_property
     def _mixing(self) -> list[Mapping[int, float]]:
         return mixing_weights(self.system.topology, self.workers, self.scenario.seed)
+
+    @cached_property
+    def _sides(self) -> Sequence[int | None]:
+        exchange = self.system.choices["exchange"].implementation
+        if issubclass(exchange, Exchange) and exchange.needs_sides:
+            return sides(self.system.topology, self.workers, self.scenario.seed)
+        return [None] * self.workers
 
     @cached_property
     def _training_samples(self) -> int:

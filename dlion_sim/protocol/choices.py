@@ -42,6 +42,8 @@ class Setup:
     """In all shards together."""
     shard_samples: int
     """In this worker's shard: the largest batch that it can take."""
+    side: int | None = None
+    """Which of the two sets of a bipartite graph it is in, 0 or 1; told to an exchange that needs it."""
     iterations: int | None = None
     """Stop after so many."""
     seed: int = 0
@@ -111,6 +113,8 @@ class Exchange(Choice, ABC):
 
     needs_servers: ClassVar[bool] = False
     """Whether its peers are parameter servers."""
+    needs_sides: ClassVar[bool] = False
+    """Whether it needs a bipartite graph, and its worker's side of that."""
     needs_oracle: bool = False
     """Whether `capacity` is to be called: only a simulation can."""
     tells_all: ClassVar[bool] = True
@@ -148,14 +152,23 @@ class Exchange(Choice, ABC):
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """What to apply and what to send of a new local gradient. The replica may be written."""
 
-    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
+    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
         """End an iteration: write the replica, with what outgoing made of the own gradient and what was received.
+
+        Returns how many contributions of peers have entered.
 
         Here one step with the weighted mean, sum of factor_j * g_j, in which entries that were not received count as 0.
         Workers which received the same end up with the same, to the bit.
         """
         terms = [(update, factor(update.body)) for update in (own, *received)]
         self.setup.replica.step(self.setup.sums.of(terms, self.setup.replica.layout.size))
+        return len(received)
+
+    catches_up: ClassVar[bool] = False
+    """Whether a worker that has left out iterations takes in what its peers came to meanwhile before it goes on."""
+
+    def catch_up(self, iteration: int, received: Sequence[Update]) -> None:
+        """The iterations up to `iteration` were left out: write the replica with what was received of them."""
 
     def whole(self, own: LocalGradient, n_percent: float | None = None) -> Update:
         """All of a gradient."""

@@ -9,7 +9,7 @@ from typing import Any
 # Importing a folder of choices registers them.
 from dlion_sim.protocol import batching, exchange, knowledge, synchronization  # noqa: F401
 from dlion_sim.protocol.choices import CATEGORIES
-from dlion_sim.scenario.topology import AllToAll, AnyTopology, ParameterServers, Ring
+from dlion_sim.scenario.topology import AllToAll, AnyTopology, Bipartite, ParameterServers, Ring
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ SYSTEMS: Mapping[str, Composition] = {
         exchange={"kind": "pairwise"},
         synchronization={"kind": "asynchronous"},
         knowledge_transfer={"kind": "none"},
-        topology=Ring(),
+        topology=Bipartite(),
     ),
     "parameter_server": Composition(
         source="Li et al., OSDI'14",

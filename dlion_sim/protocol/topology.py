@@ -10,6 +10,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.scenario.topology import (
     AllToAll,
     AnyTopology,
+    Bipartite,
     Edges,
     Exponential,
     ParameterServers,
@@ -47,6 +48,23 @@ def mixing_weights(topology: AnyTopology, workers: int, seed: int) -> list[Mappi
     ]
 
 
+def sides(topology: AnyTopology, workers: int, seed: int) -> list[int]:
+    """Which of two sets each worker is in, 0 or 1, such that all peers of a worker are in the other one.
+
+    Worker 0 is in set 0. Raises InputError where there are no such sets: where the graph is not bipartite.
+    """
+    graph = _graph(topology, workers, seed)
+    if not nx.is_bipartite(graph):
+        raise InputError(
+            f"{topology.kind} of {workers} workers has an odd cycle: some would have to ask and to answer at once, and "
+            "such workers swap their parameters where they should average them",
+            path=PATH,
+            allowed="a bipartite graph: bipartite, a ring of an even number, a torus of even sides, a tree of edges",
+        )
+    colours = nx.bipartite.color(graph)
+    return [colours[worker] ^ colours[0] for worker in range(workers)]
+
+
 def _check_hosts(topology: ParameterServers, workers: int) -> None:
     for number, host in enumerate(topology.hosts):
         if isinstance(host, int) and (host >= workers or host in topology.hosts[:number]):
@@ -69,6 +87,10 @@ def _graph(topology: AnyTopology, workers: int, seed: int) -> nx.Graph:
             return nx.complete_graph(workers)
         case Ring():
             return nx.circulant_graph(workers, [1])
+        case Bipartite():
+            graph = nx.empty_graph(workers)
+            graph.add_edges_from((even, odd) for even in range(0, workers, 2) for odd in range(1, workers, 2))
+            return graph
         case Exponential():
             return nx.circulant_graph(
                 workers, [2**power for power in range(workers.bit_length()) if 2**power < workers]

@@ -44,6 +44,8 @@ class Phase(Enum):
     PROFILING = "profiling"
     COMPUTING = "computing"
     WAITING = "waiting"
+    CATCHING_UP = "catching up"
+    """It has left out iterations, and waits for what its peers came to in them."""
     STOPPED = "stopped"
 
 
@@ -77,6 +79,8 @@ class Worker:
         self.iteration = 0
         self._batch_size = 0
         self._own: tuple[GradientReady, Update] | None = None
+        self._skipped = 0
+        """Iterations to leave out after the last one."""
         self._now = 0.0
         self._waiting_since = 0.0
         self._peers = {peer: Peer(newest=choices.exchange.covers(-1)) for peer in setup.peers}
@@ -171,18 +175,20 @@ class Worker:
         return [Abort(reasons[0])]
 
     def _step_if_allowed(self) -> list[Action]:
-        if self.phase is not Phase.WAITING or self._own is None:
-            return []
-        if self._is_held_up():
+        if self.phase is Phase.CATCHING_UP and not self._is_held_up(last := self.iteration + self._skipped - 1):
+            self.choices.exchange.catch_up(last, self._due(last))
+            self.iteration = last + 1
+            return self._compute()
+        if self.phase is not Phase.WAITING or self._own is None or self._is_held_up(self.iteration):
             return []
         ready, own = self._own
         merges = self.choices.knowledge_transfer.merges()
         for merge in merges:
             self.replica.merge(merge.weights, merge.share)
-        received = self._due()
-        self.choices.exchange.apply(own, received, self._factor)
+        received = self._due(self.iteration)
+        applied = self.choices.exchange.apply(own, received, self._factor)
         lags = [self.iteration - update.body.iteration for update in received]
-        skipped = self.choices.synchronization.skipped(self.iteration)
+        self._skipped = self.choices.synchronization.skipped(self.iteration)
         self.iteration += 1
         self._own = None
         report = Report(
@@ -191,23 +197,26 @@ class Worker:
             batch_size=self._batch_size,
             global_batch_size=self.choices.batching.global_batch_size(self.iteration - 1),
             staleness=sum(lags) / len(lags) if lags else None,
-            applied=len(received),
+            applied=applied,
             merged=len(merges),
             compute_seconds=ready.seconds,
             wait_seconds=self._now - self._waiting_since,
         )
         transfer = self._queue(self.choices.knowledge_transfer.stepped(self.iteration, ready.loss))
-        self.iteration += skipped
+        if self._skipped and self.choices.exchange.catches_up:
+            self.phase = Phase.CATCHING_UP
+            return [report, *transfer, *self._step_if_allowed()]
+        self.iteration += self._skipped
         return [report, *transfer, *self._compute()]
 
-    def _is_held_up(self) -> bool:
-        """Whether the iteration may not end yet."""
+    def _is_held_up(self, iteration: int) -> bool:
+        """Whether `iteration` may not end yet."""
         synchronization = self.choices.synchronization
-        if not (synchronization.ready(self.iteration) and self.choices.exchange.ready(self.iteration)):
+        if not (synchronization.ready(iteration) and self.choices.exchange.ready(iteration)):
             return True
 
         def waits(peer: Peer) -> bool:
-            return synchronization.waits_for(peer, self.iteration)
+            return synchronization.waits_for(peer, iteration)
 
         # Mostly those that were waited for still suffice to know: not all n peers are asked whenever one is heard of.
         spared = synchronization.spared
@@ -215,11 +224,11 @@ class Worker:
             self._awaited = list(islice(filter(waits, self._peers.values()), spared + 1))
         return len(self._awaited) > spared
 
-    def _due(self) -> list[Update]:
-        """Take the received gradients that belong to this iteration's update out of the inbox."""
+    def _due(self, iteration: int) -> list[Update]:
+        """Take the received contributions that belong to `iteration` out of the inbox."""
         sorted_out: dict[Due, list[Update]] = {"now": [], "later": [], "never": []}
         for update in self._inbox:
-            sorted_out[self.choices.synchronization.due(update.body.iteration, self.iteration)].append(update)
+            sorted_out[self.choices.synchronization.due(update.body.iteration, iteration)].append(update)
         self._inbox = sorted_out["later"]
         return sorted_out["now"]
 

@@ -22,6 +22,12 @@ class Ring(Model):
     kind: Literal["ring"] = "ring"
 
 
+class Bipartite(Model):
+    """Each worker of an even number with each of an odd one."""
+
+    kind: Literal["bipartite"] = "bipartite"
+
+
 class Torus(Model):
     """Each with four neighbours on a grid that is closed at its sides; as square as the number of workers allows."""
 
@@ -83,13 +89,13 @@ class ParameterServers(Model):
     """Where each server is: the number of the worker whose machine and NIC it shares, or a machine of its own."""
 
 
-AnyTopology = AllToAll | Ring | Torus | Exponential | Regular | SmallWorld | Edges | ParameterServers
+AnyTopology = AllToAll | Ring | Bipartite | Torus | Exponential | Regular | SmallWorld | Edges | ParameterServers
 Topology = Annotated[
     Annotated[AnyTopology, Field(discriminator="kind")],
     BeforeValidator(
         lambda given: {"kind": given} if isinstance(given, str) else given,
         json_schema_input_type=Literal[
-            "all_to_all", "ring", "torus", "exponential", "regular", "small_world", "parameter_server"
+            "all_to_all", "ring", "bipartite", "torus", "exponential", "regular", "small_world", "parameter_server"
         ]
         | AnyTopology,
     ),

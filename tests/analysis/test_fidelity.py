@@ -1,4 +1,6 @@
 import json
+import math
+from types import MappingProxyType
 
 import pytest
 
@@ -11,20 +13,44 @@ from tests.simulation.scenarios import digits
 
 
 def written(
-    folder, *, period=1.0, iterations=10, size=1000, accuracies=(0.1, 0.5, 0.9), workers=("a/0", "a/1"), **about
+    folder,
+    *,
+    period=1.0,
+    iterations=10,
+    links=MappingProxyType({(0, 1): 1000}),
+    accuracies=(0.1, 0.5, 0.9),
+    every=5.0,
+    workers=("a/0", "a/1"),
+    idle=(),
+    late=None,
+    ending=MappingProxyType({"status": "completed", "stopped_by": "duration"}),
+    way="simulate",
+    evaluated_on="test",
 ):
-    """A run of two workers with iterations of equal length, an evaluation each 5 s, and `size` bytes an iteration."""
-    manifest = {"workers": list(workers), "scenario": "small", "system": "baseline", "seed": 0, **about}
+    """A run of two workers with iterations of equal length, each of which has `links` carry so many bytes in the end.
+
+    Workers in `idle` do none. Accuracies and traffic are written `every` so many seconds.
+    """
+    manifest = {"workers": list(workers), "scenario": "small", "system": "baseline", "seed": 0, "way": way}
+    manifest["evaluated_on"] = evaluated_on
+    if way != "simulate":
+        nodes = [{"rank": rank, "status": "completed", "late": late} for rank in range(2)]
+        manifest |= {"paced": late is not None, "nodes": nodes}
     writer = RunWriter.create(folder, scenario_yaml="name: small\n", manifest=manifest)
+    times = [iteration * period for iteration in range(1, iterations + 1)]
     for worker in range(2):
-        for iteration in range(1, iterations + 1):
-            time = iteration * period
+        for iteration, time in enumerate(() if worker in idle else times, 1):
             writer.metrics(MetricsRow(time, time, worker, "iteration", iteration, 1.0, batch_size=8, staleness=2.0))
         for number, accuracy in enumerate(accuracies):
-            writer.metrics(MetricsRow(5.0 * number, 5.0 * number, worker, "evaluation", 0, 1.0, accuracy=accuracy))
-    for end in (5.0, 10.0):
-        writer.links(LinksRow(end, 0, 1, size * iterations // 2, iterations // 2, iterations // 2))
-    writer.finish({"status": "completed"})
+            time = every * number
+            writer.metrics(MetricsRow(time, time, worker, "evaluation", 0, 1.0, accuracy=accuracy))
+    for number in range(1, len(accuracies)):
+        end = every * number
+        messages = sum(end - every < time <= end for time in times)
+        for (sender, receiver), size in links.items():
+            if messages:
+                writer.links(LinksRow(end, sender, receiver, size * messages, messages, messages))
+    writer.finish(dict(ending))
     return Run.open(folder)
 
 
@@ -32,6 +58,7 @@ def test_a_run_is_like_itself(tmp_path):
     one, again = (simulate(digits(), tmp_path / name) for name in ("one", "again"))
     assert compare(one, again).verdict == {
         "iteration_median": 0.0,
+        "iterations": 0.0,
         "bytes": 0.0,
         "accuracy_at_end": 0.0,
         "accuracy_on_the_way": 0.0,
@@ -40,13 +67,15 @@ def test_a_run_is_like_itself(tmp_path):
 
 def test_differences_are_those_of_the_runs(tmp_path):
     simulated = written(tmp_path / "simulated")
-    real = written(tmp_path / "real", period=1.04, iterations=9, size=1100, accuracies=(0.1, 0.48, 0.91), way="emulate")
+    real = written(tmp_path / "real", period=1.04, iterations=9, links={(0, 1): 1100}, accuracies=(0.1, 0.48, 0.91))
     found = compare(simulated, real)
     assert found.workers["iterations"]["real"].tolist() == [9, 9]
     assert found.workers["iteration_median"]["ratio"].tolist() == pytest.approx([1.04, 1.04])
     assert found.workers["staleness"]["ratio"].tolist() == [1, 1]
     assert found.links["bytes"].loc[(0, 1)].tolist() == pytest.approx([10000, 9900, 0.99])
-    assert found.links["throughput"].loc[(0, 1)].tolist() == pytest.approx([1000, 990, 0.99])
+    assert found.links["throughput"].loc[(0, 1)].tolist() == pytest.approx(
+        [1000, 1100 * (4 + 9) / (5 + 10), 1100 * 13 / 15000]
+    )
     assert found.verdict["iteration_median"] == pytest.approx(0.04)
     assert found.verdict["accuracy_at_end"] == pytest.approx(1)
     assert found.verdict["accuracy_on_the_way"] == pytest.approx(2)
@@ -60,6 +89,50 @@ def test_only_the_time_that_both_ran_counts(tmp_path):
     assert found.workers["iterations"]["simulated"].tolist() == [5, 5]
     assert found.links["bytes"]["simulated"].tolist() == [5000]
     assert found.accuracy.index.tolist() == [0.0, 5.0]
+
+
+def test_what_is_whole_counts_by_how_late_it_is(tmp_path):
+    """In a run that is 0.1 % slower the last of 20 iterations, and its message, are missing at the end."""
+    sampled = {"accuracies": [0.1] * 48, "every": 10 / 47}
+    simulated = written(tmp_path / "simulated", period=0.5, iterations=20, **sampled)
+    real = written(tmp_path / "real", period=0.5005, iterations=19, **sampled)
+    found = compare(simulated, real)
+    assert found.workers["iterations"]["ratio"].tolist() == found.links["bytes"]["ratio"].tolist() * 2 == [0.95, 0.95]
+    assert found.verdict["iterations"] == pytest.approx(0.001, rel=0.1)
+    assert found.verdict["bytes"] < 0.005
+
+
+@pytest.mark.parametrize(("data", "off"), [(1_000_000, 0.01), (900_000, 0.1)])
+def test_links_of_control_messages_are_held_against_what_links_carry(tmp_path, data, off):
+    simulated = written(tmp_path / "simulated", links={(0, 1): 1_000_000, (1, 0): 1_000_000, (0, 2): 1000})
+    real = written(tmp_path / "real", links={(0, 1): 1_000_000, (1, 0): data, (0, 2): 1667})
+    found = compare(simulated, real)
+    assert found.links["bytes"]["ratio"].loc[(0, 2)] == pytest.approx(1.667)
+    assert found.verdict["bytes"] == pytest.approx(off, rel=0.01)
+
+
+def test_what_only_one_of_the_runs_did_is_counted(tmp_path):
+    simulated = written(tmp_path / "simulated")
+    real = written(tmp_path / "real", links={(1, 0): 1000}, idle=[1])
+    found = compare(simulated, real)
+    assert found.links["bytes"]["real"].to_dict() == {(0, 1): 0, (1, 0): 10000}
+    assert found.workers["iterations"]["real"].tolist() == [10, 0]
+    assert found.verdict["bytes"] >= 1
+    assert found.verdict["iterations"] == 1
+
+
+def test_where_nothing_was_exchanged_bytes_are_not_told(tmp_path):
+    found = compare(*(written(tmp_path / name, links={}) for name in ("simulated", "real")))
+    assert math.isnan(found.verdict["bytes"])
+    assert found.document["verdict"]["bytes"] is None
+    assert found.verdict["iterations"] == 0
+
+
+def test_it_is_told_how_late_real_computations_were(tmp_path):
+    simulated = written(tmp_path / "simulated")
+    late = {"computations": 10, "late": 2, "seconds_late": 0.5, "most_seconds_late": 0.3}
+    assert compare(simulated, written(tmp_path / "paced", late=late, way="emulate")).late == pytest.approx(0.05)
+    assert math.isnan(compare(simulated, written(tmp_path / "unpaced", way="emulate")).late)
 
 
 def test_runs_of_other_workers_are_refused(tmp_path):

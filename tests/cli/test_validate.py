@@ -14,6 +14,7 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     simulate(digits(), folder / "one")
     simulate(digits("system=baseline"), folder / "other")
+    simulate(digits("system=diloco"), folder / "alone")
     return folder
 
 
@@ -24,7 +25,7 @@ def validate(monkeypatch, *arguments):
 def test_two_runs_are_compared(runs, tmp_path, monkeypatch, capsys):
     assert validate(monkeypatch, runs / "one", runs / "one", "--output", tmp_path / "same") == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "median iteration time 0.0%, bytes of a link 0.0%, accuracy 0.0 points at the end" in said
+    assert "iteration time 0.0%, iterations 0.0%, bytes of a link 0.0%, accuracy 0.0 points at the end" in said
     found = json.loads((tmp_path / "same" / "fidelity.json").read_text())
     assert found["verdict"]["iteration_median"] == 0
     assert (tmp_path / "same" / "fidelity.png").stat().st_size > 1000
@@ -35,6 +36,16 @@ def test_differences_are_told(runs, tmp_path, monkeypatch):
     verdict = json.loads((tmp_path / "apart" / "fidelity.json").read_text())["verdict"]
     assert verdict["iteration_median"] > 0.5
     assert verdict["bytes"] > 0.1
+
+
+def test_that_nothing_was_exchanged_is_said_in_words(runs, tmp_path, monkeypatch, capsys):
+    """DiLoCo's workers are on their own for 500 iterations."""
+    assert validate(monkeypatch, runs / "alone", runs / "alone", "--output", tmp_path / "alone") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "median iteration time 0.0%, iterations 0.0%, accuracy 0.0 points at the end" in said
+    assert "nothing was exchanged" in said
+    assert "nan" not in said
+    assert json.loads((tmp_path / "alone" / "fidelity.json").read_text())["verdict"]["bytes"] is None
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,7 @@ def test_in_step_a_live_run_learns_what_a_simulated_one_does_to_the_bit(tmp_path
     assert live.links()["bytes"].sum() == simulated.links()["bytes"].sum()
 
 
-@pytest.mark.parametrize(
-    "system", ["ako", "hop", "adpsgd", {"name": "dlion", "batching": {"profile_repeats": 1}}], ids=str
-)
+@pytest.mark.parametrize("system", ["ako", "hop", "adpsgd", "dlion"], ids=str)
 def test_the_other_systems_run_too(tmp_path, system):
     together = Together(brief("iterations=12", system=system), tmp_path)
     assert all(outcome.ending.stopped_by == "iterations" for outcome in together.run())
@@ -159,18 +157,18 @@ def test_all_hear_of_a_loss_even_through_others(tmp_path):
 
 
 def test_a_peer_that_talks_nonsense_is_dropped_and_the_others_go_on(tmp_path):
-    """Node 2 sends an answer that nobody has asked it for, as no honest worker does."""
+    """Node 2 sends answers that nobody has asked it for, as no honest worker does."""
     together = Together(brief("duration=1 s", system="adpsgd"), tmp_path)
 
     async def talk_nonsense(together):
         liar = together.drivers[2]
         parameters = together.members[2].participant.replica.snapshot()
         for _ in range(2):
-            liar._links.send(0, Message(2, Swap(answer=True), (parameters,)))
+            liar._links.send(1, Message(2, Swap(answer=True), (parameters,)))
 
     honest = together.run(talk_nonsense)[:2]
     assert [outcome.ending.stopped_by for outcome in honest] == ["duration", "duration"]
-    assert honest[0].lost[2] == "it sent no message of this run: an answer that nobody has asked for"
+    assert honest[1].lost[2] == "it sent no message of this run: an answer that nobody has asked for"
 
 
 def test_an_interrupt_ends_a_node_early(tmp_path):

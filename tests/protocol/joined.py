@@ -48,6 +48,7 @@ def setup(
     learning_rate=0.1,
     decay=constant,
     mixing=None,
+    side=None,
 ):
     shape = layout(*variables)
     return Setup(
@@ -59,6 +60,7 @@ def setup(
         training_samples=samples,
         shard_samples=samples // workers,
         iterations=iterations,
+        side=side,
     )
 
 

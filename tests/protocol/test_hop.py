@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.protocol.choices import Peer
-from dlion_sim.protocol.events import GradientReady, MessageArrived, Send, Started
-from dlion_sim.protocol.messages import Token
+from dlion_sim.protocol.events import Compute, GradientReady, MessageArrived, Send, Started
+from dlion_sim.protocol.messages import Contribution, Message, Token
 from dlion_sim.protocol.synchronization import HopSynchronization
 from dlion_sim.protocol.worker import Phase
 from tests.protocol.joined import run, setup, workers_of
@@ -124,6 +124,29 @@ def test_backup_workers_are_whichever_are_last():
     one = HopSynchronization(HopSynchronization.Parameters(staleness=1, backup_workers=1), setup())
     assert one.spared == 1
     assert [one.waits_for(Peer(newest=newest), 5) for newest in (4, 3, 0)] == [False, True, True]
+
+
+def test_a_straggler_that_exchanges_parameters_goes_on_from_where_its_peers_are():
+    """Before it computes and sends again it mixes in what its peers came to in the iterations that it has left out."""
+    system = hop(max_gap=8, staleness=0, backup_workers=0, skip_from=3, max_jump=4)
+    (straggler,) = workers_of(system | {"exchange": "parameters"}, [setup(2)])
+    straggler.handle(Started(), 0.0)
+
+    def hear(peer, body, *tensors):
+        return straggler.handle(MessageArrived(Message(peer, body, tensors)), 0.0)
+
+    for peer in (0, 1):
+        hear(peer, Token(6))
+        for iteration in range(5 - peer):
+            hear(peer, Contribution(iteration, 32), torch.full((6,), 8.0 * iteration))
+    waits = straggler.handle(GradientReady(1.0, torch.zeros(6), 1.0), 0.0)
+    assert not [action for action in waits if isinstance(action, Send | Compute)], "1 has still to say where it is"
+    goes_on = hear(1, Contribution(4, 32), torch.full((6,), 8.0 * 4))
+    assert straggler.iteration == 5, "one done and four left out"
+    sent = [each.message for each in goes_on if isinstance(each, Send) and isinstance(each.message.body, Contribution)]
+    assert [message.body.iteration for message in sent] == [5, 5]
+    for parameters in (sent[0].tensors[0], straggler.replica.parameters):
+        torch.testing.assert_close(parameters, torch.full((6,), (0 + 32 + 32) / 3))
 
 
 def test_a_straggler_leaves_iterations_out():

@@ -1,9 +1,10 @@
 """Direct knowledge transfer (oracle 7)."""
 
+import pytest
 import torch
 
 from dlion_sim.protocol.events import GradientReady, MessageArrived, Send, Started
-from dlion_sim.protocol.messages import LossReport, Message, Weights, WeightsRequest
+from dlion_sim.protocol.messages import LossReport, MalformedMessageError, Message, Weights, WeightsRequest
 from tests.protocol.joined import run, setup, workers_of
 
 LOSSES = (0.5, 0.2, 0.9)
@@ -79,7 +80,45 @@ def test_a_round_is_decided_when_all_have_reported_and_only_once():
     assert reported == [1, 2]
     assert requests(worker.handle(MessageArrived(Message(1, LossReport(1, 0.4))), 2.0)) == []
     assert requests(worker.handle(MessageArrived(Message(2, LossReport(1, 0.3))), 2.0)) == [2]
-    assert requests(worker.handle(MessageArrived(Message(1, LossReport(1, 0.1))), 2.0)) == []
+    assert requests(worker.handle(MessageArrived(Message(1, LossReport(2, 0.1))), 2.0)) == []
+    with pytest.raises(MalformedMessageError, match="round 2 after one of round 2"):
+        worker.handle(MessageArrived(Message(1, LossReport(2, 0.1))), 2.0)
+
+
+def test_a_round_compares_reports_of_that_round_only():
+    """A loss of a period ago is no match for a new one: it would make everybody the best."""
+    worker = one(worker=2)
+    for loss in (0.9, 0.9):
+        iterate(worker, loss)
+    worker.handle(MessageArrived(Message(0, LossReport(1, 0.8))), 2.0)
+    assert requests(worker.handle(MessageArrived(Message(1, LossReport(1, 0.7))), 2.0)) == [1]
+    iterate(worker, 0.5)
+    assert requests(iterate(worker, 0.5)) == [], "0.7 is older"
+    worker.handle(MessageArrived(Message(1, LossReport(2, 0.6))), 2.0)
+    assert requests(worker.handle(MessageArrived(Message(0, LossReport(2, 0.4))), 2.0)) == [0]
+
+
+def test_reports_of_later_rounds_wait_for_theirs():
+    worker = one()
+    for number, loss in ((1, 0.8), (2, 0.1), (3, 0.3)):
+        worker.handle(MessageArrived(Message(1, LossReport(number, loss))), 1.0)
+    for number, loss in ((1, 0.2), (2, 0.4), (3, 0.4)):
+        worker.handle(MessageArrived(Message(2, LossReport(number, loss))), 1.0)
+    asked = [requests([*iterate(worker, 0.35), *iterate(worker, 0.35)]) for _ in range(3)]
+    assert asked == [[2], [1], [1]]
+
+
+def test_a_round_that_is_not_decided_when_the_next_one_opens_takes_older_reports():
+    worker = one()
+    iterate(worker, 0.9)
+    iterate(worker, 0.9)
+    worker.handle(MessageArrived(Message(1, LossReport(1, 0.7))), 2.0)
+    iterate(worker, 0.6)
+    assert requests(iterate(worker, 0.6)) == [1], "2 has never reported"
+    worker.handle(MessageArrived(Message(2, LossReport(1, 0.5))), 2.0)
+    worker.handle(MessageArrived(Message(1, LossReport(2, 0.7))), 2.0)
+    iterate(worker, 0.4)
+    assert requests(iterate(worker, 0.4)) == [2], "its report of round 1 has to do for round 2"
 
 
 def test_ties_go_to_the_lowest_worker_and_a_loss_that_is_no_number_is_the_worst():

@@ -43,7 +43,8 @@ def test_bandwidths_and_times_are_averaged():
     made.sent(1, 3000, 10.0, 20.0)
     made.computed(4.0)
     assert made.budget(1, 20.0) == 200 * 3
-    assert made.carried_by_all() == 200 * 3
+    assert made.carried([1]) == [200 * 3]
+    assert made.carried([1, 2]) == [], "not all are known"
 
 
 def test_short_messages_count_for_little():

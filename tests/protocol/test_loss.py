@@ -138,7 +138,7 @@ def test_what_a_lost_peer_has_announced_is_not_waited_for():
 
 
 def test_an_answer_that_will_never_come_is_not_waited_for():
-    (worker,) = workers_of({"name": "adpsgd"}, [setup(workers=2)])
+    (worker,) = workers_of({"name": "adpsgd"}, [setup(workers=2, side=0)])
     worker.handle(Started(), 0.0)
     worker.handle(GradientReady(1.0, torch.ones(6), 1.0), 1.0)
     assert worker.iteration == 0

@@ -104,13 +104,15 @@ def test_a_chunk_is_the_next_one_of_the_ring(sender, iteration, step, count):
 
 
 def test_an_answer_comes_once_from_who_was_asked():
-    worker = worker_of("adpsgd")
-    assert "asked" in refused(worker, Message(1, Swap(True), (values(),)))
-    (offer,) = worker.handle(GradientReady(1.0, torch.zeros(P), 1.0), 1.0)
-    other = 3 - offer.peer
-    assert "asked" in refused(worker, Message(other, Swap(True), (values(),)))
-    worker.handle(MessageArrived(Message(offer.peer, Swap(True), (values(),))), 1.0)
-    assert worker.iteration == 1
+    passive = worker_of("adpsgd", side=1)
+    assert "asked" in refused(passive, Message(1, Swap(True), (values(),)))
+    active = worker_of("adpsgd", side=0)
+    asked, _ = active.choices.exchange._asked
+    active.handle(GradientReady(1.0, torch.zeros(P), 1.0), 1.0)
+    assert "asked" in refused(active, Message(3 - asked, Swap(True), (values(),)))
+    assert "only asks" in refused(active, Message(asked, Swap(False), (values(),)))
+    active.handle(MessageArrived(Message(asked, Swap(True), (values(),))), 1.0)
+    assert active.iteration == 1
 
 
 @pytest.mark.parametrize("system", ["dlion", "gaia", "hop", "ako", "baseline"])

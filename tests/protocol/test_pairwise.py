@@ -1,80 +1,177 @@
-"""AD-PSGD: averages with one peer, keeps the mean, waits for no computation."""
+"""AD-PSGD: averages with one peer, keeps the mean, brings workers together, waits for no computation."""
+
+import random
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dlion_sim.protocol.events import GradientReady, MessageArrived, Send, Started
-from dlion_sim.protocol.messages import Message, Swap
-from tests.protocol.joined import run, setup, workers_of
+from dlion_sim.protocol.events import (
+    Compute,
+    GradientReady,
+    MessageArrived,
+    MessageSent,
+    PeerLost,
+    Report,
+    Send,
+    Started,
+)
+from dlion_sim.protocol.messages import MalformedMessageError, Message, Swap
+from tests.protocol.joined import setup, workers_of
 
 RING = {0: {1: 1 / 3, 3: 1 / 3}, 1: {0: 1 / 3, 2: 1 / 3}, 2: {1: 1 / 3, 3: 1 / 3}, 3: {2: 1 / 3, 0: 1 / 3}}
+PAIR = {0: {1: 0.5}, 1: {0: 0.5}}
 
 
-def one(worker=0, value=0.0):
-    (made,) = workers_of({"name": "adpsgd"}, [setup(worker, 4, mixing=RING[worker])])
-    made.replica.parameters.fill_(value)
-    made.handle(Started(), 0.0)
-    return made
+def joined(graph, values, iterations=None):
+    setups = [
+        setup(i, len(graph), mixing=dict(graph[i]), side=i % 2, iterations=iterations, learning_rate=1.0) for i in graph
+    ]
+    workers = workers_of({"name": "adpsgd"}, setups)
+    for worker, value in zip(workers, values, strict=True):
+        worker.replica.parameters.fill_(value)
+    return workers
+
+
+def one(side, value):
+    """A worker of the ring that has begun, and what it asked for."""
+    worker = joined(RING, [value] * 4)[side]
+    return worker, worker.handle(Started(), 0.0)
 
 
 def full(value):
-    return torch.full((6,), value)
+    return torch.full((6,), float(value))
 
 
-def test_both_sides_move_to_the_middle_and_the_gradient_is_taken_whole():
-    worker = one(value=2.0)
-    (offer,) = worker.handle(GradientReady(1.0, full(1.0), 1.0), 1.0)
-    assert offer.peer in (1, 3)
-    assert torch.equal(offer.message.tensors[0], full(2.0))
-    assert worker.iteration == 0, "it waits for the answer"
-    worker.handle(MessageArrived(Message(offer.peer, Swap(True), (full(6.0),))), 2.0)
-    assert worker.iteration == 1
-    torch.testing.assert_close(worker.replica.parameters, full(4.0 - 0.1))
+def spread(workers):
+    """The greatest difference between two workers' parameters."""
+    parameters = torch.stack([worker.replica.parameters for worker in workers])
+    return float((parameters.max(dim=0).values - parameters.min(dim=0).values).max())
 
 
-def test_who_is_asked_answers_at_once_and_moves_at_its_iterations_end():
-    worker = one(value=6.0)
-    (answer,) = worker.handle(MessageArrived(Message(1, Swap(False), (full(2.0),))), 0.5)
-    assert (answer.peer, answer.message.body.answer) == (1, True)
-    assert torch.equal(answer.message.tensors[0], full(6.0))
-    assert torch.equal(worker.replica.parameters, full(6.0)), "its gradient is being computed on these"
-    (offer,) = worker.handle(GradientReady(1.0, full(0.0), 1.0), 1.0)
-    assert torch.equal(offer.message.tensors[0], full(4.0)), "what it offers has moved"
-    worker.handle(MessageArrived(Message(offer.peer, Swap(True), (full(4.0),))), 2.0)
-    torch.testing.assert_close(worker.replica.parameters, full(4.0))
+def run_with_delays(workers, seed, gradient=lambda worker: torch.zeros(6)):
+    """Until nothing happens any more: messages and computations take any time, messages of a pair stay in order."""
+    chance = random.Random(seed)
+    ways = {}
 
+    def do(index, actions):
+        for action in actions:
+            match action:
+                case Send(peer, message):
+                    ways.setdefault((index, peer), []).append(MessageArrived(message))
+                    ways.setdefault((-1, index), []).append(MessageSent(peer, message.size, 1.0))
+                case Compute():
+                    ways.setdefault((index, index), []).append(GradientReady(1.0, gradient(workers[index]), 1.0))
 
-@pytest.mark.parametrize("iterations", [1, 12])
-def test_the_mean_moves_by_gradients_only(iterations):
-    """Once everyone has ended the same number of iterations, the mean is where plain steps have led it."""
-    workers = workers_of({"name": "adpsgd"}, [setup(i, 4, mixing=RING[i], iterations=iterations) for i in range(4)])
     for index, worker in enumerate(workers):
-        worker.replica.parameters.fill_(float(index))
+        do(index, worker.handle(Started(), 0.0))
+    while busy := [way for way, events in ways.items() if events]:
+        way = chance.choice(busy)
+        do(way[1], workers[way[1]].handle(ways[way].pop(0), 0.0))
 
-    def gradient(worker, iteration):
-        return torch.randn(6, generator=torch.Generator().manual_seed(1000 * worker + iteration))
 
-    run(workers, lambda worker, size: (1.0, gradient(worker.setup.worker, worker.iteration)))
-    moves = sum(worker.choices.exchange._move for worker in workers)  # agreed upon in the last iteration
-    mean = (sum(worker.replica.parameters for worker in workers) + moves) / 4
-    expected = full(1.5) - 0.1 * sum(gradient(w, k) for w in range(4) for k in range(iterations)) / 4
+@given(st.integers(0, 2**31), st.sampled_from([PAIR, RING]), st.integers(1, 12))
+def test_with_zero_gradients_the_mean_stays_and_disagreement_shrinks_whatever_the_delays(seed, graph, iterations):
+    values = [random.Random(seed).uniform(-5, 5) for _ in graph]
+    workers = joined(graph, values, iterations)
+    deviations = [sum((value - sum(values) / len(values)) ** 2 for value in values)]
+    run_with_delays(workers, seed)
+    after = [float(worker.replica.parameters[0]) for worker in workers]
+    assert sum(after) == pytest.approx(sum(values), abs=1e-4)
+    deviations.append(sum((value - sum(after) / len(after)) ** 2 for value in after))
+    if graph is PAIR:  # one average brings two workers together for good
+        assert spread(workers) == pytest.approx(0, abs=1e-5)
+    assert deviations[1] <= deviations[0] * (1 + 1e-5)
+
+
+def test_with_zero_gradients_disagreement_vanishes():
+    for seed in range(20):
+        workers = joined(RING, [0.0, 1.0, 2.0, 3.0], iterations=60)
+        run_with_delays(workers, seed)
+        assert spread(workers) < 1e-3
+        assert float(workers[0].replica.parameters[0]) == pytest.approx(1.5, abs=1e-3)
+
+
+def test_gradients_move_the_mean_as_plain_steps_would():
+    def gradient(worker):
+        number = 1000 * worker.setup.worker + worker.iteration
+        return torch.randn(6, generator=torch.Generator().manual_seed(number))
+
+    workers = joined(RING, [0.0, 1.0, 2.0, 3.0], iterations=12)
+    expected = full(1.5)
+    for worker in range(4):
+        for iteration in range(12):
+            expected -= torch.randn(6, generator=torch.Generator().manual_seed(1000 * worker + iteration)) / 4
+    run_with_delays(workers, 3, gradient)
+    mean = sum(worker.replica.parameters for worker in workers) / 4
     torch.testing.assert_close(mean, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_a_worker_asked_many_times_in_one_iteration_does_not_overshoot():
-    worker = one(value=0.0)
-    answers = [
-        worker.handle(MessageArrived(Message(1, Swap(False), (full(8.0),))), 0.5)[0].message.tensors[0]
-        for _ in range(3)
-    ]
-    assert [float(answer[0]) for answer in answers] == [0.0, 4.0, 6.0]
+def test_on_a_quadratic_two_workers_in_step_converge():
+    """The case in which workers that ask each other at once would move apart: d <- -(1 + rate * H) d."""
+    workers = joined(PAIR, [1.0, -3.0], iterations=80)
+    run_with_delays(workers, 0, gradient=lambda worker: 0.3 * (worker.replica.parameters - 2.0))
+    assert spread(workers) < 0.01
+    torch.testing.assert_close(workers[0].replica.parameters, full(2.0), atol=0.01, rtol=0)
+
+
+def test_who_asks_does_so_as_its_iteration_begins_and_ends_it_with_the_answer():
+    worker, (question, _) = one(side=0, value=2.0)
+    assert question.peer in (1, 3)
+    assert torch.equal(question.message.tensors[0], full(2.0))
+    assert worker.handle(GradientReady(1.0, full(1.0), 1.0), 1.0) == []
+    actions = worker.handle(MessageArrived(Message(question.peer, Swap(True), (full(6.0),))), 2.0)
+    assert torch.equal(worker.replica.parameters, full(4.0 - 1.0))
+    (report,) = [action for action in actions if isinstance(action, Report)]
+    assert (report.iteration, report.applied) == (1, 1)
+    (second,) = [action for action in actions if isinstance(action, Send)]
+    assert torch.equal(second.message.tensors[0], full(3.0))
+
+
+def test_who_is_asked_answers_at_once_and_moves_at_its_iterations_end():
+    worker, actions = one(side=1, value=6.0)
+    assert not [action for action in actions if isinstance(action, Send)], "it never asks"
+    (answer,) = worker.handle(MessageArrived(Message(0, Swap(False), (full(2.0),))), 0.5)
+    assert (answer.peer, answer.message.body.answer) == (0, True)
+    assert torch.equal(answer.message.tensors[0], full(6.0))
+    assert torch.equal(worker.replica.parameters, full(6.0)), "its gradient is being computed on these"
+    (second,) = worker.handle(MessageArrived(Message(2, Swap(False), (full(8.0),))), 0.6)
+    assert torch.equal(second.message.tensors[0], full(4.0)), "what it answers has moved"
+    (report, _) = worker.handle(GradientReady(1.0, full(1.0), 1.0), 1.0)
+    assert torch.equal(worker.replica.parameters, full(6.0 - 1.0))
+    assert report.applied == 2
 
 
 def test_only_neighbours_are_asked():
-    worker = one(worker=2)
+    worker, actions = one(side=0, value=0.0)
     asked = set()
     for turn in range(20):
-        (offer,) = [a for a in worker.handle(GradientReady(1.0, full(0.0), 1.0), turn) if isinstance(a, Send)]
-        asked.add(offer.peer)
-        worker.handle(MessageArrived(Message(offer.peer, Swap(True), (full(0.0),))), turn)
+        (question,) = [action for action in actions if isinstance(action, Send)]
+        asked.add(question.peer)
+        worker.handle(MessageSent(question.peer, question.message.size, 1.0), turn)
+        worker.handle(GradientReady(1.0, full(0.0), 1.0), turn)
+        actions = worker.handle(MessageArrived(Message(question.peer, Swap(True), (full(0.0),))), turn)
     assert asked == {1, 3}
+
+
+def test_a_lost_peers_answer_is_not_waited_for_and_others_are_asked():
+    worker, (question, _) = one(side=0, value=2.0)
+    worker.handle(GradientReady(1.0, full(0.0), 1.0), 1.0)
+    actions = worker.handle(PeerLost(question.peer), 2.0)
+    assert [type(action) for action in actions] == [Report, Send, Compute]
+    assert {actions[1].peer, question.peer} == {1, 3}
+
+
+def test_what_does_not_fit_the_role_is_refused():
+    asks, (question, _) = one(side=0, value=0.0)
+    other = 4 - question.peer
+    for message, reason in [
+        (Message(other, Swap(False), (full(0.0),)), "only asks"),
+        (Message(other, Swap(True), (full(0.0),)), "nobody has asked for"),
+    ]:
+        with pytest.raises(MalformedMessageError, match=reason):
+            asks.handle(MessageArrived(message), 0.5)
+    answers, _ = one(side=1, value=0.0)
+    with pytest.raises(MalformedMessageError, match="nobody has asked for"):
+        answers.handle(MessageArrived(Message(0, Swap(True), (full(0.0),))), 0.5)

@@ -95,15 +95,45 @@ def test_partitions_by_layers_are_the_minimax_linear_partition(sizes, count):
     assert max(end - begin for begin, end in stretches) == best
 
 
-def test_p_follows_from_bandwidth():
-    """ceil(gradient bytes * iterations per second * (n - 1) / bandwidth of all links)."""
+def measured(one, *rates):
+    """The links to peers 1, 2, ... have just carried so many bytes a second."""
+    for peer, rate in enumerate(rates, 1):
+        one.queued(peer, 10**6, 0.0)
+        one.sent(peer, 10**6, 10**6 / rate, 0.0)
+
+
+def lengths(one, count):
+    """Of so many messages, for gradients of 80 bytes that take a second each."""
+    return [int(sent(one, torch.ones(20), number).count_nonzero()) for number in range(count)]
+
+
+def test_it_begins_with_single_entries_until_every_link_is_known():
     one = exchange()
-    sent(one, torch.ones(20))
-    for peer in (1, 2):
-        one.queued(peer, 1000, 0.0)
-        one.sent(peer, 1000, 1000 / 15.0, 0.0)  # 15 bytes a second each; a gradient has 80 bytes and takes a second
-    sent(one, torch.ones(20), 1)
-    assert len(one._cycle) + 1 == math.ceil(80 * 1 * 2 / 30)
+    assert lengths(one, 3) == [1, 1, 1]
+    measured(one, 40.0)
+    assert lengths(one, 1) == [1], "nothing is known of the link to 2"
+    measured(one, 40.0, 40.0)
+    assert lengths(one, 2) == [6, 10], "up to the first partition's end, then whole partitions"
+
+
+@pytest.mark.parametrize(("bandwidth", "p"), [("slowest", 8), ("sum", math.ceil(80 * 2 / 50))])
+def test_p_follows_from_the_slowest_link_or_from_all(bandwidth, p):
+    """ceil(gradient bytes * iterations per second * (n - 1) / bandwidth), of links of 10 and 40 bytes a second."""
+    one = exchange(bandwidth=bandwidth)
+    measured(one, 10.0, 40.0)
+    assert len(lengths(one, p)) == p
+    assert one._position == 0, "a cycle of p messages"
+    assert one._ends == [end for _, end in by_bytes(20, p)]
+
+
+def test_p_rises_at_once_and_falls_only_when_links_carry_noticeably_more():
+    one = exchange(bandwidth_smoothing=1)
+    chosen = []
+    for rate in (20.1, 19.9, 20.1, 20.9, 21.2, 40.0):  # 80 bytes a gradient: p of 4 needs 20 a second
+        measured(one, rate, rate)
+        lengths(one, 1)
+        chosen.append(one._count)
+    assert chosen == [4, 5, 5, 5, 4, 3]
 
 
 def test_each_worker_may_have_its_own_p():

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
-from dlion_sim.protocol.topology import mixing_weights
+from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.scenario import SystemSpec
 from dlion_sim.scenario.topology import Topology
 
@@ -25,7 +25,7 @@ def matrix(spec, workers, seed=0):
 
 
 kinds = st.one_of(
-    st.sampled_from(["all_to_all", "ring", "exponential"]),
+    st.sampled_from(["all_to_all", "ring", "bipartite", "exponential"]),
     st.fixed_dictionaries(
         {"kind": st.just("small_world"), "neighbours": st.integers(2, 4), "rewiring": st.floats(0, 1)}
     ),
@@ -52,6 +52,7 @@ def test_weights_are_symmetric_doubly_stochastic_and_mix_everything(spec, worker
         ("all_to_all", 4, [1, 2, 3]),
         ("ring", 6, [1, 5]),
         ("ring", 2, [1]),
+        ("bipartite", 5, [1, 3]),
         ("exponential", 8, [1, 2, 4, 6, 7]),
         ("torus", 12, [1, 3, 4, 8]),
         ({"kind": "edges", "edges": [[0, 2], [1, 2]]}, 3, [2]),
@@ -97,3 +98,25 @@ def test_choices_that_need_everyone_are_refused_on_graphs(system, path):
     with pytest.raises(InputError, match="all others") as fault:
         compose(SystemSpec.model_validate(system))
     assert fault.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("spec", "workers", "expected"),
+    [
+        ("ring", 6, [0, 1, 0, 1, 0, 1]),
+        ("bipartite", 5, [0, 1, 0, 1, 0]),
+        ("torus", 16, [0, 1, 0, 1, 1, 0, 1, 0] * 2),
+        ({"kind": "edges", "edges": [[0, 3], [3, 1], [1, 2]]}, 4, [0, 0, 1, 1]),
+        ("all_to_all", 2, [0, 1]),
+        ("all_to_all", 1, [0]),
+    ],
+)
+def test_sides_of_a_bipartite_graph(spec, workers, expected):
+    assert sides(topology(spec), workers, 0) == expected
+
+
+@pytest.mark.parametrize(("spec", "workers"), [("ring", 5), ("all_to_all", 3), ("exponential", 8), ("torus", 9)])
+def test_pairs_on_graphs_without_two_sides_are_refused_with_the_reason(spec, workers):
+    with pytest.raises(InputError, match=r"odd cycle.*swap their parameters.*allowed: a bipartite graph") as refused:
+        sides(topology(spec), workers, 0)
+    assert refused.value.path == "system.topology"

@@ -24,6 +24,6 @@ def digits(*overrides: str, **keys: object) -> Scenario:
             "compute_time": {"alpha": "10 ms", "beta": "40 ms"},
         },
         "cluster": {"clouds": CLOUDS, "wan": {"bandwidth": "40 Mbps", "rtt": "60 ms"}},
-        "system": {"name": "dlion", "batching": {"profile_repeats": 1}},
+        "system": "dlion",
     }
     return from_data({**data, **keys}, overrides)

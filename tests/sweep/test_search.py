@@ -178,11 +178,11 @@ def test_what_was_interrupted_goes_on(tmp_path):
 
 
 def test_values_that_can_be_set_each_but_not_together_fail_a_trial_only(tmp_path):
-    over = {"system.synchronization": ["asynchronous", "synchronous"], "system.exchange": ["full", "pairwise"]}
+    over = {"system.synchronization": ["asynchronous", "synchronous"], "system.exchange": ["full", "ring_allreduce"]}
     search = searching(tmp_path, over=over, trials=8)
     search.check()
     do(search)
-    unfit = [trial for trial in search.trials if tuple(trial.labels.values()) == ("synchronous", "pairwise")]
+    unfit = [trial for trial in search.trials if tuple(trial.labels.values()) == ("synchronous", "ring_allreduce")]
     assert unfit
     assert [trial for trial in search.trials if trial.state == "failed"] == unfit
     assert set(search.failures) == {trial.points[0].name for trial in unfit}

@@ -44,12 +44,13 @@ class WeightedDynamicBatching(Batching):
         warmup_cap: float = Field(0.01, gt=0, le=1, description="Addition ends at this part of the data (recalled).")
         growth_factor: float = Field(2.0, gt=1, description="Then the global batch is multiplied by this an epoch.")
         cap: float = Field(0.10, gt=0, le=1, description="Growth ends at this part of the data (recalled).")
-        profile_batch_sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-            (8, 16, 32, 64, 128),
+        profile_batch_sizes: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(
+            None,
             strict=False,
-            description="Batch sizes timed before training; with none, the first iterations must do.",
+            description="Batch sizes timed before training; by default a quarter, a half and the whole of the first "
+            "batch, which takes no longer than two iterations. With none, [], the first iterations must do.",
         )
-        profile_repeats: int = Field(3, ge=1, description="How often each is timed.")
+        profile_repeats: int = Field(1, ge=1, description="How often each is timed.")
         window: int = Field(50, ge=2, description="Newest measurements that a fit uses.")
         refit_every: int = Field(50, ge=1, description="Iterations between fits.")
         surprise: float = Field(0.20, gt=0, description="Relative error of a prediction that counts as a surprise.")
@@ -83,8 +84,12 @@ class WeightedDynamicBatching(Batching):
 
     def profile(self) -> tuple[int, ...]:
         """Each batch size of the profile that the shard allows, repeated."""
-        sizes = (size for size in self.parameters.profile_batch_sizes if size <= self.setup.shard_samples)
-        return tuple(size for size in sizes for _ in range(self.parameters.profile_repeats))
+        sizes = self.parameters.profile_batch_sizes
+        if sizes is None:
+            whole = self.setup.batch_size
+            sizes = tuple(sorted({-(-whole // 4), -(-whole // 2), whole}))
+        fitting = (size for size in sizes if size <= self.setup.shard_samples)
+        return tuple(size for size in fitting for _ in range(self.parameters.profile_repeats))
 
     def measured(self, measurements: Sequence[tuple[int, float]]) -> list[Action]:
         """Refit, and tell everyone where that changes the picture."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Sequence
 
 
 class LinkMonitor:
@@ -65,9 +66,11 @@ class LinkMonitor:
         leaving = min(queue[0], bandwidth * (now - self._begun[peer])) if queue else 0.0
         return max(0.0, bandwidth * self._compute_seconds - sum(queue) + leaving)
 
-    def carried_by_all(self) -> float:
-        """Bytes that all links together carry while one gradient is computed; zero before anything was sent."""
-        return sum(map(self._bandwidth, self._carried)) * (self._compute_seconds or 0.0)
+    def carried(self, peers: Sequence[int]) -> list[float]:
+        """Bytes that the link to each peer carries while one gradient is computed; empty unless all are known."""
+        if self._compute_seconds is None or any(peer not in self._carried for peer in peers):
+            return []
+        return [self._bandwidth(peer) * self._compute_seconds for peer in peers]
 
     def _bandwidth(self, peer: int) -> float:
         """Bytes per second."""

@@ -13,66 +13,94 @@ from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Mes
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 from dlion_sim.streams import stream
 
+ACTIVE = 0
+"""The side whose workers ask."""
+
 
 @register("exchange", "pairwise")
 class PairwiseExchange(Exchange):
-    """After each gradient, average the parameters with one random peer, then take the gradient's step.
+    """Average the parameters with one random peer while a gradient is computed, then take the gradient's step.
 
-    The peer answers at once with its own parameters, whatever it is doing, so that nobody waits for a computation. Each
-    side moves by half the difference of what was exchanged: the mean over all workers stays as it is, as with the
-    atomic average of the paper. A move is written at the end of the iteration that a worker is in, but counts at once
-    in what it answers.
+    The graph is bipartite. Workers on one side are active: each asks a peer when it begins an iteration, which ends
+    with the answer. The others are passive: they answer at once, whatever they are doing, and never ask. So nobody's
+    parameters are averaged twice at a time, and both sides end up with the mean of the two, as with the paper's atomic
+    average: the mean over all workers stays as it is and their disagreement shrinks, however long messages take. (If
+    who has asked answered others meanwhile, two that ask each other would swap parameters.)
+
+    An average is written at the end of the iteration that a worker is in, as a gradient is being computed on its
+    parameters; but it counts at once in what a passive worker answers.
     """
 
     tells_all = False
+    needs_sides = True
     receives = (Swap,)
 
     def __init__(self, parameters: Exchange.Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._rng = stream(setup.seed, "exchange", setup.worker)
-        self._offered: tuple[int, Tensor] | None = None
+        self._asked: tuple[int, Tensor] | None = None
         """The peer whose answer is still to come, and what was sent to it."""
         self._move = torch.zeros_like(setup.replica.parameters)
-        """Agreed upon, still to be written."""
+        """By which averages move the parameters; still to be written."""
+        self._averages = 0
+        """In that move."""
+        self._is_computing = False
 
     def ready(self, iteration: int) -> bool:
         """The peer's answer is here."""
-        return self._offered is None
+        return self._asked is None
+
+    def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
+        """Active workers ask one peer."""
+        self._is_computing = True
+        if self.setup.side != ACTIVE or not self.setup.peers:
+            return []
+        peer = int(self._rng.choice(self.setup.peers))
+        mine = self.setup.replica.snapshot()
+        self._asked = peer, mine
+        return [(peer, Message(self.setup.worker, Swap(answer=False), (mine,)))]
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """The parameters to one peer."""
-        if not self.setup.peers:
-            return Outgoing(self.whole(own), [])
-        peer = int(self._rng.choice(self.setup.peers))
-        mine = self._now()
-        self._offered = peer, mine
-        return Outgoing(self.whole(own), [(peer, Message(self.setup.worker, Swap(answer=False), (mine,)))])
+        """Nothing more to send; the own gradient stays here."""
+        return Outgoing(self.whole(own), [])
 
     def lost(self, peer: int) -> None:
         """Nobody waits for its answer."""
-        if self._offered and self._offered[0] == peer:
-            self._offered = None
+        if self._asked and self._asked[0] == peer:
+            self._asked = None
 
     def received(self, message: Message) -> list[Action]:
         """A peer's parameters, as an answer or to be answered."""
         assert isinstance(message.body, Swap)
-        theirs = message.tensors[0]
         if message.body.answer:
-            if self._offered is None or self._offered[0] != message.sender:
+            if self._asked is None or self._asked[0] != message.sender:
                 raise MalformedMessageError("an answer that nobody has asked for")
-            self._move += (theirs - self._offered[1]) / 2
-            self._offered = None
+            mine, self._asked = self._asked[1], None
+            self._average(mine, message.tensors[0])
             return []
-        mine = self._now()
-        self._move += (theirs - mine) / 2
+        if self.setup.side == ACTIVE:
+            raise MalformedMessageError("a question to a worker that only asks")
+        mine = self.setup.replica.parameters + self._move
+        self._average(mine, message.tensors[0])
         return [Send(message.sender, Message(self.setup.worker, Swap(answer=True), (mine,)))]
 
-    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
-        """Move as agreed, then take the own gradient's step."""
-        self.setup.replica.write(0, self._now())
-        self._move.zero_()
+    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
+        """Take over the averages, then take the own gradient's step."""
+        self._is_computing = False
+        averages = self._write()
         self.setup.replica.step(own.tensors[0])
+        return averages
 
-    def _now(self) -> Tensor:
-        """The parameters [P] with all moves agreed upon."""
-        return self.setup.replica.parameters + self._move
+    def _average(self, mine: Tensor, theirs: Tensor) -> None:
+        self._move += (theirs - mine) / 2
+        self._averages += 1
+        if not self._is_computing:  # The worker has ended its last iteration: there will be no other time.
+            self._write()
+
+    def _write(self) -> int:
+        """Move as agreed, and return how many averages that were."""
+        averages, self._averages = self._averages, 0
+        if averages:
+            self.setup.replica.write(0, self.setup.replica.parameters + self._move)
+            self._move.zero_()
+        return averages

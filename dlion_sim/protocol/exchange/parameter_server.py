@@ -59,7 +59,8 @@ class ParameterServerExchange(Exchange):
         ]
         return Outgoing(Update(self.setup.worker, Contribution(own.iteration, own.batch_size), ()), messages)
 
-    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
+    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
         """Take over what the servers sent."""
         for update in received:
             self.setup.replica.write(update.body.offset, update.tensors[0])
+        return len(received)

@@ -29,6 +29,7 @@ class ParameterExchange(Exchange):
         )
 
     parameters: Parameters
+    catches_up = True
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
@@ -51,11 +52,21 @@ class ParameterExchange(Exchange):
         """Nothing more to send; the own gradient stays here."""
         return Outgoing(self.whole(own), [])
 
-    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
+    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
         """Mix, then take the own gradient's step."""
+        mixed = self._mix(own.body.iteration, received)
+        self.setup.replica.step(own.tensors[0])
+        return mixed
+
+    def catch_up(self, iteration: int, received: Sequence[Update]) -> None:
+        """Mix with where the peers are now: the next gradient is of that, and so is what they get."""
+        self._mix(iteration, received)
+
+    def _mix(self, iteration: int, received: Sequence[Update]) -> int:
+        """Mix the parameters with what is known of those of `iteration`; returns with how many peers'."""
         for update in sorted(received, key=lambda update: update.body.iteration):
             self._latest[update.sender] = update
-        replica, oldest = self.setup.replica, own.body.iteration - self.parameters.staleness
+        oldest = iteration - self.parameters.staleness
         own_weight = (1 - sum(self.setup.mixing.values())) * (self.parameters.staleness + 1)
         peers = {
             peer: self.setup.mixing[peer] * (self._latest[peer].body.iteration - oldest + 1)
@@ -63,7 +74,7 @@ class ParameterExchange(Exchange):
             if peer in self._latest and self._latest[peer].body.iteration >= oldest
         }
         total = own_weight + sum(peers.values())
-        replica.mix(
+        self.setup.replica.mix(
             own_weight / total, ((self._latest[peer].tensors[0], weight / total) for peer, weight in peers.items())
         )
-        replica.step(own.tensors[0])
+        return len(peers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Literal
@@ -26,6 +27,10 @@ class PartitionedExchange(Exchange):
 
     With a constant p that is the sum of the last p gradients: each entry of each gradient reaches each peer exactly
     once, at most p - 1 iterations late. The worker itself applies its whole gradient at once.
+
+    Where p follows from bandwidth, it may change at any iteration; what comes next then ends where a partition of the
+    new p does. Until every link has been measured, single entries are sent: whole gradients to all would keep slow
+    links busy for many iterations.
     """
 
     class Parameters(ChoiceParameters):
@@ -44,6 +49,19 @@ class PartitionedExchange(Exchange):
             None,
             description="p, or a list of each worker's. By default each worker chooses the least p with which its "
             "bandwidth carries a partition an iteration: gradient bytes * iterations per second * peers / bandwidth.",
+        )
+        bandwidth: Literal["slowest", "sum"] = Field(
+            "slowest",
+            description="The bandwidth that p follows: peers times that of the slowest link, since all links carry the "
+            "same and the worker waits for each; or the sum of the links', the paper's formula to the letter, with "
+            "which unequal links hold the worker up.",
+        )
+        hysteresis: float = Field(
+            0.05,
+            ge=0,
+            lt=1,
+            description="p rises as soon as links cannot carry so much, but falls only where they carry more by this "
+            "part than it takes (chosen here).",
         )
         by: Literal["bytes", "layers"] = Field(
             "bytes",
@@ -67,8 +85,12 @@ class PartitionedExchange(Exchange):
         self._given = given[setup.worker % len(given)] if given else None
         self._links = LinkMonitor(parameters.bandwidth_smoothing)
         self._unsent = torch.zeros_like(setup.replica.parameters)
-        self._cycle: list[Stretch] = []
-        """Partitions still to be sent before the gradient is cut anew."""
+        self._count: int | None = None
+        """p as it was chosen last."""
+        self._ends: list[int] = []
+        """Where the partitions of that p end."""
+        self._position = 0
+        """Where the next one begins."""
 
     def queued(self, peer: int, size: int, now: float) -> None:
         """Known to the link monitor."""
@@ -86,26 +108,41 @@ class PartitionedExchange(Exchange):
         """The next partition of what was not sent yet, the same to all."""
         self._links.computed(own.seconds)
         self._unsent += own.gradient
-        if not self._cycle:
-            self._cycle = self._cut()
-        begin, end = self._cycle.pop(0)
+        begin, end = self._position, self._end_of_next()
+        self._position = end % self._unsent.numel()
         part = self.stretch(own, begin, self._unsent[begin:end].clone())
         self._unsent[begin:end] = 0
         return Outgoing(self.whole(own), self.to_all(part))
 
-    def _cut(self) -> list[Stretch]:
-        sizes = self.setup.replica.layout.sizes
-        if self.parameters.by == "layers":
-            return by_layers(sizes, min(self._count(), len(sizes)))
-        return by_bytes(sum(sizes), min(self._count(), sum(sizes)))
+    def _end_of_next(self) -> int:
+        count = self._whole(self._given) if self._given else self._carried_by_links()
+        if count is None:
+            return self._position + 1
+        if count != self._count:
+            self._count = count
+            sizes = self.setup.replica.layout.sizes
+            cut = by_layers(sizes, count) if self.parameters.by == "layers" else by_bytes(sum(sizes), count)
+            self._ends = [end for _, end in cut]
+        return self._ends[bisect_right(self._ends, self._position)]
 
-    def _count(self) -> int:
-        """p: as given, or such that the links carry a partition to every peer while one gradient is computed."""
-        if self._given:
-            return self._given
-        carried = self._links.carried_by_all()
-        whole = DENSE_ENTRY_BYTES * self._unsent.numel() * len(self.setup.peers)
-        return max(1, math.ceil(whole / carried)) if carried else 1
+    def _carried_by_links(self) -> int | None:
+        """p such that the links carry a partition to every peer while one gradient is computed; None if not known."""
+        if not self.setup.peers:
+            return 1
+        carried = self._links.carried(self.setup.peers)
+        if not carried:
+            return None
+        each = min(carried) if self.parameters.bandwidth == "slowest" else sum(carried) / len(carried)
+        exact = DENSE_ENTRY_BYTES * self._unsent.numel() / each if each else math.inf
+        if self._count is None or exact > self._count:
+            return self._whole(exact)
+        # Falling by a little would be undone by the next measurement: near a whole number p would go up and down.
+        return min(self._count, self._whole(exact / (1 - self.parameters.hysteresis)))
+
+    def _whole(self, exact: float) -> int:
+        """The least p that is no smaller, up to partitions of one entry or one variable."""
+        layout = self.setup.replica.layout
+        return math.ceil(min(exact, len(layout.sizes) if self.parameters.by == "layers" else layout.size))
 
 
 def by_bytes(size: int, count: int) -> list[Stretch]:

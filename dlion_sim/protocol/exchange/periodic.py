@@ -44,14 +44,15 @@ class LocalSgdExchange(Exchange):
         update = Update(self.setup.worker, body, (replica.snapshot(),))
         return Outgoing(update, self.to_all(update))
 
-    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
+    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
         """At the end of a period, go on from the mean of what is here."""
         if not self._ends_period(own.body.iteration):
-            return
+            return 0
         mean = torch.zeros_like(self.setup.replica.parameters)
         for update in sorted([own, *received], key=lambda update: update.sender):
             update.add_to(mean, 1 / (1 + len(received)))
         self.setup.replica.merge(self._next_start(mean), 1.0)
+        return len(received)
 
     def _ends_period(self, iteration: int) -> bool:
         return (iteration + 1) % self.parameters.period == 0

@@ -68,9 +68,10 @@ class RingAllReduceExchange(Exchange):
         """Every worker is part of it."""
         return "the ring is broken"
 
-    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> None:
+    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
         """One step with the mean."""
         self.setup.replica.step(self._sum)
+        return self.setup.workers - 1
 
     def _take(self, message: Message) -> list[Message]:
         """Add a chunk in, or put a sum in its place, and pass that on; unless this was the last step."""

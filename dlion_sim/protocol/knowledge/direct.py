@@ -10,15 +10,17 @@ from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, KnowledgeTransfer, Merge, Setup, register
 from dlion_sim.protocol.events import Action, Send
-from dlion_sim.protocol.messages import LossReport, Message, Weights, WeightsRequest
+from dlion_sim.protocol.messages import LossReport, MalformedMessageError, Message, Weights, WeightsRequest
 
 
 @register("knowledge_transfer", "direct")
 class DirectKnowledgeTransfer(KnowledgeTransfer):
     """Every `period` iterations, a round: publish the mean of the newest losses; then pull from the best worker.
 
-    A round is decided when each peer's report of this round or the one before it is here. Training does not wait for
-    it, nor for the weights, which are merged when they have arrived. Ties go to the lowest worker.
+    A round is decided when each peer's report of that round is here, so that losses after equally many iterations are
+    compared. Where some are still missing when the worker's next round opens, their senders' last ones before that
+    count. Training does not wait for any of it, nor for the weights, which are merged when they have arrived. Ties go
+    to the lowest worker.
     """
 
     class Parameters(ChoiceParameters):
@@ -40,29 +42,34 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._losses: deque[float] = deque(maxlen=parameters.loss_window)
-        self._reports: dict[int, LossReport] = {}
+        self._reports: dict[int, dict[int, float]] = {setup.worker: {}, **{peer: {} for peer in setup.peers}}
+        """Each worker's losses by round: its last one of the rounds that are decided, and all later ones."""
         self._open_round: int | None = None
         self._iterations = 0
         self._arrived: list[Merge] = []
 
     def stepped(self, iterations: int, loss: float) -> list[Action]:
-        """At the end of a period: publish, and pull where that is decided already."""
+        """At the end of a period: decide the last round if it still is open, and publish for the next one."""
         self._iterations = iterations
         self._losses.append(loss)
         if iterations % self.parameters.period:
             return []
+        overdue = self._decide()
         self._open_round = iterations // self.parameters.period
         report = LossReport(self._open_round, sum(self._losses) / len(self._losses))
-        self._reports[self.setup.worker] = report
+        self._reports[self.setup.worker][report.round] = report.loss
         message = Message(self.setup.worker, report)
-        return [*(Send(peer, message) for peer in self.setup.peers), *self._decide()]
+        return [*overdue, *(Send(peer, message) for peer in self.setup.peers), *self._decide_if_complete()]
 
     def received(self, message: Message) -> list[Action]:
         """A peer's report, request or weights."""
         match message.body:
             case LossReport() as report:
-                self._reports[message.sender] = report
-                return self._decide()
+                reports = self._reports[message.sender]
+                if reports and report.round <= max(reports):
+                    raise MalformedMessageError(f"a report of round {report.round} after one of round {max(reports)}")
+                reports[report.round] = report.loss
+                return self._decide_if_complete()
             case WeightsRequest():
                 weights = Message(self.setup.worker, Weights(self._iterations), (self.setup.replica.snapshot(),))
                 return [Send(message.sender, weights)]
@@ -79,24 +86,30 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
         """Rounds go on among the others."""
         self._reports.pop(peer, None)
 
+    def _decide_if_complete(self) -> list[Action]:
+        """Decide the open round if everybody's report of it is here."""
+        return self._decide() if all(self._open_round in reports for reports in self._reports.values()) else []
+
     def _decide(self) -> list[Action]:
-        """Ask the best worker for its weights if the open round can be decided and calls for it."""
-        if self._open_round is None or len(self._reports) <= len(self.setup.peers):
+        """Ask the best worker of the open round, if there is one, for its weights where that is called for."""
+        decided, self._open_round = self._open_round, None
+        if decided is None:
             return []
-        if any(report.round < self._open_round - 1 for report in self._reports.values()):
-            return []
-        self._open_round = None
-        if self.parameters.share == 0:
-            return []
-        best, worst = self._ranked()
+        for worker, reports in self._reports.items():
+            newest = max((each for each in reports if each <= decided), default=0)
+            self._reports[worker] = {each: loss for each, loss in reports.items() if each >= newest}
+        best, worst = self._ranked(decided)
         me = self.setup.worker
         pulls = me != best and (self.parameters.target == "best2all" or me == worst)
-        return [Send(best, Message(me, WeightsRequest()))] if pulls else []
+        return [Send(best, Message(me, WeightsRequest()))] if pulls and self.parameters.share > 0 else []
 
-    def _ranked(self) -> tuple[int, int]:
-        """The workers of least and of greatest loss; a loss that is no number is the greatest."""
+    def _ranked(self, decided: int) -> tuple[int, int]:
+        """The workers of least and of greatest loss up to that round; a loss that is no number is the greatest."""
         losses = {
-            worker: math.inf if math.isnan(report.loss) else report.loss for worker, report in self._reports.items()
+            worker: math.inf if math.isnan(loss) else loss
+            for worker, reports in self._reports.items()
+            for each, loss in reports.items()
+            if each <= decided
         }
         best = min(losses, key=lambda worker: (losses[worker], worker))
         worst = max(losses, key=lambda worker: (losses[worker], -worker))

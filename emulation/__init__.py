@@ -1,0 +1,1 @@
+"""What people run by hand for Mininet: drawing scenarios, and holding the simulator against the emulator on them."""
