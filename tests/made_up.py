@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dlion_sim.results import Ending, LinksRow, MetricsRow, Run, RunWriter, Status, summarize
+from dlion_sim.results.summary import EvaluatedOn
 
 
 def made_up_run(
@@ -21,6 +22,7 @@ def made_up_run(
     way: str = "simulate",
     workers: int = 2,
     every: float = 10.0,
+    evaluated_on: EvaluatedOn = "test",
 ) -> Run:
     """Evaluations of `workers` around the mean `accuracies` every so many seconds, an iteration every second.
 
@@ -34,6 +36,7 @@ def made_up_run(
         manifest={
             **about,
             "way": way,
+            "evaluated_on": evaluated_on,
             "workers": [f"east/{worker}" for worker in range(workers)],
             **({"sweep": {"point": dict(point)}} if point else {}),
         },
@@ -77,6 +80,7 @@ def made_up_run(
             iterations=dict.fromkeys(range(workers), int(end)),
             last_losses=dict.fromkeys(range(workers), 1.0),
             evaluations=evaluations,
+            evaluated_on=evaluated_on,
         )
     )
     return Run.open(folder)

@@ -2,11 +2,12 @@
 
 from dlion_sim.analysis.comparison import common_target, comparison, time_to_accuracy
 from dlion_sim.analysis.fidelity import Fidelity, compare
-from dlion_sim.analysis.groups import Group, group_runs, said, varying
+from dlion_sim.analysis.groups import Group, accuracy_of, group_runs, said, varying
 
 __all__ = [
     "Fidelity",
     "Group",
+    "accuracy_of",
     "common_target",
     "compare",
     "comparison",

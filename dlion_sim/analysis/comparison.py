@@ -31,7 +31,7 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
 
 
 def time_to_accuracy(run: Run, target: float) -> float:
-    """Virtual seconds until the workers' mean test accuracy is `target`; NaN where it never is."""
+    """Virtual seconds until the workers' mean accuracy is `target`; NaN where it never is."""
     told: Mapping[str, float | None] = (run.summary or {}).get("time_to_accuracy", {})
     if str(target) in told:
         time = told[str(target)]

@@ -14,12 +14,12 @@ Curve = pd.Series
 
 
 def mean_accuracy(run: Run) -> Curve:
-    """Mean test accuracy (fraction) over the workers, at each evaluation."""
+    """Mean accuracy (fraction) over the workers, at each evaluation."""
     return run.evaluations().groupby("virtual_time")["accuracy"].mean().dropna()
 
 
 def worker_deviation(run: Run) -> Curve:
-    """Standard deviation of the test accuracy (fraction) among the workers, at each evaluation."""
+    """Standard deviation of the accuracy (fraction) among the workers, at each evaluation."""
     return run.evaluations().groupby("virtual_time")["accuracy"].std(ddof=0).dropna()
 
 

@@ -33,7 +33,7 @@ class Fidelity:
     links: pd.DataFrame
     """By sender and receiver: bytes, messages, throughput (bytes a second); none where nothing was exchanged."""
     accuracy: pd.DataFrame
-    """By time (s): mean test accuracy over the workers, simulated and real, and the difference."""
+    """By time (s): mean accuracy over the workers, simulated and real, and the difference."""
     late: float
     """Of the node that was latest, the part of the time by which its computations took longer than they are modelled:
     what that delays says nothing of the simulator. NaN where they are not held to the model."""
@@ -71,10 +71,14 @@ class Fidelity:
 def compare(simulated: Run, real: Run) -> Fidelity:
     """Compare two runs of one scenario, over the time that both of them ran.
 
-    Raises InputError where they are not of the same workers, or one of them cannot be read or ended before it began.
+    Raises InputError where they are not of the same workers, were not evaluated on the same set, or one of them cannot
+    be read or ended before it began.
     """
     if simulated.manifest["workers"] != real.manifest["workers"]:
         raise InputError("has other workers", file=real.folder, allowed=f"those of {simulated.folder}")
+    if simulated.evaluated_on != real.evaluated_on:
+        problem = f"was evaluated on the {real.evaluated_on} set"
+        raise InputError(problem, file=real.folder, allowed=f"the {simulated.evaluated_on} set, as {simulated.folder}")
     end = min(_end(simulated), _end(real))
     return Fidelity(
         workers=_side_by_side(_workers(simulated, end), _workers(real, end)),

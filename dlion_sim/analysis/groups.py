@@ -23,7 +23,10 @@ class Group:
     """Runs of one scenario, made the same way, with different seeds."""
 
     labels: Mapping[str, str]
-    """What to tell it apart by: scenario, the values of a sweep's axes, ..., system; no two groups have the same."""
+    """What to tell it apart by: scenario, the values of a sweep's axes, ..., system; no two groups have the same.
+
+    What accuracies were measured on is one, so that no speed-up is told between groups that differ in it.
+    """
     runs: tuple[Run, ...]
 
     @property
@@ -61,6 +64,12 @@ def varying(groups: Sequence[Group]) -> list[str]:
     return [key for key in keys if len({group.labels.get(key) for group in groups}) > 1]
 
 
+def accuracy_of(groups: Iterable[Group]) -> str:
+    """What to call their accuracies, e.g. "test accuracy"; "accuracy" alone where they are not of one set."""
+    sets = {run.evaluated_on for group in groups for run in group.runs}
+    return f"{sets.pop()} accuracy" if len(sets) == 1 else "accuracy"
+
+
 def said(key: str, value: str) -> str:
     """A label in words, e.g. "bandwidth 20 Mbps" for that value of "cluster.wan.bandwidth"."""
     return value if key in _PLAIN else f"{key.rsplit('.', 1)[-1]} {value}".replace("_", " ")
@@ -82,6 +91,7 @@ def _labels(run: Run) -> dict[str, str]:
     labels |= {key: value for key, value in run.point.items() if key not in ("base", "seed", "system")}
     if not run.is_virtual:
         labels["way"] = _way(run)
+    labels["evaluated_on"] = run.evaluated_on
     return {**labels, "system": run.point.get("system", str(run.manifest.get("system", "")))}
 
 

@@ -64,13 +64,13 @@ def print_comparison(runs: Sequence[Run], target: float | None = None) -> None:
 
 def comparison_table(groups: Sequence[Group], target: float) -> Table:
     """A row a group: what tells it apart, and what its completed runs came to."""
-    from dlion_sim.analysis import comparison, varying
+    from dlion_sim.analysis import accuracy_of, comparison, varying
 
     keys = list(dict.fromkeys([*varying(groups), "system"]))
     table = Table(title=", ".join({group.labels["scenario"]: None for group in groups}), title_justify="left")
     for key in keys:
         table.add_column(key.rsplit(".", 1)[-1].replace("_", " "), overflow="fold", min_width=4)
-    for heading in ("runs", "accuracy (%)", f"time to {target:.0%} (s)", "speed-up", "sent (MB)"):
+    for heading in ("runs", f"{accuracy_of(groups)} (%)", f"time to {target:.0%} (s)", "speed-up", "sent (MB)"):
         table.add_column(heading, justify="right")
     for group, row in zip(groups, comparison(groups, target).to_dict("records"), strict=True):
         completed, runs, reached = int(row["completed"]), int(row["runs"]), int(row["reached"])

@@ -21,9 +21,7 @@ OneRun = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", sho
 Output = Annotated[Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.", show_default=False)]
 Target = Annotated[
     float | None,
-    typer.Option(
-        min=0, max=1, help="The test accuracy, e.g. 0.9; by default the highest that half of the runs reached."
-    ),
+    typer.Option(min=0, max=1, help="The accuracy, e.g. 0.9; by default the highest that half of the runs reached."),
 ]
 
 

@@ -24,7 +24,7 @@ def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progr
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed:.1f}/{task.total:g} " + unit),
-        TextColumn("accuracy {task.fields[accuracy]}"),
+        TextColumn(scenario.workload.evaluated_on + " accuracy {task.fields[accuracy]}"),
         TimeElapsedColumn(),
         TextColumn("ETA"),
         TimeRemainingColumn(),

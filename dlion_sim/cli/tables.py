@@ -39,7 +39,7 @@ def run_report(run: Run) -> RenderableType:
     accuracies = summary["accuracy"]["per_worker"]
     table = Table(title=f"{summary['scenario']} · {summary['system']} · seed {summary['seed']}", title_justify="left")
     table.add_column("worker")
-    for heading in ("iterations", "batch size", "computing", "sent", "accuracy"):
+    for heading in ("iterations", "batch size", "computing", "sent", f"{run.evaluated_on} accuracy"):
         table.add_column(heading, justify="right")
     for worker, name in enumerate(run.manifest["workers"]):
         own = iterations[iterations["worker"] == worker]
@@ -77,7 +77,7 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     times = summary["time_to_accuracy"]
     reached = [f"{float(target):.0%} at {time:g} s" for target, time in times.items() if time is not None]
     missed = [f"{float(target):.0%} not reached" for target, time in times.items() if time is None]
-    lines.append(f"accuracy {', '.join([*reached[-_TIMES_SHOWN:], *missed[:1]])}")
+    lines.append(f"{run.evaluated_on} accuracy {', '.join([*reached[-_TIMES_SHOWN:], *missed[:1]])}")
     target = run.scenario.get("target_accuracy")
     if target is not None and times.get(str(target)) is None:
         lines.append(f"the target accuracy, {target:.1%}, was not reached")

@@ -43,7 +43,7 @@ def _events(run: Run) -> Iterator[dict[str, Any]]:
     for worker, time, size in _rows(run.iterations(), "worker", "virtual_time", "batch_size"):
         yield _counter(f"batch size of {names[worker]}", time, size)
     for worker, time, accuracy in _rows(run.evaluations(), "worker", "virtual_time", "accuracy"):
-        yield _counter(f"accuracy of {names[worker]} (%)", time, 100 * accuracy)
+        yield _counter(f"{run.evaluated_on} accuracy of {names[worker]} (%)", time, 100 * accuracy)
 
 
 def _rows(table: Any, *columns: str) -> Iterator[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Test accuracy over virtual time, and the local batch sizes that led to it."""
+"""Accuracy over virtual time, and the local batch sizes that led to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dlion_sim.results import Run
 
 
 def plot_accuracy(run: Run, file: Path) -> Path:
-    """Draw how the test accuracy of `run` grew over virtual time to `file` (.png, .svg or .pdf), and return `file`.
+    """Draw how the accuracy of `run` grew over virtual time to `file` (.png, .svg or .pdf), and return `file`.
 
     Shows the mean over the workers, their range and, of up to 12 workers, each; below it the local batch sizes, where
     they aren't all one. Raises InputError where the run cannot be read or the file cannot be written.
@@ -32,6 +32,7 @@ def plot_accuracy(run: Run, file: Path) -> Path:
         else:
             top = bottom = figure.subplots()
         _draw_accuracy(top, evaluations)
+        top.set_ylabel(f"{run.evaluated_on.capitalize()} accuracy (%)")
         top.set_title(title(run), wrap=True)
         bottom.set_xlabel(time_label(run, unit))
         bottom.set_xlim(0, end / seconds if end > 0 else 1)
@@ -39,7 +40,6 @@ def plot_accuracy(run: Run, file: Path) -> Path:
 
 
 def _draw_accuracy(axes: Axes, evaluations: pd.DataFrame) -> None:
-    axes.set_ylabel("Test accuracy (%)")
     axes.set_ylim(0, 100)
     percent = evaluations.assign(accuracy=evaluations["accuracy"] * 100).dropna(subset="accuracy")
     if percent.empty:

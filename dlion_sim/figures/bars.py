@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from dlion_sim.analysis import comparison, time_to_accuracy
 from dlion_sim.analysis.curves import at, mean_accuracy
-from dlion_sim.analysis.groups import Group
+from dlion_sim.analysis.groups import Group, accuracy_of
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import WIDE, WIDTH, bar_look, drawing, legend_below, time_unit
 from dlion_sim.results import Run
@@ -24,7 +24,7 @@ _LETTERS_ACROSS = 56
 
 
 def plot_accuracy_at(groups: Sequence[Group], file: Path, time: float) -> Path:
-    """Draw the test accuracy that the groups had at a virtual time (s) to `file`, and return `file`.
+    """Draw the accuracy that the groups had at a virtual time (s) to `file`, and return `file`.
 
     Bars are means over seeds, whiskers their range. Raises InputError where a run cannot be read or the file cannot be
     written.
@@ -35,7 +35,7 @@ def plot_accuracy_at(groups: Sequence[Group], file: Path, time: float) -> Path:
         axes = figure.subplots()
         axes.set_title(bars.heading, wrap=True)
         bars.draw(axes, lambda run: 100 * at(mean_accuracy(run), time), "not run so long")
-        axes.set_ylabel(f"Test accuracy (%)\nafter {time / seconds:g} {unit}")
+        axes.set_ylabel(f"{accuracy_of(groups).capitalize()} (%)\nafter {time / seconds:g} {unit}")
         bars.name_environments(axes)
         if bars.has_legend:
             legend_below(figure, *bars.legend())
@@ -43,7 +43,7 @@ def plot_accuracy_at(groups: Sequence[Group], file: Path, time: float) -> Path:
 
 
 def plot_time_to_accuracy(groups: Sequence[Group], file: Path, target: float) -> Path:
-    """Draw the virtual time until the test accuracy was `target`, and the speed-up over Baseline, to `file`.
+    """Draw the virtual time until the accuracy was `target`, and the speed-up over Baseline, to `file`.
 
     Bars are means over seeds that reached it, whiskers their range; of a speed-up there is that of the means alone, and
     none without a Baseline. Returns `file`. Raises InputError where a run cannot be read or the file cannot be written.
@@ -57,7 +57,7 @@ def plot_time_to_accuracy(groups: Sequence[Group], file: Path, target: float) ->
         top, *below = figure.subplots(2 if with_speedups else 1, 1, sharex=True, squeeze=False)[:, 0]
         top.set_title(bars.heading, wrap=True)
         bars.draw(top, lambda run: time_to_accuracy(run, target) / seconds, "not reached")
-        top.set_ylabel(f"Time to {target:.0%}\naccuracy ({unit})")
+        top.set_ylabel(f"Time to {target:.0%}\n{accuracy_of(groups)} ({unit})")
         for axes in below:
             top.tick_params(axis="x", length=0)
             bars.draw(axes, lambda run: speedups.get(run.folder, math.nan), "not reached by both")

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from dlion_sim.analysis.curves import Curve, mean_accuracy, over_seeds, worker_deviation
-from dlion_sim.analysis.groups import Group
+from dlion_sim.analysis.groups import Group, accuracy_of
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import (
     WIDE,
@@ -30,20 +30,21 @@ _PANELS_IN_A_COLUMN = 3
 
 
 def plot_accuracies(groups: Sequence[Group], file: Path) -> Path:
-    """Draw how the groups' test accuracy grew over virtual time to `file` (.png, .svg or .pdf), and return `file`.
+    """Draw how the groups' accuracy grew over virtual time to `file` (.png, .svg or .pdf), and return `file`.
 
     Raises InputError where a run cannot be read or the file cannot be written.
     """
-    return _plot(groups, file, mean_accuracy, "Test accuracy (%)")
+    return _plot(groups, file, mean_accuracy, f"{accuracy_of(groups).capitalize()} (%)")
 
 
 def plot_deviation(groups: Sequence[Group], file: Path) -> Path:
-    """Draw how far apart the workers of each group are: the standard deviation of their test accuracies over time.
+    """Draw how far apart the workers of each group are: the standard deviation of their accuracies over time.
 
     Draws to `file` (.png, .svg or .pdf) and returns it. Raises InputError where a run cannot be read or the file
     cannot be written.
     """
-    return _plot(groups, file, worker_deviation, "Deviation among workers\n(percentage points)")
+    label = f"Deviation among workers\nof {accuracy_of(groups)}\n(percentage points)"
+    return _plot(groups, file, worker_deviation, label)
 
 
 def _plot(groups: Sequence[Group], file: Path, quantity: Callable[[Run], Curve], label: str) -> Path:

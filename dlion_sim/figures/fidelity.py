@@ -16,7 +16,7 @@ _LOOKS: tuple[dict[str, Any], ...] = ({"color": PALETTE[0]}, {"color": PALETTE[1
 
 
 def plot_fidelity(simulated: Run, real: Run, file: Path) -> Path:
-    """Draw both runs' mean test accuracy over time, and how long their iterations took, to `file`; returns `file`.
+    """Draw both runs' mean accuracy over time, and how long their iterations took, to `file`; returns `file`.
 
     Raises InputError where a run cannot be read or the file cannot be written.
     """
@@ -28,7 +28,7 @@ def plot_fidelity(simulated: Run, real: Run, file: Path) -> Path:
             _draw_durations(durations, run, name, look)
         accuracy.set_title(f"{simulated.manifest['scenario']} · {simulated.manifest['system']}", wrap=True)
         accuracy.set_xlabel("Time (s)")
-        accuracy.set_ylabel("Test accuracy (%)")
+        accuracy.set_ylabel(f"{simulated.evaluated_on.capitalize()} accuracy (%)")
         accuracy.set_ylim(0, 100)
         accuracy.legend(loc="lower right")
         durations.set_xlabel("Time of an iteration (s)")

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.colors import Normalize
 
 from dlion_sim.analysis import comparison
-from dlion_sim.analysis.groups import Group, varying
+from dlion_sim.analysis.groups import Group, accuracy_of, varying
 from dlion_sim.errors import InputError
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import WIDTH, drawing, time_unit
@@ -27,7 +27,7 @@ def plot_heatmap(
         groups: Of runs that differ in two labels, such as a sweep's axes.
         file: Where to.
         quantity: Final accuracy, time to the accuracy `target`, speed-up over Baseline in that, or bytes sent.
-        target: A test accuracy (fraction).
+        target: An accuracy (fraction).
         x: The label along the horizontal axis, or the end of its name, e.g. "bandwidth"; by default the first other.
         y: The label along the vertical axis; by default the system, or else the last one.
 
@@ -62,16 +62,16 @@ def plot_heatmap(
 
 def _quantity(groups: Sequence[Group], quantity: Quantity, target: float) -> tuple[list[float], str, str]:
     """Its value for each group, what it is called with its unit, and how a number of it is written."""
-    table = comparison(groups, target)
+    table, accuracy = comparison(groups, target), accuracy_of(groups)
     match quantity:
         case "accuracy":
-            return list(100 * table["accuracy"]), "Final test accuracy (%)", "{:.1f}"
+            return list(100 * table["accuracy"]), f"Final {accuracy} (%)", "{:.1f}"
         case "time":
             longest = table["time"].max()
             seconds, unit = time_unit(longest if longest == longest else 0.0)
-            return list(table["time"] / seconds), f"Time to {target:.0%} accuracy ({unit})", "{:.3g}"
+            return list(table["time"] / seconds), f"Time to {target:.0%} {accuracy} ({unit})", "{:.3g}"
         case "speedup":
-            return list(table["speedup"]), f"Speed-up over Baseline\nto {target:.0%} accuracy (times)", "{:.2f}"
+            return list(table["speedup"]), f"Speed-up over Baseline\nto {target:.0%} {accuracy} (times)", "{:.2f}"
         case "bytes":
             return list(table["bytes_sent"] / 1e6), "Sent by all workers (MB)", "{:.3g}"
 

@@ -7,7 +7,7 @@ from dlion_sim.learning.flat import Layout, flatten
 from dlion_sim.learning.fused import FusedGradientExecutor, gradient_executor
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
 from dlion_sim.learning.models import build, training_flops
-from dlion_sim.learning.partition import class_histogram, partition
+from dlion_sim.learning.partition import class_histogram, hold_out, partition
 from dlion_sim.learning.replica import Replica
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "class_histogram",
     "flatten",
     "gradient_executor",
+    "hold_out",
     "load",
     "partition",
     "training_flops",

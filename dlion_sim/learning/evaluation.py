@@ -1,4 +1,4 @@
-"""How well replicas do on the test set."""
+"""How well replicas do on the test set, or on validation samples."""
 
 from __future__ import annotations
 
@@ -11,33 +11,46 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning.datasets import Dataset
+from dlion_sim.learning.partition import Indices
 from dlion_sim.learning.pool import ModelPool
 from dlion_sim.learning.replica import Replica, look_at
 
 _BATCH = 100
-"""Test images of one forward pass: few enough for their activations to stay near the core."""
+"""Images of one forward pass: few enough for their activations to stay near the core."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """Mean cross-entropy over test samples, and the share of them that is classified right (0 to 1)."""
+    """Mean cross-entropy over samples, and the share of them that is classified right (0 to 1)."""
 
     loss: float
     accuracy: float
 
 
 class Evaluator:
-    """Scores replicas of `model` on the test set.
+    """Scores replicas of `model` on the test set, or in its place on training samples that are held out for it.
 
     Scores do not depend, to the bit, on the number of `threads` (default: as many as torch uses).
     """
 
-    def __init__(self, model: nn.Module, dataset: Dataset, device: torch.device, *, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        dataset: Dataset,
+        device: torch.device,
+        *,
+        validation: Indices | None = None,
+        threads: int | None = None,
+    ) -> None:
         self._dataset = dataset.to(device)
+        self._images, self._labels = self._dataset.test_images, self._dataset.test_labels
+        if validation is not None:
+            held_out = torch.from_numpy(validation).to(device)
+            self._images, self._labels = self._dataset.train_images[held_out], self._dataset.train_labels[held_out]
         self._pool = ModelPool(model, device, threads)
 
     def evaluate(self, replicas: Sequence[Replica], samples: int | None = None) -> list[Score]:
-        """The score of each replica as it is now, on the whole test set, or on its first `samples`.
+        """The score of each replica as it is now, on the whole set, or on its first `samples`.
 
         Replicas whose parameters are equal to the bit are evaluated once.
         """
@@ -46,7 +59,7 @@ class Evaluator:
         digest_of = {number: _digest(each) for number, each in parameters.items()}
         digests = [digest_of[id(replica.parameters)] for replica in replicas]
         distinct = dict(zip(digests, replicas, strict=True))
-        samples = min(samples or len(self._dataset.test_labels), len(self._dataset.test_labels))
+        samples = min(samples or len(self._labels), len(self._labels))
         batches = [slice(start, min(start + _BATCH, samples)) for start in range(0, samples, _BATCH)]
         work = [(replica, batch) for replica in distinct.values() for batch in batches]
         sums = torch.stack(self._pool.map(self._batch, work)).view(len(distinct), len(batches), 2).sum(dim=1)
@@ -62,9 +75,9 @@ class Evaluator:
 
     @torch.inference_mode()
     def _batch(self, model: nn.Module, work: tuple[Replica, slice]) -> Tensor:
-        """Summed loss and number of right answers [2, float64] over the test images of one pass."""
+        """Summed loss and number of right answers [2, float64] over the images of one pass."""
         replica, batch = work
-        images, labels = self._dataset.test_images[batch], self._dataset.test_labels[batch]
+        images, labels = self._images[batch], self._labels[batch]
         look_at(model, replica)
         logits = model(self._dataset.normalise(images))
         loss = cross_entropy(logits, labels, reduction="sum")

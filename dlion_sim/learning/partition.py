@@ -1,4 +1,7 @@
-"""Which worker holds which samples: each lies with exactly one worker, or all lie with all; none is without."""
+"""Which samples are held out for validation, and which worker holds which of the others.
+
+Each lies with exactly one worker, or all lie with all; no worker is without.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +57,25 @@ def partition(
                 path="workload.partition",
                 allowed="iid, dirichlet, label_shards, shared",
             )
+
+
+def hold_out(labels: Indices, fraction: float, rng: np.random.Generator) -> Indices:
+    """The indices of that `fraction` (0 to 0.5) of the samples of each class, rounded to whole ones, in random order.
+
+    Raises InputError where that is no sample.
+    """
+    order = rng.permutation(len(labels))
+    classes = [order[labels[order] == label] for label in np.unique(labels)]
+    held_out = np.concatenate([members[: round(fraction * len(members))] for members in classes])
+    if not len(held_out):
+        largest = max(map(len, classes))
+        raise InputError(
+            f"{fraction:g} of no class is a whole sample",
+            path="workload.validation",
+            allowed=f"{1 / largest:.2g} to 0.5",
+        )
+    # Not class by class, since evaluations may be on the first ones alone.
+    return rng.permutation(held_out)
 
 
 def class_histogram(labels: Indices, shards: Sequence[Indices], classes: int) -> list[list[int]]:

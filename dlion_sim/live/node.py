@@ -13,7 +13,7 @@ import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
-from dlion_sim.learning import Evaluator, Replica
+from dlion_sim.learning import Replica
 from dlion_sim.live.driver import Driver, Snapshot
 from dlion_sim.live.gathering import manifest_of, part_folder
 from dlion_sim.live.member import Member, take_part
@@ -92,10 +92,10 @@ def _watch(driver: Driver, place: Place, interrupts: Interrupts) -> None:
 
 
 def _evaluate(setting: Setting, rank: int, worker: Worker, snapshots: Sequence[Snapshot], recorder: Recorder) -> None:
-    """Score the worker's parameters as they were, the last ones on all test samples."""
+    """Score the worker's parameters as they were, the last ones on all samples."""
     some = setting.scenario.workload.evaluation_samples
     replica = Replica(worker.replica.layout, worker.replica.parameters, learning_rate=worker.replica.learning_rate)
-    with closing(Evaluator(setting.model, setting.dataset, torch.device("cpu"))) as evaluator:
+    with closing(setting.evaluator()) as evaluator:
         for snapshot in snapshots:
             replica.write(0, snapshot.parameters)
             (score,) = evaluator.evaluate([replica], None if snapshot is snapshots[-1] else some)

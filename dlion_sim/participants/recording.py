@@ -146,6 +146,7 @@ class Recorder:
             iterations=self.iterations,
             last_losses=self._last_losses,
             evaluations=list(self._accuracies.items()),
+            evaluated_on=about.get("evaluated_on", "test"),
             target=target,
         )
 

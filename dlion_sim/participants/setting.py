@@ -15,6 +15,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning import (
     BatchSampler,
     Dataset,
+    Evaluator,
     Layout,
     Replica,
     build,
@@ -25,7 +26,7 @@ from dlion_sim.learning import (
 )
 from dlion_sim.learning.partition import Indices
 from dlion_sim.participants.compute import CORE_FLOPS, ComputeDevice
-from dlion_sim.participants.shards import shards_of
+from dlion_sim.participants.shards import shards_of, validation_of
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.compose import System, compose
 from dlion_sim.protocol.exchange import ParameterServerExchange
@@ -53,6 +54,8 @@ class Setting:
     """With everybody's initial parameters."""
     shards: Sequence[Indices]
     """The training samples of each worker."""
+    validation: Indices | None
+    """The training samples that evaluations are on, which lie at no worker; None: they are on the test set."""
     core_seconds_per_sample: float
     device: torch.device
     """Where parameters are, and gradients are computed."""
@@ -66,12 +69,14 @@ class Setting:
             scenario.workload.model, dataset.input_shape, dataset.classes, stream_seed(scenario.seed, "model")
         )
         beta = scenario.workload.compute_time.beta
+        validation = validation_of(scenario, dataset)
         setting = cls(
             scenario=scenario.model_copy(update={"system": system.spec}),
             system=system,
             dataset=dataset,
             model=model,
-            shards=shards_of(scenario, dataset),
+            shards=shards_of(scenario, dataset, validation),
+            validation=validation,
             core_seconds_per_sample=training_flops(model, dataset.input_shape) / CORE_FLOPS if beta is None else beta,
             device=device,
         )
@@ -101,7 +106,8 @@ class Setting:
     @property
     def manifest(self) -> dict[str, Any]:
         """What the manifest of the run tells of it, however it is run."""
-        labels = self.dataset.train_labels.numpy()
+        labels, classes = self.dataset.train_labels.numpy(), self.dataset.classes
+        held_out = None if self.validation is None else class_histogram(labels, [self.validation], classes)[0]
         return {
             "scenario": self.scenario.name,
             "system": self.scenario.system.name,
@@ -111,7 +117,9 @@ class Setting:
             "workers": [worker.name for worker in self.scenario.cluster.workers],
             "parameters": self.layout.size,
             "core_seconds_per_sample": self.core_seconds_per_sample,
-            "partition": class_histogram(labels, self.shards, self.dataset.classes),
+            "partition": class_histogram(labels, self.shards, classes),
+            "evaluated_on": self.scenario.workload.evaluated_on,
+            "validation": held_out,
         }
 
     def neighbours(self, number: int) -> Sequence[int]:
@@ -163,6 +171,10 @@ class Setting:
     def sampler(self, worker: int) -> BatchSampler:
         """Which samples a worker takes next."""
         return BatchSampler(self.shards[worker], stream(self.scenario.seed, "batches", worker))
+
+    def evaluator(self) -> Evaluator:
+        """What scores the workers' replicas, all of them on the same samples."""
+        return Evaluator(self.model, self.dataset, self.device, validation=self.validation)
 
     @cached_property
     def _initial(self) -> Replica:

@@ -42,8 +42,11 @@ class Frames:
 
     @cached_property
     def evaluations(self) -> pd.DataFrame:
-        """A row an evaluation of a worker: `virtual_time`, `worker`, `iteration`, test `loss` and `accuracy`, ..."""
-        return self._all(lambda run: run.evaluations()[_OF_EVALUATIONS])
+        """A row an evaluation of a worker: `virtual_time`, `worker`, `iteration`, `loss` and `accuracy`, ...
+
+        `evaluated_on` tells on which set: "test" or "validation".
+        """
+        return self._all(lambda run: run.evaluations()[_OF_EVALUATIONS].assign(evaluated_on=run.evaluated_on))
 
     @cached_property
     def iterations(self) -> pd.DataFrame:

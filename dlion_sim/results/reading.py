@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pandas as pd
@@ -14,6 +14,7 @@ import yaml
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import growing, run_folder
+from dlion_sim.results.summary import EvaluatedOn
 from dlion_sim.results.tables import LINKS, METRICS
 
 
@@ -53,6 +54,11 @@ class Run:
     def is_virtual(self) -> bool:
         """Whether its seconds are a simulation's, and not those of a real clock."""
         return bool(self.manifest.get("way", "simulate") == "simulate")
+
+    @property
+    def evaluated_on(self) -> EvaluatedOn:
+        """What its losses and accuracies were measured on; runs from before there was a choice don't say."""
+        return cast(EvaluatedOn, self.manifest.get("evaluated_on", "test"))
 
     def metrics(self) -> pd.DataFrame:
         """All rows of the metrics so far. Raises InputError where the table cannot be read."""

@@ -10,10 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 TARGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-"""The test accuracies, as fractions, whose times every summary tells."""
+"""The accuracies, as fractions, whose times every summary tells."""
 
 Evaluation = tuple[float, Mapping[int, float]]
-"""A time in seconds, and the test accuracy then, as a fraction, of each worker that was evaluated."""
+"""A time in seconds, and the accuracy then, as a fraction, of each worker that was evaluated."""
+
+EvaluatedOn = Literal["test", "validation"]
+"""What losses and accuracies were measured on: the test set, or training samples that were held out for it."""
 
 Status = Literal["completed", "interrupted", "failed"]
 
@@ -40,6 +43,7 @@ def summarize(
     iterations: Mapping[int, int],
     last_losses: Mapping[int, float],
     evaluations: Sequence[Evaluation],
+    evaluated_on: EvaluatedOn = "test",
     target: float | None = None,
 ) -> dict[str, Any]:
     """The summary of a run as JSON will say it.
@@ -62,6 +66,7 @@ def summarize(
         "samples_per_wall_second": samples / wall_seconds if wall_seconds > 0 else None,
         "bytes_sent": bytes_sent,
         "iterations": {"mean": float(np.mean(list(iterations.values()))), "per_worker": list(iterations.values())},
+        "evaluated_on": evaluated_on,
         "accuracy": _final_accuracy(evaluations, iterations),
         "time_to_accuracy": {
             str(accuracy): time_to_accuracy(evaluations, accuracy)

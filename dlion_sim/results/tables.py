@@ -49,8 +49,9 @@ METRICS = pa.schema(
         _column("worker", pa.int32(), "index"),
         _column("kind", pa.dictionary(pa.int32(), pa.string()), "iteration | evaluation"),
         _column("iteration", pa.int64(), "iterations"),
-        _column("loss", pa.float64(), "nats"),  # of the training batch on iterations, of the test set on evaluations
-        _column("accuracy", pa.float64(), "fraction", null=True),  # of the test set; null on iterations
+        # Of the training batch on iterations; on evaluations of the set that the manifest's `evaluated_on` names.
+        _column("loss", pa.float64(), "nats"),
+        _column("accuracy", pa.float64(), "fraction", null=True),  # of that set; null on iterations
         # Null on evaluations:
         _column("batch_size", pa.int32(), "samples", null=True),  # local (LBS)
         _column("global_batch_size", pa.int32(), "samples", null=True),  # GBS

@@ -28,7 +28,7 @@ class Scenario(Model):
     iterations: Annotated[int, Field(ge=1)] | None = None
     """Each worker stops after so many."""
     target_accuracy: Annotated[float, Field(gt=0, le=1)] | None = None
-    """The run stops when the workers' mean test accuracy reaches it."""
+    """The run stops when the workers' mean accuracy reaches it."""
     workload: Workload
     """What is learned."""
     cluster: Cluster

@@ -134,9 +134,17 @@ class Workload(Model):
     """Local batch size, in samples, that every worker begins with."""
     partition: Partition = Iid()
     """Which samples lie at which worker; a plain name is short for {kind: name}."""
+    validation: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    """The part of the training samples, of each class alike, that nobody trains on: if any, all evaluations are on
+    these, and the run never sees the test set. For whatever is chosen by how well it does, such as a learning rate."""
     evaluate_every: PositiveDuration = 20.0
-    """Virtual time between evaluations on the test set, which themselves take no virtual time."""
+    """Virtual time between evaluations, on the test set unless there are validation samples; they take none."""
     evaluation_samples: Annotated[int, Field(ge=1)] | None = None
-    """Test samples of the evaluations on the way, the first so many; by default all, as always at the end."""
+    """Samples of the evaluations on the way, the first so many; by default all, as always at the end."""
     compute_time: ComputeTime = ComputeTime()
     """What an iteration costs."""
+
+    @property
+    def evaluated_on(self) -> Literal["test", "validation"]:
+        """The set that all evaluations are on."""
+        return "validation" if self.validation else "test"

@@ -61,7 +61,7 @@ class Equipment:
 
 @dataclass(frozen=True)
 class StopRule:
-    """What ends a run, whichever comes first: virtual seconds, or a mean test accuracy (0 to 1)."""
+    """What ends a run, whichever comes first: virtual seconds, or a mean accuracy (0 to 1)."""
 
     duration: float | None
     target_accuracy: float | None
@@ -235,7 +235,7 @@ class Engine:
             self._agenda.after(self._evaluate_every, self._evaluate_regularly)
 
     def _evaluate(self, samples: int | None) -> None:
-        """Evaluate every replica on so many test samples, by default all; takes no virtual time.
+        """Evaluate every replica on so many samples, by default all; takes no virtual time.
 
         An accuracy that ends the run is that on all.
         """

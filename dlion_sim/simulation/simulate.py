@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 
 from dlion_sim.errors import InputError
-from dlion_sim.learning import Evaluator, gradient_executor
+from dlion_sim.learning import gradient_executor
 from dlion_sim.participants import Recorder, Setting
 from dlion_sim.results import Run, RunWriter, environment
 from dlion_sim.results.run_folder import SCENARIO
@@ -136,7 +136,7 @@ def _equipment(setting: Setting) -> Iterator[Equipment]:
     with ExitStack() as stack:
         of = setting.model, setting.dataset, setting.device
         executor = stack.enter_context(closing(gradient_executor(*of, replicas=setting.workers)))
-        evaluator = stack.enter_context(closing(Evaluator(*of)))
+        evaluator = stack.enter_context(closing(setting.evaluator()))
         # The protocol's own operators are short; waking a second core for each costs more than it brings.
         stack.callback(torch.set_num_threads, torch.get_num_threads())
         torch.set_num_threads(1)

@@ -109,6 +109,7 @@ def record_failure(job: Job, ended: Ended) -> None:
     if not holds_run(folder):
         scenario = from_data(read_yaml(job.scenario))
         about = {"scenario": scenario.name, "system": scenario.system.name, "seed": scenario.seed}
+        about["evaluated_on"] = scenario.workload.evaluated_on
         RunWriter.create(folder, scenario_yaml=job.scenario, manifest={**about, **job.manifest})
     mark(folder, "failed", problem=ended.problem, trace=ended.trace)
 

@@ -15,7 +15,7 @@ _ALLOWED = "accuracy, loss, {time_to_accuracy: 0.9}"
 
 
 class TimeToAccuracy(Model):
-    """Virtual seconds until the workers' mean test accuracy is so high; infinite where it never is."""
+    """Virtual seconds until the workers' mean validation accuracy is so high; infinite where it never is."""
 
     time_to_accuracy: Annotated[float, Field(gt=0, le=1)]
     """A fraction."""
@@ -33,7 +33,7 @@ Metric = Annotated[
     | Annotated[TimeToAccuracy, Tag("time")],
     Discriminator(lambda given: "time" if isinstance(given, dict | TimeToAccuracy) else "named"),
 ]
-"""The workers' mean test accuracy or test loss at the end, or the time to an accuracy."""
+"""The workers' mean accuracy or loss at the end, or the time to an accuracy, all on validation samples."""
 
 
 def direction(metric: Metric) -> Literal["maximize", "minimize"]:
@@ -44,8 +44,8 @@ def direction(metric: Metric) -> Literal["maximize", "minimize"]:
 def title(metric: Metric) -> str:
     """The heading of a column of such values, with their unit."""
     if isinstance(metric, TimeToAccuracy):
-        return f"time to {metric.time_to_accuracy:.4g} accuracy (s)"
-    return "accuracy (%)" if metric == "accuracy" else "test loss"
+        return f"time to {metric.time_to_accuracy:.4g} validation accuracy (s)"
+    return "validation accuracy (%)" if metric == "accuracy" else "validation loss"
 
 
 def written(metric: Metric, measured: float) -> str:

@@ -53,7 +53,8 @@ class Search:
         self._output = output
         self._study = Study(spec, output, keep=keep)
         self._begun: dict[int, _Begun] = {}
-        self._study.hold_to("search", spec.model_dump(mode="json", by_alias=True, exclude={"trials"}))
+        meant = {**spec.model_dump(mode="json", by_alias=True, exclude={"trials"}), "evaluated_on": "validation"}
+        self._study.hold_to("search", meant)
         survey([point for trial in self.trials for point in trial.points], output)  # tells what changed in a base
         self._study.hold_to("points", {point.name: point.digest for point in points})
 
@@ -80,11 +81,24 @@ class Search:
         return max(0, self.spec.trials - sum(trial.state != "under way" for trial in self.trials))
 
     def check(self) -> None:
-        """Raise InputError where an end of an interval, or another value, cannot be what a path is set to."""
+        """Raise InputError where an end of an interval, or another value, cannot be what a path is set to.
+
+        Or where there are no validation samples: what is chosen by the test set looks better there than it is.
+        """
         ends = {path: space.extremes(dimension) for path, dimension in self.spec.over.items()}
         probes = [{path: values[0] for path, values in ends.items()}]
         probes += [{**probes[0], path: value} for path, values in ends.items() for value in values[1:]]
-        check([self._tried(point, 0, values) for values in probes for point in self._points])
+        tried = [self._tried(point, 0, values) for values in probes for point in self._points]
+        check(tried)
+        for point in tried:
+            if not point.scenario().workload.validation:
+                raise point.located(
+                    InputError(
+                        "a search needs validation samples, so as not to choose by the test set",
+                        path="workload.validation",
+                        allowed=f"more than 0, up to 0.5, here or as an axis of {point.sweep.name}, e.g. [0.1]",
+                    )
+                )
 
     def jobs(self, device: Literal["auto", "cpu", "cuda"]) -> Iterator[Job | None]:
         """The runs that are missing; None where there is no more to do before another run has ended.

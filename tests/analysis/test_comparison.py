@@ -68,6 +68,18 @@ def test_speed_ups_are_within_an_environment(tmp_path):
     assert comparison(groups, 0.6)["speedup"].tolist() == [1, 3, 1, 2]
 
 
+def test_speed_ups_are_of_runs_that_were_evaluated_on_the_same_samples(tmp_path):
+    runs = [
+        made_up_run(tmp_path / "b", (0.1, 0.2, 0.6), system="baseline"),
+        made_up_run(tmp_path / "d", (0.1, 0.6)),
+        made_up_run(tmp_path / "v", (0.1, 0.6), extra="validation: 0.1\n", evaluated_on="validation"),
+    ]
+    table = comparison(group_runs(runs), 0.6)
+    assert table["time"].tolist() == [20, 10, 10]
+    assert table["speedup"].tolist()[:2] == [1, 2]
+    assert math.isnan(table["speedup"][2])
+
+
 def test_without_a_completed_run_there_is_nothing_to_compare(tmp_path):
     groups = group_runs([made_up_run(tmp_path / "a", status="failed")])
     with pytest.raises(InputError, match="none of the runs is completed"):

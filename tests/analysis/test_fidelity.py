@@ -25,12 +25,14 @@ def written(
     late=None,
     ending=MappingProxyType({"status": "completed", "stopped_by": "duration"}),
     way="simulate",
+    evaluated_on="test",
 ):
     """A run of two workers with iterations of equal length, each of which has `links` carry so many bytes in the end.
 
     Workers in `idle` do none. Accuracies and traffic are written `every` so many seconds.
     """
     manifest = {"workers": list(workers), "scenario": "small", "system": "baseline", "seed": 0, "way": way}
+    manifest["evaluated_on"] = evaluated_on
     if way != "simulate":
         nodes = [{"rank": rank, "status": "completed", "late": late} for rank in range(2)]
         manifest |= {"paced": late is not None, "nodes": nodes}
@@ -137,6 +139,13 @@ def test_runs_of_other_workers_are_refused(tmp_path):
     simulated, real = written(tmp_path / "one"), written(tmp_path / "other", workers=("a/0", "b/0"))
     with pytest.raises(InputError, match="other workers"):
         compare(simulated, real)
+
+
+def test_runs_that_were_evaluated_on_other_samples_are_refused(tmp_path):
+    simulated, real = written(tmp_path / "one"), written(tmp_path / "other", evaluated_on="validation")
+    with pytest.raises(InputError, match="was evaluated on the validation set; allowed: the test set, as") as refusal:
+        compare(simulated, real)
+    assert refusal.value.file == real.folder
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])

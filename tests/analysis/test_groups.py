@@ -1,6 +1,6 @@
 """Runs that differ in nothing but their seed are one group."""
 
-from dlion_sim.analysis import group_runs, said, varying
+from dlion_sim.analysis import accuracy_of, group_runs, said, varying
 from tests.made_up import made_up_run
 
 
@@ -39,6 +39,15 @@ def test_other_settings_are_another_group_even_without_a_label(tmp_path):
 def test_a_real_run_is_not_put_together_with_a_simulated_one(tmp_path):
     groups = group_runs([made_up_run(tmp_path / "a"), made_up_run(tmp_path / "b", way="live", seed=1)])
     assert [group.named(varying(groups)) for group in groups] == ["", "live"]
+
+
+def test_what_was_measured_on_other_samples_is_told_apart(tmp_path):
+    tuned = made_up_run(tmp_path / "a", extra="validation: 0.1\n", evaluated_on="validation")
+    groups = group_runs([tuned, made_up_run(tmp_path / "b", extra="validation: 0.0\n")])
+    assert varying(groups) == ["evaluated_on"]
+    assert [group.named(varying(groups)) for group in groups] == ["evaluated on validation", "evaluated on test"]
+    assert [accuracy_of([group]) for group in groups] == ["validation accuracy", "test accuracy"]
+    assert accuracy_of(groups) == "accuracy"
 
 
 def test_what_is_not_completed_does_not_count_as_such(tmp_path):

@@ -63,6 +63,8 @@ BAD_VALUES = [
     ("workload.dataset", "imagenet", ["workload.dataset", "'imagenet'", "cifar10, digits, fashion_mnist, mnist"]),
     ("workload.model", "resnet", ["workload.model", "'resnet'", "cipher", "mobilenet"]),
     ("workload.batch_size", 5000, ["workload.batch_size", "5000", "allowed: 1 to 479"]),
+    ("workload.validation", 0.6, ["workload.validation", "0.5 or less"]),
+    ("workload.validation", 0.001, ["workload.validation", "0.001 of no class", "to 0.5"]),
     ("workload.optimizer", {"learning_rate": 0}, ["workload.optimizer.learning_rate", "more than 0"]),
     ("workload.partition", "random", ["workload.partition", "random", "dirichlet"]),
     ("workload.evaluate_every", "0 s", ["workload.evaluate_every", "more than 0"]),

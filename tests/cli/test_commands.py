@@ -51,7 +51,16 @@ def test_run_writes_a_run_folder_and_tells_what_came_of_it(capsys, monkeypatch, 
     output = capsys.readouterr().out
     assert "east/0" in output
     assert "% at " in output
+    assert "test accuracy" in output
     assert "results/runs/small-baseline-seed5" in output.replace("\n", "")
+
+
+def test_a_run_says_that_it_was_evaluated_on_validation_samples(capsys, monkeypatch, scenario):
+    held_out = ["--set", "workload.validation=0.1", "--output", "run"]
+    assert dlion(monkeypatch, "run", scenario, "--set", "duration=1 s", *held_out) == 0
+    output = capsys.readouterr().out
+    assert "validation accuracy" in output
+    assert "test accuracy" not in output
 
 
 def test_a_second_run_gets_a_folder_of_its_own(monkeypatch, scenario):

@@ -53,6 +53,24 @@ def test_what_cannot_be_drawn_is_one_line(capsys, monkeypatch, runs, arguments, 
     assert all(word in line for word in words), line
 
 
+def test_compare_says_on_what_accuracies_were_measured(capsys, monkeypatch, runs):
+    monkeypatch.setenv("COLUMNS", "120")
+    assert dlion(monkeypatch, "compare", "runs") == 0
+    assert "test accuracy (%)" in capsys.readouterr().out
+    made_up_run(runs / "tuned", extra="validation: 0.1\n", evaluated_on="validation")
+    assert dlion(monkeypatch, "compare", "runs/tuned") == 0
+    assert "validation accuracy (%)" in capsys.readouterr().out
+    assert dlion(monkeypatch, "compare", "runs") == 0
+    both = capsys.readouterr().out
+    assert "evaluated on" in both
+    assert [{"test", "validation"} & set(line.split()) for line in both.splitlines() if "dlion" in line] == [
+        {"test"},
+        {"validation"},
+    ]
+    assert "accuracy (%)" in both
+    assert "test accuracy" not in both
+
+
 def test_compare_prints_a_row_a_group(capsys, monkeypatch, runs):
     monkeypatch.setenv("COLUMNS", "120")
     assert dlion(monkeypatch, "compare", "runs", "--target", "0.6") == 0

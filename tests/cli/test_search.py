@@ -18,12 +18,14 @@ SEARCH = {
     "over": {RATE: {"log_uniform": {"from": 0.01, "to": 1}}, "workload.batch_size": [8, 16]},
 }
 
+HELD_OUT = "workload.validation=0.2"
+
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    write_sweep(tmp_path, axes={"seed": [1]}, search=SEARCH)
+    write_sweep(tmp_path, HELD_OUT, axes={"seed": [1]}, search=SEARCH)
     return tmp_path
 
 
@@ -35,7 +37,7 @@ def test_a_search_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--dry-run") == 0
     plan = capsys.readouterr().out
     assert "0.01 to 1, logarithmic" in plan
-    assert plan.endswith("chosen by tpe for the highest accuracy (%)\n4 trials of 1 run: 4 to do\n")
+    assert plan.endswith("chosen by tpe for the highest validation accuracy (%)\n4 trials of 1 run: 4 to do\n")
     assert not (here / "out").exists()
 
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "2") == 0
@@ -43,6 +45,7 @@ def test_a_search_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
     assert "4 of 4" in first.err
     rows = [line.split("│") for line in first.out.splitlines() if line.startswith("│")]
     assert sorted(int(row[1]) for row in rows) == [0, 1, 2, 3]
+    assert "validation accuracy (%)" in table_of(first.out)
     values = [float(row[2]) for row in rows]
     assert values == sorted(values, reverse=True)
     best = Run.open(here / f"out/trial-{int(rows[0][1]):04d}")
@@ -59,13 +62,21 @@ def test_a_search_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
 
     assert dlion(monkeypatch, "compare", "out") == 0
     compared = capsys.readouterr().out
-    assert all(heading in compared for heading in ("trial", "learning rate", "batch size"))
+    assert all(heading in compared for heading in ("trial", "learning rate", "batch size", "validation"))
     assert Frames.of([here / "out"]).summaries["trial"].tolist() == ["0", "1", "2", "3"]
 
     # The best one again, by the line that was printed.
     arguments = re.sub(r"^dlion ", "", command + best.point["workload.batch_size"]).split()
     assert dlion(monkeypatch, *arguments, "--output", "best", "--quiet") == 0
-    assert Run.open(here / "best").summary["accuracy"] == best.summary["accuracy"]
+    again = Run.open(here / "best")
+    assert again.summary["accuracy"] == best.summary["accuracy"]
+    assert again.summary["evaluated_on"] == best.summary["evaluated_on"] == "validation"
+
+    # And at last on the test set.
+    on_test = ["--set", "workload.validation=0", "--output", "tested"]
+    assert dlion(monkeypatch, *arguments, *on_test) == 0
+    assert "test accuracy" in capsys.readouterr().out
+    assert Run.open(here / "tested").summary["evaluated_on"] == "test"
 
 
 def test_killed_it_comes_to_the_same(capsys, monkeypatch, here):
@@ -85,7 +96,7 @@ def test_killed_it_comes_to_the_same(capsys, monkeypatch, here):
 
 def test_a_trial_that_fails_is_told_and_the_others_go_on(capsys, monkeypatch, here):
     # 1000 samples a batch are more than a worker has.
-    write_sweep(here, search={**SEARCH, "over": {"workload.batch_size": [16, 1000]}})
+    write_sweep(here, HELD_OUT, search={**SEARCH, "over": {"workload.batch_size": [16, 1000]}})
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "1") == 1
     output = capsys.readouterr()
     failed = [line for line in output.err.splitlines() if line.startswith("dlion: out/trial-")]
@@ -108,6 +119,18 @@ def test_what_cannot_be_is_one_line(capsys, monkeypatch, here, keys, words):
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--dry-run") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert all(word in line for word in words), line
+
+
+def test_a_search_by_the_test_set_is_refused_in_one_line(capsys, monkeypatch, here):
+    file = write_sweep(here, axes={"seed": [1]}, search=SEARCH)
+    for arguments in (["--dry-run"], []):
+        assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", *arguments) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("dlion: base.yaml: workload.validation: a search needs validation samples")
+        assert "allowed: more than 0, up to 0.5, here or as an axis of sweep.yaml, e.g. [0.1]" in line
+    assert not list((here / "out").glob("trial-*"))
+    write_sweep(here, axes={"seed": [1], "workload.validation": [0.1]}, search=SEARCH)
+    assert dlion(monkeypatch, "sweep", file.name, "--output", "out", "--dry-run") == 0
 
 
 def test_the_extra_is_named_where_it_is_missing(capsys, monkeypatch, here):

@@ -40,7 +40,7 @@ def test_a_trace_has_each_workers_slices_and_counters(runs, tmp_path):
     assert sum(one["dur"] for one in slices) == pytest.approx(20e6)
     counters = {event["name"]: event["args"]["value"] for event in events if event["ph"] == "C"}
     assert counters["sent by east/0 (Mbps)"] == pytest.approx(0.8)
-    assert counters["accuracy of east/1 (%)"] == pytest.approx(61)
+    assert counters["test accuracy of east/1 (%)"] == pytest.approx(61)
 
 
 def test_event_files_read_as_scalars(runs, tmp_path):
@@ -52,6 +52,22 @@ def test_event_files_read_as_scalars(runs, tmp_path):
     assert [event.wall_time for event in means] == [0, 10, 20]
     assert [event.value for event in means] == pytest.approx([0.1, 0.5, 0.6])
     assert [event.step for event in read.Scalars("batch_size/east-1")] == list(range(1, 21))
+
+
+def test_what_was_measured_on_validation_samples_has_another_name(tmp_path):
+    run = made_up_run(tmp_path / "run", evaluated_on="validation")
+    export_trace((run,), tmp_path / "trace")
+    events = json.loads((tmp_path / "trace/run.json").read_text())["traceEvents"]
+    assert {event["name"] for event in events if "accuracy" in event["name"]} == {
+        f"validation accuracy of east/{worker} (%)" for worker in (0, 1)
+    }
+    accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    export_tensorboard((run,), tmp_path / "out")
+    read = accumulators.EventAccumulator(str(tmp_path / "out/run"))
+    read.Reload()
+    assert {tag for tag in read.Tags()["scalars"] if "accuracy" in tag} == {
+        f"validation_accuracy/{name}" for name in ("mean", "east-0", "east-1")
+    }
 
 
 def test_without_tensorboard_it_is_said_what_to_install(runs, tmp_path, monkeypatch):

@@ -92,6 +92,15 @@ def test_the_words_say_what_is_shown(tmp_path: Path) -> None:
         assert words in svg
 
 
+def test_the_words_say_on_what_it_was_measured(tmp_path: Path) -> None:
+    run = run_folder(tmp_path / "run")
+    run.manifest["evaluated_on"] = "validation"
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        svg = plot_accuracy(run, tmp_path / "accuracy.svg").read_text()
+    assert "Validation accuracy (%)" in svg
+    assert "Test accuracy" not in svg
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path, suffix: str) -> None:
     run = run_folder(tmp_path / "run", batch_sizes=(16, 32))

@@ -71,6 +71,17 @@ def test_the_words_say_what_is_shown(groups, tmp_path, kind):
         assert words in svg
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_words_say_on_what_accuracies_were_measured(groups, tmp_path, kind):
+    for group in groups:
+        for run in group.runs:
+            run.manifest["evaluated_on"] = "validation"
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        svg = draw(kind, groups, tmp_path / "figure.svg").read_text()
+    assert "validation accuracy" in svg.lower()
+    assert "test accuracy" not in svg.lower()
+
+
 @pytest.mark.parametrize(
     ("kind", "suffix", "head"),
     [("accuracies", ".png", b"\x89PNG"), ("timeline", ".pdf", b"%PDF"), ("links", ".svg", b"<")],

@@ -3,6 +3,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
@@ -64,3 +65,14 @@ def test_the_first_samples_may_do(model, dataset):
     with closing(Evaluator(model, dataset, CPU)) as evaluator, closing(Evaluator(model, few, CPU)) as expected:
         assert evaluator.evaluate(replicas, 37) == expected.evaluate(replicas)
         assert evaluator.evaluate(replicas, 10**6) == evaluator.evaluate(replicas)
+
+
+def test_held_out_samples_take_the_test_sets_place(model, dataset):
+    replicas, held_out = replicas_of(model, 2), np.array([7, 3, 150, 12])
+    images, labels = dataset.train_images[held_out], dataset.train_labels[held_out]
+    with (
+        closing(Evaluator(model, dataset, CPU, validation=held_out)) as evaluator,
+        closing(Evaluator(model, replace(dataset, test_images=images, test_labels=labels), CPU)) as expected,
+    ):
+        for samples in (None, 2):
+            assert evaluator.evaluate(replicas, samples) == expected.evaluate(replicas, samples)

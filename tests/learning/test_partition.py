@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dlion_sim.errors import InputError
-from dlion_sim.learning import class_histogram, partition
+from dlion_sim.learning import class_histogram, hold_out, partition
 
 KINDS = ("iid", "dirichlet", "label_shards")
 LABELS = np.random.default_rng(0).integers(0, 10, 5000)
@@ -90,3 +90,34 @@ def test_unknown_kind():
 def test_shared_gives_everyone_everything():
     shards = partition("shared", np.zeros(7, np.int64), 3, rng())
     assert [shard.tolist() for shard in shards] == [list(range(7))] * 3
+
+
+@given(
+    sizes=st.lists(st.integers(1, 60), min_size=1, max_size=8),
+    fraction=st.floats(0.02, 0.5),
+    seed=st.integers(0, 2**32),
+)
+def test_of_each_class_the_same_part_is_held_out(sizes, fraction, seed):
+    labels = rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    assume(fraction * max(sizes) > 0.5)
+    held_out = hold_out(labels, fraction, rng(seed))
+    assert len(set(held_out)) == len(held_out)
+    ((*counts,),) = class_histogram(labels, [held_out], len(sizes))
+    for count, size in zip(counts, sizes, strict=True):
+        assert abs(count - fraction * size) <= 0.5
+        assert count < size
+    assert np.array_equal(hold_out(labels, fraction, rng(seed)), held_out)
+
+
+def test_what_is_held_out_is_drawn_and_in_no_order():
+    first, other = (hold_out(LABELS, 0.2, rng(seed)) for seed in (0, 1))
+    assert len(set(first) & set(other)) == pytest.approx(0.2 * len(first), rel=0.3)
+    # The first of them are of all classes alike, as all of them are.
+    begin = np.array(class_histogram(LABELS, [first[:300]], 10))
+    assert np.abs(begin - 30).max() < 5 * np.sqrt(30)
+
+
+def test_too_little_to_hold_out():
+    with pytest.raises(InputError, match=r"workload\.validation: 0\.01 of no class is a whole .*allowed: 0\.1 to 0\.5"):
+        hold_out(np.repeat([0, 1], 10), 0.01, rng())
+    assert len(hold_out(np.repeat([0, 1], 10), 0.1, rng())) == 2

@@ -75,8 +75,9 @@ def folder(tmp_path):
     assert not [left for left in tmp_path.iterdir() if left.name.startswith(".")]
 
 
-def test_a_live_run_is_a_normal_run_and_learns_what_a_simulated_one_does(folder, dlion, capsys):
-    written = scenario("iterations=20", system="baseline")
+@pytest.mark.parametrize("validation", [0, 0.2])
+def test_a_live_run_is_a_normal_run_and_learns_what_a_simulated_one_does(folder, dlion, capsys, validation):
+    written = scenario("iterations=20", f"workload.validation={validation}", system="baseline")
     Path("small.yaml").write_text(dump(written))
     assert dlion("live", "small.yaml", "--output", folder / "run") == 0
     output = capsys.readouterr().out
@@ -91,6 +92,9 @@ def test_a_live_run_is_a_normal_run_and_learns_what_a_simulated_one_does(folder,
     assert list(run.evaluations()["loss"].tail(3)) == list(simulated.evaluations()["loss"].tail(3))
     assert run.summary["bytes_sent"] == simulated.summary["bytes_sent"]
     assert set(run.summary) == set(simulated.summary)
+    told = ("partition", "evaluated_on", "validation")
+    assert [run.manifest[key] for key in told] == [simulated.manifest[key] for key in told]
+    assert run.summary["evaluated_on"] == ("validation" if validation else "test")
     assert run.manifest["way"] == "live"
     assert [part["late"]["computations"] for part in run.manifest["nodes"]] == [20, 20, 20]
     assert sorted(file.name for file in run.folder.iterdir()) == sorted(

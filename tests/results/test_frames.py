@@ -50,7 +50,7 @@ def test_a_path_without_a_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_tables_say_which_run_each_row_is_of(tmp_path: Path) -> None:
-    run_folder(tmp_path / "a", seed=1, sweep={"point": {"cluster.wan.bandwidth": "20 Mbps"}})
+    run_folder(tmp_path / "a", seed=1, evaluated_on="validation", sweep={"point": {"cluster.wan.bandwidth": "20 Mbps"}})
     run_folder(tmp_path / "b", seed=2, finished=False)
     run_folder(tmp_path / "c", rows=0)
     frames = Frames.of([tmp_path])
@@ -58,6 +58,10 @@ def test_the_tables_say_which_run_each_row_is_of(tmp_path: Path) -> None:
     for table in (frames.summaries, frames.evaluations, frames.iterations, frames.links):
         assert list(table.columns[:4]) == first
     assert frames.evaluations[["run", "seed"]].value_counts().to_dict() == {("a", 1): 2, ("b", 2): 2}
+    assert frames.evaluations.groupby("run")["evaluated_on"].unique().str.join("").to_dict() == {
+        "a": "validation",
+        "b": "test",
+    }
     assert "kind" not in frames.iterations
     assert frames.links["bytes"].sum() == 400
     summaries = frames.summaries.set_index("run")

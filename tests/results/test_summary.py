@@ -29,7 +29,7 @@ evaluations = st.lists(st.lists(fractions, min_size=3, max_size=3), max_size=20)
 
 
 def test_the_summary_says_it_all() -> None:
-    assert summarize(**FACTS, target=0.55) == {
+    assert summarize(**FACTS, evaluated_on="validation", target=0.55) == {
         "scenario": "quickstart",
         "system": "dlion",
         "seed": 7,
@@ -42,6 +42,7 @@ def test_the_summary_says_it_all() -> None:
         "samples_per_wall_second": 250.0,
         "bytes_sent": 12345,
         "iterations": {"mean": 15.0, "per_worker": [10, 20]},
+        "evaluated_on": "validation",
         "accuracy": {"mean": pytest.approx(0.5), "std": pytest.approx(0.1), "per_worker": [0.4, 0.6]},
         "time_to_accuracy": {
             "0.1": 100.0,

@@ -38,11 +38,13 @@ CHANGING = {
 PAPERS = ("baseline", "ako", "gaia", "hop", "dlion")
 
 
-def scenario(system: str, duration: str = "4 s"):
+def scenario(system: str, duration: str = "4 s", *overrides: str):
     """A run in which all state there is matters: momentum, random streams, changes, messages under way."""
     given = {"name": system, "batching": {"profile_repeats": 2}} if system == "dlion" else system
     momentum = "workload.optimizer={kind: sgd, learning_rate: 0.05, momentum: 0.9}"
-    return digits(momentum, "workload.evaluate_every=0.3 s", cluster=CHANGING, system=given, duration=duration)
+    return digits(
+        momentum, "workload.evaluate_every=0.3 s", *overrides, cluster=CHANGING, system=given, duration=duration
+    )
 
 
 WALL_CLOCK_FACTS = ("wall_seconds", "evaluation_share", "samples_per_wall_second")
@@ -83,6 +85,14 @@ def test_a_run_interrupted_again_and_again_comes_to_the_same(tmp_path, system):
     assert run.manifest["resumed_at"] == ends
     check_same(run, whole)
     assert not (run.folder / CHECKPOINT).exists()
+
+
+def test_an_interrupted_run_is_evaluated_on_the_same_samples_afterwards(tmp_path):
+    held_out = scenario("dlion", "2 s", "workload.validation=0.2")
+    whole = simulate(held_out, tmp_path / "whole")
+    assert simulate(held_out, tmp_path / "parts", interrupted=After(60)).manifest["status"] == "interrupted"
+    check_same(resume(tmp_path / "parts"), whole)
+    assert whole.summary["evaluated_on"] == "validation"
 
 
 def live(folder: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Run, mark
 from dlion_sim.results.run_folder import CHECKPOINT
 from dlion_sim.sweep import Job, load_sweep
-from dlion_sim.sweep.job import work
+from dlion_sim.sweep.job import Ended, record_failure, work
 from tests.sweep.scenarios import write_sweep
 
 
@@ -58,3 +58,9 @@ def test_it_starts_anew_where_the_scenario_is_another(tmp_path, job):
     run = done(job_of(tmp_path, "seed=7"))
     assert "resumed_at" not in run.manifest
     assert run.manifest["seed"] == 7
+
+
+def test_what_failed_before_it_began_says_what_it_would_have_been_evaluated_on(tmp_path):
+    job = job_of(tmp_path, "workload.validation=0.1")
+    record_failure(job, Ended(job.name, "failed", "no more memory"))
+    assert Run.open(Path(job.folder)).evaluated_on == "validation"

@@ -32,6 +32,11 @@ def test_what_was_never_evaluated_comes_to_nothing(tmp_path):
         metric.measure("loss", made_up_run(tmp_path, ()))
 
 
+def test_its_title_says_that_it_is_measured_on_validation_samples():
+    goals = ("accuracy", "loss", TimeToAccuracy(time_to_accuracy=0.5))
+    assert all("validation" in metric.title(goal) for goal in goals)
+
+
 def test_the_direction_follows_from_the_metric():
     assert metric.direction("accuracy") == "maximize"
     assert metric.direction("loss") == metric.direction(TimeToAccuracy(time_to_accuracy=0.5)) == "minimize"

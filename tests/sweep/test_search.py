@@ -9,6 +9,7 @@ from dlion_sim.results import MetricsRow, Run, RunWriter
 from dlion_sim.scenario import from_data
 from dlion_sim.scenario.yaml_text import read_yaml
 from dlion_sim.sweep import Ended, Search, load_search, load_sweep, run_all
+from dlion_sim.sweep.study import Study
 from tests.sweep.scenarios import write_sweep
 
 RATE, FLOOR = "workload.optimizer.learning_rate", "system.exchange.n_min"
@@ -58,7 +59,7 @@ def make_up(job, diverged=()):
 
 def searching(folder, *overrides, axes=None, trials=6, metric="accuracy", over=OVER, **keys) -> Search:
     search = {"trials": trials, "metric": metric, "over": over, **keys}
-    file = write_sweep(folder, *overrides, axes=axes or {"seed": [1]}, search=search)
+    file = write_sweep(folder, "workload.validation=0.1", *overrides, axes=axes or {"seed": [1]}, search=search)
     (folder / "out").mkdir(exist_ok=True)
     return Search(load_search(file), load_sweep(file), folder / "out")
 
@@ -203,6 +204,33 @@ def test_a_changed_search_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"than trial-0000 is now \(workload.batch_size was 16, is 8\)"):
         searching(tmp_path, "workload.batch_size=8")
     assert searching(tmp_path, trials=2).remaining == 0
+
+
+def test_a_search_of_before_by_the_test_set_is_refused(tmp_path):
+    search = searching(tmp_path, trials=1)
+    former = Study(search.spec, tmp_path / "out")
+    former.hold_to("search", search.spec.model_dump(mode="json", by_alias=True, exclude={"trials"}))
+    former.succeed(former.ask().number, 0.99)
+    with pytest.raises(InputError, match="evaluated_on was not there, is validation") as fault:
+        searching(tmp_path, trials=1)
+    assert fault.value.file == tmp_path / "out/study.db"
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        ({}, "base.yaml: workload.validation: "),
+        ({"axes": {"workload.validation": [0.1, 0]}}, "sweep.yaml: axes.workload.validation: "),
+        ({"over": {"workload.validation": {"uniform": {"from": 0, "to": 0.2}}}}, "search.over.workload.validation: "),
+    ],
+)
+@pytest.mark.parametrize("metric", ["accuracy", "loss", {"time_to_accuracy": 0.5}])
+def test_a_search_without_validation_samples_is_refused(tmp_path, keys, place, metric):
+    search = searching(tmp_path, "workload.validation=0", metric=metric, **keys)
+    with pytest.raises(InputError) as fault:
+        search.check()
+    assert f"{place}a search needs validation samples" in str(fault.value)
+    assert "allowed: more than 0, up to 0.5" in str(fault.value)
 
 
 def test_a_search_without_trials_may_change(tmp_path):

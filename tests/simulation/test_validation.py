@@ -1,0 +1,61 @@
+"""Runs that hold samples out: the same as with data that were split before, and blind to the test set."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlion_sim.learning import load
+from dlion_sim.participants import Setting
+from dlion_sim.results import WALL_CLOCK_COLUMNS
+from dlion_sim.simulation import simulate
+from tests.simulation.scenarios import digits
+
+HELD_OUT = "workload.validation=0.2"
+
+
+def measured(run) -> list[pd.DataFrame]:
+    return [run.metrics().drop(columns=list(WALL_CLOCK_COLUMNS)), run.links()]
+
+
+def use(monkeypatch, dataset) -> None:
+    monkeypatch.setattr("dlion_sim.participants.setting.load", lambda name: dataset)
+
+
+def split_before(scenario):
+    """The digits without what the scenario holds out, and with that as the test set."""
+    data, held_out = load("digits"), Setting.of(scenario).validation
+    rest = np.setdiff1d(np.arange(len(data.train_labels)), held_out)
+    return replace(
+        data,
+        train_images=data.train_images[rest],
+        train_labels=data.train_labels[rest],
+        test_images=data.train_images[held_out],
+        test_labels=data.train_labels[held_out],
+    )
+
+
+@pytest.mark.parametrize("overrides", [("workload.partition=dirichlet",), ("target_accuracy=0.7", "duration=60 s")])
+def test_it_is_as_if_the_data_had_been_split_before(tmp_path, monkeypatch, overrides):
+    overrides = ("workload.evaluate_every=0.5 s", "workload.evaluation_samples=100", "system=ako", *overrides)
+    run = simulate(digits(HELD_OUT, *overrides), tmp_path / "run")
+    use(monkeypatch, split_before(digits(HELD_OUT, *overrides)))
+    expected = simulate(digits(*overrides), tmp_path / "expected")
+    for table, other in zip(measured(run), measured(expected), strict=True):
+        pd.testing.assert_frame_equal(table, other, check_exact=True)
+    assert run.manifest["partition"] == expected.manifest["partition"]
+    for fact in ("stopped_by", "accuracy", "time_to_accuracy"):
+        assert run.summary[fact] == expected.summary[fact]
+    assert (run.summary["stopped_by"] == "target_accuracy") == ("target_accuracy=0.7" in overrides)
+    assert (run.summary["evaluated_on"], expected.summary["evaluated_on"]) == ("validation", "test")
+    assert run.evaluated_on == "validation"
+
+
+def test_the_test_set_is_never_looked_at(tmp_path, monkeypatch):
+    run = simulate(digits(HELD_OUT), tmp_path / "run")
+    data = load("digits")
+    use(monkeypatch, replace(data, test_images=data.test_images[:0], test_labels=data.test_labels[:0]))
+    without = simulate(digits(HELD_OUT), tmp_path / "without")
+    for table, other in zip(measured(run), measured(without), strict=True):
+        pd.testing.assert_frame_equal(table, other, check_exact=True)
