@@ -60,7 +60,7 @@ def validate(
     write(folder / _DOCUMENT, json_bytes(fidelity.document))
     figure = plot_fidelity(simulated, real, folder / _FIGURE)
     if not quiet:
-        Console().print(fidelity_report(fidelity, simulated, figure))
+        Console().print(fidelity_report(fidelity, real, figure))
 
 
 def _run_both(

@@ -101,7 +101,8 @@ def test_p_follows_from_bandwidth():
     sent(one, torch.ones(20))
     for peer in (1, 2):
         one.queued(peer, 1000, 0.0)
-        one.sent(peer, 1000, 1000 / 15.0, 0.0)  # 15 bytes a second each; a gradient has 80 bytes and takes a second
+        one.sent(peer, 1000, 0.0)
+        one.timed(peer, 1000, 1000 / 15.0)  # 15 bytes a second each; a gradient has 80 bytes and takes a second
     sent(one, torch.ones(20), 1)
     assert len(one._cycle) + 1 == math.ceil(80 * 1 * 2 / 30)
 
