@@ -132,7 +132,8 @@ class Recorder:
         """A worker computes and waits one after the other, within the time since its last iteration ended."""
         computed, waited = row.compute_seconds or 0.0, row.wait_seconds or 0.0
         elapsed = row.virtual_time - self._ends[row.worker]
-        assert waited >= 0 and computed + waited <= elapsed + _SAME_SECONDS, (
+        assert waited >= 0, f"worker {row.worker} cannot have waited for {waited} s"
+        assert computed + waited <= elapsed + _SAME_SECONDS, (
             f"worker {row.worker} cannot have computed for {computed} s and waited for {waited} s within {elapsed} s"
         )
         self._ends[row.worker] = row.virtual_time

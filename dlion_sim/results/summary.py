@@ -47,9 +47,9 @@ def summarize(
 
     `iterations` has an entry for each worker, `last_losses` for those that have done one. `evaluations` go forward in
     time, and took `evaluation_seconds` of the `wall_seconds`; accuracies are summed up over those who were evaluated.
-    `target` is an accuracy to tell the time of, besides `TARGETS`. `late` tells, of a run of real nodes, how often and by
-    how many seconds their computations took longer than modelled. What is unknown is None: a rate over no time, the
-    accuracy of who was not evaluated, the time of an accuracy that was never reached.
+    `target` is an accuracy to tell the time of, besides `TARGETS`. `late` tells of a run of real nodes how often and by
+    how many seconds computations took longer than modelled. What is unknown is None: a rate over no time, the accuracy
+    of who was not evaluated, the time of an accuracy that was never reached.
     """
     return {
         "scenario": scenario,
