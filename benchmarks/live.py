@@ -84,9 +84,12 @@ class Node:
     def left(self, peer: int, message: Message) -> None:
         """One has left this machine."""
 
-    def sent(self, peer: int, message: Message, seconds: float, ago: float) -> None:
+    def sent(self, peer: int, message: Message) -> None:
         """There is room for the next one."""
         self.send()
+
+    def timed(self, peer: int, message: Message, seconds: float) -> None:
+        """How long a message took."""
 
     def heard(self, kind: Kind, rank: int) -> None:
         """The receiver is done."""

@@ -22,6 +22,8 @@ from dlion_sim.scenario import load, shipped
 from dlion_sim.scenario.shipped import name_of
 
 _TIMES_SHOWN = 4
+_LATE_SHARE = 0.01
+"""Of the time that computations take: from here on it matters by how much they were late."""
 
 _STOPS = {
     "iterations": "after the iterations asked for",
@@ -83,7 +85,18 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
         lines.append(f"the target accuracy, {target:.1%}, was not reached")
     if summary["diverged"]:
         lines.append(f"diverged: workers {summary['diverged']}; a lower learning rate may help")
-    return [*lines, f"run folder: {run.folder}", f"plot: {run.folder / ACCURACY}"]
+    return [*lines, *_lateness(run), f"run folder: {run.folder}", f"plot: {run.folder / ACCURACY}"]
+
+
+def _lateness(run: Run) -> list[str]:
+    """Whether real computations took so much longer than modelled that it matters."""
+    late = (run.summary or {}).get("late")
+    if not late or late["seconds_late"] <= _LATE_SHARE * run.iterations()["compute_seconds"].sum():
+        return []
+    return [
+        f"computations were late {late['late']} times of {late['computations']}, by up to "
+        f"{late['most_seconds_late']:.2g} s: a machine is too slow or too busy for what it stands for"
+    ]
 
 
 def fidelity_report(fidelity: Fidelity, run: Run, figure: Path) -> RenderableType:

@@ -6,14 +6,19 @@ payload.
 With one first-in-first-out queue, as simple routers have, flows share the link as TCP settles it: evenly on average
 only. With a queue for each flow, served in turn, they share it evenly at any time; so do the queues that Linux hosts
 have by default (fq_codel). Here they are classes of HTB, which needs no more of the kernel than Mininet's own links do.
+Flows are told apart by their addresses and by the mark of packets with weights: a pair's weights share a link with all
+else that it sends, as in the simulator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+
+from dlion_sim.live.sockets import WEIGHTS_TOS
 
 Flow = tuple[str, str]
-"""All that goes from one IP address to another."""
+"""All that goes from one IP address to another; weights are a flow of their own."""
 
 FRAME_BYTES = 1514
 """The longest Ethernet frame; devices hand over no longer ones (see `unbundled`)."""
@@ -31,6 +36,8 @@ _LEAST_BPS = 8000.0
 _ANY_RATE = "100gbit"
 _SHORT = 2
 """Number of the class of short frames."""
+_MARKS, _MARK_BITS = (0, WEIGHTS_TOS), 0xFC
+"""Of a pair's flows, and where in the second byte of an IP header they are."""
 _DELAYED_FRAMES = 100_000
 """More than are ever on their way."""
 
@@ -76,8 +83,8 @@ def _fair(device: str, bps: float, delay: float, flows: Sequence[Flow]) -> list[
         # Of at most 127 bytes: acknowledgements, mostly, which must not wait for what goes the same way.
         f"tc filter add dev {device} parent 2: protocol ip prio 1 u32 match u16 0 0xff80 at 2 flowid 2:{_SHORT}",
     ]
-    for number, (source, destination) in enumerate(flows, _SHORT + 1):
-        match = f"match ip src {source}/32 match ip dst {destination}/32"
+    for number, (mark, (source, destination)) in enumerate(product(_MARKS, flows), _SHORT + 1):
+        match = f"match ip src {source}/32 match ip dst {destination}/32 match ip tos {mark:#x} {_MARK_BITS:#x}"
         commands += [
             f"tc class add dev {device} parent 2:1 classid 2:{number:x} htb prio 1 {share}",
             f"tc qdisc add dev {device} parent 2:{number:x} bfifo limit {_flow_queue(bps)}",

@@ -27,6 +27,7 @@ from dlion_sim.protocol.events import (
     GradientReady,
     MessageArrived,
     MessageSent,
+    MessageTimed,
     PeerLost,
     Profile,
     ProfileReady,
@@ -145,9 +146,13 @@ class Driver:
         if peer not in self._plan.same_machine:
             self._recorder.sent(self._rank, peer, message)
 
-    def sent(self, peer: int, message: Message, seconds: float, ago: float) -> None:
-        """A bulk message has left so many seconds `ago`, or never will."""
-        self._tell(MessageSent(peer, message.size, seconds), self.now - ago)
+    def sent(self, peer: int, message: Message) -> None:
+        """A message on the data channel has left, or never will."""
+        self._tell(MessageSent(peer, message.size))
+
+    def timed(self, peer: int, message: Message, seconds: float) -> None:
+        """The link took so many seconds for a message on the data channel."""
+        self._tell(MessageTimed(peer, message.size, seconds))
 
     def heard(self, kind: Kind, rank: int) -> None:
         """News from a peer; what concerns all is passed on, once."""
@@ -200,9 +205,9 @@ class Driver:
         A computation begins at the time of the event that led to it: what is between counts as a part of it, as the
         fixed cost of a modelled iteration stands for updating and serialising, too.
         """
-        if self._end.done():
-            return
         at = self.now if at is None else at
+        if self._end.done() or self._is_over(at):
+            return
         sends: list[Send] = []
         for action in self._participant.handle(event, at):
             if isinstance(action, Send):
@@ -213,7 +218,7 @@ class Driver:
                 case Compute():
                     self._spawn(self._compute(action.batch_size, at))
                 case Report():
-                    self._recorder.iteration(self._rank, action, self.now)
+                    self._recorder.iteration(self._rank, action, at)
                 case Profile():
                     self._spawn(self._profile(action.batch_sizes, at))
                 case Stop():
@@ -295,6 +300,10 @@ class Driver:
         """Tell the others of a loss."""
         _LOG.warning("node %d has lost node %d: %s", self._rank, lost, self.gone[lost])
         self._links.tell(Kind.GONE, lost)
+
+    def _is_over(self, at: float) -> bool:
+        """Whether the run's duration is over by then; the loop may be late to tell so."""
+        return self._plan.duration is not None and at > self._plan.duration
 
     def _finish(self, status: Status, stopped_by: str) -> None:
         if not self._end.done():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from dlion_sim.errors import InputError
 from dlion_sim.live.handshake import run_digest
+from dlion_sim.live.machine import Lateness
 from dlion_sim.participants import Recorder, Setting
 from dlion_sim.results import (
     LINKS,
@@ -111,7 +112,8 @@ def gather(
         recorder.metrics(row)
     for link in sorted(links, key=lambda row: (row.virtual_time, row.sender, row.receiver)):
         recorder.links(link)
-    writer.finish(recorder.summary(ending))
+    lateness = Lateness.of_all(Lateness(**late) for part in parts if (late := part.run.manifest.get("late")))
+    writer.finish(recorder.summary(ending, late=asdict(lateness)))
     return Run.open(folder)
 
 

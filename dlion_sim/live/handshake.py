@@ -13,10 +13,10 @@ import hmac
 import secrets
 import struct
 from dataclasses import dataclass
-from enum import IntEnum
 
 from dlion_sim import __version__
 from dlion_sim.live.frames import PeerError, Seal
+from dlion_sim.protocol.messages import Channel
 from dlion_sim.scenario import Scenario, dump
 
 _NONCE_BYTES = 32
@@ -24,13 +24,6 @@ _MAC_BYTES = 32
 _PROOF = struct.Struct(f"<IIB{_NONCE_BYTES}s{_MAC_BYTES}s")
 LARGEST_PAYLOAD = _PROOF.size
 """Of a frame before both ends are known, in bytes."""
-
-
-class Channel(IntEnum):
-    """What a connection carries: control has one of its own, so that bulk never holds it up."""
-
-    CONTROL = 0
-    BULK = 1
 
 
 @dataclass(frozen=True)
@@ -48,7 +41,7 @@ def run_digest(scenario: Scenario) -> bytes:
 
 @dataclass(frozen=True)
 class Ends:
-    """Which connection it is: it carries what `sender` has for `receiver`."""
+    """Which connection it is: it carries what `sender` has for `receiver` on one channel."""
 
     sender: int
     receiver: int

@@ -1,7 +1,6 @@
-"""What a node exchanges with its peers, over two connections to and two from each.
+"""What a node exchanges with its peers, over connections to and from each, one a channel.
 
-Control and bulk have connections of their own: control never waits behind bulk, and the links are those that the
-simulator models.
+So what is of one channel never waits behind what is of another, and the links are those that the simulator models.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from dlion_sim.live.frames import Kind, Payload, PeerError
-from dlion_sim.live.handshake import Channel
 from dlion_sim.live.meeting import Connection, Connections, Place
 from dlion_sim.live.outbox import Outbox
 from dlion_sim.live.sockets import FrameReader, PeerClosedError, acknowledge_at_once, end
-from dlion_sim.protocol.messages import MalformedMessageError, Message, decode
+from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message, decode
 
 _FAREWELL_SECONDS = 2.0
 """For which last words may take to leave."""
@@ -38,8 +36,11 @@ class Hub(Protocol):
     def left(self, peer: int, message: Message) -> None:
         """The last byte of a message has left this machine."""
 
-    def sent(self, peer: int, message: Message, seconds: float, ago: float) -> None:
-        """The link took so many seconds for a bulk message, which has left some seconds ago; none if it never will."""
+    def sent(self, peer: int, message: Message) -> None:
+        """The last byte of a message on the data channel has left, or never will."""
+
+    def timed(self, peer: int, message: Message, seconds: float) -> None:
+        """The link took so many seconds for a message on the data channel that has left."""
 
     def heard(self, kind: Kind, rank: int) -> None:
         """News of a participant: READY, GONE or DONE."""
@@ -94,8 +95,7 @@ class Links:
         # A message that goes to many comes many times in succession.
         if self._last is None or self._last[0] is not message:
             self._last = message, Payload(message.buffers)
-        channel = Channel.BULK if message.body.bulk else Channel.CONTROL
-        self._outboxes[peer, channel].put(Kind.MESSAGE, self._last[1], message)
+        self._outboxes[peer, message.body.channel].put(Kind.MESSAGE, self._last[1], message)
 
     def tell(self, kind: Kind, rank: int | None = None) -> None:
         """Tell every peer some news."""
@@ -122,6 +122,7 @@ class Links:
             patience=self._silence,
             left=partial(self._hub.left, peer),
             sent=partial(self._hub.sent, peer),
+            timed=partial(self._hub.timed, peer),
             failed=partial(self._failed, peer),
         )
 
@@ -137,7 +138,7 @@ class Links:
         """Take in what comes on a connection."""
         peer, channel = place
         control = channel is Channel.CONTROL
-        if not control:
+        if channel is Channel.DATA:
             acknowledge_at_once(connection.socket)
         frames = FrameReader(
             connection.socket,
@@ -155,7 +156,7 @@ class Links:
                     self._take(peer, *frame)
                     await asyncio.sleep(0)  # A fast peer must not keep the others waiting.
             except PeerClosedError as error:
-                # A good-bye would have come on the control connection: its end tells more than that of the other.
+                # A good-bye would have come on the control connection: its end tells more than that of others.
                 if control:
                     self._drop(peer, str(error))
             except PeerError as error:

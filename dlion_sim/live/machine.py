@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ Samples = npt.NDArray[np.int64]
 
 @dataclass
 class Lateness:
-    """How often and by how much real computations took longer than the pace allows."""
+    """How often and by how many seconds real computations took longer than the pace allows."""
 
     computations: int = 0
     late: int = 0
@@ -35,6 +35,17 @@ class Lateness:
             self.late += 1
             self.seconds_late += seconds_late
             self.most_seconds_late = max(self.most_seconds_late, seconds_late)
+
+    @classmethod
+    def of_all(cls, machines: Iterable[Lateness]) -> Lateness:
+        """That of several machines together."""
+        total = cls()
+        for one in machines:
+            total.computations += one.computations
+            total.late += one.late
+            total.seconds_late += one.seconds_late
+            total.most_seconds_late = max(total.most_seconds_late, one.most_seconds_late)
+        return total
 
 
 @dataclass(frozen=True)

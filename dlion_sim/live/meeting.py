@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dlion_sim.live.frames import Kind, Payload, PeerError, Seal
-from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Channel, Connector, Credentials, Ends
+from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Credentials, Ends
 from dlion_sim.live.patience import Patience
 from dlion_sim.live.sockets import Address, FrameReader, connect, prepare, send_frame
+from dlion_sim.protocol.messages import Channel
 
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.2

@@ -18,7 +18,7 @@ from dlion_sim.live.machine import Machine
 from dlion_sim.live.meeting import Meeting
 from dlion_sim.live.place import Place
 from dlion_sim.participants import Recorder, Setting
-from dlion_sim.protocol.events import GradientReady, MessageSent, ProfileReady, Started
+from dlion_sim.protocol.events import GradientReady, MessageSent, MessageTimed, ProfileReady, Started
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Phase, Worker
 from dlion_sim.results import Ending
@@ -136,7 +136,8 @@ def _rehearse(twin: Worker, machine: Machine) -> None:
     for peer in twin.setup.peers:
         # So that links are known to carry a part of a gradient.
         twin.choices.exchange.queued(peer, parameters, 0.0)
-        twin.handle(MessageSent(peer, parameters, 1.0), 0.0)
+        twin.handle(MessageTimed(peer, parameters, 1.0), 0.0)
+        twin.handle(MessageSent(peer, parameters), 0.0)
     twin.handle(GradientReady(computed.loss, computed.gradient, 1.0), 0.0)
 
 

@@ -65,12 +65,13 @@ def run_node(scenario: Scenario, place: Place) -> Run:
         # Step 3: evaluate, and sum up.
         if isinstance(member.participant, Worker):
             _evaluate(setting, place.rank, member.participant, outcome.snapshots, recorder)
+        late = asdict(member.machine.lateness) if member.machine else None
         measured = {
-            "late": asdict(member.machine.lateness) if member.machine else None,
+            "late": late,
             "lost": {str(rank): reason for rank, reason in outcome.lost.items()},
             "refused_connections": outcome.refused_connections,
         }
-        writer.finish(recorder.summary(outcome.ending), manifest=measured)
+        writer.finish(recorder.summary(outcome.ending, late=late), manifest=measured)
     return Run.open(writer.folder)
 
 

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 
 from dlion_sim.live.delivery import Delivery, Meter
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError
-from dlion_sim.live.handshake import Channel
 from dlion_sim.live.meeting import Connection
-from dlion_sim.live.sockets import all_left, end, send_frame
-from dlion_sim.protocol.messages import Message
+from dlion_sim.live.sockets import all_left, end, send_frame, set_apart
+from dlion_sim.protocol.messages import Channel, Message
 
 _PROBE, _PROBES = Payload((bytes(8192),)), 4
 """What goes with a link's first message if that is shorter, whose own time would mostly be a round trip."""
 
 Left = Callable[[Message], None]
 """Called with a message whose last byte has left this machine."""
-Sent = Callable[[Message, float, float], None]
-"""Called with a bulk message, the seconds that its link took for it, and for how many it has left already: until it is
-known to have come through. Without any if it never will."""
+Sent = Callable[[Message], None]
+"""Called with a message on the data channel that has left, or never will."""
+Timed = Callable[[Message, float], None]
+"""Called with a message on the data channel that has left, once it is known for how many seconds its link took it."""
 
 
 class Outbox:
@@ -34,21 +33,25 @@ class Outbox:
         patience: float,
         left: Left,
         sent: Sent,
+        timed: Timed,
         failed: Callable[[PeerError], None],
     ) -> None:
         self._socket, self._seal = connection
-        self._bulk = channel is Channel.BULK
+        self._channel = channel
         self._patience = patience
         self._left = left
         self._sent = sent
+        self._timed = timed
         self._failed = failed
         self._queue: asyncio.Queue[tuple[Kind, Payload, Message | None]] = asyncio.Queue()
-        self._leaving: asyncio.Queue[tuple[Message, Delivery | None, float]] = asyncio.Queue()
-        """What has left, and when."""
+        self._untimed: asyncio.Queue[tuple[Message, Delivery]] = asyncio.Queue()
+        """What has left."""
         self._meter = Meter(self._socket)
         self._open = True
-        self._unknown = self._bulk
-        """Whether nothing has told yet what the link can carry. Of control it need not be known."""
+        self._unknown = channel is Channel.DATA
+        """Whether nothing has told yet what the link can carry. For the other channels it need not be known."""
+        if channel is Channel.WEIGHTS:
+            set_apart(self._socket)
 
     def put(self, kind: Kind, payload: Payload, message: Message | None = None) -> None:
         """Queue a frame; `message` is the one that it carries, if any."""
@@ -58,7 +61,7 @@ class Outbox:
         """Send what is queued, for ever. After the connection's end all is dropped: nobody has to wait for it."""
         with self._socket:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._confirm())
+                tasks.create_task(self._time())
                 while True:
                     kind, payload, message = await self._queue.get()
                     await self._send(kind, payload, message)
@@ -82,32 +85,32 @@ class Outbox:
                     self._left(message)
         except PeerError as error:
             self._fail(error)
-        if self._bulk and message is not None:
-            self._leaving.put_nowait((message, delivery, time.monotonic()))
+        if self._channel is Channel.DATA and message is not None:
+            self._sent(message)
+            if delivery is not None:
+                self._untimed.put_nowait((message, delivery))
 
     async def _write(self, kind: Kind, payload: Payload) -> Delivery:
-        """Send a frame, and with it a probe where the link needs one; a bulk frame until it has left."""
+        """Send a frame, and with it a probe where the link needs one; all but control until it has left."""
         probes = _PROBES if self._unknown and payload.length < _PROBES * _PROBE.length else 0
         self._unknown = False
         delivery = self._meter.begin(_on_the_wire(payload), probes * _on_the_wire(_PROBE))
         await send_frame(self._socket, kind, payload, self._seal, patience=self._patience)
         for _ in range(probes):
             await send_frame(self._socket, Kind.PROBE, _PROBE, self._seal, patience=self._patience)
-        if self._bulk:
+        if self._channel is not Channel.CONTROL:
             await all_left(self._socket, patience=self._patience)
         return delivery
 
-    async def _confirm(self) -> None:
-        """Tell of each bulk message how long its link takes, while those behind it are sent."""
+    async def _time(self) -> None:
+        """Tell of each message on the data channel how long its link takes, while those behind it are sent."""
         while True:
-            message, delivery, left = await self._leaving.get()
-            seconds = 0.0
+            message, delivery = await self._untimed.get()
             try:
-                if delivery is not None and self._open:
-                    seconds = await self._meter.seconds(delivery, patience=self._patience)
+                if self._open:
+                    self._timed(message, await self._meter.seconds(delivery, patience=self._patience))
             except PeerError as error:
                 self._fail(error)
-            self._sent(message, seconds, time.monotonic() - left)
 
     def _fail(self, error: PeerError) -> None:
         if self._open:

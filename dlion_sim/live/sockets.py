@@ -19,6 +19,12 @@ from dlion_sim.live.frames import HEAD_BYTES, Head, Kind, Payload, PeerError, Se
 _UNSENT_BYTES = 128 * 1024
 """What the kernel may hold of a connection and not have sent: more would only hide how full the link is."""
 
+WEIGHTS_TOS = 9 << 2
+"""What marks packets with weights, so that networks with a queue for each flow can tell them from others of the pair.
+
+A DSCP that is not assigned: whoever knows nothing of it treats these packets as any others (RFC 2474).
+"""
+
 
 class PeerClosedError(PeerError):
     """The connection has ended."""
@@ -75,6 +81,12 @@ def prepare(connection: socket.socket) -> None:
 def acknowledge_at_once(connection: socket.socket) -> None:
     """Have what comes acknowledged without delay, so that its sender can time it, if nothing is ever sent back."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+
+
+def set_apart(connection: socket.socket) -> None:
+    """Mark what goes out as weights. Only over IPv4: emulated networks have no other."""
+    if connection.family == socket.AF_INET:
+        connection.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, WEIGHTS_TOS)
 
 
 def end(connection: socket.socket) -> None:

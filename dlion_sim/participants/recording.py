@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
@@ -26,6 +26,10 @@ class _LinkInterval:
     """N of the Max-N messages."""
 
 
+_SAME_SECONDS = 1e-6
+"""Times that differ by less are the same: they are sums."""
+
+
 class Recorder:
     """Takes in what happens to `workers`, in seconds of the run's clock and in order; `writer` gets it as rows.
 
@@ -45,6 +49,8 @@ class Recorder:
         """By time and worker."""
         self.iterations = dict.fromkeys(workers, 0)
         """That each worker has done."""
+        self._ends = dict.fromkeys(self.iterations, 0.0)
+        """When each worker has ended its last one."""
 
     def attach(self, writer: RunWriter, wall: Callable[[float], float]) -> None:
         """Write and time by these from now on."""
@@ -112,6 +118,8 @@ class Recorder:
 
     def metrics(self, row: MetricsRow) -> None:
         """Take in a row of the metrics."""
+        if row.kind == "iteration":
+            self._check_times(row)
         self._writer.metrics(row)
         if row.accuracy is not None:
             self._accuracies.setdefault(row.virtual_time, {})[row.worker] = row.accuracy
@@ -119,6 +127,16 @@ class Recorder:
             self.iterations[row.worker] = row.iteration
             self._last_losses[row.worker] = row.loss
             self._samples += row.batch_size or 0
+
+    def _check_times(self, row: MetricsRow) -> None:
+        """A worker computes and waits one after the other, within the time since its last iteration ended."""
+        computed, waited = row.compute_seconds or 0.0, row.wait_seconds or 0.0
+        elapsed = row.virtual_time - self._ends[row.worker]
+        assert waited >= 0, f"worker {row.worker} cannot have waited for {waited} s"
+        assert computed + waited <= elapsed + _SAME_SECONDS, (
+            f"worker {row.worker} cannot have computed for {computed} s and waited for {waited} s within {elapsed} s"
+        )
+        self._ends[row.worker] = row.virtual_time
 
     def links(self, row: LinksRow) -> None:
         """Take in a row of the links."""
@@ -130,9 +148,14 @@ class Recorder:
         self._writer.flush()
 
     def summary(
-        self, ending: Ending, *, evaluation_seconds: float = 0.0, target: float | None = None
+        self,
+        ending: Ending,
+        *,
+        evaluation_seconds: float = 0.0,
+        target: float | None = None,
+        late: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The summary of all that was taken in; see `summarize` for the wall time of evaluations and the target."""
+        """The summary of all that was taken in; see `summarize` for what else it tells."""
         about = self._writer.manifest
         return summarize(
             scenario=about["scenario"],
@@ -148,6 +171,7 @@ class Recorder:
             evaluations=list(self._accuracies.items()),
             evaluated_on=about.get("evaluated_on", "test"),
             target=target,
+            late=late,
         )
 
     def __getstate__(self) -> dict[str, Any]:

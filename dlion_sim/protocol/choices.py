@@ -120,11 +120,14 @@ class Exchange(Choice, ABC):
     tells_all: ClassVar[bool] = True
     """Whether every peer gets a message of every iteration, if an empty one, so that it can wait for that."""
 
-    def sent(self, peer: int, size: int, seconds: float, now: float) -> None:
-        """A bulk message of `size` bytes to `peer` has left, which took `seconds`."""
-
     def queued(self, peer: int, size: int, now: float) -> None:
-        """A bulk message of `size` bytes is queued to `peer`."""
+        """A message of `size` bytes is queued on the data channel to `peer`."""
+
+    def sent(self, peer: int, size: int, now: float) -> None:
+        """The first of them to `peer` has left, of `size` bytes."""
+
+    def timed(self, peer: int, size: int, seconds: float) -> None:
+        """The link to `peer` took `seconds` for one of them that has left, of `size` bytes."""
 
     def capacity(self, peer: int, alone: float, shared: float) -> None:
         """The link to `peer` has these bandwidths now (bytes per second), see `LinkCapacity`."""
@@ -195,7 +198,7 @@ class Peer:
     newest: int = -1
     """The last iteration for which the peer's contribution is here; -1 for none."""
     outstanding: int = 0
-    """Bulk messages queued to the peer whose last byte has not left yet."""
+    """Messages queued on the data channel to the peer whose last byte has not left yet."""
 
 
 Due = Literal["now", "later", "never"]

@@ -39,7 +39,18 @@ class MessageArrived:
 
 @dataclass(frozen=True, slots=True)
 class MessageSent:
-    """The last byte of a bulk message to `peer` has left: `size` bytes took `seconds`, its wait in the queue apart."""
+    """The last byte of a message of `size` bytes on the data channel to `peer` has left, or never will."""
+
+    peer: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTimed:
+    """The link to `peer` took `seconds` for a message of `size` bytes on the data channel, its wait in the queue apart.
+
+    That may be known only some time after it has left.
+    """
 
     peer: int
     size: int
@@ -65,7 +76,7 @@ class PeerLost:
     peer: int
 
 
-Event = Started | ProfileReady | GradientReady | MessageArrived | MessageSent | LinkCapacity | PeerLost
+Event = Started | ProfileReady | GradientReady | MessageArrived | MessageSent | MessageTimed | LinkCapacity | PeerLost
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
 from typing import Annotated, ClassVar
 
@@ -23,10 +24,21 @@ Buffer = bytes | bytearray | memoryview
 """Bytes; a memoryview's items are bytes too."""
 
 
-class Body(msgspec.Struct, frozen=True, array_like=True):
-    """What a message says beside its tensors. Bulk messages take the data channel, all others the control channel."""
+class Channel(IntEnum):
+    """What messages of a pair wait for each other, in one direction: those of one channel, and no others."""
 
-    bulk: ClassVar[bool] = False
+    CONTROL = 0
+    """Requests, tokens and other news, mostly short."""
+    DATA = 1
+    """What iterations are made of. How much of it is queued, and how fast it leaves, is what is known of a link."""
+    WEIGHTS = 2
+    """All parameters of a worker, which no iteration waits for: they share the link, as a second connection would."""
+
+
+class Body(msgspec.Struct, frozen=True, array_like=True):
+    """What a message says beside its tensors, and which channel it takes."""
+
+    channel: ClassVar[Channel] = Channel.CONTROL
 
 
 class Contribution(Body, frozen=True, array_like=True, tag="contribution"):
@@ -35,7 +47,7 @@ class Contribution(Body, frozen=True, array_like=True, tag="contribution"):
     A stretch (one tensor: values [m], from entry `offset` on) or single entries (two: indices [m], values [m]).
     """
 
-    bulk: ClassVar[bool] = True
+    channel: ClassVar[Channel] = Channel.DATA
     iteration: Count
     batch_size: Annotated[int, msgspec.Meta(ge=1)]
     n_percent: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
@@ -46,7 +58,7 @@ class Contribution(Body, frozen=True, array_like=True, tag="contribution"):
 class Push(Body, frozen=True, array_like=True, tag="push"):
     """A stretch of the sender's gradient (values [m], from entry `offset` on) for the server that holds it."""
 
-    bulk: ClassVar[bool] = True
+    channel: ClassVar[Channel] = Channel.DATA
     iteration: Count
     batch_size: Annotated[int, msgspec.Meta(ge=1)]
     offset: Count
@@ -55,7 +67,7 @@ class Push(Body, frozen=True, array_like=True, tag="push"):
 class Chunk(Body, frozen=True, array_like=True, tag="chunk"):
     """A chunk of a ring all-reduce in its `step` (values [m]); which one, the step and the sender tell."""
 
-    bulk: ClassVar[bool] = True
+    channel: ClassVar[Channel] = Channel.DATA
     iteration: Count
     step: Count
 
@@ -63,14 +75,14 @@ class Chunk(Body, frozen=True, array_like=True, tag="chunk"):
 class Swap(Body, frozen=True, array_like=True, tag="swap"):
     """The sender's parameters (values [P]) to average with the receiver's, which come as the `answer`."""
 
-    bulk: ClassVar[bool] = True
+    channel: ClassVar[Channel] = Channel.DATA
     answer: bool
 
 
 class Weights(Body, frozen=True, array_like=True, tag="weights"):
     """All parameters of the sender (one tensor: values [P]) after `iteration` iterations."""
 
-    bulk: ClassVar[bool] = True
+    channel: ClassVar[Channel] = Channel.WEIGHTS
     iteration: Count
 
 

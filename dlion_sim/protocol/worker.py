@@ -25,6 +25,7 @@ from dlion_sim.protocol.events import (
     LinkCapacity,
     MessageArrived,
     MessageSent,
+    MessageTimed,
     PeerLost,
     Profile,
     ProfileReady,
@@ -33,7 +34,7 @@ from dlion_sim.protocol.events import (
     Started,
     Stop,
 )
-from dlion_sim.protocol.messages import Body, Contribution, MalformedMessageError, Message
+from dlion_sim.protocol.messages import Body, Channel, Contribution, MalformedMessageError, Message
 from dlion_sim.protocol.updates import LocalGradient, Update
 
 
@@ -109,8 +110,12 @@ class Worker:
             case MessageSent():
                 if event.peer in self._peers:
                     self._peers[event.peer].outstanding -= 1
-                    self.choices.exchange.sent(event.peer, event.size, event.seconds, now)
+                    self.choices.exchange.sent(event.peer, event.size, now)
                 return self._step_if_allowed()
+            case MessageTimed():
+                if event.peer in self._peers:
+                    self.choices.exchange.timed(event.peer, event.size, event.seconds)
+                return []
             case PeerLost():
                 return [*self._lose(event.peer), *self._step_if_allowed()]
             case LinkCapacity():
@@ -237,9 +242,9 @@ class Worker:
         return self.choices.batching.weight(contribution, self._batch_size) / (len(self._peers) + 1)
 
     def _queue(self, actions: list[Action]) -> list[Action]:
-        """The same actions, the bulk among them noted, since exchange and synchronization watch the links."""
+        """The same actions, the data among them noted, since exchange and synchronization watch the links."""
         for action in actions:
-            if isinstance(action, Send) and action.message.body.bulk:
+            if isinstance(action, Send) and action.message.body.channel is Channel.DATA:
                 self._peers[action.peer].outstanding += 1
                 self.choices.exchange.queued(action.peer, action.message.size, self._now)
         return actions

@@ -45,13 +45,15 @@ def summarize(
     evaluations: Sequence[Evaluation],
     evaluated_on: EvaluatedOn = "test",
     target: float | None = None,
+    late: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The summary of a run as JSON will say it.
 
     `iterations` has an entry for each worker, `last_losses` for those that have done one. `evaluations` go forward in
     time, and took `evaluation_seconds` of the `wall_seconds`; accuracies are summed up over those who were evaluated.
-    `target` is an accuracy to tell the time of, besides `TARGETS`. What is unknown is None: a rate over no time, the
-    accuracy of who was not evaluated, the time of an accuracy that was never reached.
+    `target` is an accuracy to tell the time of, besides `TARGETS`. `late` tells of a run of real nodes how often and by
+    how many seconds computations took longer than modelled. What is unknown is None: a rate over no time, the accuracy
+    of who was not evaluated, the time of an accuracy that was never reached.
     """
     return {
         "scenario": scenario,
@@ -72,6 +74,7 @@ def summarize(
             str(accuracy): time_to_accuracy(evaluations, accuracy)
             for accuracy in sorted({*TARGETS, *([] if target is None else [target])})
         },
+        "late": late and dict(late),
         "diverged": [worker for worker in iterations if not math.isfinite(last_losses.get(worker, 0.0))],
     }
 

@@ -19,6 +19,7 @@ from dlion_sim.protocol.events import (
     LinkCapacity,
     MessageArrived,
     MessageSent,
+    MessageTimed,
     Profile,
     ProfileReady,
     Report,
@@ -26,7 +27,7 @@ from dlion_sim.protocol.events import (
     Started,
     Stop,
 )
-from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, Status
@@ -213,8 +214,9 @@ class Engine:
     def _on_sent(self, sender: int, receiver: int, message: Message, seconds: float) -> None:
         if self._topology.route(sender, receiver).links:
             self.recorder.sent(sender, receiver, message)
-        if message.body.bulk:
-            self._tell(sender, MessageSent(receiver, message.size, seconds))
+        if message.body.channel is Channel.DATA:
+            self._tell(sender, MessageTimed(receiver, message.size, seconds))
+            self._tell(sender, MessageSent(receiver, message.size))
 
     def _on_delivered(self, receiver: int, message: Message) -> None:
         self._tell(receiver, MessageArrived(message))

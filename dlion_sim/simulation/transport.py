@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.sharing import max_min_rates
@@ -48,7 +48,7 @@ class _Queue:
 
 
 class Transport:
-    """Bulk messages wait for the bulk message before them, control messages for the control message before them.
+    """A message waits for the one of its channel before it.
 
     The queue's head is a flow over the pair's route. When its last byte has been sent, the next one starts, and after
     the route's latency it is delivered.
@@ -69,7 +69,7 @@ class Transport:
         self._framing = framing
         capacities = [schedule.value_at(0) / BITS_PER_BYTE for schedule in topology.capacities]
         self._network = FlowNetwork(agenda, capacities, framing.acknowledgements)
-        self._queues: dict[tuple[int, int, bool], _Queue] = {}
+        self._queues: dict[tuple[int, int, Channel], _Queue] = {}
         self._sent = sent
         self._delivered = delivered
         self._changed = changed
@@ -78,7 +78,7 @@ class Transport:
 
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
-        key = message.sender, receiver, message.body.bulk
+        key = message.sender, receiver, message.body.channel
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = self._new_queue(message.sender, receiver)

@@ -6,6 +6,7 @@ import pytest
 
 from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.network import Network
+from dlion_sim.live.sockets import WEIGHTS_TOS
 from dlion_sim.scenario import from_data
 from dlion_sim.scenario.topology import ServerHost
 from tests.emulation.traces import traces
@@ -87,6 +88,13 @@ def test_flows_share_max_min_fairly_whatever_else_they_cross(network):
     # Of 20 Mbps up, the flow that 8 Mbps hold back further on leaves 12 to the other one.
     with flows(network, (1, 0), (1, 2)) as measure:
         assert mbps(measure(2.0)) == [pytest.approx(rate, rel=0.1) for rate in (8, 10)]
+
+
+@pytest.mark.emulation
+def test_weights_share_a_link_with_all_else_that_their_pair_sends(network):
+    # Each of the three connections has a third, as in the simulator; one queue for the pair would leave them a quarter.
+    with flows(network, (0, 2), (0, 2, WEIGHTS_TOS), (1, 2)) as measure:
+        assert mbps(measure(2.0)) == [pytest.approx(10 / 3, rel=0.1)] * 3
 
 
 @pytest.mark.emulation

@@ -46,22 +46,22 @@ def test_the_kernel_delays_ahead_of_the_bucket():
     assert shape("r0-eth1", None) == []
 
 
-def test_each_flow_has_a_class_that_borrows_from_the_whole_rate():
+def test_each_flow_and_its_weights_have_classes_that_borrow_from_the_whole_rate():
     flows = [("10.0.0.1", "10.0.0.2"), ("10.0.0.1", "10.0.0.3")]
     commands = [words(command) for command in shape("h0-eth0", 10e6, flows=flows)]
     whole, short, *each = (command for command in commands if command[1:3] == ["class", "add"])
     assert (after("rate", whole), after("burst", whole)) == ("10000000bit", str(2 * 1514))
-    assert [after("parent", command) for command in (short, *each)] == ["2:1"] * 3
-    assert [after("prio", command) for command in (short, *each)] == ["0", "1", "1"]
+    assert [after("parent", command) for command in (short, *each)] == ["2:1"] * 5
+    assert [after("prio", command) for command in (short, *each)] == ["0", *"1111"]
     filters = [command for command in commands if command[1] == "filter"]
-    assert [(after("src", command), after("dst", command)) for command in filters[1:]] == [
-        (f"{source}/32", f"{destination}/32") for source, destination in flows
+    assert [(after("src", command), after("dst", command), after("tos", command)) for command in filters[1:]] == [
+        (f"{source}/32", f"{destination}/32", mark) for mark in ("0x0", "0x24") for source, destination in flows
     ]
     assert [after("flowid", command) for command in filters] == [
         after("classid", command) for command in (short, *each)
     ]
     queues = [command for command in commands if "bfifo" in command]
-    assert [after("limit", command) for command in queues] == ["25000", *[str(24 * 1514)] * 2]
+    assert [after("limit", command) for command in queues] == ["25000", *[str(24 * 1514)] * 4]
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.03])

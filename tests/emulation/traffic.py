@@ -28,6 +28,7 @@ for _ in sys.stdin:
 SOURCE = """
 import socket, sys
 connection = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+connection.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, int(sys.argv[3]))
 while True:
     connection.sendall(bytes(1 << 16))
 """
@@ -54,12 +55,14 @@ for _ in range(20):
 
 
 class Flow:
-    """A TCP connection that sends as much as it can."""
+    """A TCP connection that sends as much as it can, in packets of that mark."""
 
-    def __init__(self, network: Network, sender: int, receiver: int, port: int, stack: ExitStack) -> None:
+    def __init__(
+        self, network: Network, sender: int, receiver: int, mark: int = 0, *, port: int, stack: ExitStack
+    ) -> None:
         self._sink = start(stack, network, receiver, SINK, port)
         assert self._sink.stdout.readline() == b"ready\n"
-        start(stack, network, sender, SOURCE, network.address(receiver), port)
+        start(stack, network, sender, SOURCE, network.address(receiver), port, mark)
 
     def received(self) -> tuple[float, int]:
         """Now, and the bytes that have come by now."""
@@ -70,10 +73,10 @@ class Flow:
 
 
 @contextmanager
-def flows(network: Network, *pairs: tuple[int, int]):
-    """Measures the flows between pairs of (sender, receiver): call it with seconds for their bits per second."""
+def flows(network: Network, *each: tuple[int, ...]):
+    """Measures flows of (sender, receiver), or with a mark: call it with seconds for their bits per second."""
     with ExitStack() as stack:
-        running = [Flow(network, *pair, 5000 + number, stack) for number, pair in enumerate(pairs)]
+        running = [Flow(network, *one, port=5000 + number, stack=stack) for number, one in enumerate(each)]
         time.sleep(WARM_UP_SECONDS)
         yield lambda seconds=1.0: rates(running, seconds)
 

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from dlion_sim.live.frames import Kind, Payload, Seal
-from dlion_sim.live.handshake import Acceptor, Channel, Connector, Credentials, Ends
+from dlion_sim.live.handshake import Acceptor, Connector, Credentials, Ends
 from dlion_sim.live.links import Links
 from dlion_sim.live.meeting import Meeting, _expect, _first_frames
 from dlion_sim.live.patience import Patience
 from dlion_sim.live.sockets import Address, connect, listen, prepare, send_frame
-from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message
+from dlion_sim.protocol.messages import Channel, Contribution, MalformedMessageError, Message
 
 OURS = Credentials(b"the run's secret", b"r" * 32)
 P = 50
@@ -26,7 +26,8 @@ class Inbox:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.departed: list[tuple[int, Message]] = []
-        self.sendings: list[tuple[int, Message, float]] = []
+        self.sendings: list[tuple[int, Message]] = []
+        self.timings: list[tuple[int, Message, float]] = []
         self.news: list[tuple[Kind, int]] = []
         self.losses: dict[int, str] = {}
 
@@ -39,8 +40,11 @@ class Inbox:
     def left(self, peer, message):
         self.departed.append((peer, message))
 
-    def sent(self, peer, message, seconds, ago):
-        self.sendings.append((peer, message, seconds))
+    def sent(self, peer, message):
+        self.sendings.append((peer, message))
+
+    def timed(self, peer, message, seconds):
+        self.timings.append((peer, message, seconds))
 
     def heard(self, kind, rank):
         self.news.append((kind, rank))
@@ -91,7 +95,7 @@ class Puppet:
     def __init__(self) -> None:
         self.outgoing: dict[Channel, socket.socket] = {}
         self.seals: dict[Channel, Seal] = {}
-        self.incoming: list[socket.socket] = []
+        self.incoming: dict[Channel, socket.socket] = {}
 
     async def join(self, listener: socket.socket, victim: Address) -> None:
         loop = asyncio.get_running_loop()
@@ -103,15 +107,15 @@ class Puppet:
             prepare(connection)
             acceptor, seal = Acceptor(OURS, 1), Seal()
             await send_frame(connection, Kind.CHALLENGE, Payload((acceptor.challenge,)), seal, patience=5)
-            welcome = acceptor.admit(await _expect(_first_frames(connection), Kind.PROOF)).welcome
-            await send_frame(connection, Kind.WELCOME, Payload((welcome,)), seal, patience=5)
-            self.incoming.append(connection)
+            admission = acceptor.admit(await _expect(_first_frames(connection), Kind.PROOF))
+            await send_frame(connection, Kind.WELCOME, Payload((admission.welcome,)), seal, patience=5)
+            self.incoming[admission.ends.channel] = connection
 
     async def send(self, kind: Kind, *buffers: bytes, channel: Channel = Channel.CONTROL) -> None:
         await send_frame(self.outgoing[channel], kind, Payload(buffers), self.seals[channel], patience=5)
 
     def leave(self) -> None:
-        for connection in (*self.outgoing.values(), *self.incoming):
+        for connection in (*self.outgoing.values(), *self.incoming.values()):
             connection.close()
 
 

@@ -8,11 +8,13 @@ import pytest
 import torch
 
 from dlion_sim.errors import InputError
+from dlion_sim.live import outbox
+from dlion_sim.live.delivery import Meter
 from dlion_sim.live.driver import Driver, Plan
 from dlion_sim.live.gathering import gather
 from dlion_sim.live.links import Links
-from dlion_sim.protocol.events import MessageSent
-from dlion_sim.protocol.messages import Message, Swap, Weights
+from dlion_sim.protocol.events import PeerLost
+from dlion_sim.protocol.messages import Channel, Message, Swap
 from dlion_sim.simulation import simulate
 from tests.live.together import QUICK, Together
 from tests.simulation.scenarios import digits
@@ -75,7 +77,7 @@ def test_no_peer_is_always_the_first_to_be_sent_to(tmp_path, monkeypatch):
     order, send = [], Links.send
 
     def note(links, peer, message):
-        if message.body.bulk and message.sender == 0:
+        if message.body.channel is Channel.DATA and message.sender == 0:
             order.append(peer)
         send(links, peer, message)
 
@@ -85,25 +87,55 @@ def test_no_peer_is_always_the_first_to_be_sent_to(tmp_path, monkeypatch):
     assert 3 <= order[::2].count(1) <= 5
 
 
-def test_a_message_is_told_to_have_left_when_it_had_and_not_when_that_is_known():
-    heard, message = [], Message(0, Weights(1), (torch.zeros(3),))
+def test_nothing_happens_after_the_duration_though_the_loop_be_late(monkeypatch):
+    heard = []
 
     async def scenario():
         driver = Driver(
             0,
-            SimpleNamespace(handle=lambda *what: heard.append(what) or []),
+            SimpleNamespace(handle=lambda event, now: heard.append(now) or []),
             None,
             [1],
-            plan=Plan(workers=2, participants=2, same_machine=(), duration=None, evaluate_every=1.0),
+            plan=Plan(workers=2, participants=2, same_machine=(), duration=1.0, evaluate_every=1.0),
             recorder=None,
             patience=QUICK,
             begun=lambda: None,
             tasks=None,
         )
-        driver.sent(1, message, 0.5, ago=0.2)
+        for now in (0.9, 1.1):
+            monkeypatch.setattr(Driver, "now", now)
+            driver._tell(PeerLost(1))
 
     asyncio.run(scenario())
-    assert heard == [(MessageSent(1, message.size, 0.5), -0.2)], "the clock stands at zero"
+    assert heard == [0.9]
+
+
+HASTY = {"name": "baseline", "synchronization": {"kind": "asynchronous", "send_buffer": 1}}
+
+
+@pytest.mark.parametrize("system", ["ako", HASTY], ids=["ako", "asynchronous"])
+def test_a_worker_waits_for_slow_links_but_not_for_their_answers_and_never_computes_all_the_time_and_more(
+    tmp_path, monkeypatch, system
+):
+    """A message takes 30 ms to leave, two iterations' computations; that it has come through is known 50 ms later."""
+    seconds, all_left = Meter.seconds, outbox.all_left
+
+    async def slow(connection, *, patience):
+        await asyncio.sleep(0.03)
+        await all_left(connection, patience=patience)
+
+    async def late(meter, delivery, *, patience):
+        await asyncio.sleep(0.05)
+        return await seconds(meter, delivery, patience=patience)
+
+    monkeypatch.setattr(outbox, "all_left", slow)
+    monkeypatch.setattr(Meter, "seconds", late)
+    Together(brief("duration=1.5 s", system=system), tmp_path / "parts").run()
+    iterations = gather(tmp_path / "parts", tmp_path / "run").iterations()
+    assert iterations["wait_seconds"].min() >= 0
+    assert 0.005 < iterations["wait_seconds"].median() < 0.04
+    totals = iterations.groupby("worker")[["compute_seconds", "wait_seconds"]].sum()
+    assert totals.sum(axis=1).max() <= 1.5
 
 
 def kill(rank):

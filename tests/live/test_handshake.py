@@ -5,14 +5,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlion_sim.live.frames import PeerError
-from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Channel, Connector, Credentials, Ends, run_digest
+from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Credentials, Ends, run_digest
 from dlion_sim.participants import Setting
+from dlion_sim.protocol.messages import Channel
 from dlion_sim.scenario import dump, from_data
 from dlion_sim.scenario.yaml_text import read_yaml
 from tests.simulation.scenarios import digits
 
 OURS = Credentials(b"the run's secret", b"r" * 32)
-ENDS = Ends(2, 0, Channel.BULK)
+ENDS = Ends(2, 0, Channel.DATA)
 
 
 def test_a_run_is_told_from_any_other():

@@ -2,6 +2,7 @@
 get nowhere."""
 
 import asyncio
+import socket
 import struct
 import time
 from dataclasses import replace
@@ -10,9 +11,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from dlion_sim.live.delivery import Meter
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, head
-from dlion_sim.live.handshake import Channel
-from dlion_sim.protocol.messages import Contribution, Message, Weights, WeightsRequest
+from dlion_sim.live.sockets import WEIGHTS_TOS
+from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights, WeightsRequest
 from tests.live.mesh import P, mesh, until, victim_of_puppet
 
 WHOLE = Message(0, Contribution(3, 32), (torch.arange(P, dtype=torch.float32),))
@@ -37,8 +39,9 @@ def test_messages_arrive_in_order_and_as_they_were():
                 assert all(map(torch.equal, received.tensors, sent.tensors))
             assert inboxes[2].messages[0].body == ASK.body
             assert inboxes[0].news == inboxes[1].news[:1] == [(Kind.READY, 2)]
-            await until(lambda: len(inboxes[0].departed) == 4 and len(inboxes[0].sendings) == 3)
-            assert all(peer == 1 and seconds > 0 for peer, _, seconds in inboxes[0].sendings)
+            await until(lambda: len(inboxes[0].departed) == 4 and len(inboxes[0].timings) == 3)
+            assert [peer for peer, _ in inboxes[0].sendings] == [1, 1, 1]
+            assert all(peer == 1 and seconds > 0 for peer, _, seconds in inboxes[0].timings)
             assert not any(inbox.losses for inbox in inboxes)
 
     asyncio.run(scenario())
@@ -72,17 +75,63 @@ def test_what_is_still_held_back_from_a_peer_is_lost_with_it():
     asyncio.run(scenario())
 
 
-def test_control_does_not_wait_for_bulk():
+def test_control_and_weights_do_not_wait_for_data():
     size = 2_000_000
-    big = Message(0, Weights(1), (torch.zeros(size),))
+    big = Message(0, Contribution(1, 32), (torch.zeros(size),))
+    weights = Message(0, Weights(1), (torch.zeros(size),))
 
     async def scenario():
         async with mesh(2, parameters=size) as (nodes, inboxes):
             for _ in range(10):
                 nodes[0].send(1, big)
-            nodes[0].send(1, ASK)
-            await until(lambda: len(inboxes[1].messages) == 11, seconds=60)
-            assert inboxes[1].messages[-1].body != ASK.body
+            for message in (weights, ASK):
+                nodes[0].send(1, message)
+            await until(lambda: len(inboxes[1].messages) == 12, seconds=60)
+            assert {ASK.body, weights.body}.isdisjoint(message.body for message in inboxes[1].messages[-3:])
+
+    asyncio.run(scenario())
+
+
+def test_weights_go_over_a_connection_of_their_own_and_tell_nothing_of_the_link():
+    """Neither that they leave nor how fast, and no probe comes with them; networks can tell them from the others."""
+    weights = Message(0, Weights(1), (torch.zeros(P),))
+
+    async def scenario():
+        async with victim_of_puppet() as (victim, inbox, puppet):
+            for message in (weights, weights, WHOLE):
+                victim.send(1, message)
+            await until(lambda: len(inbox.departed) == 3 and len(inbox.timings) == 1)
+            assert [message for _, message in inbox.sendings] == [WHOLE]
+            assert [message for _, message, _ in inbox.timings] == [WHOLE]
+            carried = {channel: len(connection.recv(1 << 20)) for channel, connection in puppet.incoming.items()}
+            assert carried[Channel.WEIGHTS] == 2 * (weights.size + HEAD_BYTES)
+            assert carried[Channel.DATA] == WHOLE.size + HEAD_BYTES + 4 * (HEAD_BYTES + 8192)
+            marks = {
+                channel: connection.socket.getsockopt(socket.IPPROTO_IP, socket.IP_TOS)
+                for (_, channel), connection in victim._connections.outgoing.items()
+            }
+            assert marks == {Channel.CONTROL: 0, Channel.DATA: 0, Channel.WEIGHTS: WEIGHTS_TOS}
+
+    asyncio.run(scenario())
+
+
+def test_that_a_message_has_left_is_told_when_it_has_and_not_when_its_pace_is_known(monkeypatch):
+    answered, seconds = asyncio.Event(), Meter.seconds
+
+    async def late(meter, delivery, *, patience):
+        await answered.wait()
+        return await seconds(meter, delivery, patience=patience)
+
+    monkeypatch.setattr(Meter, "seconds", late)
+
+    async def scenario():
+        async with mesh(2) as (nodes, inboxes):
+            for message in (WHOLE, SOME):
+                nodes[0].send(1, message)
+            await until(lambda: inboxes[0].sendings == [(1, WHOLE), (1, SOME)])
+            assert not inboxes[0].timings
+            answered.set()
+            await until(lambda: [message for _, message, _ in inboxes[0].timings] == [WHOLE, SOME])
 
     asyncio.run(scenario())
 
@@ -90,25 +139,26 @@ def test_control_does_not_wait_for_bulk():
 def test_the_time_that_a_message_takes_is_that_of_its_receiver():
     """What the receiver has not read yet has not left, but for what fits buffers."""
     size = 4_000_000
-    big = Message(0, Weights(1), (torch.zeros(size),))
+    big = Message(0, Contribution(1, 32), (torch.zeros(size),))
 
     async def scenario():
         async with victim_of_puppet(parameters=size) as (victim, inbox, puppet):
             victim.send(1, big)
             await asyncio.sleep(0.3)
             assert not inbox.sendings
-            loop = asyncio.get_running_loop()
-            for connection in puppet.incoming:
-                loop.add_reader(connection, connection.recv, 1 << 20)
-            await until(lambda: inbox.sendings)
-            for connection in puppet.incoming:
-                loop.remove_reader(connection)
-            assert inbox.sendings[0][2] > 0.3
+            loop, connection = asyncio.get_running_loop(), puppet.incoming[Channel.DATA]
+            loop.add_reader(connection, connection.recv, 1 << 20)
+            await until(lambda: inbox.timings)
+            loop.remove_reader(connection)
+            assert inbox.sendings == [(1, big)]
+            assert inbox.timings[0][2] > 0.3
 
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(("first", "probed"), [(NONE, True), (Message(0, Weights(1), (torch.zeros(9000),)), False)])
+@pytest.mark.parametrize(
+    ("first", "probed"), [(NONE, True), (Message(0, Contribution(1, 32), (torch.zeros(9000),)), False)]
+)
 def test_what_is_short_goes_with_a_probe_at_first(first, probed):
     """The peer takes it for nothing: see `mesh`, where it is sent, too."""
     probe = 4 * (HEAD_BYTES + 8192) if probed else 0
@@ -117,10 +167,8 @@ def test_what_is_short_goes_with_a_probe_at_first(first, probed):
         async with victim_of_puppet(parameters=9000) as (victim, inbox, puppet):
             for message in (first, SOME):
                 victim.send(1, message)
-            await until(lambda: len(inbox.sendings) == 2)
-            # Little goes over the other connection.
-            most = max(len(connection.recv(1 << 20)) for connection in puppet.incoming)
-            assert most == first.size + SOME.size + 2 * HEAD_BYTES + probe
+            await until(lambda: len(inbox.timings) == 2)
+            assert len(puppet.incoming[Channel.DATA].recv(1 << 20)) == first.size + SOME.size + 2 * HEAD_BYTES + probe
 
     asyncio.run(scenario())
 
@@ -135,7 +183,8 @@ def misbehaviour(of):
             assert not inbox.messages
             # Whatever is sent to it counts as gone.
             victim.send(1, WHOLE)
-            await until(lambda: inbox.sendings == [(1, WHOLE, 0.0)])
+            await until(lambda: inbox.sendings == [(1, WHOLE)])
+            assert not inbox.timings
             return inbox.losses[1]
 
     return asyncio.run(scenario())
@@ -148,10 +197,11 @@ def test_a_peer_that_dies_is_lost():
     assert "the connection" in misbehaviour(dies)
 
 
-def test_a_peer_whose_bulk_connection_ends_is_lost_only_with_its_control_connection():
+@pytest.mark.parametrize("channel", [Channel.DATA, Channel.WEIGHTS])
+def test_a_peer_whose_other_connections_end_is_lost_only_with_its_control_connection(channel):
     async def scenario():
         async with victim_of_puppet() as (_, inbox, puppet):
-            puppet.outgoing[Channel.BULK].close()
+            puppet.outgoing[channel].close()
             await asyncio.sleep(0.1)
             assert not inbox.losses
             await puppet.send(Kind.DONE)
@@ -170,7 +220,7 @@ def test_a_peer_that_sends_garbage_is_dropped(channel):
 
 def test_a_peer_that_announces_too_much_is_dropped():
     async def boasts(puppet):
-        puppet.outgoing[Channel.BULK].send(head(Kind.MESSAGE, LONG, puppet.seals[Channel.BULK]))
+        puppet.outgoing[Channel.DATA].send(head(Kind.MESSAGE, LONG, puppet.seals[Channel.DATA]))
 
     assert "announced 4294967295 bytes" in misbehaviour(boasts)
 
@@ -213,7 +263,7 @@ def test_nothing_from_a_dropped_peer_is_taken_any_more():
         async with victim_of_puppet() as (_, inbox, puppet):
             await puppet.send(Kind.GONE, b"")
             for _ in range(20):
-                await puppet.send(Kind.MESSAGE, replace(WHOLE, sender=1).encode(), channel=Channel.BULK)
+                await puppet.send(Kind.MESSAGE, replace(WHOLE, sender=1).encode(), channel=Channel.DATA)
             await until(lambda: inbox.losses)
             await asyncio.sleep(0.2)
             assert len(inbox.messages) < 20
@@ -230,9 +280,10 @@ def test_a_peer_that_falls_silent_is_dropped():
     asyncio.run(scenario())
 
 
-def test_a_peer_that_takes_nothing_is_dropped():
+@pytest.mark.parametrize("body", [Contribution(1, 32), Weights(1)], ids=["data", "weights"])
+def test_a_peer_that_takes_nothing_is_dropped(body):
     size = 4_000_000
-    big = Message(0, Weights(1), (torch.zeros(size),))
+    big = Message(0, body, (torch.zeros(size),))
 
     async def scenario():
         async with victim_of_puppet(parameters=size, silence=0.5) as (victim, inbox, puppet):
@@ -241,7 +292,7 @@ def test_a_peer_that_takes_nothing_is_dropped():
                 await puppet.send(Kind.ALIVE)
                 await asyncio.sleep(0.05)
             assert "took nothing" in inbox.losses[1]
-            await until(lambda: inbox.sendings == [(1, big, 0.0)])
+            await until(lambda: inbox.sendings == [(1, big)] * (body.channel is Channel.DATA))
 
     asyncio.run(scenario())
 

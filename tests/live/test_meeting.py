@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError, Seal, head
-from dlion_sim.live.handshake import Acceptor, Channel, Connector, Credentials, Ends
+from dlion_sim.live.handshake import Acceptor, Connector, Credentials, Ends
+from dlion_sim.protocol.messages import Channel
 from tests.live.mesh import OURS, QUICK, introduce, listeners, meeting_of, until
 
 LONG = SimpleNamespace(length=2**32 - 1, crc=0)
@@ -64,7 +65,7 @@ def test_a_node_that_is_no_peer_is_refused():
         meeting = meeting_of(0, addresses, sockets[0])
         waiting = asyncio.create_task(meeting.meet())
         with pytest.raises(PeerError, match="the connection"):
-            await introduce(addresses[0], Ends(7, 0, Channel.BULK))
+            await introduce(addresses[0], Ends(7, 0, Channel.DATA))
         assert meeting.refused == 1
         waiting.cancel()
         await asyncio.wait([waiting])
@@ -78,9 +79,9 @@ def test_a_second_connection_in_the_same_place_is_refused():
         sockets, addresses = listeners(2)
         meeting = meeting_of(0, addresses, sockets[0])
         waiting = asyncio.create_task(meeting.meet())
-        connection, _ = await introduce(addresses[0], Ends(1, 0, Channel.BULK))
+        connection, _ = await introduce(addresses[0], Ends(1, 0, Channel.DATA))
         with pytest.raises(PeerError, match="the connection"):
-            await introduce(addresses[0], Ends(1, 0, Channel.BULK))
+            await introduce(addresses[0], Ends(1, 0, Channel.DATA))
         assert meeting.refused == 1
         waiting.cancel()
         await asyncio.wait([waiting])
@@ -105,7 +106,7 @@ async def pester(address, data: bytes) -> bytes:
 
 def proof(credentials: Credentials) -> bytes:
     """A proof as somebody with these credentials made it for another connection."""
-    return Connector(credentials, Ends(1, 0, Channel.BULK)).proof(Acceptor(OURS, 0).challenge)
+    return Connector(credentials, Ends(1, 0, Channel.DATA)).proof(Acceptor(OURS, 0).challenge)
 
 
 proofs = st.sampled_from([OURS, Credentials(b"another secret..", OURS.run)]).map(proof)

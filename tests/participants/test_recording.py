@@ -1,6 +1,7 @@
 """What happens becomes rows, and sums that agree with them."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -51,6 +52,23 @@ def test_rows_and_summary_tell_the_same(writer):
     assert list(run.iterations()["iteration"]) == [1, 2, 1]
     assert list(run.evaluations()["iteration"]) == [0, 0, 2, 1]
     assert list(run.metrics()["wall_time"]) == [0.0, 0.0, 0.1, 0.2, 0.25, 0.4, 0.4]
+
+
+@pytest.mark.parametrize(
+    ("computed", "waited", "end"),
+    [
+        pytest.param(0.5, -0.25, 2.0, id="a wait that ends before it begins"),
+        pytest.param(0.75, 0.5, 2.0, id="more than the time that has passed"),
+        pytest.param(0.0, 0.0, 0.5, id="an iteration that ends before the one before"),
+    ],
+)
+def test_times_that_cannot_be_are_refused(writer, computed, waited, end):
+    recorder = Recorder(writer, [0, 1])
+    recorder.iteration(0, report(1), 1.0)
+    with pytest.raises(AssertionError, match="worker 0 cannot have"):
+        recorder.iteration(0, replace(report(2), compute_seconds=computed, wait_seconds=waited), end)
+    recorder.iteration(1, report(1), 0.75)
+    recorder.iteration(0, report(2), 1.75)
 
 
 def test_a_link_has_a_row_for_each_interval_in_which_it_carried_something(writer):

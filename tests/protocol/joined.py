@@ -17,6 +17,7 @@ from dlion_sim.protocol.events import (
     GradientReady,
     MessageArrived,
     MessageSent,
+    MessageTimed,
     PeerLost,
     Profile,
     ProfileReady,
@@ -25,7 +26,7 @@ from dlion_sim.protocol.events import (
     Started,
     Stop,
 )
-from dlion_sim.protocol.messages import decode
+from dlion_sim.protocol.messages import Channel, decode
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario import SystemSpec
 
@@ -108,8 +109,9 @@ def run(
                     data = message.encode()
                     assert len(data) == message.size
                     assert peer in workers[index].setup.peers, "nothing goes to who is lost"
-                    if message.body.bulk:
-                        events.append((index, MessageSent(peer, len(data), len(data) / bandwidth)))
+                    if message.body.channel is Channel.DATA:
+                        events.append((index, MessageTimed(peer, len(data), len(data) / bandwidth)))
+                        events.append((index, MessageSent(peer, len(data))))
                     parameters = workers[peer].replica.layout.size
                     events.append((peer, MessageArrived(decode(data, workers=len(workers), parameters=parameters))))
                 case Report() | Abort():

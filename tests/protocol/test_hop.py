@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dlion_sim.protocol.choices import Peer
 from dlion_sim.protocol.events import Compute, GradientReady, MessageArrived, Send, Started
-from dlion_sim.protocol.messages import Contribution, Message, Token
+from dlion_sim.protocol.messages import Channel, Contribution, Message, Token
 from dlion_sim.protocol.synchronization import HopSynchronization
 from dlion_sim.protocol.worker import Phase
 from tests.protocol.joined import run, setup, workers_of
@@ -32,8 +32,8 @@ class Joined:
     def do(self, worker, actions):
         for action in actions:
             if isinstance(action, Send):
-                bulk = action.message.body.bulk
-                self.queues.setdefault((worker.setup.worker, action.peer, bulk), []).append(action.message)
+                channel = action.message.body.channel
+                self.queues.setdefault((worker.setup.worker, action.peer, channel), []).append(action.message)
 
     def compute(self, index):
         worker = self.workers[index]
@@ -48,7 +48,7 @@ class Joined:
             self.do(receiver, receiver.handle(MessageArrived(self.queues[key].pop(0)), 0.0))
 
     def tokens_under_way(self, sender, receiver):
-        queue = self.queues.get((sender, receiver, False), [])
+        queue = self.queues.get((sender, receiver, Channel.CONTROL), [])
         return sum(message.body.count for message in queue if isinstance(message.body, Token))
 
 

@@ -9,7 +9,8 @@ def links(bandwidth=100.0, compute_seconds=2.0):
     """Those of a worker whose link to peer 1 has carried so many bytes a second, until time 10."""
     made = LinkMonitor(0.5)
     made.queued(1, 1000, 10 - 1000 / bandwidth)
-    made.sent(1, 1000, 1000 / bandwidth, 10.0)
+    made.sent(1, 10.0)
+    made.timed(1, 1000, 1000 / bandwidth)
     made.computed(compute_seconds)
     return made
 
@@ -26,7 +27,8 @@ def test_what_should_not_have_left_yet_is_taken_off():
     assert made.budget(1, 11.0) == 200 - 250 + 100
     assert made.budget(1, 12.0) == 200 - 50
     assert made.budget(1, 20.0) == 200 - 50, "a late message is thought to be about to leave"
-    made.sent(1, 200, 2.5, 12.5)  # which counts for a tenth: on average 920 bytes in 9.25 s
+    made.sent(1, 12.5)
+    made.timed(1, 200, 2.5)  # which counts for a tenth: on average 920 bytes in 9.25 s
     rate = 920 / 9.25
     assert made.budget(1, 12.6) == pytest.approx(2 * rate - 50 + rate * 0.1)
 
@@ -40,7 +42,8 @@ def test_a_lost_link_can_take_nothing():
 def test_bandwidths_and_times_are_averaged():
     made = links()
     made.queued(1, 3000, 10.0)
-    made.sent(1, 3000, 10.0, 20.0)
+    made.sent(1, 20.0)
+    made.timed(1, 3000, 10.0)
     made.computed(4.0)
     assert made.budget(1, 20.0) == 200 * 3
     assert made.carried([1]) == [200 * 3]
@@ -50,5 +53,6 @@ def test_bandwidths_and_times_are_averaged():
 def test_short_messages_count_for_little():
     made = links()
     made.queued(1, 1, 10.0)
-    made.sent(1, 1, 0.0001, 10.0)  # at 10,000 bytes a second
+    made.sent(1, 10.0)
+    made.timed(1, 1, 0.0001)  # at 10,000 bytes a second
     assert made.budget(1, 10.0) == pytest.approx(200, rel=1e-5)

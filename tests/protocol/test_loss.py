@@ -95,12 +95,12 @@ def test_a_full_queue_to_a_lost_peer_holds_nobody_up():
     worker.handle(Started(), 0.0)
     for _ in range(2):
         worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
-        worker.handle(MessageSent(1, 100, 1.0), 1.0)
+        worker.handle(MessageSent(1, 100), 1.0)
     assert (worker.iteration, worker.phase) == (1, Phase.WAITING), "two messages are queued to 2"
     actions = worker.handle(PeerLost(2), 2.0)
     assert worker.iteration == 2
     assert not [action for action in actions if isinstance(action, Send)]
-    assert worker.handle(MessageSent(2, 100, 0.0), 3.0) == [], "what was queued is gone, too"
+    assert worker.handle(MessageSent(2, 100), 3.0) == [], "what was queued is gone, too"
     sends = [action.peer for action in worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 4.0)[:1]]
     assert sends == [1]
 

@@ -60,7 +60,7 @@ def run_with_delays(workers, seed, gradient=lambda worker: torch.zeros(6)):
             match action:
                 case Send(peer, message):
                     ways.setdefault((index, peer), []).append(MessageArrived(message))
-                    ways.setdefault((-1, index), []).append(MessageSent(peer, message.size, 1.0))
+                    ways.setdefault((-1, index), []).append(MessageSent(peer, message.size))
                 case Compute():
                     ways.setdefault((index, index), []).append(GradientReady(1.0, gradient(workers[index]), 1.0))
 
@@ -149,7 +149,7 @@ def test_only_neighbours_are_asked():
     for turn in range(20):
         (question,) = [action for action in actions if isinstance(action, Send)]
         asked.add(question.peer)
-        worker.handle(MessageSent(question.peer, question.message.size, 1.0), turn)
+        worker.handle(MessageSent(question.peer, question.message.size), turn)
         worker.handle(GradientReady(1.0, full(0.0), 1.0), turn)
         actions = worker.handle(MessageArrived(Message(question.peer, Swap(True), (full(0.0),))), turn)
     assert asked == {1, 3}

@@ -99,7 +99,8 @@ def measured(one, *rates):
     """The links to peers 1, 2, ... have just carried so many bytes a second."""
     for peer, rate in enumerate(rates, 1):
         one.queued(peer, 10**6, 0.0)
-        one.sent(peer, 10**6, 10**6 / rate, 0.0)
+        one.sent(peer, 10**6, 0.0)
+        one.timed(peer, 10**6, 10**6 / rate)
 
 
 def lengths(one, count):

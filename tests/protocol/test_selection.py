@@ -71,7 +71,8 @@ def exchanged(gradient, budgets, n_min=0.85, **parameters):
     exchange = MaxNExchange(MaxNExchange.Parameters(n_min=n_min, **parameters), own)
     for peer, budget in enumerate(budgets, start=1):
         exchange.queued(peer, 10**6, 0.0)
-        exchange.sent(peer, 10**6, 10**6 / budget, 0.0)
+        exchange.sent(peer, 10**6, 0.0)
+        exchange.timed(peer, 10**6, 10**6 / budget)
     return dict(exchange.outgoing(LocalGradient(0, 32, gradient, seconds=1.0, factor=0.5, time=0.0)).messages)
 
 
@@ -150,7 +151,8 @@ def test_a_fixed_n_is_every_links():
 def test_residuals_lose_nothing_on_any_link(all_gradients):
     exchange = MaxNExchange(MaxNExchange.Parameters(residual="accumulate"), setup(workers=3, variables=VARIABLES))
     exchange.queued(2, 100, 0.0)
-    exchange.sent(2, 100, 1.0, 0.0)
+    exchange.sent(2, 100, 0.0)
+    exchange.timed(2, 100, 1.0)
     total, received = torch.zeros(20), {1: torch.zeros(20), 2: torch.zeros(20)}
     for iteration, gradient in enumerate(all_gradients):
         total += gradient

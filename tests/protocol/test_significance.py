@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dlion_sim.protocol.events import GradientReady, MessageArrived, Started
 from dlion_sim.protocol.exchange.significance import SignificanceExchange
-from dlion_sim.protocol.messages import Announcement, Contribution, Message
+from dlion_sim.protocol.messages import Announcement, Channel, Contribution, Message
 from dlion_sim.protocol.updates import LocalGradient
 from tests.protocol.joined import run, setup, workers_of
 
@@ -118,7 +118,7 @@ def test_the_selective_barrier_announces_what_a_busy_link_delays():
         (peer, message.tensors[0].tolist()) for peer, message in messages if isinstance(message.body, Announcement)
     ]
     assert announced == [(1, [4])], "peer 2's link is free"
-    assert not any(message.body.bulk for _, message in messages if isinstance(message.body, Announcement))
+    assert Announcement.channel is Channel.CONTROL, "it does not wait in the busy link's queue"
     assert [peer for peer, message in messages if isinstance(message.body, Contribution)] == [1, 2]
 
 

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.events import GradientReady, MessageArrived, MessageSent, Send, Started
-from dlion_sim.protocol.messages import ComputeProfile, Contribution, Message
+from dlion_sim.protocol.events import GradientReady, MessageArrived, MessageSent, MessageTimed, Send, Started
+from dlion_sim.protocol.messages import ComputeProfile, Contribution, Message, Weights
 from dlion_sim.protocol.worker import Phase
 from tests.protocol.joined import run, setup, workers_of
 
@@ -134,9 +134,32 @@ def test_an_asynchronous_worker_waits_for_its_links_only():
     for _ in range(2):
         assert computes(worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0))
     assert not computes(worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 2.0))
-    assert not computes(worker.handle(MessageSent(1, 100, 1.0), 3.0))
-    assert computes(worker.handle(MessageSent(2, 100, 1.0), 4.0))
+    for peer in (1, 2):
+        assert not computes(worker.handle(MessageTimed(peer, 100, 1.0), 2.5)), "what that tells is of former ones"
+    assert not computes(worker.handle(MessageSent(1, 100), 3.0))
+    assert computes(worker.handle(MessageSent(2, 100), 4.0))
     assert worker.iteration == 3
+
+
+def test_weights_under_way_take_nothing_of_a_links_buffer_or_budget():
+    """Only what iterations send is known of a link."""
+    system = {
+        "name": "dlion",
+        "batching": {"profile_batch_sizes": []},
+        "synchronization": {"kind": "asynchronous", "send_buffer": 1},
+        "knowledge_transfer": {"kind": "weight_exchange", "period": 1},
+    }
+    (worker,) = workers_of(system, [setup(0, workers=2)])
+    worker.handle(Started(), 0.0)
+    worker.handle(MessageTimed(1, 1000, 1.0), 0.5)
+    links = worker.choices.exchange.links
+    for end in (1.0, 2.0):
+        actions = worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), end)
+        sent = [type(action.message.body) for action in actions if isinstance(action, Send)]
+        assert sent.count(Weights) == 1
+        assert computes(actions), "one message waits, and the buffer has room for it"
+        worker.handle(MessageSent(1, 100), end)
+        assert links.budget(1, end) == 1000
 
 
 def test_dynamic_batches_follow_a_step_of_a_machines_speed_and_keep_their_sum():

@@ -57,6 +57,7 @@ def test_the_summary_says_it_all() -> None:
             "0.9": None,
             "0.95": None,
         },
+        "late": None,
         "diverged": [],
     }
 

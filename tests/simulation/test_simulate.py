@@ -86,6 +86,23 @@ def test_the_time_of_a_synchronous_iteration_is_computation_then_the_slowest_tra
     assert times[0] == pytest.approx(max(slow, fast + sent[1, 0] * TCP.data * 8 / 20e6 + 0.05), abs=1e-9)
 
 
+def test_weights_under_way_hold_up_nobody_who_exchanges_gradients(tmp_path):
+    """One percent of a gradient an iteration, in step; at times all weights, which take as long as 30 iterations."""
+    clouds = [{"name": "a", "workers": [{"count": 3, "compute": "8 cores", "nic": "200 kbps"}]}]
+    system = {
+        "name": "dlion",
+        "batching": {"kind": "fixed"},
+        "exchange": {"n": 1},
+        "synchronization": "synchronous",
+        "knowledge_transfer": {"kind": "weight_exchange", "period": 10},
+    }
+    scenario = digits("iterations=50", cluster={"clouds": clouds}, duration=None, system=system)
+    by_iteration = simulate(scenario, tmp_path / "run").iterations().groupby("iteration")
+    waits = by_iteration["wait_seconds"].max()
+    assert waits.loc[11:].max() < 3 * waits.loc[:10].max(), "a link that is shared by two is half as fast"
+    assert by_iteration["merged"].max().any()
+
+
 def comparable(run: Run) -> pd.DataFrame:
     return run.metrics().drop(columns=list(WALL_CLOCK_COLUMNS))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dlion_sim.protocol.messages import Message, Weights, WeightsRequest
+from dlion_sim.protocol.messages import Contribution, Message, Weights, WeightsRequest
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.topology import Topology
@@ -48,6 +48,10 @@ def weights(sender: int, entries: int = 250_000) -> Message:
     return Message(sender, Weights(0), (torch.zeros(entries),))
 
 
+def gradient(sender: int) -> Message:
+    return Message(sender, Contribution(0, 32), (torch.zeros(250_000),))
+
+
 def on_the_wire(*messages: Message) -> float:
     """Bytes on a link."""
     return sum(message.size for message in messages) * TCP.data
@@ -76,7 +80,7 @@ def test_inside_a_cloud_only_the_nics_and_its_latency_count():
     assert world.delivered == [(message, 1, pytest.approx(on_the_wire(message) / 1e6 + 0.001, abs=1e-9))]
 
 
-def test_bulk_messages_queue_and_the_next_one_starts_when_the_last_byte_has_left():
+def test_messages_of_a_channel_queue_and_the_next_one_starts_when_the_last_byte_has_left():
     world, first, second = World(), weights(0), weights(0, entries=100)
     world.transport.send(2, first)
     world.transport.send(2, second)
@@ -87,12 +91,26 @@ def test_bulk_messages_queue_and_the_next_one_starts_when_the_last_byte_has_left
     assert world.delivered[1][2] == pytest.approx(on_the_wire(first, second) / 1e6 + 0.05, abs=1e-9)
 
 
-def test_control_messages_overtake_bulk():
-    world, bulk, control = World(), weights(0), Message(0, WeightsRequest())
-    world.transport.send(2, bulk)
+def test_control_messages_overtake_data():
+    world, data, control = World(), gradient(0), Message(0, WeightsRequest())
+    world.transport.send(2, data)
     world.transport.send(2, control)
     finish(world.agenda)
-    assert [message for message, _, _ in world.delivered] == [control, bulk]
+    assert [message for message, _, _ in world.delivered] == [control, data]
+
+
+@pytest.mark.parametrize("order", [[weights, gradient], [gradient, weights]], ids=["weights first", "gradient first"])
+def test_weights_under_way_take_a_fair_share_of_a_link_as_over_a_second_connection(order):
+    """And no more: gradients do not wait until they have left."""
+    world = World()
+    for make in (*order, gradient):
+        world.transport.send(2, make(0))
+    finish(world.agenda)
+    gradients = [time for message, _, time in world.delivered if isinstance(message.body, Contribution)]
+    (merged,) = (time for message, _, time in world.delivered if isinstance(message.body, Weights))
+    each = on_the_wire(gradient(0)) / 1e6
+    assert gradients == pytest.approx([2 * each + 0.05, 3 * each + 0.05], abs=1e-3)
+    assert merged == pytest.approx(2 * each + 0.05, abs=1e-3)
 
 
 def test_all_flows_of_a_direction_share_its_path():

@@ -30,10 +30,13 @@ class LinkMonitor:
             self._begun[peer] = now
         self._queues[peer].append(size)
 
-    def sent(self, peer: int, size: int, seconds: float, now: float) -> None:
-        """`size` bytes have left for `peer` within `seconds`."""
+    def sent(self, peer: int, now: float) -> None:
+        """What was queued first to `peer` has left."""
         self._queues[peer].popleft()
         self._begun[peer] = now
+
+    def timed(self, peer: int, size: int, seconds: float) -> None:
+        """`size` bytes took `seconds` to `peer`."""
         if seconds > 0 and not self._oracle:
             of_sizes, of_seconds = self._carried.get(peer, (size, seconds))
             weight = self._smoothing * min(1.0, size / of_sizes)

@@ -69,9 +69,13 @@ class MaxNExchange(Exchange):
         """Known to the link monitor."""
         self.links.queued(peer, size, now)
 
-    def sent(self, peer: int, size: int, seconds: float, now: float) -> None:
+    def sent(self, peer: int, size: int, now: float) -> None:
         """Known to the link monitor."""
-        self.links.sent(peer, size, seconds, now)
+        self.links.sent(peer, now)
+
+    def timed(self, peer: int, size: int, seconds: float) -> None:
+        """Known to the link monitor."""
+        self.links.timed(peer, size, seconds)
 
     def lost(self, peer: int) -> None:
         """Nothing is kept for it."""

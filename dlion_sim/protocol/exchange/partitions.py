@@ -96,9 +96,13 @@ class PartitionedExchange(Exchange):
         """Known to the link monitor."""
         self._links.queued(peer, size, now)
 
-    def sent(self, peer: int, size: int, seconds: float, now: float) -> None:
+    def sent(self, peer: int, size: int, now: float) -> None:
         """Known to the link monitor."""
-        self._links.sent(peer, size, seconds, now)
+        self._links.sent(peer, now)
+
+    def timed(self, peer: int, size: int, seconds: float) -> None:
+        """Known to the link monitor."""
+        self._links.timed(peer, size, seconds)
 
     def lost(self, peer: int) -> None:
         """Known to the link monitor."""

@@ -59,7 +59,7 @@ class SignificanceExchange(Exchange):
         """Count it."""
         self._queued[peer] += size
 
-    def sent(self, peer: int, size: int, seconds: float, now: float) -> None:
+    def sent(self, peer: int, size: int, now: float) -> None:
         """Count it."""
         self._queued[peer] -= size
 
