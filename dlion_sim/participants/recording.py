@@ -12,7 +12,7 @@ import numpy as np
 from dlion_sim.learning import Score
 from dlion_sim.protocol.events import Report
 from dlion_sim.protocol.messages import Contribution, Message
-from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, summarize
+from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, summarize, system_label
 
 
 @dataclass
@@ -45,6 +45,8 @@ class Recorder:
         """By time and worker."""
         self.iterations = dict.fromkeys(workers, 0)
         """That each worker has done."""
+        self._exchanges = dict.fromkeys(self.iterations, 0)
+        """Iterations of each worker that took in something from a peer."""
 
     def attach(self, writer: RunWriter, wall: Callable[[float], float]) -> None:
         """Write and time by these from now on."""
@@ -119,6 +121,7 @@ class Recorder:
             self.iterations[row.worker] = row.iteration
             self._last_losses[row.worker] = row.loss
             self._samples += row.batch_size or 0
+            self._exchanges[row.worker] += bool(row.applied or row.merged)
 
     def links(self, row: LinksRow) -> None:
         """Take in a row of the links."""
@@ -137,6 +140,7 @@ class Recorder:
         return summarize(
             scenario=about["scenario"],
             system=about["system"],
+            system_label=system_label(about),
             seed=about["seed"],
             ending=ending,
             wall_seconds=self._wall(ending.seconds),
@@ -144,6 +148,7 @@ class Recorder:
             samples=self._samples,
             bytes_sent=self._bytes_sent,
             iterations=self.iterations,
+            exchanges=self._exchanges,
             last_losses=self._last_losses,
             evaluations=list(self._accuracies.items()),
             target=target,

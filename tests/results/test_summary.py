@@ -11,6 +11,7 @@ from dlion_sim.results.atomic import json_bytes
 FACTS: dict[str, Any] = {
     "scenario": "quickstart",
     "system": "dlion",
+    "system_label": "dlion, weights share",
     "seed": 7,
     "ending": Ending("completed", "time", 300.0),
     "wall_seconds": 4.0,
@@ -18,6 +19,7 @@ FACTS: dict[str, Any] = {
     "samples": 1000,
     "bytes_sent": 12345,
     "iterations": {0: 10, 1: 20},
+    "exchanges": {0: 9, 1: 0},
     "last_losses": {0: 0.5, 1: 0.4},
     "evaluations": [(100.0, {0: 0.2, 1: 0.4}), (200.0, {0: 0.5, 1: 0.7}), (300.0, {0: 0.4, 1: 0.6})],
 }
@@ -32,6 +34,7 @@ def test_the_summary_says_it_all() -> None:
     assert summarize(**FACTS, target=0.55) == {
         "scenario": "quickstart",
         "system": "dlion",
+        "system_label": "dlion, weights share",
         "seed": 7,
         "status": "completed",
         "stopped_by": "time",
@@ -42,7 +45,9 @@ def test_the_summary_says_it_all() -> None:
         "samples_per_wall_second": 250.0,
         "bytes_sent": 12345,
         "iterations": {"mean": 15.0, "per_worker": [10, 20]},
+        "exchanges": {"mean": 4.5, "per_worker": [9, 0]},
         "accuracy": {"mean": pytest.approx(0.5), "std": pytest.approx(0.1), "per_worker": [0.4, 0.6]},
+        "final_accuracy": {"mean": pytest.approx(1.4 / 3), "evaluations": 3},
         "time_to_accuracy": {
             "0.1": 100.0,
             "0.2": 100.0,
