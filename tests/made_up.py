@@ -33,7 +33,7 @@ def made_up_run(
     about = {"scenario": scenario, "system": system, "seed": seed}
     writer = RunWriter.create(
         folder,
-        scenario_yaml=f"name: {scenario}\nseed: {seed}\nsystem: {system}\n{dict(replaced or {})}{extra}",
+        scenario_yaml=f"name: {scenario}\nseed: {seed}\nsystem: {system}\nreplaced: {dict(replaced or {})}\n{extra}",
         manifest={
             **about,
             "replaced": dict(replaced or {}),

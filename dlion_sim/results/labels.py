@@ -8,7 +8,7 @@ from typing import Any
 
 def in_words(path: str, value: str) -> str:
     """A setting, e.g. "bandwidth 20 Mbps" for that value of "cluster.wan.bandwidth"."""
-    return f"{path.rsplit('.', 1)[-1]} {value}".replace("_", " ")
+    return f"{path.rsplit('.', 1)[-1].replace('_', ' ')} {value}"
 
 
 def system_label(manifest: Mapping[str, Any], told: Collection[str] = ()) -> str:

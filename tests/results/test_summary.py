@@ -67,11 +67,38 @@ def test_the_summary_says_it_all() -> None:
 
 def test_a_run_without_an_evaluation_has_nulls() -> None:
     nothing = summarize(**{**FACTS, "evaluations": [], "wall_seconds": 0.0, "last_losses": {}})
+    assert nothing["final_accuracy"] == {"mean": None, "evaluations": 0}
     assert nothing["accuracy"] == {"mean": None, "std": None, "per_worker": []}
     assert set(nothing["time_to_accuracy"].values()) == {None}
     assert nothing["samples_per_wall_second"] is None
     assert nothing["evaluation_share"] is None
     assert nothing["diverged"] == []
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "mean", "evaluations"),
+    [
+        # All in the last tenth of 100 s.
+        ([(50.0, 0.1), (90.0, 0.4), (93.0, 0.6), (96.0, 0.6), (100.0, 0.8)], 0.6, 4),
+        # At least three.
+        ([(0.0, 0.1), (25.0, 0.2), (50.0, 0.5), (75.0, 0.7), (100.0, 0.6)], 0.6, 3),
+        # Never what was not trained, unless that is all there is.
+        ([(0.0, 0.1), (50.0, 0.5), (100.0, 0.7)], 0.6, 2),
+        ([(0.0, 0.1)], 0.1, 1),
+    ],
+)
+def test_the_final_accuracy_is_the_mean_of_the_last_evaluations(
+    accuracies: list[tuple[float, float]], mean: float, evaluations: int
+) -> None:
+    summary = summarize(
+        **{
+            **FACTS,
+            "ending": Ending("completed", "time", 100.0),
+            "evaluations": [(time, {0: accuracy - 0.05, 1: accuracy + 0.05}) for time, accuracy in accuracies],
+        }
+    )
+    assert summary["final_accuracy"] == {"mean": pytest.approx(mean), "evaluations": evaluations}
+    assert summary["accuracy"]["mean"] == pytest.approx(accuracies[-1][1])
 
 
 def test_workers_whose_loss_is_not_finite_diverged() -> None:
