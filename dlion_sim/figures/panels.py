@@ -45,7 +45,7 @@ class Panels:
             panels=tuple(dict.fromkeys(group.named(panel_keys) for group in groups)),
             lines=tuple(by_line),
             names=names,
-            looks=look_numbers(tuple(by_line)),
+            looks=look_numbers([line or groups[0].labels["system"] for line in by_line]),
             _panel_keys=panel_keys,
             _line_keys=line_keys,
         )

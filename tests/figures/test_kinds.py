@@ -111,7 +111,10 @@ def test_a_bar_counts_seeds_that_never_got_there_with_their_ends(tmp_path, monke
     runs = [made_up_run(tmp_path / f"d{seed}", each, seed=seed) for seed, each in enumerate(accuracies)]
     runs += [made_up_run(tmp_path / f"b{seed}", accuracies[0], system="baseline", seed=seed) for seed in (0, 1)]
     figures.plot_time_to_accuracy(group_runs(runs), tmp_path / "figure.png", 0.5)
+    figures.plot_time_to_accuracy(group_runs(runs[2:]), tmp_path / "figure.png", 0.5)
     times, speedups = drawn[0].axes
+    # Baseline has its colour by itself too.
+    assert times.patches[0].get_facecolor() == drawn[1].axes[0].patches[0].get_facecolor() == (0, 0, 0, 1)
     assert heights(times) == [10, 20]
     assert [patch.get_hatch() for patch in times.patches] == [None, "xxxxx"]
     assert heights(speedups) == pytest.approx([1, math.sqrt(1 / 3)])
