@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dlion_sim.results import Ending, LinksRow, MetricsRow, Run, RunWriter, Status, summarize
+from dlion_sim.results import Ending, LinksRow, MetricsRow, Run, RunWriter, Status, summarize, system_label
 from dlion_sim.results.summary import EvaluatedOn
 
 
@@ -23,18 +23,22 @@ def made_up_run(
     workers: int = 2,
     every: float = 10.0,
     evaluated_on: EvaluatedOn = "test",
+    replaced: Mapping[str, str] | None = None,
+    exchanging: bool = True,
 ) -> Run:
     """Evaluations of `workers` around the mean `accuracies` every so many seconds, an iteration every second.
 
-    `extra` is text of the scenario's that makes it another one. Each second a worker computes for 0.6 s, and waits for
-    0.4 s; each interval it sends 1 MB to the next worker.
+    `extra` is text of the scenario's that makes it another one, as what is `replaced` in the system does. Each second a
+    worker computes for 0.6 s, waits for 0.4 s and, if `exchanging`, takes in an update; each interval it sends 1 MB to
+    the next worker.
     """
     about = {"scenario": scenario, "system": system, "seed": seed}
     writer = RunWriter.create(
         folder,
-        scenario_yaml=f"name: {scenario}\nseed: {seed}\nsystem: {system}\n{extra}",
+        scenario_yaml=f"name: {scenario}\nseed: {seed}\nsystem: {system}\nreplaced: {dict(replaced or {})}\n{extra}",
         manifest={
             **about,
+            "replaced": dict(replaced or {}),
             "way": way,
             "evaluated_on": evaluated_on,
             "workers": [f"east/{worker}" for worker in range(workers)],
@@ -63,7 +67,7 @@ def made_up_run(
                     batch_size=8 * (worker + 1 + second // 10),
                     global_batch_size=64,
                     staleness=0.5,
-                    applied=1,
+                    applied=int(exchanging),
                     merged=0,
                     compute_seconds=0.6,
                     wait_seconds=0.4,
@@ -72,12 +76,14 @@ def made_up_run(
     writer.finish(
         summarize(
             **about,
+            system_label=system_label(writer.manifest),
             ending=Ending(status, "duration", end),
             wall_seconds=1.0,
             evaluation_seconds=0.1,
             samples=100,
             bytes_sent=2_000_000 * (len(accuracies) - 1),
             iterations=dict.fromkeys(range(workers), int(end)),
+            exchanges=dict.fromkeys(range(workers), int(end) * exchanging),
             last_losses=dict.fromkeys(range(workers), 1.0),
             evaluations=evaluations,
             evaluated_on=evaluated_on,

@@ -2,32 +2,59 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dlion_sim.analysis.curves import mean_accuracy
-from dlion_sim.analysis.groups import REFERENCE, Group
+from dlion_sim.analysis.groups import Group, without_exchange
+from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, paired_p, ratio, restricted_mean
 from dlion_sim.errors import InputError
-from dlion_sim.results import Run
+from dlion_sim.results import Run, final_accuracy
 
 
 def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
     """A row a group, over its completed runs; what is unknown is NaN.
 
-    Columns: `runs`, `completed`; `accuracy` at the end (fraction) and `time` (s) to the accuracy `target`, each with
-    its standard deviation over seeds as `accuracy_std`, `time_std`; how many `reached` it; `speedup`, by which factor
-    the mean time is shorter than that of Baseline in the same environment; `bytes_sent`, a run's mean.
+    Intervals (`..._low`, `..._high`) are 95 % t-intervals over seeds, and there is none for a single one. Columns:
+
+    - `runs`, `completed`; `seeds`, how many of the completed are independent of each other: all below is of these
+    - `accuracy` (fraction) at the last evaluation, its mean over seeds
+    - `final`, `final_low`, `final_high`: the mean of the last evaluations, see `final_accuracy`, of which there were
+      `evaluations_least` to `evaluations_most`
+    - `time`, `time_low`, `time_high` (s) to the accuracy `target`, and how many `reached` it. Where not all did, `time`
+      is the restricted mean, `time_bound` is ">", and `waited` the shortest time (s) that a run went on without it
+    - `speedup`, `speedup_low`, `speedup_high`, `speedup_bound`: by which factor that is shorter than Baseline's time in
+      the same environment, the geometric mean over `pairs` of the same seed; see `ratio`
+    - `reference`: the number of the row that `p` compares with, Baseline or else the first of the same environment; -1
+      where there are several Baselines
+    - `p`, of a paired t-test of `final`, and `p_holm`, corrected for the number of rows
+    - `bytes_sent`, a run's mean; `without_exchange`, a note on runs in which some worker never took anything in
     """
-    table = pd.DataFrame([_row(group, target) for group in groups])
-    references = {
-        _environment(group): float(time)
-        for group, time in zip(groups, table["time"], strict=True)
-        if group.labels["system"] == REFERENCE
-    }
-    reference = [references.get(_environment(group), float("nan")) for group in groups]
-    return table.assign(speedup=np.array(reference) / table["time"])
+    measured = [_Samples(group, target) for group in groups]
+    rows = []
+    for number, reference in enumerate(_references(groups)):
+        speedup, p = Estimate(), math.nan
+        if reference == number and groups[number].is_reference:
+            speedup = measured[number].own_speedup
+        elif reference not in (number, -1):
+            p = paired_p(measured[number].finals, measured[reference].finals)
+            if groups[reference].is_reference:
+                speedup = ratio(measured[reference].durations, measured[number].durations)
+        rows.append(
+            {
+                **measured[number].row,
+                **_columns("speedup", speedup),
+                "speedup_bound": speedup.bound,
+                "pairs": speedup.pairs,
+                "reference": reference,
+                "p": p,
+            }
+        )
+    table = pd.DataFrame(rows)
+    return table.assign(p_holm=holm(table["p"].tolist()))
 
 
 def time_to_accuracy(run: Run, target: float) -> float:
@@ -57,31 +84,82 @@ def common_target(groups: Sequence[Group]) -> float:
     return max((target for target, count in counts.items() if 2 * count >= len(summaries)), default=min(counts))
 
 
-def _row(group: Group, target: float) -> dict[str, float]:
-    completed = group.completed
-    summaries = [run.summary or {} for run in completed]
-    accuracies = [summary["accuracy"]["mean"] for summary in summaries]
-    accuracy, accuracy_std = _mean_and_std([float("nan") if value is None else value for value in accuracies])
-    times = [time for run in completed if not np.isnan(time := time_to_accuracy(run, target))]
-    time, time_std = _mean_and_std(times)
-    return {
-        "runs": len(group.runs),
-        "completed": len(completed),
-        "accuracy": accuracy,
-        "accuracy_std": accuracy_std,
-        "time": time,
-        "time_std": time_std,
-        "reached": len(times),
-        "bytes_sent": _mean_and_std([summary["bytes_sent"] for summary in summaries])[0],
-    }
+class _Samples:
+    """What the independent runs of a group measured, by seed and repetition."""
+
+    def __init__(self, group: Group, target: float) -> None:
+        self._group = group
+        runs = group.samples
+        finals = {key: _final_accuracy(run) for key, run in runs.items()}
+        self.finals = {key: _number(final["mean"]) for key, final in finals.items()}
+        """Mean accuracy at the end."""
+        self.durations = {key: _duration(run, target) for key, run in runs.items()}
+        """Until the accuracy `target`."""
+        self._evaluations = [final["evaluations"] for final in finals.values()]
+
+    @property
+    def own_speedup(self) -> Estimate:
+        """Over itself: 1, as long as it got there."""
+        reached = bool(self.durations) and all(each.reached for each in self.durations.values())
+        return Estimate(1.0) if reached else Estimate()
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What needs no other group."""
+        summaries = [run.summary or {} for run in self._group.samples.values()]
+        durations = list(self.durations.values())
+        time = restricted_mean(durations)
+        return {
+            "runs": len(self._group.runs),
+            "completed": len(self._group.completed),
+            "seeds": len(summaries),
+            "accuracy": mean_of([_number(summary["accuracy"]["mean"]) for summary in summaries]).value,
+            **_columns("final", mean_of(list(self.finals.values()))),
+            "evaluations_least": min(self._evaluations, default=0),
+            "evaluations_most": max(self._evaluations, default=0),
+            **_columns("time", time),
+            "time_bound": time.bound,
+            "reached": sum(each.reached for each in durations),
+            "waited": min((each.seconds for each in durations if not each.reached), default=math.nan),
+            "bytes_sent": mean_of([summary["bytes_sent"] for summary in summaries]).value,
+            "without_exchange": without_exchange([self._group]),
+        }
 
 
-def _mean_and_std(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and sample standard deviation, NaN where there are too few values."""
-    mean = float(np.mean(values)) if values else float("nan")
-    return mean, float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+def _references(groups: Sequence[Group]) -> list[int]:
+    """For each group the number of the one that it is compared with, or -1."""
+    of_environment: dict[object, list[int]] = {}
+    for number, group in enumerate(groups):
+        of_environment.setdefault(group.environment, []).append(number)
+    found: dict[object, int] = {}
+    for environment, numbers in of_environment.items():
+        candidates = [number for number in numbers if groups[number].is_reference] or numbers[:1]
+        found[environment] = candidates[0] if len(candidates) == 1 else -1
+    return [found[group.environment] for group in groups]
 
 
-def _environment(group: Group) -> tuple[tuple[str, str], ...]:
-    """All that a group is told apart by, except its system."""
-    return tuple((key, value) for key, value in group.labels.items() if key not in ("system", "run"))
+def _columns(name: str, estimate: Estimate) -> dict[str, float]:
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
+def _number(told: float | None) -> float:
+    """JSON has no word for NaN."""
+    return math.nan if told is None else told
+
+
+def _duration(run: Run, target: float) -> Duration:
+    """Until the accuracy `target`, or as long as the run lasted."""
+    time = time_to_accuracy(run, target)
+    if math.isnan(time):
+        return Duration(float((run.summary or {})["virtual_seconds"]), reached=False)
+    return Duration(time, reached=True)
+
+
+def _final_accuracy(run: Run) -> Mapping[str, Any]:
+    """As its summary tells; older ones don't."""
+    summary = run.summary or {}
+    if "final_accuracy" in summary:
+        told: Mapping[str, Any] = summary["final_accuracy"]
+        return told
+    accuracy = mean_accuracy(run)
+    return final_accuracy(list(zip(accuracy.index, accuracy, strict=True)), summary["virtual_seconds"])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlion_sim.errors import InputError
-from dlion_sim.results import Run, run_names
+from dlion_sim.results import Run, in_words, run_names, system_label, untold
 from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION
 
@@ -33,6 +34,30 @@ class Group:
     def completed(self) -> tuple[Run, ...]:
         """Those of the runs that are."""
         return tuple(run for run in self.runs if run.manifest["status"] == "completed")
+
+    @property
+    def samples(self) -> Mapping[tuple[int, int], Run]:
+        """The completed runs that are independent of each other, by seed and number of the repetition.
+
+        A simulation that is repeated is the same once more, and not another sample as a live run is.
+        """
+        samples: dict[tuple[int, int], Run] = {}
+        repetitions: Counter[int] = Counter()
+        for run in self.completed:
+            seed = int(run.manifest.get("seed", 0))
+            samples.setdefault((seed, repetitions[seed]), run)
+            repetitions[seed] += not run.is_virtual
+        return samples
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is Baseline as it stands, with nothing replaced, whatever it is labelled."""
+        return self.runs[0].system == REFERENCE
+
+    @property
+    def environment(self) -> tuple[tuple[str, str], ...]:
+        """All that it is told apart by, except its system."""
+        return tuple((key, value) for key, value in self.labels.items() if key.split(".")[0] not in ("system", "run"))
 
     def named(self, keys: Iterable[str]) -> str:
         """Its values of some labels in a line, e.g. "dlion, bandwidth 20 Mbps"."""
@@ -72,7 +97,16 @@ def accuracy_of(groups: Iterable[Group]) -> str:
 
 def said(key: str, value: str) -> str:
     """A label in words, e.g. "bandwidth 20 Mbps" for that value of "cluster.wan.bandwidth"."""
-    return value if key in _PLAIN else f"{key.rsplit('.', 1)[-1]} {value}".replace("_", " ")
+    return value if key in _PLAIN else in_words(key, value)
+
+
+def without_exchange(groups: Iterable[Group]) -> str:
+    """What to note at groups in whose runs some worker never took in anything from a peer; nothing for others."""
+    runs = [run for group in groups for run in group.completed]
+    alone = sum(len(run.without_exchange) for run in runs)
+    if not alone:
+        return ""
+    return "no exchange" if alone == sum(len(run.manifest["workers"]) for run in runs) else "in part no exchange"
 
 
 def _ranks(values: Iterable[str]) -> dict[str, float]:
@@ -92,7 +126,17 @@ def _labels(run: Run) -> dict[str, str]:
     if not run.is_virtual:
         labels["way"] = _way(run)
     labels["evaluated_on"] = run.evaluated_on
-    return {**labels, "system": run.point.get("system", str(run.manifest.get("system", "")))}
+    return {**labels, "system": _system(run)}
+
+
+def _system(run: Run) -> str:
+    """What its sweep calls its system, unless that is a plain name for something else; or else what it is."""
+    axes = [key for key in run.point if key != "system"]
+    chosen = run.point.get("system")
+    kinds_replaced = any("." not in path for path in untold(run.manifest, axes))
+    if chosen and not (chosen == run.manifest.get("system") and kinds_replaced):
+        return chosen
+    return system_label(run.manifest, axes)
 
 
 def _way(run: Run) -> str:

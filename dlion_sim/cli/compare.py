@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.console import Group as Lines
 from rich.table import Table
+from rich.text import Text
 
-from dlion_sim.cli.conventions import FAILED
+from dlion_sim.cli.conventions import FAILED, WHY_NO_EXCHANGE
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,6 +22,11 @@ if TYPE_CHECKING:
     from dlion_sim.results import Run
 
 _MOST_ROWS = 1000
+_LETTERS = 8
+"""Of a label's word that are not broken."""
+_SIGNIFICANT = 0.05
+_ALONE = "!"
+"""At systems whose workers did not all exchange something."""
 
 
 def compare(
@@ -32,7 +40,7 @@ def compare(
 ) -> None:
     """Compare runs: accuracy, time to an accuracy, speed-up over Baseline, traffic.
 
-    Runs that differ in nothing but their seed are one row: mean ± standard deviation.
+    Runs that differ in nothing but their seed are one row: a mean and its 95 % t-interval.
     """
     from dlion_sim.results import Run, find_runs
 
@@ -62,31 +70,91 @@ def print_comparison(runs: Sequence[Run], target: float | None = None) -> None:
         print(f"... and {len(groups) - _MOST_ROWS} more; `dlion export --to csv` writes a row of every run")
 
 
-def comparison_table(groups: Sequence[Group], target: float) -> Table:
-    """A row a group: what tells it apart, and what its completed runs came to."""
+def comparison_table(groups: Sequence[Group], target: float) -> RenderableType:
+    """A row a group: what tells it apart, and what its completed runs came to; below, what the figures are."""
     from dlion_sim.analysis import accuracy_of, comparison, varying
 
+    compared = comparison(groups, target).to_dict("records")
+    rows = [{str(column): value for column, value in row.items()} for row in compared]
+    columns = {heading: cells for heading, cells in _columns(rows, accuracy_of(groups), target).items() if any(cells)}
     keys = list(dict.fromkeys([*varying(groups), "system"]))
     table = Table(title=", ".join({group.labels["scenario"]: None for group in groups}), title_justify="left")
     for key in keys:
-        table.add_column(key.rsplit(".", 1)[-1].replace("_", " "), overflow="fold", min_width=4)
-    for heading in ("runs", f"{accuracy_of(groups)} (%)", f"time to {target:.0%} (s)", "speed-up", "sent (MB)"):
-        table.add_column(heading, justify="right")
-    for group, row in zip(groups, comparison(groups, target).to_dict("records"), strict=True):
-        completed, runs, reached = int(row["completed"]), int(row["runs"]), int(row["reached"])
-        time = _mean("{:.1f}", row["time"], row["time_std"])
-        table.add_row(
-            *(group.labels.get(key, "") for key in keys),
-            str(runs) if completed == runs else f"{completed} of {runs}",
-            _mean("{:.1f}", 100 * row["accuracy"], 100 * row["accuracy_std"]),
-            time if reached in (0, completed) else f"{time} ({reached} of {completed})",
-            _mean("{:.2f}", row["speedup"]),
-            _mean("{:.4g}", row["bytes_sent"] / 1e6),
-        )
-    return table
+        longest = max(len(word) for group in groups for word in ["", *group.labels.get(key, "").split()])
+        heading = key.rsplit(".", 1)[-1].replace("_", " ")
+        table.add_column(heading, overflow="fold", min_width=min(max(longest, 4), _LETTERS))
+    for heading in columns:
+        table.add_column(heading, justify="right", overflow="fold")
+    for number, (group, row) in enumerate(zip(groups, rows, strict=True)):
+        mark = f" {_ALONE}" if row["without_exchange"] else ""
+        labels = [group.labels.get(key, "") + mark * (key == "system") for key in keys]
+        table.add_row(*map(Text, labels), *(cells[number] or "-" for cells in columns.values()))
+    return Lines(table, *map(Text, _notes(rows)))
 
 
-def _mean(written: str, mean: float, deviation: float = float("nan")) -> str:
-    if mean != mean:
-        return "-"
-    return written.format(mean) + ("" if deviation != deviation else f" ± {written.format(deviation)}")
+def _columns(rows: Sequence[Mapping[str, Any]], accuracy: str, target: float) -> dict[str, list[str]]:
+    """By heading what stands in each row; nothing where nothing is known."""
+    compared_with = {row["reference"] for row in rows if not math.isnan(row["p"])}
+    return {
+        "runs": [
+            f"{row['runs']}" if row["runs"] == row["completed"] else _of(row, "completed", "runs") for row in rows
+        ],
+        accuracy.replace(" ", "\n") + " (%)": [_mean("{:.1f}", row, "final", 100) for row in rows],
+        "last\n(%)": [_known("{:.1f}", 100 * row["accuracy"]) for row in rows],
+        f"time to {target:.0%}\n(s)": [_time(row) for row in rows],
+        "speed-up\n(pairs)": [_speedup(row, number) for number, row in enumerate(rows)],
+        "p": ["ref." if number in compared_with else _p(row["p_holm"]) for number, row in enumerate(rows)],
+        "sent\n(MB)": [_known("{:.4g}", row["bytes_sent"] / 1e6) for row in rows],
+    }
+
+
+def _notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What the columns are, as far as there is something in them."""
+    counts = [row[f"evaluations_{end}"] for row in rows for end in ("least", "most") if row["completed"]]
+    if counts:
+        many = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+        seeds = ", over seeds ± its 95 % t-interval" if any(row["seeds"] > 1 for row in rows) else ""
+        yield f"accuracy: mean of the last {many} evaluations{seeds}; last: of the very last one"
+    if any(row["time_bound"] for row in rows):
+        yield "time: > a bound, as seeds that did not get there count with the ends of their runs (restricted mean)"
+    if any(not math.isnan(row["speedup"]) and row["reference"] != number for number, row in enumerate(rows)):
+        yield "speed-up: over Baseline, geometric mean over pairs of a seed (0: of unlike seeds) [its 95 % t-interval]"
+    if any(not math.isnan(row["p"]) for row in rows):
+        yield "p: paired t-test of the accuracy against that of ref., Holm-corrected; * below 0.05"
+    if any(row["reference"] < 0 for row in rows):
+        yield "several Baselines in one environment: nothing there is compared with them"
+    if any(row["without_exchange"] for row in rows):
+        yield f"{_ALONE} a worker never exchanged anything: {WHY_NO_EXCHANGE}"
+
+
+def _mean(written: str, row: Mapping[str, Any], name: str, unit: float = 1.0) -> str:
+    half = unit * (row[f"{name}_high"] - row[name])
+    return _known(written, unit * row[name]) + ("" if math.isnan(half) else f" ± {written.format(half)}")
+
+
+def _time(row: Mapping[str, Any]) -> str:
+    if row["seeds"] and not row["reached"]:
+        return f"not within {row['waited']:.4g} s"
+    reached = f" ({_of(row, 'reached', 'seeds')})" if row["time_bound"] else ""
+    return f"{row['time_bound']} {_mean('{:.1f}', row, 'time')}{reached}".lstrip()
+
+
+def _speedup(row: Mapping[str, Any], number: int) -> str:
+    if math.isnan(row["speedup"]):
+        return ""
+    ends = [row["speedup_low"], row["speedup_high"]]
+    interval = "" if math.isnan(ends[0]) else " [{:.3g} to {:.3g}]".format(*ends)
+    pairs = f" ({row['pairs']})" if row["reference"] != number else ""
+    return f"{row['speedup_bound']} {row['speedup']:.2f}{interval}{pairs}".lstrip()
+
+
+def _p(p: float) -> str:
+    return _known("{:.3f}", p).replace("0.000", "<0.001") + "*" * (p < _SIGNIFICANT)
+
+
+def _of(row: Mapping[str, Any], some: str, all_: str) -> str:
+    return f"{row[some]} of {row[all_]}"
+
+
+def _known(written: str, value: float) -> str:
+    return "" if math.isnan(value) else written.format(value)

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dlion_sim.analysis import Fidelity
+from dlion_sim.cli.conventions import WHY_NO_EXCHANGE
 from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import Run
@@ -39,7 +40,7 @@ def run_report(run: Run) -> RenderableType:
     iterations = run.iterations()
     sent = run.links().groupby("sender")["bytes"].sum()
     accuracies = summary["accuracy"]["per_worker"]
-    table = Table(title=f"{summary['scenario']} · {summary['system']} · seed {summary['seed']}", title_justify="left")
+    table = Table(title=f"{summary['scenario']} · {run.system} · seed {summary['seed']}", title_justify="left")
     table.add_column("worker")
     for heading in ("iterations", "batch size", "computing", "sent", f"{run.evaluated_on} accuracy"):
         table.add_column(heading, justify="right")
@@ -83,6 +84,8 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     target = run.scenario.get("target_accuracy")
     if target is not None and times.get(str(target)) is None:
         lines.append(f"the target accuracy, {target:.1%}, was not reached")
+    if run.without_exchange:
+        lines.append(f"never exchanged anything: {', '.join(run.without_exchange)}; {WHY_NO_EXCHANGE}")
     if summary["diverged"]:
         lines.append(f"diverged: workers {summary['diverged']}; a lower learning rate may help")
     return [*lines, *_lateness(run), f"run folder: {run.folder}", f"plot: {run.folder / ACCURACY}"]
@@ -102,7 +105,7 @@ def _lateness(run: Run) -> list[str]:
 def fidelity_report(fidelity: Fidelity, run: Run, figure: Path) -> RenderableType:
     """How far a real run is from the simulated `run`."""
     names = run.manifest["workers"]
-    title = f"{run.manifest['scenario']} · {run.manifest['system']}: real against simulated"
+    title = f"{run.manifest['scenario']} · {run.system}: real against simulated"
     workers = Table(title=title, title_justify="left", box=SIMPLE_HEAD, caption="ratio: to the simulated")
     _add_pairs(workers, "worker", ("iterations", "median (s)", "95 % (s)", "staleness"))
     for worker, row in fidelity.workers.iterrows():

@@ -32,7 +32,7 @@ def export_trace(runs: tuple[Run, ...], folder: Path) -> None:
 
 def _events(run: Run) -> Iterator[dict[str, Any]]:
     names = dict(enumerate(run.manifest["workers"]))
-    yield _metadata("process_name", f"{run.manifest['scenario']} · {run.manifest['system']}")
+    yield _metadata("process_name", f"{run.manifest['scenario']} · {run.system}")
     for worker, name in names.items():
         yield _metadata("thread_name", name, thread=worker)
     for worker, what, iteration, begin, end in _rows(spans(run), "worker", "what", "iteration", "begin", "end"):

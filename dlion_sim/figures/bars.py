@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +13,19 @@ from matplotlib.patches import Patch
 from dlion_sim.analysis import comparison, time_to_accuracy
 from dlion_sim.analysis.curves import at, mean_accuracy
 from dlion_sim.analysis.groups import Group, accuracy_of
+from dlion_sim.analysis.statistics import Estimate
 from dlion_sim.figures.panels import Panels
-from dlion_sim.figures.style import WIDE, WIDTH, bar_look, drawing, legend_below, time_unit
-from dlion_sim.results import Run
+from dlion_sim.figures.style import BOUND_HATCH, WIDE, WIDTH, bar_look, drawing, legend_below, of_seeds, span, time_unit
 
 _BARS_IN_A_COLUMN = 24
 """More need the width of both."""
-_BARS_WITH_NUMBERS = 12
-_LETTERS_ACROSS = 56
+_BARS_WITH_LEVEL_NUMBERS, _BARS_WITH_NUMBERS = 8, 12
+_LETTERS_ACROSS = 44
+_ROOM_FOR_NUMBERS = 0.2
+_TILTED_LETTER = 0.02
+"""How much higher a figure is for each of the longest name, in inches."""
+_MOST_OF_WHISKERS = 2.5
+"""Of the highest bar: longer ones are cut off there."""
 
 
 def plot_accuracy_at(groups: Sequence[Group], file: Path, time: float) -> Path:
@@ -31,42 +36,67 @@ def plot_accuracy_at(groups: Sequence[Group], file: Path, time: float) -> Path:
     """
     seconds, unit = time_unit(time)
     bars = _Bars(groups)
-    with drawing(file, height=2.4, width=bars.width) as figure:
+    found = [[100 * at(mean_accuracy(run), time) for run in group.runs] for group in groups]
+    known = [[value for value in values if not math.isnan(value)] for values in found]
+    with drawing(file, height=2.4 + bars.height_of_names, width=bars.width) as figure:
         axes = figure.subplots()
         axes.set_title(bars.heading, wrap=True)
-        bars.draw(axes, lambda run: 100 * at(mean_accuracy(run), time), "not run so long")
+        bars.draw(axes, [_range(values) for values in known], "not run so long")
         axes.set_ylabel(f"{accuracy_of(groups).capitalize()} (%)\nafter {time / seconds:g} {unit}")
         bars.name_environments(axes)
-        if bars.has_legend:
-            legend_below(figure, *bars.legend())
+        notes = of_seeds("whiskers: least to greatest", [len(values) for values in known])
+        if any(0 < len(values) < len(group.runs) for values, group in zip(known, groups, strict=True)):
+            notes.append("without seeds that ended before")
+        legend_below(figure, *bars.legend(), notes)
     return file
 
 
 def plot_time_to_accuracy(groups: Sequence[Group], file: Path, target: float) -> Path:
     """Draw the virtual time until the accuracy was `target`, and the speed-up over Baseline, to `file`.
 
-    Bars are means over seeds that reached it, whiskers their range; of a speed-up there is that of the means alone, and
-    none without a Baseline. Returns `file`. Raises InputError where a run cannot be read or the file cannot be written.
+    Bars are means over seeds, whiskers their range, and of a speed-up its interval; see `comparison`. Where not all
+    seeds got there, a crossed bar is the bound that is known. There are no speed-ups without a Baseline.
+
+    Returns `file`. Raises InputError where a run cannot be read or the file cannot be written.
     """
     table = comparison(groups, target)
     seconds, unit = time_unit(table["time"].max() if table["time"].notna().any() else 0.0)
     bars = _Bars(groups)
-    speedups = dict(zip((group.runs[0].folder for group in groups), table["speedup"], strict=True))
+    times = [
+        Estimate(time / seconds, bound=bound)
+        if bound
+        else _range([time_to_accuracy(run, target) / seconds for run in group.samples.values()])
+        for group, (time, bound) in zip(groups, table[["time", "time_bound"]].to_numpy().tolist(), strict=True)
+    ]
+    columns = ["speedup", "speedup_low", "speedup_high", "speedup_bound"]
+    speedups = [Estimate(*row) for row in table[columns].to_numpy().tolist()]
     with_speedups = table["speedup"].notna().any()
-    with drawing(file, height=3.8 if with_speedups else 2.4, width=bars.width) as figure:
+    notes = of_seeds("whiskers: least to greatest", table["seeds"].tolist())
+    pairs = table["pairs"][table["speedup_low"].notna()].tolist()
+    if pairs:
+        notes.append("whiskers of speed-ups: 95 % interval" + (f" over {span(pairs)} pairs" if min(pairs) else ""))
+    if any(each.bound for each in (*times, *speedups)):
+        notes.append("crossed: a bound, as not all seeds got there")
+    with drawing(file, height=(3.8 if with_speedups else 2.4) + bars.height_of_names, width=bars.width) as figure:
         top, *below = figure.subplots(2 if with_speedups else 1, 1, sharex=True, squeeze=False)[:, 0]
         top.set_title(bars.heading, wrap=True)
-        bars.draw(top, lambda run: time_to_accuracy(run, target) / seconds, "not reached")
+        bars.draw(top, times, "not run")
         top.set_ylabel(f"Time to {target:.0%}\n{accuracy_of(groups)} ({unit})")
         for axes in below:
             top.tick_params(axis="x", length=0)
-            bars.draw(axes, lambda run: speedups.get(run.folder, math.nan), "not reached by both")
-            axes.axhline(1, color="0.45", linewidth=0.6)
+            bars.draw(axes, speedups, "not known")
+            axes.axhline(1, color="0.45", linewidth=0.6, zorder=0.9)
             axes.set_ylabel("Speed-up over\nBaseline (times)")
         bars.name_environments([top, *below][-1])
-        if bars.has_legend:
-            legend_below(figure, *bars.legend())
+        legend_below(figure, *bars.legend(), notes)
     return file
+
+
+def _range(values: Sequence[float]) -> Estimate:
+    """The mean, from the least to the greatest."""
+    if not values:
+        return Estimate()
+    return Estimate(float(np.mean(values)), *((min(values), max(values)) if len(values) > 1 else ()))
 
 
 class _Bars:
@@ -79,45 +109,65 @@ class _Bars:
         self.has_legend = len(self._panels.panels) > 1 and len(self._panels.lines) > 1
         self.width = WIDE if len(groups) > _BARS_IN_A_COLUMN else WIDTH
 
-    def draw(self, axes: Axes, quantity: Callable[[Run], float], missing: str) -> None:
-        """A bar a group: the mean of what is known of its runs, or else the words for what is missing."""
-        for group in self._groups:
-            values = [value for run in group.runs if not np.isnan(value := quantity(run))]
-            place, look = self._place(group), bar_look(self._panels.line(group))
-            if not values:
+    def draw(self, axes: Axes, estimates: Sequence[Estimate], missing: str) -> None:
+        """A bar a group, hatched where it is a bound; or the words for what is missing."""
+        highest = _MOST_OF_WHISKERS * max((each.value for each in estimates if each.value > 0), default=1.0)
+        for group, each in zip(self._groups, estimates, strict=True):
+            place, look = self._place(group), bar_look(self._panels.look(group))
+            if math.isnan(each.value):
                 axes.text(place, 0, f" {missing}", rotation=90, ha="center", va="bottom", color="0.45", size=5.5)
                 continue
-            mean = float(np.mean(values))
-            whisker = [[mean - min(values)], [max(values) - mean]] if len(values) > 1 else None
-            axes.bar(place, mean, self._breadth, yerr=whisker, error_kw={"elinewidth": 0.7}, **look)
+            if each.bound:
+                look |= {"hatch": BOUND_HATCH}
+            has_whisker = not math.isnan(each.low)
+            top = min(each.high, highest) if has_whisker else each.value
+            axes.bar(place, each.value, self._breadth, **look)
+            if has_whisker:
+                axes.vlines(place, each.low, top, color="0.5", linewidth=0.7)
+                if top < each.high:
+                    axes.plot(place, top, "^", color="0.5", markersize=2.5)
             if len(self._groups) <= _BARS_WITH_NUMBERS:
                 axes.annotate(
-                    f"{mean:.3g}",
-                    (place, max(values)),
+                    f"{each.bound} {each.value:.3g}".lstrip(),
+                    (place, top),
                     xytext=(0, 1),
                     textcoords="offset points",
                     ha="center",
                     va="bottom",
+                    rotation=90 * (len(self._groups) > _BARS_WITH_LEVEL_NUMBERS),
                     size=5.5,
                     color="0.25",
                 )
         axes.grid(visible=False, axis="x")
+        axes.margins(y=_ROOM_FOR_NUMBERS)
 
     def name_environments(self, axes: Axes) -> None:
         """Label the horizontal axis: environments or, where there is one only, its systems."""
-        names = self._panels.lines if len(self._panels.panels) == 1 else self._panels.panels
-        most = _LETTERS_ACROSS * self.width / WIDTH / len(names)
+        names = self._environments
         axes.set_xticks(range(len(names)), names)
         axes.set_xlim(-0.6, len(names) - 0.4)
-        if max(map(len, names)) > most:
+        if self.height_of_names:
             for label in axes.get_xticklabels():
                 label.set(rotation=30, ha="right", rotation_mode="anchor")
         axes.tick_params(axis="x", length=0)
 
     def legend(self) -> tuple[list[object], list[str]]:
-        """Handles and names of the systems."""
-        lines = self._panels.lines
-        return [Patch(**bar_look(number)) for number in range(len(lines))], list(lines)
+        """Handles and names of the systems, unless these stand below their bars."""
+        if not self.has_legend:
+            return [], []
+        return [Patch(**bar_look(number)) for number in self._panels.looks], list(self._panels.names)
+
+    @property
+    def height_of_names(self) -> float:
+        """How much higher (inches) than others a figure is, since its names are too long to stand level."""
+        longest = max(map(len, self._environments))
+        level = longest <= _LETTERS_ACROSS * self.width / WIDTH / len(self._environments)
+        return 0.0 if level else _TILTED_LETTER * longest
+
+    @property
+    def _environments(self) -> Sequence[str]:
+        """What stands below the horizontal axis."""
+        return self._panels.names if len(self._panels.panels) == 1 else self._panels.panels
 
     @property
     def _breadth(self) -> float:

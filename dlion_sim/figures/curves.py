@@ -18,6 +18,7 @@ from dlion_sim.figures.style import (
     drawing,
     legend_below,
     line_look,
+    of_seeds,
     say_nothing_there,
     time_label,
     time_unit,
@@ -49,7 +50,9 @@ def plot_deviation(groups: Sequence[Group], file: Path) -> Path:
 
 def _plot(groups: Sequence[Group], file: Path, quantity: Callable[[Run], Curve], label: str) -> Path:
     panels = Panels.of(groups)
-    tables = [over_seeds([quantity(run) for run in group.runs]) * 100 for group in groups]
+    curves = [[quantity(run) for run in group.runs] for group in groups]
+    counts = [sum(len(curve) > 0 for curve in of_group) for of_group in curves]
+    tables = [over_seeds(of_group) * 100 for of_group in curves]
     end = max((table.index[-1] for table in tables if len(table)), default=1.0)
     seconds, unit = time_unit(end)
     columns = 1 if len(panels.panels) <= _PANELS_IN_A_COLUMN else 2
@@ -61,7 +64,7 @@ def _plot(groups: Sequence[Group], file: Path, quantity: Callable[[Run], Curve],
             line = panels.line(group)
             if len(table):
                 axes = grid.flat[panels.panel(group)]
-                handles[line] = _draw(axes, table.set_index(table.index / seconds), line)
+                handles[line] = _draw(axes, table.set_index(table.index / seconds), panels.looks[line])
         for axes, name in zip_longest(grid.flat, panels.panels):
             if name is None:
                 axes.set_visible(False)
@@ -76,13 +79,17 @@ def _plot(groups: Sequence[Group], file: Path, quantity: Callable[[Run], Curve],
         for axes in grid.flat[len(panels.panels) - columns : len(panels.panels)]:
             axes.set_xlabel(time_label(groups[0].runs[0], unit))
             axes.tick_params(labelbottom=True)
-        if len(panels.lines) > 1:
-            known = sorted(handles)
-            legend_below(figure, [handles[line] for line in known], [panels.lines[line] for line in known])
+        known = sorted(handles) if len(panels.lines) > 1 else []
+        legend_below(
+            figure,
+            [handles[line] for line in known],
+            [panels.names[line] for line in known],
+            of_seeds("band: least to greatest", counts),
+        )
     return file
 
 
-def _draw(axes: Axes, table: pd.DataFrame, line: int) -> object:
-    look = line_look(line)
+def _draw(axes: Axes, table: pd.DataFrame, number: int) -> object:
+    look = line_look(number)
     axes.fill_between(table.index, table["low"], table["high"], color=look["color"], alpha=0.2, linewidth=0)
     return axes.plot(table.index, table["mean"], **look)[0]

@@ -26,7 +26,7 @@ def plot_fidelity(simulated: Run, real: Run, file: Path) -> Path:
             mean = run.evaluations().groupby("virtual_time")["accuracy"].mean() * 100
             accuracy.plot(mean.index, mean, label=name, **look)
             _draw_durations(durations, run, name, look)
-        accuracy.set_title(f"{simulated.manifest['scenario']} · {simulated.manifest['system']}", wrap=True)
+        accuracy.set_title(f"{simulated.manifest['scenario']} · {simulated.system}", wrap=True)
         accuracy.set_xlabel("Time (s)")
         accuracy.set_ylabel(f"{simulated.evaluated_on.capitalize()} accuracy (%)")
         accuracy.set_ylim(0, 100)

@@ -8,20 +8,25 @@ from typing import Literal
 
 import numpy as np
 from matplotlib.colors import Normalize
+from matplotlib.patches import Rectangle
 
 from dlion_sim.analysis import comparison
-from dlion_sim.analysis.groups import Group, accuracy_of, varying
+from dlion_sim.analysis.groups import Group, accuracy_of, varying, without_exchange
 from dlion_sim.errors import InputError
 from dlion_sim.figures.panels import Panels
-from dlion_sim.figures.style import WIDTH, drawing, time_unit
+from dlion_sim.figures.style import WIDTH, drawing, legend_below, time_unit
 
 Quantity = Literal["accuracy", "time", "speedup", "bytes"]
+_ALONE = "!"
+"""At cells of runs whose workers did not all exchange something."""
 
 
 def plot_heatmap(
     groups: Sequence[Group], file: Path, quantity: Quantity, target: float, x: str | None = None, y: str | None = None
 ) -> Path:
     """Draw a quantity by two labels of the groups, mean over seeds, to `file` (.png, .svg or .pdf); returns `file`.
+
+    Times and speed-ups of which only a bound is known, see `comparison`, are hatched.
 
     Args:
         groups: Of runs that differ in two labels, such as a sweep's axes.
@@ -37,9 +42,18 @@ def plot_heatmap(
     across, down = _axes(groups, x, y)
     columns, rows = (list(dict.fromkeys(group.labels.get(key, "") for group in groups)) for key in (across, down))
     values = np.full((len(rows), len(columns)), np.nan)
-    column, label, written = _quantity(groups, quantity, target)
-    for group, value in zip(groups, column, strict=True):
-        values[rows.index(group.labels.get(down, "")), columns.index(group.labels.get(across, ""))] = value
+    texts: dict[tuple[int, ...], str] = {}
+    cells, label, written = _quantity(groups, quantity, target)
+    bounded = []
+    for group, (value, bound) in zip(groups, cells, strict=True):
+        place = rows.index(group.labels.get(down, "")), columns.index(group.labels.get(across, ""))
+        values[place] = value
+        text = f"{bound} {written.format(value)}".lstrip() if np.isfinite(value) else "-"
+        texts[place] = text + _ALONE * bool(without_exchange([group]))
+        if bound:
+            bounded.append(place)
+    notes = ["hatched: a bound, as not all seeds got there"] * bool(bounded)
+    notes += [f"{_ALONE} a worker never exchanged anything"] * any(without_exchange([group]) for group in groups)
 
     with drawing(file, height=1.1 + 0.28 * len(rows), width=max(WIDTH, min(7.16, 1.4 + 0.42 * len(columns)))) as figure:
         axes = figure.subplots()
@@ -55,25 +69,32 @@ def plot_heatmap(
         shade = Normalize(np.nanmin(values), np.nanmax(values)) if np.isfinite(values).any() else Normalize(0, 1)
         for (row, place), value in np.ndenumerate(values):
             dark = np.isfinite(value) and shade(value) < 0.55
-            text = written.format(value) if np.isfinite(value) else "-"
-            axes.text(place, row, text, ha="center", va="center", size=6, color="white" if dark else "black")
+            colour = "white" if dark else "black"
+            if (row, place) in bounded:
+                corner = (place - 0.5, row - 0.5)
+                axes.add_patch(Rectangle(corner, 1, 1, fill=False, hatch="//", edgecolor=colour, alpha=0.25, lw=0))
+            axes.text(place, row, texts.get((row, place), "-"), ha="center", va="center", size=6, color=colour)
+        legend_below(figure, [], [], notes)
     return file
 
 
-def _quantity(groups: Sequence[Group], quantity: Quantity, target: float) -> tuple[list[float], str, str]:
-    """Its value for each group, what it is called with its unit, and how a number of it is written."""
+def _quantity(groups: Sequence[Group], quantity: Quantity, target: float) -> tuple[list[tuple[float, str]], str, str]:
+    """Its value for each group, with ">" or "<" where it is a bound; what it is called with its unit; how written."""
     table, accuracy = comparison(groups, target), accuracy_of(groups)
+    exact = [""] * len(groups)
     match quantity:
         case "accuracy":
-            return list(100 * table["accuracy"]), f"Final {accuracy} (%)", "{:.1f}"
+            return list(zip(100 * table["final"], exact, strict=True)), f"Final {accuracy} (%)", "{:.1f}"
         case "time":
             longest = table["time"].max()
             seconds, unit = time_unit(longest if longest == longest else 0.0)
-            return list(table["time"] / seconds), f"Time to {target:.0%} {accuracy} ({unit})", "{:.3g}"
+            times = zip(table["time"] / seconds, table["time_bound"], strict=True)
+            return list(times), f"Time to {target:.0%} {accuracy} ({unit})", "{:.3g}"
         case "speedup":
-            return list(table["speedup"]), f"Speed-up over Baseline\nto {target:.0%} {accuracy} (times)", "{:.2f}"
+            speedups = zip(table["speedup"], table["speedup_bound"], strict=True)
+            return list(speedups), f"Speed-up over Baseline\nto {target:.0%} {accuracy} (times)", "{:.2f}"
         case "bytes":
-            return list(table["bytes_sent"] / 1e6), "Sent by all workers (MB)", "{:.3g}"
+            return list(zip(table["bytes_sent"] / 1e6, exact, strict=True)), "Sent by all workers (MB)", "{:.3g}"
 
 
 def _axes(groups: Sequence[Group], x: str | None, y: str | None) -> tuple[str, str]:

@@ -20,15 +20,24 @@ WIDTH, WIDE = 3.5, 7.16
 BLUE = "#0072B2"
 PALETTE = (BLUE, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 """Okabe and Ito's colours, the ones that show best on white first."""
+_SYSTEMS = (
+    *("dlion", "ako", "gaia", "hop", "dpsgd", "adpsgd", "baseline", "parameter_server"),
+    *("ring_allreduce", "local_sgd", "diloco"),
+)
+"""In the order of the looks, of which each has its own in every figure."""
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 """Of lines, so that they can be told apart without colours too."""
 
 HATCHES = (None, "/////", ".....")
 """Of bars whose colours have come round."""
+BOUND_HATCH = "xxxxx"
+"""Of what is only known to be more, or less."""
 
 _MINUTES_FROM = 20 * 60.0
 _LETTERS_ACROSS = 66
 """Of a legend, in the width of one column."""
+_LEGEND_ROWS, _LEGEND_ROW = 2, 0.13
+"""Of a legend: the rows for which a figure has room, and what each further one takes in inches."""
 
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -79,8 +88,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 def title(run: Run) -> str:
     """What a figure of one run is headed."""
-    names = [str(run.manifest[key]) for key in ("scenario", "system") if key in run.manifest]
-    return " · ".join(names) or run.folder.name
+    return " · ".join(filter(None, [run.manifest.get("scenario"), run.system])) or run.folder.name
 
 
 def worker_names(run: Run) -> dict[int, str]:
@@ -98,6 +106,16 @@ def time_unit(end: float) -> tuple[float, str]:
     return (60.0, "min") if end > _MINUTES_FROM else (1.0, "s")
 
 
+def look_numbers(names: Sequence[str]) -> tuple[int, ...]:
+    """The numbers of the looks of some lines or bars: systems have their own, others what is left."""
+    # Of what is left, colours that are not in the figure come first.
+    own = {name: _SYSTEMS.index(name) for name in names if name in _SYSTEMS}
+    taken = {number % len(PALETTE) for number in own.values()}
+    left = [number for number in range(len(_SYSTEMS) + len(PALETTE) + len(names)) if number not in own.values()]
+    others = iter(sorted(left, key=lambda number: number % len(PALETTE) in taken))
+    return tuple(own[name] if name in own else next(others) for name in names)
+
+
 def bar_look(number: int) -> dict[str, Any]:
     """Colour and hatching of the bar of that number; no two of the first eight share a colour."""
     cycle, colour = divmod(number, len(PALETTE))
@@ -110,12 +128,29 @@ def line_look(number: int) -> dict[str, Any]:
     return {"color": PALETTE[colour], "linestyle": DASHES[(colour + cycle) % len(DASHES)]}
 
 
-def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> None:
-    """One legend for all of the figure, in as many columns as fit."""
+def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str], notes: Sequence[str] = ()) -> None:
+    """One legend for all of the figure, in as many columns as fit, and above it what else there is to say."""
+    if not names and not notes:
+        return
     across = _LETTERS_ACROSS * figure.get_figwidth() / WIDTH
     widths = [len(name) + 5 for name in names]
-    columns = len(names) if sum(widths) <= across else max(1, int(across / max(widths)))
-    figure.legend(handles, names, loc="outside lower center", ncols=columns, handlelength=2)
+    columns = max(1, len(names) if sum(widths) <= across else int(across / max(widths)))
+    rows = -(-len(names) // columns) + len(notes)
+    figure.set_figheight(figure.get_figheight() + _LEGEND_ROW * max(0, rows - _LEGEND_ROWS))
+    above = "\n".join(notes) or None
+    legend = figure.legend(handles, names, loc="outside lower center", ncols=columns, handlelength=2, title=above)
+    legend.get_title().set(color="0.25", multialignment="center")
+
+
+def of_seeds(what: str, counts: Sequence[int]) -> list[str]:
+    """The note on a band or whiskers over some groups' seeds, e.g. "band: least to greatest of 3 seeds"."""
+    several = [number for number in counts if number > 1]
+    return [f"{what} of {span(several)} seeds"] if several else []
+
+
+def span(counts: Sequence[int]) -> str:
+    """E.g. "2 to 3"."""
+    return str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
 def say_nothing_there(axes: Axes, words: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from dlion_sim.learning import Score
 from dlion_sim.protocol.events import Report
 from dlion_sim.protocol.messages import Contribution, Message
-from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, summarize
+from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, summarize, system_label
 
 
 @dataclass
@@ -51,6 +51,8 @@ class Recorder:
         """That each worker has done."""
         self._ends = dict.fromkeys(self.iterations, 0.0)
         """When each worker has ended its last one."""
+        self._exchanges = dict.fromkeys(self.iterations, 0)
+        """Iterations of each worker that took in something from a peer."""
 
     def attach(self, writer: RunWriter, wall: Callable[[float], float]) -> None:
         """Write and time by these from now on."""
@@ -127,6 +129,7 @@ class Recorder:
             self.iterations[row.worker] = row.iteration
             self._last_losses[row.worker] = row.loss
             self._samples += row.batch_size or 0
+            self._exchanges[row.worker] += bool(row.applied or row.merged)
 
     def _check_times(self, row: MetricsRow) -> None:
         """A worker computes and waits one after the other, within the time since its last iteration ended."""
@@ -160,6 +163,7 @@ class Recorder:
         return summarize(
             scenario=about["scenario"],
             system=about["system"],
+            system_label=system_label(about),
             seed=about["seed"],
             ending=ending,
             wall_seconds=self._wall(ending.seconds),
@@ -167,6 +171,7 @@ class Recorder:
             samples=self._samples,
             bytes_sent=self._bytes_sent,
             iterations=self.iterations,
+            exchanges=self._exchanges,
             last_losses=self._last_losses,
             evaluations=list(self._accuracies.items()),
             evaluated_on=about.get("evaluated_on", "test"),

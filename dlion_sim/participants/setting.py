@@ -111,6 +111,7 @@ class Setting:
         return {
             "scenario": self.scenario.name,
             "system": self.scenario.system.name,
+            "replaced": dict(self.system.replaced),
             "seed": self.scenario.seed,
             "device": str(self.device),
             "device_name": torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,11 @@ from dlion_sim.protocol.worker import Choices, Worker
 from dlion_sim.scenario import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.complaints import as_input_error
 from dlion_sim.scenario.faults import did_you_mean
+from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.topology import AnyTopology, ParameterServers
+
+_LETTERS = 40
+"""Of a replaced value; what is longer is cut off."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,10 @@ class System:
     name: str
     choices: Mapping[str, ResolvedChoice]
     topology: AnyTopology
+    replaced: Mapping[str, str]
+    """What differs from the composition of that name, by path: e.g. {"exchange": "full", "batching.weights": "share"}.
+
+    A kind's parameters are there where they are not the composition's or, of a replaced kind, not its defaults."""
 
     def worker(self, setup: Setup) -> Worker:
         """A worker of this system. Raises InputError where the system does not fit the run."""
@@ -75,7 +84,31 @@ def compose(spec: SystemSpec) -> System:
     }
     topology = spec.topology or composition.topology
     _check_together(choices, topology)
-    return System(spec.name, choices, topology)
+    return System(spec.name, choices, topology, dict(_replaced(composition, choices, topology)))
+
+
+def _replaced(
+    composition: Composition, choices: Mapping[str, ResolvedChoice], topology: AnyTopology
+) -> Iterator[tuple[str, str]]:
+    for category, choice in choices.items():
+        own = _resolve(category, composition.choices[category], None)
+        yield from _differing(category, (own.kind, own.parameters), (choice.kind, choice.parameters))
+    plain = composition.topology
+    yield from _differing("topology", (plain.kind, plain), (topology.kind, topology))
+
+
+def _differing(path: str, plain: tuple[str, Model], chosen: tuple[str, Model]) -> Iterator[tuple[str, str]]:
+    """What tells a kind and its settings from the plain ones, by path."""
+    (plain_kind, plain_settings), (kind, settings) = plain, chosen
+    if kind == plain_kind:
+        usual = plain_settings.model_dump(mode="json")
+        differing = {key: value for key, value in settings.model_dump(mode="json").items() if value != usual[key]}
+    else:
+        yield path, kind
+        differing = settings.model_dump(mode="json", exclude_defaults=True)
+    for key, value in differing.items():
+        text = value if isinstance(value, str) else json.dumps(value).replace('"', "").removesuffix(".0")
+        yield f"{path}.{key}", text if len(text) <= _LETTERS else f"{text[: _LETTERS - 3]}..."
 
 
 def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology) -> None:

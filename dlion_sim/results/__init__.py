@@ -2,11 +2,12 @@
 
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.frames import Frames
+from dlion_sim.results.labels import in_words, system_label, untold
 from dlion_sim.results.manifest import environment
 from dlion_sim.results.marking import mark
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
-from dlion_sim.results.summary import Ending, Status, summarize, time_to_accuracy
+from dlion_sim.results.summary import Ending, Status, final_accuracy, summarize, time_to_accuracy
 from dlion_sim.results.tables import LINKS, METRICS, WALL_CLOCK_COLUMNS, LinksRow, MetricsRow
 from dlion_sim.results.writing import RunWriter
 
@@ -22,10 +23,14 @@ __all__ = [
     "RunWriter",
     "Status",
     "environment",
+    "final_accuracy",
     "find_runs",
     "free_folder",
+    "in_words",
     "mark",
     "run_names",
     "summarize",
+    "system_label",
     "time_to_accuracy",
+    "untold",
 ]

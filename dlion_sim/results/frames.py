@@ -20,8 +20,8 @@ _OF_EVALUATIONS = ["virtual_time", "wall_time", "worker", "iteration", "loss", "
 class Frames:
     """Some runs' tables, each read when first asked for. Raises InputError for a run that cannot be read.
 
-    Every table begins with the columns `run` (its folder below the one that holds all), `scenario`, `system` and
-    `seed`. Times are in seconds, accuracies fractions.
+    Every table begins with the columns `run` (its folder below the one that holds all), `scenario`, `system` (what is
+    replaced in it included) and `seed`. Times are in seconds, accuracies fractions.
     """
 
     runs: tuple[Run, ...]
@@ -63,7 +63,12 @@ class Frames:
         """What the first columns say, by run."""
         names = run_names([run.folder for run in self.runs])
         return [
-            {"run": name, **{key: run.manifest.get(key) for key in ("scenario", "system", "seed")}}
+            {
+                "run": name,
+                "scenario": run.manifest.get("scenario"),
+                "system": run.system,
+                "seed": run.manifest.get("seed"),
+            }
             for name, run in zip(names, self.runs, strict=True)
         ]
 
@@ -88,9 +93,9 @@ def _summary(run: Run) -> dict[str, Any]:
                 row |= {f"time_to_{accuracy}": seconds for accuracy, seconds in value.items()}
             case "accuracy", dict():
                 row |= {"accuracy": value["mean"], "accuracy_std": value["std"]}
-            case "iterations", dict():
+            case "iterations" | "exchanges" | "final_accuracy", dict():
                 row[key] = value["mean"]
-            case "scenario" | "system" | "seed" | "status" | "diverged", _:
+            case "scenario" | "system" | "system_label" | "seed" | "status" | "diverged", _:
                 pass
             case _:
                 row[key] = value

@@ -14,6 +14,7 @@ import yaml
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import growing, run_folder
+from dlion_sim.results.labels import system_label
 from dlion_sim.results.summary import EvaluatedOn
 from dlion_sim.results.tables import LINKS, METRICS
 
@@ -49,6 +50,18 @@ class Run:
         """Which of the values of a sweep's axes the run has, as texts by axis; none of a run by itself."""
         point: dict[str, str] = self.manifest.get("sweep", {}).get("point", {})
         return point
+
+    @property
+    def system(self) -> str:
+        """What to call its system: "dlion", or "dlion, weights share" where that is not dlion's own."""
+        return system_label(self.manifest)
+
+    @property
+    def without_exchange(self) -> list[str]:
+        """The workers, by name, that never took anything in from a peer, though there are some; of old runs unknown."""
+        workers: list[str] = self.manifest.get("workers", [])
+        counts = (self.summary or {}).get("exchanges", {}).get("per_worker", [])
+        return [worker for worker, count in zip(workers, counts, strict=False) if count == 0 and len(workers) > 1]
 
     @property
     def is_virtual(self) -> bool:

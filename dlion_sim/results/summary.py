@@ -12,6 +12,9 @@ import numpy as np
 TARGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """The accuracies, as fractions, whose times every summary tells."""
 
+_LAST_PART, _FEWEST_LAST = 0.1, 3
+"""Of a run: its evaluations in there, or so many, give the final accuracy."""
+
 Evaluation = tuple[float, Mapping[int, float]]
 """A time in seconds, and the accuracy then, as a fraction, of each worker that was evaluated."""
 
@@ -34,6 +37,7 @@ def summarize(
     *,
     scenario: str,
     system: str,
+    system_label: str,
     seed: int,
     ending: Ending,
     wall_seconds: float,
@@ -41,6 +45,7 @@ def summarize(
     samples: int,
     bytes_sent: int,
     iterations: Mapping[int, int],
+    exchanges: Mapping[int, int],
     last_losses: Mapping[int, float],
     evaluations: Sequence[Evaluation],
     evaluated_on: EvaluatedOn = "test",
@@ -49,15 +54,18 @@ def summarize(
 ) -> dict[str, Any]:
     """The summary of a run as JSON will say it.
 
-    `iterations` has an entry for each worker, `last_losses` for those that have done one. `evaluations` go forward in
-    time, and took `evaluation_seconds` of the `wall_seconds`; accuracies are summed up over those who were evaluated.
-    `target` is an accuracy to tell the time of, besides `TARGETS`. `late` tells of a run of real nodes how often and by
-    how many seconds computations took longer than modelled. What is unknown is None: a rate over no time, the accuracy
-    of who was not evaluated, the time of an accuracy that was never reached.
+    `system` is the name of a composition, and `system_label` says what is replaced in it too. `iterations` has an entry
+    for each worker, `exchanges` how many of them took in something from a peer, and `last_losses` an entry for those
+    that have done one. `evaluations` go forward in time, and took `evaluation_seconds` of the `wall_seconds`;
+    accuracies are summed up over those who were evaluated. `target` is an accuracy to tell the time of, besides
+    `TARGETS`. `late` tells of a run of real nodes how often and by how many seconds computations took longer than
+    modelled. What is unknown is None: a rate over no time, the accuracy of who was not evaluated, the time of an
+    accuracy that was never reached.
     """
     return {
         "scenario": scenario,
         "system": system,
+        "system_label": system_label,
         "seed": seed,
         "status": ending.status,
         "stopped_by": ending.stopped_by,
@@ -67,9 +75,11 @@ def summarize(
         "samples": samples,
         "samples_per_wall_second": samples / wall_seconds if wall_seconds > 0 else None,
         "bytes_sent": bytes_sent,
-        "iterations": {"mean": float(np.mean(list(iterations.values()))), "per_worker": list(iterations.values())},
+        "iterations": _counts(iterations),
+        "exchanges": _counts(exchanges),
         "evaluated_on": evaluated_on,
-        "accuracy": _final_accuracy(evaluations, iterations),
+        "accuracy": _last_accuracy(evaluations, iterations),
+        "final_accuracy": final_accuracy([(time, _mean(each)) for time, each in evaluations], ending.seconds),
         "time_to_accuracy": {
             str(accuracy): time_to_accuracy(evaluations, accuracy)
             for accuracy in sorted({*TARGETS, *([] if target is None else [target])})
@@ -81,10 +91,31 @@ def summarize(
 
 def time_to_accuracy(evaluations: Sequence[Evaluation], accuracy: float) -> float | None:
     """The virtual time (s) of the first evaluation whose mean over the workers is at least `accuracy`, or None."""
-    return next((time for time, accuracies in evaluations if np.mean(list(accuracies.values())) >= accuracy), None)
+    return next((time for time, accuracies in evaluations if _mean(accuracies) >= accuracy), None)
 
 
-def _final_accuracy(evaluations: Sequence[Evaluation], workers: Iterable[int]) -> dict[str, Any]:
+def final_accuracy(accuracies: Sequence[tuple[float, float]], seconds: float) -> dict[str, Any]:
+    """The `mean` of the last accuracies of a run of so many seconds, and of how many `evaluations`.
+
+    These are the ones in the last tenth of the run, or the last three where that has fewer: the very last one alone is
+    as much a matter of chance as of the system. Each is a time (s) and what was measured then; one at 0 s, of what is
+    not trained yet, counts only where there is no other.
+    """
+    trained = [each for each in accuracies if each[0] > 0] or accuracies
+    late = sum(time >= (1 - _LAST_PART) * seconds * (1 - 1e-9) for time, _ in trained)
+    last = [accuracy for _, accuracy in trained[-max(late, _FEWEST_LAST) :]]
+    return {"mean": float(np.mean(last)) if last else None, "evaluations": len(last)}
+
+
+def _mean(accuracies: Mapping[int, float]) -> float:
+    return float(np.mean(list(accuracies.values())))
+
+
+def _counts(by_worker: Mapping[int, int]) -> dict[str, Any]:
+    return {"mean": float(np.mean(list(by_worker.values()))), "per_worker": list(by_worker.values())}
+
+
+def _last_accuracy(evaluations: Sequence[Evaluation], workers: Iterable[int]) -> dict[str, Any]:
     if not evaluations:
         return {"mean": None, "std": None, "per_worker": []}
     _, by_worker = evaluations[-1]

@@ -27,7 +27,7 @@ class Job(msgspec.Struct, frozen=True):
     scenario: str
     """As YAML, resolved: what the run folder will hold."""
     manifest: dict[str, Any]
-    """What the run folder's manifest tells of the sweep."""
+    """What the run folder's manifest tells of the sweep, and of the system even if the run never begins."""
     device: Literal["auto", "cpu", "cuda"]
 
     @classmethod
@@ -36,12 +36,16 @@ class Job(msgspec.Struct, frozen=True):
         from dlion_sim.protocol.compose import compose  # PyTorch, which a sweep without jobs does without
 
         scenario = point.scenario()
-        resolved = scenario.model_copy(update={"system": compose(scenario.system).spec})
+        system = compose(scenario.system)
+        resolved = scenario.model_copy(update={"system": system.spec})
         return cls(
             name=point.name,
             folder=str((output / point.name).absolute()),
             scenario=dump(resolved),
-            manifest={"sweep": {"point": dict(point.labels), "digest": point.digest}},
+            manifest={
+                "replaced": dict(system.replaced),
+                "sweep": {"point": dict(point.labels), "digest": point.digest},
+            },
             device=device,
         )
 

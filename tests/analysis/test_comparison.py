@@ -2,7 +2,9 @@
 
 import math
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from dlion_sim.analysis import common_target, comparison, group_runs, time_to_accuracy
 from dlion_sim.errors import InputError
@@ -28,12 +30,139 @@ def test_means_over_seeds_and_speed_ups_over_baseline(groups):
     assert table["runs"].tolist() == [1, 3, 1]
     assert table["completed"].tolist() == [1, 2, 1]
     assert table["accuracy"].tolist() == pytest.approx([0.5, 0.7, 0.1])
-    assert table["accuracy_std"][1] == pytest.approx(0.2 / math.sqrt(2))
-    assert table["time"].tolist()[:2] == pytest.approx([30, 15])
+    assert table["final"].tolist() == pytest.approx([1 / 3, (2 + 1.5) / 6, 0.1])
+    assert table["time"].tolist() == pytest.approx([30, 15, 30])
+    assert table["time_high"][1] - 15 == pytest.approx(12.706 * 5, rel=1e-4)
     assert table["reached"].tolist() == [1, 2, 0]
-    assert table["speedup"].tolist()[:2] == pytest.approx([1, 2])
-    assert table.loc[2, ["time", "time_std", "speedup"]].isna().all()
+    # Of DLion's seeds Baseline has but the first.
+    assert table["speedup"].tolist() == pytest.approx([1, 3, 1])
+    assert table["speedup_bound"].tolist() == ["", "", "<"]
+    assert table["pairs"].tolist() == [0, 1, 1]
     assert table["bytes_sent"][1] == 6e6
+
+
+def test_a_seed_that_never_gets_there_is_not_left_out(tmp_path):
+    """The others alone would flatter a system that does not get there every time."""
+    accuracies = [(0.1, 0.6, 0.6, 0.6, 0.6), (0.1, 0.1, 0.6, 0.6, 0.6), (0.1, 0.1, 0.1, 0.1, 0.1)]
+    runs = [made_up_run(tmp_path / f"d{seed}", each, seed=seed) for seed, each in enumerate(accuracies)]
+    runs += [made_up_run(tmp_path / f"b{seed}", (0.1, 0.1, 0.6), system="baseline", seed=seed) for seed in range(3)]
+    table = comparison(group_runs(runs), 0.6)
+    _, row = table.to_dict("records")
+    assert (row["time"], row["time_bound"], row["reached"], row["seeds"]) == (pytest.approx(70 / 3), ">", 2, 3)
+    assert row["waited"] == 40
+    assert row["speedup"] == pytest.approx((2 * 1 * 0.5) ** (1 / 3))
+    assert (row["speedup_bound"], row["pairs"]) == ("<", 3)
+    assert table["speedup_bound"][0] == ""
+
+
+def test_a_speed_up_has_its_interval_and_its_pairs(tmp_path):
+    runs = []
+    for seed, (slow, fast) in enumerate([(4, 1), (4, 2), (2, 1)]):
+        for system, place in (("baseline", slow), ("dlion", fast)):
+            accuracies = [0.1] * place + [0.6] * (5 - place)
+            runs.append(made_up_run(tmp_path / f"{system}{seed}", accuracies, system=system, seed=seed))
+    _, row = comparison(group_runs(runs), 0.6).to_dict("records")
+    logs = np.log([4, 2, 2])
+    half = 4.303 * logs.std(ddof=1) / math.sqrt(3)
+    assert row["speedup"] == pytest.approx(math.exp(logs.mean()))
+    assert row["speedup_low"] == pytest.approx(math.exp(logs.mean() - half), rel=1e-3)
+    assert row["speedup_high"] == pytest.approx(math.exp(logs.mean() + half), rel=1e-3)
+    assert row["pairs"] == 3
+
+
+def test_the_last_evaluations_count_together(tmp_path):
+    rising = made_up_run(tmp_path / "long", np.linspace(0, 1, 41).tolist(), every=1.0)
+    short = made_up_run(tmp_path / "short", (0.1, 0.2, 0.6), seed=1)
+    table = comparison(group_runs([rising]), 0.5)
+    # Of 40 s those from 36 s on.
+    assert table["final"][0] == pytest.approx(38 / 40)
+    assert table["evaluations_least"][0] == 5
+    assert table["accuracy"][0] == pytest.approx(1)
+    assert comparison(group_runs([short]), 0.5)["final"][0] == pytest.approx(0.4)
+
+
+def test_an_older_summary_has_its_final_accuracy_looked_up(tmp_path):
+    run = made_up_run(tmp_path / "run", (0.1, 0.2, 0.4, 0.6))
+    told = comparison(group_runs([run]), 0.5)["final"][0]
+    del run.summary["final_accuracy"], run.summary["exchanges"], run.summary["system_label"], run.manifest["replaced"]
+    table = comparison(group_runs([run]), 0.5)
+    assert table["final"][0] == pytest.approx(told) == pytest.approx(0.4)
+    assert table["without_exchange"][0] == ""
+
+
+def test_differences_are_tested_by_pairs_and_corrected_for_their_number(tmp_path):
+    noise = (0.0, 0.05, 0.02)
+    tops = {
+        "baseline": [0.5 + each for each in noise],
+        "dlion": [0.7 + each + 0.001 * seed for seed, each in enumerate(noise)],
+        "ako": [0.5, 0.52, 0.53],
+    }
+    runs = [
+        made_up_run(tmp_path / f"{system}{seed}", [0.1, top, top, top], system=system, seed=seed)
+        for system, each in tops.items()
+        for seed, top in enumerate(each)
+    ]
+    table = comparison(group_runs(runs), 0.5)
+    ako, dlion = (stats.ttest_rel(tops[system], tops["baseline"]).pvalue for system in ("ako", "dlion"))
+    assert table["p"].tolist() == pytest.approx([math.nan, dlion, ako], nan_ok=True)
+    assert table["p_holm"].tolist() == pytest.approx([math.nan, 2 * dlion, ako], nan_ok=True)
+    assert table["reference"].tolist() == [0, 0, 0]
+    alone = [run for run in runs if run.manifest["seed"] == 0]
+    assert comparison(group_runs(alone), 0.5)["p"].isna().all()
+
+
+def test_without_a_baseline_the_first_is_what_others_are_compared_with(tmp_path):
+    runs = [
+        made_up_run(tmp_path / f"{system}{seed}", system=system, seed=seed)
+        for system in ("ako", "hop")
+        for seed in (0, 1)
+    ]
+    table = comparison(group_runs(runs), 0.5)
+    assert table["p"].tolist() == pytest.approx([math.nan, 1], nan_ok=True)
+    assert table["speedup"].isna().all()
+
+
+def test_a_simulation_that_is_there_twice_is_one_sample(tmp_path):
+    twice = [made_up_run(tmp_path / name, seed=3) for name in "ab"]
+    table = comparison(group_runs(twice), 0.5)
+    assert (table["completed"][0], table["seeds"][0]) == (2, 1)
+    assert math.isnan(table["final_low"][0])
+    live = [made_up_run(tmp_path / f"live-{name}", seed=3, way="live") for name in "ab"]
+    assert comparison(group_runs(live), 0.5)["seeds"][0] == 2
+
+
+def test_a_baseline_with_another_exchange_is_none(tmp_path):
+    other = {"replaced": {"exchange": "gossip:Gossip"}}
+    runs = [
+        made_up_run(tmp_path / "gossip", (0.1, 0.6, 0.6, 0.6), system="baseline", **other),
+        made_up_run(tmp_path / "plain", (0.1, 0.1, 0.1, 0.6), system="baseline"),
+        made_up_run(tmp_path / "dlion", (0.1, 0.1, 0.6, 0.6)),
+    ]
+    groups = group_runs(runs)
+    assert [group.labels["system"] for group in groups] == ["baseline", "baseline, exchange gossip:Gossip", "dlion"]
+    assert comparison(groups, 0.6)["speedup"].tolist() == pytest.approx([1, 3, 1.5])
+    # By itself it is not 1.00 times as fast as itself.
+    assert comparison(group_runs(runs[:1]), 0.6)["speedup"].isna().all()
+    # Nor in a sweep that calls it so.
+    so_called = made_up_run(tmp_path / "sweep", system="baseline", point={"system": "baseline"}, **other)
+    assert group_runs([so_called])[0].labels["system"] == "baseline, exchange gossip:Gossip"
+    assert not group_runs([so_called])[0].is_reference
+
+
+def test_several_baselines_are_none(tmp_path):
+    runs = [made_up_run(tmp_path / f"b{size}", system="baseline", extra=f"batch_size: {size}") for size in (8, 16)]
+    table = comparison(group_runs([*runs, made_up_run(tmp_path / "d")]), 0.5)
+    assert table["speedup"].isna().all()
+    assert set(table["reference"]) == {-1}
+
+
+def test_runs_without_an_exchange_are_noted(tmp_path):
+    runs = [
+        made_up_run(tmp_path / "diloco", system="diloco", exchanging=False),
+        made_up_run(tmp_path / "alone", system="hop", workers=1, exchanging=False),
+        made_up_run(tmp_path / "dlion"),
+    ]
+    assert comparison(group_runs(runs), 0.5)["without_exchange"].tolist() == ["no exchange", "", ""]
 
 
 def test_a_target_that_no_summary_tells_is_looked_up_in_the_metrics(groups):

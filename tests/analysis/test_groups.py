@@ -56,6 +56,23 @@ def test_what_is_not_completed_does_not_count_as_such(tmp_path):
     assert group.completed == (runs[0],)
 
 
+def test_what_an_axis_tells_is_not_told_again(tmp_path):
+    replaced = {"exchange.n": "10", "batching.weights": "share"}
+    points = [{"system.exchange.n": "10"}, {"system.exchange.n": "20"}]
+    runs = [
+        made_up_run(
+            tmp_path / str(number), point=point, replaced={**replaced, "exchange.n": point["system.exchange.n"]}
+        )
+        for number, point in enumerate(points)
+    ]
+    assert [group.labels["system"] for group in group_runs(runs)] == ["dlion, weights share"] * 2
+    alone = made_up_run(tmp_path / "alone", replaced=replaced)
+    assert group_runs([alone])[0].labels["system"] == "dlion, n 10, weights share"
+    # What the sweep calls it stays, where only parameters differ.
+    tuned = made_up_run(tmp_path / "tuned", point={"system": "dlion"}, replaced=replaced)
+    assert group_runs([tuned])[0].labels["system"] == "dlion"
+
+
 def test_labels_in_words():
     assert said("system", "dlion") == "dlion"
     assert said("workload.optimizer.learning_rate", "0.1") == "learning rate 0.1"

@@ -1,6 +1,7 @@
 """The commands as people use them."""
 
 import errno
+import io
 import json
 import os
 import signal
@@ -9,10 +10,13 @@ import sys
 import time
 
 import pytest
+from rich.console import Console
 
+from dlion_sim.cli.tables import run_report
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
 from tests.command import dlion
+from tests.made_up import made_up_run
 from tests.simulation.scenarios import digits
 
 PNG = b"\x89PNG"
@@ -61,6 +65,26 @@ def test_a_run_says_that_it_was_evaluated_on_validation_samples(capsys, monkeypa
     output = capsys.readouterr().out
     assert "validation accuracy" in output
     assert "test accuracy" not in output
+
+
+def test_what_is_replaced_stands_in_the_title(capsys, monkeypatch, scenario):
+    monkeypatch.setenv("COLUMNS", "120")
+    arguments = ["--set", "system={name: baseline, synchronization: {kind: bounded_staleness, staleness: 2}}"]
+    assert dlion(monkeypatch, "run", scenario, "--output", "out", "--set", "duration=1 s", *arguments) == 0
+    assert "small · baseline, synchronization bounded_staleness, staleness 2 · seed 1" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    run = Run.open(scenario.parent / "out")
+    assert run.summary["system"] == run.manifest["system"] == "baseline"
+    assert run.summary["system_label"] == run.system == "baseline, synchronization bounded_staleness, staleness 2"
+
+
+def test_a_run_without_an_exchange_says_so(tmp_path):
+    console = Console(width=200, file=io.StringIO(), record=True)
+    console.print(run_report(made_up_run(tmp_path / "run", system="diloco", exchanging=False)))
+    assert "never exchanged anything: east/0, east/1; " in console.export_text()
+    console.print(run_report(made_up_run(tmp_path / "dlion")))
+    assert "never exchanged" not in console.export_text()
 
 
 def test_a_second_run_gets_a_folder_of_its_own(monkeypatch, scenario):

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from dlion_sim.analysis import compare
-from dlion_sim.cli.tables import fidelity_report, run_report
+from dlion_sim.cli.tables import run_report
 from tests.made_up import made_up_run
 
 
@@ -20,11 +19,10 @@ def printed(capsys, *reports) -> str:
 def test_late_computations_are_told_where_they_matter(tmp_path, capsys, seconds_late):
     """The computations took 24 s in all."""
     late = {"computations": 40, "late": 7, "seconds_late": seconds_late, "most_seconds_late": 0.091}
-    simulated, run = (made_up_run(tmp_path / way, way=way) for way in ("simulate", "live"))
+    run = made_up_run(tmp_path / "live", way="live")
     run = replace(run, summary={**run.summary, "late": late})
-    fidelity = fidelity_report(compare(simulated, run), run, tmp_path / "fidelity.png")
     said = "computations were late 7 times of 40, by up to 0.091 s: a machine is too slow or too busy for what it"
-    assert printed(capsys, run_report(run), fidelity).count(said) == (2 if seconds_late > 0.24 else 0)
+    assert (said in printed(capsys, run_report(run))) == (seconds_late > 0.24)
 
 
 def test_a_simulated_run_says_nothing_of_lateness(tmp_path, capsys):

@@ -1,13 +1,17 @@
 """Every kind of figure, from made-up runs: its words, its bytes, and what it refuses."""
 
+import math
 from functools import partial
 
 import matplotlib
 import pytest
+from matplotlib.figure import Figure
 
 from dlion_sim import figures
 from dlion_sim.analysis import group_runs
 from dlion_sim.errors import InputError
+from dlion_sim.figures.style import bar_look, look_numbers
+from dlion_sim.protocol.systems import SYSTEMS
 from tests.made_up import made_up_run
 
 ACCURACIES = {"baseline": (0.1, 0.3, 0.6), "dlion": (0.1, 0.6, 0.9)}
@@ -46,10 +50,17 @@ KINDS_OF_ONE = {
     "timeline": figures.plot_timeline,
 }
 WORDS = {
-    "accuracies": ["made-up, bandwidth 5 Mbps", "bandwidth 20 Mbps", "Test accuracy (%)", "Virtual time (s)", "dlion"],
-    "accuracy_at": ["after 10 s", "bandwidth 20 Mbps", "baseline", "57"],
-    "time_to_accuracy": ["Time to 50%", "Speed-up over", ">2<", "bandwidth 5 Mbps"],
-    "deviation": ["percentage points"],
+    "accuracies": [
+        "band: least to greatest of 2 seeds",
+        "made-up, bandwidth 5 Mbps",
+        "bandwidth 20 Mbps",
+        "Test accuracy (%)",
+        "Virtual time (s)",
+        "dlion",
+    ],
+    "accuracy_at": ["whiskers: least to greatest of 2 seeds", "after 10 s", "bandwidth 20 Mbps", "baseline", "57"],
+    "time_to_accuracy": ["95 % interval over 2 pairs", "Time to 50%", "Speed-up over", ">2<", "bandwidth 5 Mbps"],
+    "deviation": ["band: least to greatest of 2 seeds", "percentage points"],
     "heatmap": ["2.00", "bandwidth", "system", "Speed-up over Baseline"],
     "batch_sizes": ["Global batch", "Local batch", "east/1", "made-up · dlion"],
     "links": ["N of Max-N (%)", "Sent (Mbps)", "from", "east/0", "to east/1"],
@@ -95,8 +106,67 @@ def test_every_format_is_written_and_the_same_each_time(groups, tmp_path, kind, 
 def test_what_was_never_reached_is_said(groups, tmp_path):
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         svg = figures.plot_time_to_accuracy(groups, tmp_path / "figure.svg", 0.85).read_text()
-    assert svg.count("not reached") == 2
+    assert svg.count("&gt; 20") == 4
+    assert "crossed: a bound, as not all seeds got there" in svg
     assert "Speed-up" not in svg
+
+
+def heights(axes):
+    return [patch.get_height() for patch in axes.patches]
+
+
+def test_a_bar_counts_seeds_that_never_got_there_with_their_ends(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    accuracies = [(0.1, 0.6, 0.6, 0.6), (0.1, 0.1, 0.1, 0.1)]
+    runs = [made_up_run(tmp_path / f"d{seed}", each, seed=seed) for seed, each in enumerate(accuracies)]
+    runs += [made_up_run(tmp_path / f"b{seed}", accuracies[0], system="baseline", seed=seed) for seed in (0, 1)]
+    figures.plot_time_to_accuracy(group_runs(runs), tmp_path / "figure.png", 0.5)
+    figures.plot_time_to_accuracy(group_runs(runs[2:]), tmp_path / "figure.png", 0.5)
+    times, speedups = drawn[0].axes
+    # Baseline has its colour by itself too.
+    assert times.patches[0].get_facecolor() == drawn[1].axes[0].patches[0].get_facecolor() == (0, 0, 0, 1)
+    assert heights(times) == [10, 20]
+    assert [patch.get_hatch() for patch in times.patches] == [None, "xxxxx"]
+    assert heights(speedups) == pytest.approx([1, math.sqrt(1 / 3)])
+    assert [text.get_text() for text in speedups.texts] == ["1", "< 0.577"]
+
+
+def test_a_heat_map_hatches_what_is_a_bound(groups, tmp_path):
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        svg = figures.plot_heatmap(groups, tmp_path / "figure.svg", "time", 0.75).read_text()
+    assert svg.count("&gt; 20") == 2
+    assert "hatched: a bound, as not all seeds got there" in svg
+
+
+def test_a_system_has_the_same_colour_in_every_figure_and_variants_have_others():
+    numbers = [look_numbers(names) for names in (("baseline", "dlion"), ("dlion",), ("x", "dlion", "diloco", "y"))]
+    assert numbers[0][1] == numbers[1][0] == numbers[2][1]
+    colours = [bar_look(number)["facecolor"] for number in numbers[2]]
+    assert len(set(colours)) == 4
+    many = look_numbers([*SYSTEMS, *map(str, range(10))])
+    assert len(set(many)) == len(many)
+
+
+def test_every_system_has_its_own_look():
+    assert len(set(look_numbers(sorted(SYSTEMS)))) == len(SYSTEMS)
+    assert all(look_numbers([system, "x"])[0] == look_numbers(["y", "z", system])[2] for system in SYSTEMS)
+
+
+def test_lines_and_titles_say_what_is_replaced_and_what_never_exchanged_anything(tmp_path):
+    runs = [
+        made_up_run(tmp_path / "a", system="baseline", replaced={"exchange": "gossip:Gossip"}),
+        made_up_run(tmp_path / "b", system="diloco", exchanging=False),
+    ]
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        together = figures.plot_accuracies(group_runs(runs), tmp_path / "a.svg").read_text()
+        alone = figures.plot_accuracies(group_runs(runs[1:]), tmp_path / "b.svg").read_text()
+        one = figures.plot_timeline(runs[0], tmp_path / "c.svg").read_text()
+    assert "baseline, exchange gossip:Gossip" in together
+    assert "diloco (no exchange)" in together
+    assert "band" not in together
+    assert "diloco (no exchange)" in alone
+    assert "made-up · baseline, exchange gossip:Gossip" in one
 
 
 def test_runs_without_rows_have_figures_too(tmp_path):

@@ -101,6 +101,25 @@ def test_a_worker_that_was_not_evaluated_has_no_accuracy_and_the_mean_is_of_the_
     assert accuracy["mean"] == 0.625
 
 
+def test_iterations_that_took_something_in_are_exchanges(writer):
+    recorder = Recorder(writer, [0, 1, 2])
+    for iteration in range(1, 5):
+        recorder.iteration(0, replace(report(iteration), applied=2 * (iteration == 3)), iteration)
+        recorder.iteration(1, replace(report(iteration), merged=1), iteration)
+        recorder.iteration(2, report(iteration), iteration)
+    summary = recorder.summary(Ending("completed", "duration", 4.0))
+    assert summary["exchanges"] == {"mean": pytest.approx(5 / 3), "per_worker": [1, 4, 0]}
+    writer.finish(summary, manifest={"workers": ["a", "b", "c"]})
+    assert Run.open(writer.folder).without_exchange == ["c"]
+
+
+def test_a_summary_says_what_is_replaced_in_the_system(tmp_path):
+    manifest = {**NAMES, "replaced": {"exchange": "gossip:Gossip", "exchange.fanout": "2"}}
+    writer = RunWriter.create(tmp_path / "run", scenario_yaml="", manifest=manifest)
+    summary = Recorder(writer, [0]).summary(Ending("completed", "duration", 1.0))
+    assert (summary["system"], summary["system_label"]) == ("dlion", "dlion, exchange gossip:Gossip, fanout 2")
+
+
 def test_flushed_rows_outlive_the_process(writer):
     recorder = Recorder(writer, [0])
     recorder.iteration(0, report(1), 1.0)

@@ -11,6 +11,7 @@ from dlion_sim.results.atomic import json_bytes
 FACTS: dict[str, Any] = {
     "scenario": "quickstart",
     "system": "dlion",
+    "system_label": "dlion, weights share",
     "seed": 7,
     "ending": Ending("completed", "time", 300.0),
     "wall_seconds": 4.0,
@@ -18,6 +19,7 @@ FACTS: dict[str, Any] = {
     "samples": 1000,
     "bytes_sent": 12345,
     "iterations": {0: 10, 1: 20},
+    "exchanges": {0: 9, 1: 0},
     "last_losses": {0: 0.5, 1: 0.4},
     "evaluations": [(100.0, {0: 0.2, 1: 0.4}), (200.0, {0: 0.5, 1: 0.7}), (300.0, {0: 0.4, 1: 0.6})],
 }
@@ -32,6 +34,7 @@ def test_the_summary_says_it_all() -> None:
     assert summarize(**FACTS, evaluated_on="validation", target=0.55) == {
         "scenario": "quickstart",
         "system": "dlion",
+        "system_label": "dlion, weights share",
         "seed": 7,
         "status": "completed",
         "stopped_by": "time",
@@ -43,7 +46,9 @@ def test_the_summary_says_it_all() -> None:
         "bytes_sent": 12345,
         "iterations": {"mean": 15.0, "per_worker": [10, 20]},
         "evaluated_on": "validation",
+        "exchanges": {"mean": 4.5, "per_worker": [9, 0]},
         "accuracy": {"mean": pytest.approx(0.5), "std": pytest.approx(0.1), "per_worker": [0.4, 0.6]},
+        "final_accuracy": {"mean": pytest.approx(1.4 / 3), "evaluations": 3},
         "time_to_accuracy": {
             "0.1": 100.0,
             "0.2": 100.0,
@@ -64,11 +69,38 @@ def test_the_summary_says_it_all() -> None:
 
 def test_a_run_without_an_evaluation_has_nulls() -> None:
     nothing = summarize(**{**FACTS, "evaluations": [], "wall_seconds": 0.0, "last_losses": {}})
+    assert nothing["final_accuracy"] == {"mean": None, "evaluations": 0}
     assert nothing["accuracy"] == {"mean": None, "std": None, "per_worker": []}
     assert set(nothing["time_to_accuracy"].values()) == {None}
     assert nothing["samples_per_wall_second"] is None
     assert nothing["evaluation_share"] is None
     assert nothing["diverged"] == []
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "mean", "evaluations"),
+    [
+        # All in the last tenth of 100 s.
+        ([(50.0, 0.1), (90.0, 0.4), (93.0, 0.6), (96.0, 0.6), (100.0, 0.8)], 0.6, 4),
+        # At least three.
+        ([(0.0, 0.1), (25.0, 0.2), (50.0, 0.5), (75.0, 0.7), (100.0, 0.6)], 0.6, 3),
+        # Never what was not trained, unless that is all there is.
+        ([(0.0, 0.1), (50.0, 0.5), (100.0, 0.7)], 0.6, 2),
+        ([(0.0, 0.1)], 0.1, 1),
+    ],
+)
+def test_the_final_accuracy_is_the_mean_of_the_last_evaluations(
+    accuracies: list[tuple[float, float]], mean: float, evaluations: int
+) -> None:
+    summary = summarize(
+        **{
+            **FACTS,
+            "ending": Ending("completed", "time", 100.0),
+            "evaluations": [(time, {0: accuracy - 0.05, 1: accuracy + 0.05}) for time, accuracy in accuracies],
+        }
+    )
+    assert summary["final_accuracy"] == {"mean": pytest.approx(mean), "evaluations": evaluations}
+    assert summary["accuracy"]["mean"] == pytest.approx(accuracies[-1][1])
 
 
 def test_workers_whose_loss_is_not_finite_diverged() -> None:

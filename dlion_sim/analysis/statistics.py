@@ -1,0 +1,120 @@
+"""What few seeds can tell: intervals, ratios of times that were perhaps never reached, and whether two differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+"""Of every interval."""
+
+Bound = Literal["", ">", "<"]
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value, NaN where unknown, and its interval, NaN where there is none."""
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    bound: Bound = ""
+    """">" or "<": the true value is known to be more, or less, than `value`, and no more than that."""
+    pairs: int = 0
+    """Of how many pairs it is, if of any."""
+
+
+@dataclass(frozen=True)
+class Duration:
+    """How long (s) something took; or, where it was not `reached`, how long it was waited for (right-censored)."""
+
+    seconds: float
+    reached: bool
+
+
+def mean_of(values: Sequence[float]) -> Estimate:
+    """The mean, with its t-interval where there are two values or more."""
+    if not values:
+        return Estimate()
+    mean = float(np.mean(values))
+    half = _half_width(values)
+    return Estimate(mean, mean - half, mean + half)
+
+
+def restricted_mean(durations: Sequence[Duration]) -> Estimate:
+    """The mean duration; where some were not reached a lower bound, for which those count with how long they waited.
+
+    Where all waited equally long, that is the restricted mean survival time up to then (Royston and Parmar, 2013).
+    """
+    mean = mean_of([each.seconds for each in durations])
+    return mean if all(each.reached for each in durations) else Estimate(mean.value, bound=">")
+
+
+def ratio(numerators: Mapping[Key, Duration], denominators: Mapping[Key, Duration]) -> Estimate:
+    """By which factor the numerators are longer: the geometric mean of the ratios of those under the same key.
+
+    Its interval is a t-interval of the logarithms of these ratios or, where no keys are the same, Welch's of the
+    difference of mean logarithms. Where durations on one side were not reached, it is a bound; where on both, or where
+    one is 0, nothing is known.
+    """
+    keys = [key for key in numerators if key in denominators]
+    above = [numerators[key] for key in keys] or list(numerators.values())
+    below = [denominators[key] for key in keys] or list(denominators.values())
+    open_above, open_below = (not all(each.reached for each in side) for side in (above, below))
+    if not above or not below or (open_above and open_below) or any(each.seconds <= 0 for each in (*above, *below)):
+        return Estimate(pairs=len(keys))
+    one, other = (np.array([each.seconds for each in side]) for side in (above, below))
+    value = _geometric_mean(one) / _geometric_mean(other)
+    if open_above or open_below:
+        return Estimate(value, bound=">" if open_above else "<", pairs=len(keys))
+    one, other = np.log(one), np.log(other)
+    factor = math.exp(_half_width(one - other) if keys else _half_width_of_difference(one, other))
+    return Estimate(value, value / factor, value * factor, pairs=len(keys))
+
+
+def paired_p(one: Mapping[Key, float], other: Mapping[Key, float]) -> float:
+    """The p-value of a two-sided t-test of what is under the same key in both; NaN with less than two such pairs."""
+    keys = [key for key in one if key in other]
+    differences = np.array([one[key] - other[key] for key in keys])
+    if len(keys) < 2:
+        return math.nan
+    if np.ptp(differences) < 1e-12:  # no spread at all, of which the test makes 0 / 0
+        return float(abs(differences[0]) < 1e-12)
+    return float(stats.ttest_1samp(differences, 0.0).pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values of several tests, corrected for their number (Holm, 1979); NaNs are none."""
+    known = [number for number, p in enumerate(p_values) if not math.isnan(p)]
+    corrected, highest = list(p_values), 0.0
+    for rank, number in enumerate(sorted(known, key=lambda number: p_values[number])):
+        highest = max(highest, min(1.0, (len(known) - rank) * p_values[number]))
+        corrected[number] = highest
+    return corrected
+
+
+def _geometric_mean(values: np.ndarray) -> float:
+    return float(np.prod(values ** (1 / len(values))))
+
+
+def _half_width(values: Sequence[float] | np.ndarray) -> float:
+    """Of the t-interval of the mean; NaN of a single value."""
+    if len(values) < 2:
+        return math.nan
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * stats.sem(values))
+
+
+def _half_width_of_difference(one: np.ndarray, other: np.ndarray) -> float:
+    """Of Welch's t-interval of the difference of two means; NaN where one is of a single value."""
+    if min(len(one), len(other)) < 2:
+        return math.nan
+    if not np.ptp(one) and not np.ptp(other):
+        return 0.0
+    interval = stats.ttest_ind(one, other, equal_var=False).confidence_interval(CONFIDENCE)
+    return float(interval.high - interval.low) / 2

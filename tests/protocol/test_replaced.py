@@ -1,0 +1,64 @@
+"""What tells a system from the composition whose name it has."""
+
+import pytest
+
+from dlion_sim.participants import Setting
+from dlion_sim.protocol.compose import compose
+from dlion_sim.protocol.systems import SYSTEMS
+from dlion_sim.scenario import SystemSpec, dump, from_data
+from dlion_sim.scenario.yaml_text import read_yaml
+from tests.simulation.scenarios import digits
+
+
+def replaced(system):
+    return dict(compose(SystemSpec.model_validate(system)).replaced)
+
+
+@pytest.mark.parametrize("name", sorted(SYSTEMS))
+def test_a_plain_system_is_plain_with_all_its_defaults_too(name):
+    assert replaced(name) == {}
+    spec = compose(SystemSpec(name=name)).spec
+    assert replaced(spec.model_dump()) == {}
+
+
+@pytest.mark.parametrize(
+    ("system", "found"),
+    [
+        ({"name": "dlion", "batching": {"weights": "share"}}, {"batching.weights": "share"}),
+        ({"name": "dlion", "batching": {"weights": "ratio"}, "exchange": {"n": 10}}, {"exchange.n": "10"}),
+        ({"name": "dlion", "batching": "fixed"}, {"batching": "fixed"}),
+        ({"name": "dlion", "batching": {"profile_batch_sizes": [4, 8]}}, {"batching.profile_batch_sizes": "[4, 8]"}),
+        # A kind's own defaults are not the composition's, which has a bound of 5.
+        ({"name": "dlion", "synchronization": {"staleness": 0}}, {"synchronization.staleness": "0"}),
+        (
+            {"name": "baseline", "synchronization": {"kind": "bounded_staleness", "staleness": 7}},
+            {"synchronization": "bounded_staleness", "synchronization.staleness": "7"},
+        ),
+        ({"name": "dpsgd", "topology": "torus"}, {"topology": "torus"}),
+        (
+            {"name": "dpsgd", "topology": {"kind": "regular", "degree": 2}},
+            {"topology": "regular", "topology.degree": "2"},
+        ),
+        (
+            {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [1]}},
+            {"topology.hosts": "[1]"},
+        ),
+    ],
+    ids=str,
+)
+def test_what_differs_is_told_and_nothing_else(system, found):
+    assert replaced(system) == found
+
+
+def test_a_long_value_is_cut_off():
+    edges = [[worker, worker + 1] for worker in range(30)]
+    assert replaced({"name": "dpsgd", "topology": {"kind": "edges", "edges": edges}})["topology.edges"].endswith("...")
+
+
+def test_the_manifest_tells_the_same_of_the_scenario_and_of_its_resolved_form():
+    scenario = digits(system={"name": "dlion", "exchange": {"n_min": 10}, "knowledge_transfer": "none"})
+    setting = Setting.of(scenario)
+    assert setting.manifest["system"] == "dlion"
+    assert setting.manifest["replaced"] == {"exchange.n_min": "10", "knowledge_transfer": "none"}
+    resolved = from_data(read_yaml(dump(setting.scenario)))
+    assert Setting.of(resolved).manifest["replaced"] == setting.manifest["replaced"]
