@@ -172,12 +172,42 @@ def test_an_interrupted_run_leaves_a_readable_folder_that_says_so(tmp_path):
     assert len(run.iterations()) == sum(run.summary["iterations"]["per_worker"]) > 0
 
 
-def test_a_worker_whose_machine_is_gone_for_good_stalls_a_synchronous_run(tmp_path):
-    dead = {"steps": {"0 s": "8 cores", "1 s": "0 cores"}}
-    cluster = {"clouds": [{"name": "a", "workers": [{"nic": "10 Mbps"}, {"compute": dead, "nic": "10 Mbps"}]}]}
-    run = simulate(digits("iterations=1000", cluster=cluster, system="baseline", duration=None), tmp_path / "run")
+DYING_LINK = {"steps": {"0 s": "10 Mbps", "3 s": "0 bps"}}
+DYING_MACHINE = {"steps": {"0 s": "8 cores", "3 s": "0 cores"}}
+EVER_CHANGING = {"steps": {"0 s": "10 Mbps", "1 s": "9 Mbps"}, "repeat": "2 s"}
+
+
+@pytest.mark.parametrize(
+    "workers",
+    [
+        [{"nic": "10 Mbps"}, {"nic": DYING_LINK}],
+        [{"nic": "10 Mbps"}, {"nic": "10 Mbps", "compute": DYING_MACHINE}],
+        [{"nic": EVER_CHANGING}, {"nic": DYING_LINK}],
+        [{"nic": EVER_CHANGING}, {"nic": "10 Mbps", "compute": DYING_MACHINE}],
+    ],
+    ids=["link", "machine", "link while another changes", "machine while a link changes"],
+)
+def test_a_stall_ends_a_run_when_the_last_thing_has_happened(tmp_path, workers):
+    """An iteration takes about 0.1 s: around 3 s is the last one, after which all wait for what is gone for good."""
+    scenario = digits(
+        "workload.evaluate_every=1000 s",
+        cluster={"clouds": [{"name": "a", "workers": workers}]},
+        system="baseline",
+        duration="3000 s",
+    )
+    run = simulate(scenario, tmp_path / "run")
     assert run.summary["stopped_by"] == "stall"
-    assert run.summary["virtual_seconds"] < 60
+    assert run.summary["virtual_seconds"] == pytest.approx(3, abs=0.2)
+    assert run.evaluations()["virtual_time"].unique().tolist() == [0, run.summary["virtual_seconds"]]
+
+
+def test_a_link_that_comes_back_stalls_nobody(tmp_path):
+    """Nothing is under way while it is down, for longer than two evaluations take to come."""
+    nic = {"steps": {"0 s": "10 Mbps", "1 s": "0 bps", "9 s": "10 Mbps"}}
+    cluster = {"clouds": [{"name": "a", "workers": [{"nic": "10 Mbps"}, {"nic": nic}]}]}
+    run = simulate(digits(cluster=cluster, system="baseline", duration="10 s"), tmp_path / "run")
+    assert run.summary["stopped_by"] == "duration"
+    assert (run.iterations()["virtual_time"] > 9).sum() > 10
 
 
 def test_an_asynchronous_worker_goes_no_faster_than_its_links(tmp_path):
