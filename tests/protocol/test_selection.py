@@ -129,6 +129,14 @@ def test_only_the_links_that_carry_the_floor_get_anything():
     assert [len(messages[peer].tensors[-1]) for peer in (1, 2, 3)] == [20, 5, 0]
 
 
+def test_a_link_that_carries_just_the_floor_gets_it():
+    """Three entries are within 50 % of their variable's maximum, one of them at just half of it; the link carries 3."""
+    gradient = torch.tensor([1.0, 0.5, 0.25, *[0.125] * 4, 1.0, *[0.01] * 11, 0.0])
+    (message,) = exchanged(gradient, [64 + 3 * 8.0], n_min=50, below_n_min="skip").values()
+    assert [tensor.tolist() for tensor in message.tensors] == [[0, 1, 7], [1.0, 0.5, 1.0]]
+    assert message.body.n_percent == 50
+
+
 def test_a_diverged_gradient_is_survived():
     gradient = torch.ones(20)
     gradient[3], gradient[10] = float("nan"), float("inf")
