@@ -104,6 +104,24 @@ def test_every_variable_with_a_gradient_sends_something_however_slow_the_link(gr
         begin += size
 
 
+@given(gradients, st.lists(st.floats(1, 400), min_size=1, max_size=4), st.sampled_from([0.85, 50.0]))
+def test_what_arrives_leads_downhill_and_the_own_gradient_is_applied_whole(gradient, budgets, n_min):
+    """However little a link carries: its inner product with the gradient is positive, as with all of it."""
+    one = MaxNExchange(
+        MaxNExchange.Parameters(n_min=n_min), setup(workers=len(budgets) + 1, variables=VARIABLES, learning_rate=1.0)
+    )
+    for peer, budget in enumerate(budgets, start=1):
+        one.queued(peer, 10**6, 0.0)
+        one.sent(peer, 10**6, 10**6 / budget, 0.0)
+    outgoing = one.outgoing(LocalGradient(0, 32, gradient, seconds=1.0, factor=0.5, time=0.0))
+    for peer, message in outgoing.messages:
+        arrived = torch.zeros(20)
+        Update(peer, message.body, message.tensors).add_to(arrived, 1.0)
+        assert float(arrived.double() @ gradient.double()) > 0 or gradient.abs().max() < 1e-30
+    one.apply(outgoing.own, [], lambda body: 0.5)
+    torch.testing.assert_close(one.setup.replica.parameters, -0.5 * gradient)
+
+
 def test_a_fast_link_gets_the_whole_gradient_and_a_slow_one_a_smaller_n():
     gradient = torch.linspace(0.05, 1, 20)
     messages = exchanged(gradient, [144.0, 104.5, 1e6])
