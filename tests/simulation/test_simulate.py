@@ -206,13 +206,14 @@ EVER_CHANGING = {"steps": {"0 s": "10 Mbps", "1 s": "9 Mbps"}, "repeat": "2 s"}
     [
         [{"nic": "10 Mbps"}, {"nic": DYING_LINK}],
         [{"nic": "10 Mbps"}, {"nic": "10 Mbps", "compute": DYING_MACHINE}],
+        [{"nic": "10 Mbps"}, {"nic": {"steps": {"0 s": "9 kbps", "3 s": "0 bps"}}}],
         [{"nic": EVER_CHANGING}, {"nic": DYING_LINK}],
         [{"nic": EVER_CHANGING}, {"nic": "10 Mbps", "compute": DYING_MACHINE}],
     ],
-    ids=["link", "machine", "link while another changes", "machine while a link changes"],
+    ids=["link", "machine", "link under a long message", "link while another changes", "machine while a link changes"],
 )
 def test_a_stall_ends_a_run_when_the_last_thing_has_happened(tmp_path, workers):
-    """An iteration takes about 0.1 s: around 3 s is the last one, after which all wait for what is gone for good."""
+    """An iteration takes about 0.1 s, or a message many: at about 3 s all wait for what is gone for good."""
     scenario = digits(
         "workload.evaluate_every=1000 s",
         cluster={"clouds": [{"name": "a", "workers": workers}]},
