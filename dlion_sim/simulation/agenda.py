@@ -13,8 +13,8 @@ _FIRST = EventPriority(0)
 _NORMAL = EventPriority(1)
 _LATE = EventPriority(2)
 
-_Plan = tuple[float, EventPriority, Callable[[], None]]
-"""When, how late in that instant, and what."""
+_Plan = tuple[float, EventPriority, Callable[[], None], bool]
+"""When, how late in that instant, what, and whether in the background."""
 
 
 class _Planned(simpy.Event):
@@ -39,6 +39,7 @@ class Agenda:
     def __init__(self) -> None:
         self._env = simpy.Environment()
         self._planned: dict[int, _Plan] = {}
+        self._in_background = 0
         self._numbers = count()
 
     @property
@@ -51,14 +52,22 @@ class Agenda:
         """Of the next call; infinite if there is none."""
         return float(self._env.peek())
 
-    def after(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call after so many seconds; never, where they are infinite. What was planned can't be taken back."""
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that is planned is in the background."""
+        return len(self._planned) == self._in_background
+
+    def after(self, seconds: float, call: Callable[[], None], *, background: bool = False) -> None:
+        """Call after so many seconds; never, where they are infinite. What was planned can't be taken back.
+
+        Calls in the `background` come whether or not anything else goes on, and are no sign that it does.
+        """
         if seconds < float("inf"):
-            self._plan(seconds, _NORMAL, call)
+            self._plan(seconds, _NORMAL, call, background)
 
     def late(self, call: Callable[[], None]) -> None:
         """Call in this instant, after everything else of it."""
-        self._plan(0.0, _LATE, call)
+        self._plan(0.0, _LATE, call, False)
 
     def step(self) -> None:
         """Make the next call."""
@@ -70,13 +79,15 @@ class Agenda:
             _Planned(self._env, time - self._env.now, _FIRST, lambda _: None)
             self._env.step()
 
-    def _plan(self, delay: float, priority: EventPriority, call: Callable[[], None]) -> None:
+    def _plan(self, delay: float, priority: EventPriority, call: Callable[[], None], background: bool) -> None:
         number = next(self._numbers)
-        self._planned[number] = self._env.now + delay, priority, call
+        self._planned[number] = self._env.now + delay, priority, call, background
+        self._in_background += background
         _Planned(self._env, delay, priority, partial(self._happen, number))
 
     def _happen(self, number: int, _: simpy.Event) -> None:
-        *_when, call = self._planned.pop(number)
+        *_when, call, background = self._planned.pop(number)
+        self._in_background -= background
         call()
 
     def __getstate__(self) -> tuple[float, list[_Plan]]:
@@ -86,6 +97,6 @@ class Agenda:
         now, plans = state
         self.__init__()  # type: ignore[misc]
         # From time 0, as that is where a delay is the time itself, without rounding.
-        for time, priority, call in plans:
-            self._plan(time, priority, call)
+        for plan in plans:
+            self._plan(*plan)
         self.advance(now)

@@ -149,7 +149,9 @@ class Engine:
             if time.monotonic() >= next_observation:
                 observe(self._progress())
                 next_observation = time.monotonic() + OBSERVE_EVERY
-            if self._agenda.next_time > self._end:
+            if self._agenda.is_idle and self._transport.is_stuck:
+                self._stopped_by = "stall"
+            elif self._agenda.next_time > self._end:
                 self._agenda.advance(self._end)
                 self._stopped_by = "duration"
             else:
@@ -170,7 +172,7 @@ class Engine:
 
     def _start(self) -> None:
         self._has_started = True
-        self._agenda.after(0.0, self._evaluate_regularly)
+        self._agenda.after(0.0, self._evaluate_regularly, background=True)
         self._tell_capacities()
         for index in range(len(self._nodes)):
             self._tell(index, Started())
@@ -231,10 +233,8 @@ class Engine:
 
     def _evaluate_regularly(self) -> None:
         self._evaluate(self._evaluation_samples)
-        if self._agenda.next_time == float("inf"):
-            self._stopped_by = self._stopped_by or "stall"
-        elif self.now + self._evaluate_every < self._end:
-            self._agenda.after(self._evaluate_every, self._evaluate_regularly)
+        if self.now + self._evaluate_every < self._end:
+            self._agenda.after(self._evaluate_every, self._evaluate_regularly, background=True)
 
     def _evaluate(self, samples: int | None) -> None:
         """Evaluate every replica on so many samples, by default all; takes no virtual time.

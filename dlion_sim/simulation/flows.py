@@ -29,6 +29,11 @@ class FlowNetwork:
         self._settlement_is_due = False
         self._next_end = float("inf")
 
+    @property
+    def is_moving(self) -> bool:
+        """Whether any flow will end with the capacities as they are; settled, as it is when an instant is over."""
+        return self._next_end < float("inf")
+
     def start(self, route: Sequence[int], size: float, done: Callable[[], None], way_back: Sequence[int] = ()) -> None:
         """Send `size` bytes over the distinct links of `route`; `done` is called when the last one has been sent."""
         self._done[self._links.add(route, size, way_back)] = done
@@ -51,7 +56,8 @@ class FlowNetwork:
         now = self._agenda.now
         self._next_end = end = self._links.settle(now)
         if end < float("inf"):
-            self._agenda.after(max(0.0, end - now), partial(self._end, end))  # if it is not outdated by then
+            # If it is not outdated by then: that is why it is no sign that a flow moves.
+            self._agenda.after(max(0.0, end - now), partial(self._end, end), background=True)
 
     def _end(self, end: float) -> None:
         if end != self._next_end:

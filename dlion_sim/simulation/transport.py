@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -86,6 +87,14 @@ class Transport:
         if len(queue.messages) == 1:
             self._start(queue)
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether no message under way will ever be there: each waits for a link that is gone for good."""
+        if self._network.is_moving:
+            return False
+        waiting = (queue.route.links for queue in self._queues.values() if queue.messages)
+        return all(any(map(self._is_gone, links)) for links in waiting)
+
     def capacities(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """What messages of each (sender, receiver) could have now: alone, and if all send at once (bytes a second)."""
         routes = [self._topology.route(*pair).links for pair in pairs]
@@ -121,9 +130,14 @@ class Transport:
         change = self._topology.capacities[link].change(number)
         if change is not None:
             time, capacity = change
-            self._agenda.after(time - self._agenda.now, partial(self._change, link, number, capacity))
+            change_it = partial(self._change, link, number, capacity)
+            self._agenda.after(time - self._agenda.now, change_it, background=True)
 
     def _change(self, link: int, number: int, capacity: float) -> None:
         self._network.set_capacity(link, capacity / BITS_PER_BYTE)
         self._changed()
         self._plan_change(link, number + 1)
+
+    def _is_gone(self, link: int) -> bool:
+        """Whether a link will never carry a bit again."""
+        return math.isinf(self._topology.capacities[link].finish_time(self._agenda.now, 1.0))

@@ -138,10 +138,12 @@ def test_a_worker_waits_for_slow_links_but_not_for_their_answers_and_never_compu
     assert totals.sum(axis=1).max() <= 1.5
 
 
-def kill(rank):
-    """End a node as a crash does: its connections close without a word."""
+def kill(rank, after=0):
+    """End a node as a crash does, after so many iterations: its connections close without a word."""
 
     async def interfere(together):
+        while together.members[rank].participant.iteration < after:
+            await asyncio.sleep(0.01)
         together.tasks[rank].cancel()
 
     return interfere
@@ -158,6 +160,38 @@ def test_who_waits_for_nobody_goes_on_without_a_lost_peer(tmp_path, system):
         assert (outcome.ending.status, outcome.ending.stopped_by) == ("completed", "duration")
         assert list(outcome.lost) == [2]
     assert together.members[0].participant.iteration > 30
+    check_that_two_are_left(gather(tmp_path, tmp_path / "run"))
+
+
+def check_that_two_are_left(run, since=1.0):
+    """Whether nodes 0 and 1 exchange with each other, both ways and nobody else, and apply what they get."""
+    links = run.links().query("virtual_time > @since + 0.2")
+    assert set(zip(links["sender"], links["receiver"], strict=True)) == {(0, 1), (1, 0)}
+    iterations = run.iterations().query("virtual_time > @since")
+    assert set(iterations["worker"]) == {0, 1}
+    if links["gradients"].any():
+        assert iterations.groupby("worker")["applied"].sum().min() > 0
+
+
+def test_who_is_left_shares_out_the_whole_batch_and_learns_from_the_better(tmp_path):
+    """Nobody gets better, so that now the one and now the other has had the lower loss."""
+    system = {
+        "name": "dlion",
+        "batching": {"profile_repeats": 1, "growth": "none"},
+        "synchronization": "asynchronous",
+        "knowledge_transfer": {"period": 5, "loss_window": 1},
+    }
+    rate = "workload.optimizer.learning_rate=1e-6"
+    cluster = {"clouds": [{"name": "a", "workers": [{"count": 3, "compute": "20 cores"}]}]}
+    together = Together(brief("duration=4 s", rate, system=system, cluster=cluster), tmp_path)
+    together.run(kill(2, after=12))
+    run = gather(tmp_path, tmp_path / "run")
+    check_that_two_are_left(run, since=2.5)
+    late = run.iterations().query("virtual_time > 2.5")
+    assert late["global_batch_size"].max() == 3 * 16
+    # Machines measure themselves anew now and then, which others hear of a little later.
+    assert late.groupby("worker")["batch_size"].median().sum() == pytest.approx(3 * 16, rel=0.15)
+    assert late["merged"].sum() > 0
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,11 @@ def test_an_asynchronous_run_goes_on_without_a_killed_node(folder):
     assert dead is None
     assert run.summary["accuracy"]["mean"] == pytest.approx(sum(alive) / 2)
     assert min(alive) > 0.5
-    assert run.iterations().groupby("worker")["virtual_time"].max()[[0, 1]].min() > 3
+    late = run.iterations().query("virtual_time > 3")
+    assert set(late["worker"]) == {0, 1}
+    assert late.groupby("worker")["applied"].sum().min() > 0
+    links = run.links().query("virtual_time > 3.5")
+    assert set(zip(links["sender"], links["receiver"], strict=True)) == {(0, 1), (1, 0)}
 
 
 def test_a_synchronous_run_stops_within_seconds_of_a_kill_and_says_why(folder):

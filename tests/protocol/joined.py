@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
 
 import torch
 
@@ -14,6 +17,7 @@ from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.events import (
     Abort,
     Compute,
+    Event,
     GradientReady,
     MessageArrived,
     MessageSent,
@@ -27,11 +31,15 @@ from dlion_sim.protocol.events import (
     Stop,
 )
 from dlion_sim.protocol.messages import Channel, decode
+from dlion_sim.protocol.server import ParameterServer
+from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario import SystemSpec
 
 Gradients = Callable[[Worker, int], tuple[float, torch.Tensor]]
 """Loss and gradient [P] of a worker's next batch of that size."""
+Delays = Callable[[int], float]
+"""How long the next computation or message of a participant is under way (s)."""
 
 
 def layout(*sizes: int) -> Layout:
@@ -65,9 +73,25 @@ def setup(
     )
 
 
+def team(system: dict, count: int, **keys: object) -> list[Worker]:
+    """So many workers of a system on its own topology, unless `keys` of their setups say otherwise."""
+    topology = compose(SystemSpec.model_validate(system)).topology
+    mixing = mixing_weights(topology, count, seed=0)
+    return workers_of(
+        system,
+        [setup(index, count, **{"mixing": dict(mixing[index]), "side": index % 2, **keys}) for index in range(count)],
+    )
+
+
 def workers_of(system: dict, setups: Sequence[Setup]) -> list[Worker]:
     composed = compose(SystemSpec.model_validate(system))
     return [composed.worker(each) for each in setups]
+
+
+def random_delays(seed: int, *, unequal: bool = False) -> Delays:
+    """Delays without a bound, on average 1 s, or where they are `unequal` as many seconds as there are before one."""
+    random = Random(seed)
+    return lambda participant: random.expovariate(1.0) * (1 + participant if unequal else 1)
 
 
 def run(
@@ -77,43 +101,66 @@ def run(
     bandwidth: float = 1e6,
     most: int = 100_000,
     deaths: Mapping[int, int] = {},
+    delays: Delays = lambda participant: 0.0,
+    servers: Sequence[ParameterServer] = (),
 ) -> list[list[Report | Abort]]:
-    """Let the workers go on in turn until all have stopped (or `most` events), and return what they report.
+    """Let the workers go on until all have stopped (or `most` events), and return what they report.
 
-    Each message crosses its wire format; each action is done in the order in which it was asked for. Some workers may
-    die after so many iterations, of which their peers learn once all messages from them are there.
+    Each message crosses its wire format; each action is done in the order in which it was asked for, and without
+    `delays` happens in that order; with them, only the messages of one channel do. Some workers may die after so many
+    iterations, of which their peers learn once all messages from them are there.
     """
+    participants = [*workers, *servers]
+    parameters = workers[0].replica.layout.size
     reports: list[list[Report | Abort]] = [[] for _ in workers]
     dead: set[int] = set()
-    events = deque((index, Started()) for index in range(len(workers)))
+    planned: list[tuple[float, int, int, Event]] = []
+    numbers = count()
+    last: defaultdict[Hashable, float] = defaultdict(float)
+    """When the last event of each channel is to happen."""
     time = 0.0
+
+    def plan(index: int, event: Event, due: float, channel: Hashable) -> float:
+        """Let something happen to a participant at a time, but after what was planned for it in the same channel."""
+        last[channel] = due = max(due, last[channel])
+        heappush(planned, (due, next(numbers), index, event))
+        return due
+
+    for index in range(len(workers)):
+        plan(index, Started(), 0.0, index)
     for _ in range(most):
-        if not events:
+        if not planned:
             break
-        index, event = events.popleft()
+        due, _, index, event = heappop(planned)
         if index in dead:
             continue
-        if workers[index].iteration >= deaths.get(index, most):
+        if index in deaths and workers[index].iteration >= deaths[index]:
             dead.add(index)
-            events.extend((peer, PeerLost(index)) for peer in workers[index].setup.peers)
+            for peer in workers[index].setup.peers:
+                all_there = max(last[index, peer, channel] for channel in Channel)
+                plan(peer, PeerLost(index), max(time, all_there), (index, peer, Channel.CONTROL))
             continue
-        time += 1e-3
-        for action in workers[index].handle(event, time):
+        time = max(time, due) + 1e-3
+        for action in participants[index].handle(event, time):
             match action:
                 case Compute(batch_size):
                     loss, gradient = gradients(workers[index], batch_size)
-                    events.append((index, GradientReady(loss, gradient, seconds(workers[index], batch_size))))
+                    ready = GradientReady(loss, gradient, seconds(workers[index], batch_size))
+                    plan(index, ready, time + delays(index), index)
                 case Profile(sizes):
-                    events.append((index, ProfileReady(tuple((b, seconds(workers[index], b)) for b in sizes))))
+                    measured = ProfileReady(tuple((b, seconds(workers[index], b)) for b in sizes))
+                    plan(index, measured, time + delays(index), index)
                 case Send(peer, message):
                     data = message.encode()
                     assert len(data) == message.size
-                    assert peer in workers[index].setup.peers, "nothing goes to who is lost"
-                    if message.body.channel is Channel.DATA:
-                        events.append((index, MessageTimed(peer, len(data), len(data) / bandwidth)))
-                        events.append((index, MessageSent(peer, len(data))))
-                    parameters = workers[peer].replica.layout.size
-                    events.append((peer, MessageArrived(decode(data, workers=len(workers), parameters=parameters))))
+                    assert index >= len(workers) or peer in workers[index].setup.peers, "nothing goes to who is lost"
+                    left, channel = time, message.body.channel
+                    if channel is Channel.DATA:
+                        timed = MessageTimed(peer, len(data), len(data) / bandwidth)
+                        left = plan(index, timed, time + delays(index), (index, peer))
+                        plan(index, MessageSent(peer, len(data)), left, (index, peer))
+                    arrived = MessageArrived(decode(data, workers=len(participants), parameters=parameters))
+                    plan(peer, arrived, left + delays(index), (index, peer, channel))
                 case Report() | Abort():
                     reports[index].append(action)
                 case Stop():

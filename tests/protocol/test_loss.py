@@ -6,10 +6,17 @@ import torch
 from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.events import Abort, GradientReady, MessageArrived, MessageSent, PeerLost, Send, Started
 from dlion_sim.protocol.exchange import ParameterServerExchange
-from dlion_sim.protocol.messages import Announcement, Contribution, Message, Push
+from dlion_sim.protocol.messages import (
+    Announcement,
+    ComputeProfile,
+    Contribution,
+    Message,
+    Push,
+    WeightsRequest,
+)
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Phase
-from tests.protocol.joined import layout, run, setup, workers_of
+from tests.protocol.joined import layout, random_delays, run, setup, team, workers_of
 
 ASYNCHRONOUS = {"name": "baseline", "synchronization": {"kind": "asynchronous", "send_buffer": 1}}
 BACKUP = {"kind": "bounded_staleness", "staleness": 1, "backup_workers": 1}
@@ -28,7 +35,7 @@ DEPENDENT = [
     "baseline",
     "gaia",
     "dlion",
-    "dpsgd",
+    {"name": "dpsgd", "topology": "all_to_all"},
     "ring_allreduce",
     "local_sgd",
     {"name": "hop", "synchronization": {"backup_workers": 0}},
@@ -40,12 +47,32 @@ def noise(worker, batch_size):
     return 1.0, torch.randn(6, generator=generator)
 
 
+AT = (0.0, 2.0, 10.0, 20.0)
+"""Where the loss on each worker's data is least: at 4 on that of the first three together, at 8 on that of all four."""
+
+
+def pull(worker, batch_size):
+    """A loss that is least at the worker's place in AT, and its gradient."""
+    away = worker.replica.parameters - AT[worker.setup.worker]
+    return float(away.square().mean()) / 2, away
+
+
+def even_cost(worker, batch_size):
+    """Seconds of a batch, on everyone."""
+    return 0.01 + 0.001 * batch_size
+
+
+def cost(worker, batch_size):
+    """Seconds of a batch: worker 2 is half as fast as the others."""
+    return even_cost(worker, batch_size) * (2 if worker.setup.worker == 2 else 1)
+
+
 def composed(system):
     return system if isinstance(system, dict) else {"name": system}
 
 
 def survivors(system, count=4, deaths=(3,), iterations=20):
-    workers = workers_of(composed(system), [setup(index, count, iterations=iterations) for index in range(count)])
+    workers = team(composed(system), count, iterations=iterations)
     reports = run(workers, noise, deaths=dict.fromkeys(deaths, 5))
     return [(worker, reports[index]) for index, worker in enumerate(workers) if index not in deaths]
 
@@ -56,6 +83,102 @@ def test_who_can_do_without_a_peer_goes_on_to_the_end(system):
         assert worker.phase is Phase.STOPPED
         assert reports[-1].iteration == worker.iteration == 20
         assert 3 not in worker.setup.peers
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("system", TOLERANT, ids=str)
+def test_who_is_left_learns_from_all_who_are_left_and_from_nobody_else(system, seed):
+    """Alone each would go to its own place, and with the lost one all to 8."""
+    workers = team(composed(system), 4)
+    run(workers, pull, even_cost, deaths={3: 5}, delays=random_delays(seed), most=4000)
+    for worker in workers[:3]:
+        assert worker.iteration > 100
+        torch.testing.assert_close(worker.replica.parameters, torch.full((6,), 4.0), atol=1.9, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("system", "bound"),
+    [
+        ({"name": "hop", "synchronization": {"staleness": 2, "backup_workers": 1}}, 3),
+        ({"name": "hop", "synchronization": {"staleness": 9, "backup_workers": 1, "max_gap": 2}}, 2),
+        ({"name": "local_sgd", "synchronization": {**BACKUP, "staleness": 0}, "exchange": {"period": 1}}, 1),
+    ],
+    ids=str,
+)
+def test_who_is_left_waits_for_all_who_are_left(system, bound):
+    """No survivor leads another by more than the bound, of whom the last is three times as slow as the first."""
+    workers, leads = team(system, 4), []
+
+    def note(worker, batch_size):
+        if 3 not in worker.setup.peers and worker.setup.worker != 3:
+            leads.append(worker.iteration - min(each.iteration for each in workers[:3]))
+        return pull(worker, batch_size)
+
+    run(workers, note, deaths={3: 5}, delays=random_delays(1, unequal=True), most=3000)
+    assert len(leads) > 150
+    assert max(leads) == bound
+
+
+@pytest.mark.parametrize("iterations", [0, 5], ids=["before anything is measured", "later"])
+def test_who_is_left_splits_the_whole_global_batch(iterations):
+    system = {"name": "dlion", "synchronization": "asynchronous", "batching": {"growth": "none"}}
+    workers = team(system, 4, iterations=40)
+    reports = run(workers, noise, cost, deaths={3: iterations}, delays=random_delays(1))
+    assert reports[0][-1].global_batch_size == 4 * 32
+    sizes = [each[-1].batch_size for each in reports[:3]]
+    assert sizes == [53, 53, 22], "which take 63, 63 and 64 ms"
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_loss_before_all_fits_are_known_leaves_a_split_among_the_others(known):
+    """Whether or not the lost one's own fit was among those that were known."""
+    (worker,) = workers_of({"name": "dlion", "batching": {"growth": "none"}}, [setup(workers=4)])
+    batching = worker.choices.batching
+    if known:
+        worker.handle(MessageArrived(Message(3, ComputeProfile(0.0, 0.001, 1000))), 0.0)
+    worker.handle(PeerLost(3), 0.5)
+    batching.measured([(8, 0.008), (16, 0.016)])
+    worker.handle(MessageArrived(Message(1, ComputeProfile(0.0, 0.001, 1000))), 1.0)
+    assert batching.batch_size(0) == 128 // 3, "an equal part, as worker 2's fit is not known"
+    worker.handle(MessageArrived(Message(2, ComputeProfile(0.0, 0.002, 1000))), 2.0)
+    assert batching.batch_size(0) == pytest.approx(128 / (1 + 1 + 1 / 2), abs=1)
+
+
+def test_who_is_left_still_takes_the_weights_of_the_best_who_is_left():
+    """The lost worker had the least loss, and was the one to be asked until then."""
+    losses = (0.5, 0.2, 0.9, 0.1)
+    system = {**ASYNCHRONOUS, "knowledge_transfer": {"kind": "direct", "period": 3, "share": 1.0}}
+    workers, asked = team(system, 4, iterations=40), []
+    for index, worker in enumerate(workers):
+        worker.replica.parameters.fill_(float(index))
+        worker.handle = noting_requests(worker, asked)
+    reports = run(
+        workers,
+        lambda worker, size: (losses[worker.setup.worker], torch.zeros(6)),
+        deaths={3: 10},
+        delays=random_delays(1),
+    )
+    assert {best for iteration, best in asked if iteration <= 8} == {3}
+    assert {best for iteration, best in asked if iteration >= 20} == {1}
+    for index in (0, 2):
+        assert sum(report.merged for report in reports[index][20:]) >= 4
+        assert torch.equal(workers[index].replica.parameters, workers[1].replica.parameters)
+
+
+def noting_requests(worker, asked):
+    """Its `handle`, which adds (iterations done, whom it asks for weights) to `asked`."""
+    handle = worker.handle
+
+    def noting(event, now):
+        actions = handle(event, now)
+        asked.extend(
+            (worker.iteration, action.peer)
+            for action in actions
+            if isinstance(action, Send) and isinstance(action.message.body, WeightsRequest)
+        )
+        return actions
+
+    return noting
 
 
 @pytest.mark.parametrize("system", DEPENDENT, ids=str)
@@ -123,6 +246,19 @@ def test_parameters_are_mixed_with_those_who_are_left():
     worker.handle(arrived(1, value=8.0), 0.6)
     worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
     torch.testing.assert_close(worker.replica.parameters, torch.full((6,), 0.25 * 8))
+
+
+def test_periodic_means_are_over_those_who_are_left():
+    """What a peer sent after the last exchange is forgotten with it."""
+    (worker,) = workers_of({"name": "local_sgd", "exchange": {"period": 2}, "synchronization": BACKUP}, [setup()])
+    worker.handle(Started(), 0.0)
+    worker.handle(arrived(1, 0, value=100.0), 0.1)
+    worker.handle(arrived(2, 0, value=8.0), 0.1)
+    worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
+    worker.handle(PeerLost(1), 1.5)
+    worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 2.0)
+    assert worker.iteration == 2
+    torch.testing.assert_close(worker.replica.parameters, torch.full((6,), 8.0 / 2))
 
 
 def test_what_a_lost_peer_has_announced_is_not_waited_for():

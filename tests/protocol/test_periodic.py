@@ -3,7 +3,9 @@
 import numpy as np
 import torch
 
+from dlion_sim.protocol.events import GradientReady, MessageArrived, Started
 from dlion_sim.protocol.exchange.periodic import LocalSgdExchange
+from dlion_sim.protocol.messages import Contribution, Message
 from dlion_sim.protocol.updates import LocalGradient
 from tests.protocol.joined import run, setup, workers_of
 
@@ -35,6 +37,35 @@ def test_local_sgd_steps_alone_and_averages_every_period():
 def test_a_period_of_one_is_baseline():
     found = trained({"name": "local_sgd", "exchange": {"period": 1}}, iterations=6)
     np.testing.assert_allclose(found, trained({"name": "baseline"}, iterations=6), atol=1e-6)
+
+
+def test_parameters_that_come_late_count_in_the_next_exchange():
+    system = {
+        "name": "local_sgd",
+        "exchange": {"period": 2},
+        "synchronization": {"kind": "bounded_staleness", "staleness": 1},
+    }
+    (worker,) = workers_of(system, [setup(workers=3)])
+
+    def arrives(sender, tag, value):
+        worker.handle(MessageArrived(Message(sender, Contribution(tag, 32), (torch.full((6,), value),))), 0.0)
+
+    def iterate(parameters):
+        worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 0.0)
+        assert worker.replica.parameters.tolist() == [parameters] * 6
+
+    worker.handle(Started(), 0.0)
+    iterate(0.0)
+    arrives(1, 1, 8.0)
+    iterate(4.0)  # with 1; 2 is late
+    arrives(2, 1, 100.0)
+    iterate(4.0)
+    arrives(2, 3, 6.0)
+    iterate(5.0)  # with the newest of 2; 1 is late
+    arrives(1, 3, 7.0)
+    iterate(5.0)
+    arrives(2, 5, 0.0)
+    iterate(4.0)
 
 
 def test_diloco_takes_nesterov_steps_along_the_mean_movement():

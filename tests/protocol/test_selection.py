@@ -105,6 +105,25 @@ def test_every_variable_with_a_gradient_sends_something_however_slow_the_link(gr
         begin += size
 
 
+@given(gradients, st.lists(st.floats(1, 400), min_size=1, max_size=4), st.sampled_from([0.85, 50.0]))
+def test_what_arrives_leads_downhill_and_the_own_gradient_is_applied_whole(gradient, budgets, n_min):
+    """However little a link carries: its inner product with the gradient is positive, as with all of it."""
+    one = MaxNExchange(
+        MaxNExchange.Parameters(n_min=n_min), setup(workers=len(budgets) + 1, variables=VARIABLES, learning_rate=1.0)
+    )
+    for peer, budget in enumerate(budgets, start=1):
+        one.queued(peer, 10**6, 0.0)
+        one.sent(peer, 10**6, 0.0)
+        one.timed(peer, 10**6, 10**6 / budget)
+    outgoing = one.outgoing(LocalGradient(0, 32, gradient, seconds=1.0, factor=0.5, time=0.0))
+    for peer, message in outgoing.messages:
+        arrived = torch.zeros(20)
+        Update(peer, message.body, message.tensors).add_to(arrived, 1.0)
+        assert float(arrived.double() @ gradient.double()) > 0 or gradient.abs().max() < 1e-30
+    one.apply(outgoing.own, [], lambda body: 0.5)
+    torch.testing.assert_close(one.setup.replica.parameters, -0.5 * gradient)
+
+
 def test_a_fast_link_gets_the_whole_gradient_and_a_slow_one_a_smaller_n():
     gradient = torch.linspace(0.05, 1, 20)
     messages = exchanged(gradient, [144.0, 104.5, 1e6])
@@ -128,6 +147,14 @@ def test_only_the_links_that_carry_the_floor_get_anything():
     gradient = torch.linspace(0.05, 1, 20)  # 10 % of each of the three variables: 4 entries, 32 bytes and the header
     messages = exchanged(gradient, [1e6, 104.5, 70.0], n_min=10, below_n_min="skip")
     assert [len(messages[peer].tensors[-1]) for peer in (1, 2, 3)] == [20, 5, 0]
+
+
+def test_a_link_that_carries_just_the_floor_gets_it():
+    """Three entries are within 50 % of their variable's maximum, one of them at just half of it; the link carries 3."""
+    gradient = torch.tensor([1.0, 0.5, 0.25, *[0.125] * 4, 1.0, *[0.01] * 11, 0.0])
+    (message,) = exchanged(gradient, [64 + 3 * 8.0], n_min=50, below_n_min="skip").values()
+    assert [tensor.tolist() for tensor in message.tensors] == [[0, 1, 7], [1.0, 0.5, 1.0]]
+    assert message.body.n_percent == 50
 
 
 def test_a_diverged_gradient_is_survived():

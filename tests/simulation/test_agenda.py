@@ -43,6 +43,22 @@ def test_time_passes_without_calls():
     assert agenda.next_time == math.inf
 
 
+def test_what_is_in_the_background_is_no_sign_that_anything_goes_on():
+    story = Story()
+    story.agenda.after(1.0, partial(story.tell, "background"), background=True)
+    assert story.agenda.is_idle
+    story.agenda.after(2.0, partial(story.tell, "work"))
+    saved = pickle.loads(pickle.dumps(story))
+    for each in (story, saved):
+        idle = []
+        while each.agenda.next_time < math.inf:
+            idle.append(each.agenda.is_idle)
+            each.agenda.step()
+        assert idle == [False, False]
+        assert each.agenda.is_idle
+        assert each.told == [(1.0, "background"), (2.0, "work")]
+
+
 delays = st.floats(0, 1e3, allow_nan=False)
 
 

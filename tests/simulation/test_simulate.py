@@ -11,7 +11,9 @@ import torch
 
 from dlion_sim.learning import BatchSampler, Evaluator, build, load, partition
 from dlion_sim.protocol.compose import compose
+from dlion_sim.protocol.events import ProfileReady
 from dlion_sim.protocol.systems import SYSTEMS
+from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Run
 from dlion_sim.scenario import from_data, shipped
 from dlion_sim.scenario import load as load_scenario
@@ -143,6 +145,28 @@ def test_dlion_learns_on_unequal_machines_and_shares_the_work_by_their_speed(tmp
     assert run.iterations()["merged"].sum() > 0
 
 
+def test_profiling_takes_the_time_of_what_it_measures_on_cores_that_change_meanwhile(tmp_path, monkeypatch):
+    """8 cores take 50 ms for 8 samples; of 16 they do half in 50 ms, and 2 cores the rest in 160; then 650 for 32."""
+    measured, handle = [], Worker.handle
+
+    def noting(worker, event, now):
+        if isinstance(event, ProfileReady):
+            measured.append((now, event.measurements))
+        return handle(worker, event, now)
+
+    monkeypatch.setattr(Worker, "handle", noting)
+    cores = {"steps": {"0 s": "8 cores", "100 ms": "2 cores"}}
+    cluster = {"clouds": [{"name": "a", "workers": [{"compute": cores}]}]}
+    system = {"name": "dlion", "batching": {"profile_batch_sizes": [8, 16, 32], "profile_repeats": 1}}
+    run = simulate(digits("iterations=1", cluster=cluster, system=system, duration=None), tmp_path / "run")
+    ((ready, measurements),) = measured
+    assert [size for size, _ in measurements] == [8, 16, 32]
+    assert [seconds for _, seconds in measurements] == pytest.approx([0.05, 0.21, 0.65])
+    assert ready == pytest.approx(0.05 + 0.21 + 0.65)
+    (first,) = run.iterations().itertuples()
+    assert first.virtual_time - first.compute_seconds == pytest.approx(ready)
+
+
 def test_max_n_follows_a_link_whose_bandwidth_falls(tmp_path):
     nic = {"steps": {"0 s": "2 Mbps", "6 s": "200 kbps"}}
     cluster = {"clouds": [{"name": "a", "workers": [{"count": 2, "nic": nic}]}]}
@@ -189,12 +213,43 @@ def test_an_interrupted_run_leaves_a_readable_folder_that_says_so(tmp_path):
     assert len(run.iterations()) == sum(run.summary["iterations"]["per_worker"]) > 0
 
 
-def test_a_worker_whose_machine_is_gone_for_good_stalls_a_synchronous_run(tmp_path):
-    dead = {"steps": {"0 s": "8 cores", "1 s": "0 cores"}}
-    cluster = {"clouds": [{"name": "a", "workers": [{"nic": "10 Mbps"}, {"compute": dead, "nic": "10 Mbps"}]}]}
-    run = simulate(digits("iterations=1000", cluster=cluster, system="baseline", duration=None), tmp_path / "run")
+DYING_LINK = {"steps": {"0 s": "10 Mbps", "3 s": "0 bps"}}
+DYING_MACHINE = {"steps": {"0 s": "8 cores", "3 s": "0 cores"}}
+EVER_CHANGING = {"steps": {"0 s": "10 Mbps", "1 s": "9 Mbps"}, "repeat": "2 s"}
+
+
+@pytest.mark.parametrize(
+    "workers",
+    [
+        [{"nic": "10 Mbps"}, {"nic": DYING_LINK}],
+        [{"nic": "10 Mbps"}, {"nic": "10 Mbps", "compute": DYING_MACHINE}],
+        [{"nic": "10 Mbps"}, {"nic": {"steps": {"0 s": "9 kbps", "3 s": "0 bps"}}}],
+        [{"nic": EVER_CHANGING}, {"nic": DYING_LINK}],
+        [{"nic": EVER_CHANGING}, {"nic": "10 Mbps", "compute": DYING_MACHINE}],
+    ],
+    ids=["link", "machine", "link under a long message", "link while another changes", "machine while a link changes"],
+)
+def test_a_stall_ends_a_run_when_the_last_thing_has_happened(tmp_path, workers):
+    """An iteration takes about 0.1 s, or a message many: at about 3 s all wait for what is gone for good."""
+    scenario = digits(
+        "workload.evaluate_every=1000 s",
+        cluster={"clouds": [{"name": "a", "workers": workers}]},
+        system="baseline",
+        duration="3000 s",
+    )
+    run = simulate(scenario, tmp_path / "run")
     assert run.summary["stopped_by"] == "stall"
-    assert run.summary["virtual_seconds"] < 60
+    assert run.summary["virtual_seconds"] == pytest.approx(3, abs=0.2)
+    assert run.evaluations()["virtual_time"].unique().tolist() == [0, run.summary["virtual_seconds"]]
+
+
+def test_a_link_that_comes_back_stalls_nobody(tmp_path):
+    """Nothing is under way while it is down, for longer than two evaluations take to come."""
+    nic = {"steps": {"0 s": "10 Mbps", "1 s": "0 bps", "9 s": "10 Mbps"}}
+    cluster = {"clouds": [{"name": "a", "workers": [{"nic": "10 Mbps"}, {"nic": nic}]}]}
+    run = simulate(digits(cluster=cluster, system="baseline", duration="10 s"), tmp_path / "run")
+    assert run.summary["stopped_by"] == "duration"
+    assert (run.iterations()["virtual_time"] > 9).sum() > 10
 
 
 def test_an_asynchronous_worker_goes_no_faster_than_its_links(tmp_path):
@@ -322,6 +377,30 @@ def test_evaluations_on_the_way_may_take_fewer_samples_but_not_the_last(tmp_path
     assert partly["virtual_time"].tolist() == wholly["virtual_time"].tolist()
     assert partly["accuracy"][last].tolist() == wholly["accuracy"][last].tolist()
     assert (partly["accuracy"][~last] * 100).round(6).mod(1).eq(0).all()
+
+
+def test_the_share_of_evaluation_is_that_of_the_evaluators_own_calls(tmp_path, monkeypatch):
+    """By a clock that goes on by 2 s with each of those, by 1/8 s with each event, and not otherwise."""
+    wall, evaluations, events = 0.0, 0, 0
+    evaluate = Evaluator.evaluate
+
+    def slow(evaluator, replicas, number=None):
+        nonlocal wall, evaluations
+        wall, evaluations = wall + 2, evaluations + 1
+        return evaluate(evaluator, replicas, number)
+
+    def tick():
+        nonlocal wall, events
+        wall, events = wall + 1 / 8, events + 1
+        return False
+
+    monkeypatch.setattr(Evaluator, "evaluate", slow)
+    monkeypatch.setattr("time.perf_counter", lambda: wall)
+    scenario = digits("workload.evaluation_samples=100", "target_accuracy=0.5", "duration=60 s")
+    summary = simulate(scenario, tmp_path / "run", interrupted=tick, checkpoint_every=None).summary
+    assert evaluations >= 3, "at the start, and twice at the end: the target is reached on all samples"
+    assert summary["wall_seconds"] == 2 * evaluations + events / 8
+    assert summary["evaluation_share"] == 2 * evaluations / summary["wall_seconds"]
 
 
 def test_a_target_is_only_reached_on_all_samples(tmp_path, monkeypatch):

@@ -16,7 +16,8 @@ from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 class LocalSgdExchange(Exchange):
     """Every worker steps by its own gradients, and every `period` iterations all take the mean of their parameters.
 
-    Stich, ICLR'19; with a sample of the workers it is federated averaging (McMahan et al., AISTATS'17).
+    Stich, ICLR'19; with a sample of the workers it is federated averaging (McMahan et al., AISTATS'17). Where it is not
+    waited for all, parameters that come after their exchange count in the next one, unless newer ones are here by then.
     """
 
     class Parameters(ChoiceParameters):
@@ -26,6 +27,11 @@ class LocalSgdExchange(Exchange):
 
     parameters: Parameters
 
+    def __init__(self, parameters: Parameters, setup: Setup) -> None:
+        super().__init__(parameters, setup)
+        self._received: dict[int, Update] = {}
+        """Each peer's newest parameters, since the last exchange."""
+
     def covers(self, tag: int) -> int:
         """Up to the next exchange there is nothing to wait for."""
         return tag + self.parameters.period - 1
@@ -33,6 +39,10 @@ class LocalSgdExchange(Exchange):
     def fits(self, update: Update) -> bool:
         """All parameters."""
         return update.is_whole(self.setup.replica.layout.size)
+
+    def lost(self, peer: int) -> None:
+        """Nothing of it counts any more."""
+        self._received.pop(peer, None)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """Step; at the end of a period, tell everyone where that led."""
@@ -46,13 +56,17 @@ class LocalSgdExchange(Exchange):
 
     def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
         """At the end of a period, go on from the mean of what is here."""
+        for update in sorted(received, key=lambda update: update.body.iteration):
+            self._received[update.sender] = update
         if not self._ends_period(own.body.iteration):
             return 0
+        updates = sorted([own, *self._received.values()], key=lambda update: update.sender)
+        self._received.clear()
         mean = torch.zeros_like(self.setup.replica.parameters)
-        for update in sorted([own, *received], key=lambda update: update.sender):
-            update.add_to(mean, 1 / (1 + len(received)))
+        for update in updates:
+            update.add_to(mean, 1 / len(updates))
         self.setup.replica.merge(self._next_start(mean), 1.0)
-        return len(received)
+        return len(updates) - 1
 
     def _ends_period(self, iteration: int) -> bool:
         return (iteration + 1) % self.parameters.period == 0

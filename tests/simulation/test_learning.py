@@ -1,0 +1,58 @@
+"""Whole systems where each worker holds other classes: only who communicates, and does it right, learns them all."""
+
+import numpy as np
+import pytest
+
+from dlion_sim.learning import load
+from dlion_sim.protocol.systems import SYSTEMS
+from dlion_sim.simulation import simulate
+from tests.simulation.scenarios import digits
+
+UNEQUAL = {
+    "clouds": [
+        {
+            "name": "east",
+            "workers": [
+                {"compute": {"cores": 16, "noise": 0.3}, "nic": "20 Mbps"},
+                {"compute": {"cores": 6, "noise": 0.3}, "nic": "8 Mbps"},
+            ],
+        },
+        {"name": "west", "workers": [{"count": 2, "compute": {"cores": 10, "noise": 0.3}, "nic": "10 Mbps"}]},
+    ],
+    "wan": {"bandwidth": "12 Mbps", "rtt": "60 ms"},
+}
+"""Four workers, none of which is in step with another."""
+ALIKE = {
+    "clouds": [{"name": name, "workers": [{"nic": "20 Mbps"}]} for name in ("east", "west")],
+    "wan": {"rtt": "0.1 s"},
+}
+"""Two workers that do the same at the same times, and whose messages meet on their way."""
+
+PERIODS = {
+    "local_sgd": {"exchange": {"period": 5}},
+    "diloco": {"exchange": {"period": 5}},
+    "dlion": {"batching": {"profile_repeats": 1}, "knowledge_transfer": {"period": 20}},
+}
+"""So short that a short run has many."""
+
+
+def learned(folder, cluster, system):
+    """A run in which each worker holds a few successive classes, and the accuracy that no worker can exceed alone."""
+    partition = "workload.partition={kind: label_shards, shards_per_worker: 1}"
+    run = simulate(digits(partition, "duration=30 s", cluster=cluster, system=system), folder)
+    of_classes = np.bincount(load("digits").test_labels) / len(load("digits").test_labels)
+    return run, max(of_classes[np.array(held) > 0].sum() for held in run.manifest["partition"])
+
+
+@pytest.mark.parametrize("cluster", [UNEQUAL, ALIKE], ids=["unequal", "alike"])
+@pytest.mark.parametrize("name", sorted(SYSTEMS))
+def test_every_system_learns_more_than_any_worker_could_alone(tmp_path, name, cluster):
+    run, alone = learned(tmp_path / "run", cluster, {"name": name, **PERIODS.get(name, {})})
+    assert run.summary["diverged"] == []
+    assert run.summary["accuracy"]["mean"] > max(0.75, alone + 0.1)
+
+
+@pytest.mark.parametrize("cluster", [UNEQUAL, ALIKE], ids=["unequal", "alike"])
+def test_who_never_communicates_does_not(tmp_path, cluster):
+    run, alone = learned(tmp_path / "run", cluster, {"name": "local_sgd", "exchange": {"period": 10**6}})
+    assert run.summary["accuracy"]["mean"] <= alone < 0.65
