@@ -52,9 +52,9 @@ class PartitionedExchange(Exchange):
         )
         bandwidth: Literal["slowest", "sum"] = Field(
             "slowest",
-            description="The bandwidth that p follows: peers times that of the slowest link, since all links carry the "
-            "same and the worker waits for each; or the sum of the links', the paper's formula to the letter, with "
-            "which unequal links hold the worker up.",
+            description="The bandwidth that p follows: peers times that of the slowest link, with which Ako does best, "
+            "since all links carry the same and the worker waits for each (chosen here); or the sum of the links', the "
+            "paper's formula to the letter, with which unequal links hold the worker up.",
         )
         hysteresis: float = Field(
             0.05,
