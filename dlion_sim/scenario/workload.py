@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from dlion_sim.scenario.model import Model
-from dlion_sim.scenario.units import Duration, PositiveDuration
+from dlion_sim.scenario.units import Duration
 
 
 class ConstantRate(Model):
@@ -55,7 +55,7 @@ class Optimizer(Model):
 
     kind: Literal["sgd", "adam"] = "sgd"
     """The rule."""
-    learning_rate: Annotated[float, Field(gt=0)] = 0.05
+    learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.05
     """Step size."""
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Of sgd only."""
@@ -111,6 +111,10 @@ Partition = Annotated[
 ]
 
 
+_LEAST_COST = 1e-6
+"""Seconds of an iteration of one sample on one core."""
+
+
 class ComputeTime(Model):
     """Time of an iteration with b samples on a machine with c cores: T(b) = alpha + beta * b / c."""
 
@@ -119,6 +123,12 @@ class ComputeTime(Model):
     beta: Duration | None = None
     """Cost of one sample on one core. None: the model's FLOPs at 1.9 GFLOP/s a core, calibrated from TF.AKO's
     published runs."""
+
+    @model_validator(mode="after")
+    def _takes_time(self) -> Self:
+        if self.beta is not None and self.alpha + self.beta < _LEAST_COST:
+            raise ValueError("alpha and beta are both next to nothing: time would stand still; at least 1 us together")
+        return self
 
 
 class Workload(Model):
@@ -134,7 +144,7 @@ class Workload(Model):
     """Local batch size, in samples, that every worker begins with."""
     partition: Partition = Iid()
     """Which samples lie at which worker; a plain name is short for {kind: name}."""
-    evaluate_every: PositiveDuration = 20.0
+    evaluate_every: Annotated[Duration, Field(ge=0.001)] = 20.0
     """Virtual time between evaluations on the test set, which themselves take no virtual time."""
     evaluation_samples: Annotated[int, Field(ge=1)] | None = None
     """Test samples of the evaluations on the way, the first so many; by default all, as always at the end."""

@@ -21,7 +21,7 @@ def uplink(file: Path, nic: str) -> Schedule:
 
 
 def test_steps(file: Path) -> None:
-    schedule = uplink(file, "{steps: {0 s: 50 Mbps, 500: 0 Mbps}, repeat: 1000 s}")
+    schedule = uplink(file, "{steps: {0 s: 50 Mbps, 500 s: 0 Mbps}, repeat: 1000 s}")
     assert schedule == Schedule(((0.0, 50e6), (500.0, 0.0)), repeat=1000.0)
 
 
