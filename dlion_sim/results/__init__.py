@@ -2,6 +2,7 @@
 
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.frames import Frames
+from dlion_sim.results.holding import Hold
 from dlion_sim.results.manifest import environment
 from dlion_sim.results.marking import mark
 from dlion_sim.results.reading import Run
@@ -16,6 +17,7 @@ __all__ = [
     "WALL_CLOCK_COLUMNS",
     "Ending",
     "Frames",
+    "Hold",
     "LinksRow",
     "MetricsRow",
     "Run",
