@@ -53,21 +53,39 @@ class CosineDecay(Model):
 class Optimizer(Model):
     """How a worker's own gradient and those that it receives change its weights."""
 
-    kind: Literal["sgd", "adam"] = "sgd"
+    kind: Literal["sgd", "adam", "adamw"] = "sgd"
     """The rule."""
     learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.05
     """Step size."""
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Of sgd only."""
+    weight_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Of sgd, which adds so much of the weights to the gradient, and of adamw, which takes the learning rate times so
+    much off the weights."""
+    warmup: Annotated[int, Field(ge=0)] = 0
+    """Steps over which the learning rate rises in proportion, before its schedule begins."""
     schedule: Annotated[ConstantRate | StepDecay | CosineDecay, Field(discriminator="kind")] = ConstantRate()
     """How the learning rate falls with the steps of whoever takes them: a worker, or a parameter server."""
 
     @field_validator("momentum")
     @classmethod
     def _of_sgd_only(cls, momentum: float, info: ValidationInfo) -> float:
-        if momentum and info.data.get("kind") == "adam":
-            raise ValueError("momentum is for sgd; adam has its own")
+        if momentum and info.data.get("kind") != "sgd":
+            raise ValueError("momentum is for sgd; adam and adamw have their own")
         return momentum
+
+    @field_validator("weight_decay")
+    @classmethod
+    def _not_of_adam(cls, weight_decay: float, info: ValidationInfo) -> float:
+        if weight_decay and info.data.get("kind") == "adam":
+            raise ValueError("adam has no weight decay; with one it is adamw")
+        return weight_decay
+
+    def factor(self, step: int) -> float:
+        """The part of the learning rate that the step after `step` others has."""
+        if step < self.warmup:
+            return (step + 1) / (self.warmup + 1)
+        return self.schedule.factor(step - self.warmup)
 
 
 class Iid(Model):
