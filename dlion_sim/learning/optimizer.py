@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
-OptimizerKind = Literal["sgd", "adam"]
+OptimizerKind = Literal["sgd", "adam", "adamw"]
 
 Moments = list[Tensor | None]
 """What a rule remembers of the gradients before."""
@@ -29,23 +29,24 @@ class Rule(Protocol):
 
 
 class Sgd:
-    """SGD with or without momentum."""
+    """SGD with or without momentum; weights decay by a part of the gradient."""
 
-    def __init__(self, momentum: float) -> None:
+    def __init__(self, momentum: float, weight_decay: float) -> None:
         self._momentum = momentum
+        self._weight_decay = weight_decay
 
     def moments(self, parameters: Tensor) -> Moments:
         """None: the first gradient is the first velocity."""
         return [None]
 
     def step(self, parameters: Tensor, moments: Moments, gradient: Tensor, learning_rate: float) -> None:
-        """w <- w - learning_rate * v, with v <- momentum * v + g."""
+        """w <- w - learning_rate * v, with v <- momentum * v + g + weight_decay * w."""
         sgd(
             [parameters],
             [gradient],
             moments,
             foreach=False,
-            weight_decay=0.0,
+            weight_decay=self._weight_decay,
             momentum=self._momentum,
             lr=learning_rate,
             dampening=0.0,
@@ -55,7 +56,13 @@ class Sgd:
 
 
 class Adam:
-    """Adam (Kingma and Ba, ICLR 2015) with torch's default moments."""
+    """Adam (Kingma and Ba, ICLR 2015) with torch's default moments; a weight decay is decoupled from these.
+
+    That is AdamW (Loshchilov and Hutter, ICLR 2019): w <- (1 - learning_rate * weight_decay) * w before the step.
+    """
+
+    def __init__(self, weight_decay: float = 0.0) -> None:
+        self._weight_decay = weight_decay
 
     def moments(self, parameters: Tensor) -> Moments:
         """First, second, and the number of steps."""
@@ -64,6 +71,8 @@ class Adam:
     def step(self, parameters: Tensor, moments: Moments, gradient: Tensor, learning_rate: float) -> None:
         """One step of Algorithm 1."""
         first, second, steps = (moment for moment in moments if moment is not None)
+        if self._weight_decay:
+            parameters.mul_(1 - learning_rate * self._weight_decay)
         adam(
             [parameters],
             [gradient],
@@ -82,12 +91,12 @@ class Adam:
         )
 
 
-def rule(kind: OptimizerKind, momentum: float) -> Rule:
+def rule(kind: OptimizerKind, momentum: float, weight_decay: float) -> Rule:
     """The rule by its name; `momentum` is that of sgd."""
     match kind:
         case "sgd":
-            return Sgd(momentum)
-        case "adam":
-            return Adam()
+            return Sgd(momentum, weight_decay)
+        case "adam" | "adamw":
+            return Adam(weight_decay)
         case _:
             raise ValueError(f"unknown optimizer {kind!r}")

@@ -34,11 +34,12 @@ class Replica:
         kind: OptimizerKind = "sgd",
         learning_rate: float,
         momentum: float = 0.0,
+        weight_decay: float = 0.0,
         decay: Callable[[int], float] = constant,
     ) -> None:
         self.layout = layout
         self.version = 0
-        self._rule = rule(kind, momentum)
+        self._rule = rule(kind, momentum, weight_decay)
         self._initial_rate = learning_rate
         self._decay = decay
         self._steps = 0

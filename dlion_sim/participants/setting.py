@@ -208,7 +208,8 @@ class Setting:
             kind=optimizer.kind,
             learning_rate=optimizer.learning_rate,
             momentum=optimizer.momentum,
-            decay=optimizer.schedule.factor,
+            weight_decay=optimizer.weight_decay,
+            decay=optimizer.factor,
         )
 
 

@@ -2,6 +2,7 @@
 
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.frames import Frames
+from dlion_sim.results.holding import Hold
 from dlion_sim.results.labels import in_words, system_label, untold
 from dlion_sim.results.manifest import environment
 from dlion_sim.results.marking import mark
@@ -17,6 +18,7 @@ __all__ = [
     "WALL_CLOCK_COLUMNS",
     "Ending",
     "Frames",
+    "Hold",
     "LinksRow",
     "MetricsRow",
     "Run",

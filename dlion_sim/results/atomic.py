@@ -15,11 +15,16 @@ TEMPORARY = ".tmp"
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """A path beside `file` to write to; it takes the place of `file` when the block ends without an error."""
+    """A path beside `file` to write to; it takes the place of `file` when the block ends without an error.
+
+    Afterwards it is on the disk, and outlives a power cut.
+    """
     temporary = file.with_name(file.name + TEMPORARY)
     try:
         yield temporary
+        _sync(temporary)
         os.replace(temporary, file)
+        _sync(file.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -28,6 +33,15 @@ def write(file: Path, content: bytes) -> None:
     """Write `content` to `file` in one step."""
     with replacing(file) as temporary:
         temporary.write_bytes(content)
+
+
+def _sync(path: Path) -> None:
+    """Bring a file's content, or a folder's entries, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def json_bytes(value: Mapping[str, Any]) -> bytes:

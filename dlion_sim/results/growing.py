@@ -127,7 +127,7 @@ def _parts_folder(file: Path) -> Path:
 
 
 def _parts(file: Path) -> list[Path]:
-    return sorted(_parts_folder(file).glob("*.parquet"))
+    return sorted(_parts_folder(file).glob("[0-9]*.parquet"), key=lambda part: int(part.stem))
 
 
 def _rows_of(file: Path) -> int:

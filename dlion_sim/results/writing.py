@@ -12,6 +12,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.results import run_folder
 from dlion_sim.results.atomic import TEMPORARY, json_bytes, write
 from dlion_sim.results.growing import GrowingTable
+from dlion_sim.results.holding import Hold
 from dlion_sim.results.reading import Run
 from dlion_sim.results.tables import LINKS, METRICS, LinksRow, MetricsRow
 
@@ -24,11 +25,14 @@ class RunWriter:
     """The one writer of one run folder; `create` makes both, `resume` a new writer of an old folder.
 
     Rows reach the disk as they gather, with a row that comes 10 s after the last flush at the latest; until `finish`,
-    the folder reads as a run whose status is "running".
+    the folder reads as a run whose status is "running", and nobody else can write it.
     """
 
-    def __init__(self, folder: Path, manifest: Mapping[str, Any], metrics: GrowingTable, links: GrowingTable) -> None:
+    def __init__(
+        self, folder: Path, hold: Hold, manifest: Mapping[str, Any], metrics: GrowingTable, links: GrowingTable
+    ) -> None:
         self.folder = folder
+        self._hold = hold
         self.manifest = manifest
         self._metrics = metrics
         self._links = links
@@ -47,6 +51,9 @@ class RunWriter:
                 for missing in [path for path in (folder, *folder.parents) if not path.exists()][::-1]:
                     missing.mkdir()
                     undo.callback(missing.rmdir)
+                hold = Hold(folder)
+                undo.callback(hold.release)
+                _refuse_unless_free(folder, force=force)  # Somebody else may have been faster.
                 undo.callback(run_folder.clear, folder)
                 run_folder.clear(folder)
                 write(folder / run_folder.MANIFEST, running)
@@ -57,13 +64,14 @@ class RunWriter:
             raise InputError(
                 f"cannot be written: {error.strerror}", file=folder, allowed="a folder where you may write"
             ) from error
-        return cls(folder, manifest, *tables)
+        return cls(folder, hold, manifest, *tables)
 
     @classmethod
-    def resume(cls, folder: Path, rows: Sequence[int], **facts: Any) -> RunWriter:
-        """Go on with the run in `folder` after so many rows, see `rows`; `facts` are added to its manifest.
+    def resume(cls, folder: Path, hold: Hold, rows: Sequence[int], **facts: Any) -> RunWriter:
+        """Go on with the run in `folder`, which the caller holds, after so many rows, see `rows`.
 
-        Raises InputError where there are not as many, and OSError where the folder cannot be written.
+        `facts` are added to its manifest. Raises InputError where there are not as many, and OSError where the folder
+        cannot be written.
         """
         tables = [
             GrowingTable.resume(folder / name, schema, count)
@@ -74,7 +82,7 @@ class RunWriter:
         # They are of a run that has ended, as this one had.
         for name in (run_folder.SUMMARY, run_folder.ACCURACY):
             (folder / name).unlink(missing_ok=True)
-        return cls(folder, manifest, *tables)
+        return cls(folder, hold, manifest, *tables)
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -103,6 +111,7 @@ class RunWriter:
         self._links.merge()
         write(self.folder / run_folder.SUMMARY, json_bytes(summary))
         write(self.folder / run_folder.MANIFEST, json_bytes({**self.manifest, **manifest, "status": summary["status"]}))
+        self._hold.release()
 
 
 def _refuse_unless_free(folder: Path, *, force: bool) -> None:

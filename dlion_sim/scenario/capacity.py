@@ -52,6 +52,8 @@ class Trace(Model):
     """What the file's values are in; Mbps for a bandwidth and cores for a machine unless given."""
     repeat: bool = True
     """Whether the trace begins anew after its last sample, which then lasts as long as the one before it."""
+    offset: Duration = 0.0
+    """How far into the trace the run begins."""
 
 
 def is_capacity(given: object) -> bool:
@@ -79,9 +81,24 @@ def _from_trace(written: Trace, folder: Path, unit: Unit, trace_unit: str) -> Sc
         raise RuleError(f"'{suffix}' is no unit of a {unit.quantity}", allowed=", ".join(unit.factors), at=("unit",))
     samples = read_trace(folder / written.trace, series=written.series, value=written.value)
     steps = tuple((time, unit.parse(f"{value!r} {suffix}")) for time, value in samples)
-    if not written.repeat or len(steps) == 1:
-        return Schedule(steps)
-    return Schedule(steps, repeat=2 * steps[-1][0] - steps[-2][0])
+    lasts = 2 * steps[-1][0] - steps[-2][0] if written.repeat and len(steps) > 1 else None
+    if lasts is None and written.offset > steps[-1][0]:
+        last = DURATION.format(steps[-1][0])
+        raise RuleError(f"the trace's last sample is at {last}", allowed=f"0 s to {last}", at=("offset",))
+    return Schedule(*_from(steps, lasts, written.offset))
+
+
+def _from(
+    steps: tuple[tuple[float, float], ...], lasts: float | None, offset: float
+) -> tuple[tuple[tuple[float, float], ...], float | None]:
+    """The steps as from a time on, which becomes 0; those before it come at the end of each period, if there is one."""
+    offset = offset if lasts is None else offset % lasts
+    first = sum(time <= offset for time, _ in steps) - 1
+    later = [(time - offset, value) for time, value in steps[first + 1 :]]
+    again = (
+        [] if lasts is None else [(time + lasts - offset, value) for time, value in steps[: first + 1] if offset > time]
+    )
+    return ((0.0, steps[first][1]), *later, *again), lasts
 
 
 def _write(schedule: Schedule, *, unit: Unit) -> str | dict[str, Any]:

@@ -14,6 +14,9 @@ from dlion_sim.scenario.overrides import overridden
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.yaml_text import read_yaml, write_yaml
 
+MOST_BYTES = 4_000_000
+"""Of a scenario, resolved traces included; reading YAML takes some ten seconds a megabyte."""
+
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     """Read a scenario and check it; traces that it names are read from its folder.
@@ -62,12 +65,23 @@ def from_data(
 
 
 def dump(scenario: Scenario) -> str:
-    """The resolved scenario as YAML, complete in itself; loading it gives an equal scenario."""
-    return write_yaml(scenario.model_dump(mode="json", by_alias=True, exclude_none=True))
+    """The resolved scenario as YAML, complete in itself; loading it gives an equal scenario.
+
+    Raises InputError where it would be too large to be loaded.
+    """
+    text = write_yaml(scenario.model_dump(mode="json", by_alias=True, exclude_none=True))
+    if len(text.encode()) > MOST_BYTES:
+        raise InputError(
+            f"takes {len(text.encode()) / 1e6:.1f} MB once its traces are read", allowed=f"{MOST_BYTES / 1e6:g} MB"
+        )
+    return text
 
 
 def _text(path: Path) -> str:
     try:
+        if path.stat().st_size > MOST_BYTES:
+            problem = f"holds {path.stat().st_size / 1e6:.1f} MB, which is no scenario"
+            raise InputError(problem, file=path, allowed=f"{MOST_BYTES / 1e6:g} MB")
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None

@@ -23,7 +23,7 @@ class Compute(ShortForm):
 
     cores: CoresSchedule = Schedule.constant(8.0)
     """Equivalent in cores, or a device's name; may change over time."""
-    noise: Annotated[float, Field(ge=0)] = 0.0
+    noise: Annotated[float, Field(ge=0, le=3)] = 0.0
     """Sigma of the lognormal factor, of median 1, on the time of each computation."""
 
     @classmethod
@@ -69,7 +69,7 @@ GIGABIT = Nic(up=Schedule.constant(1e9), down=Schedule.constant(1e9))
 class WorkerGroup(Model):
     """Workers that are alike, one to a machine."""
 
-    count: Annotated[int, Field(ge=1)] = 1
+    count: Annotated[int, Field(ge=1, le=100_000)] = 1
     """How many."""
     compute: Compute = Compute()
     """How fast each computes."""

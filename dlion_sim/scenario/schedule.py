@@ -12,6 +12,9 @@ from typing import Self
 
 from dlion_sim.scenario.units import DURATION
 
+_LEAST_STEP = 0.001
+"""Seconds, on average, of a step that comes again and again."""
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -42,6 +45,9 @@ class Schedule:
         if self.repeat is not None and not times[-1] < self.repeat < math.inf:
             last = DURATION.format(times[-1])
             raise ValueError(f"a schedule must repeat after its last step, which is at {last}")
+        if self.repeat is not None and self.repeat < len(times) * _LEAST_STEP:
+            least = DURATION.format(len(times) * _LEAST_STEP)
+            raise ValueError(f"a schedule of {len(times)} steps must not repeat within less than {least}")
 
     @classmethod
     def constant(cls, value: float) -> Self:

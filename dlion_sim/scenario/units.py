@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,7 +12,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-_WRITTEN = re.compile(r"\s*(?P<number>[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?|nan|inf))\s*(?P<suffix>\S*)\s*")
+_NUMBER = re.compile(r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3}(?!\d))?|nan|inf)")
+_MOST_CHARACTERS = 100
+"""Of a quantity; no sensible one has as many."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,10 @@ class Unit:
     """What one of each suffix is worth in the base unit, in decimal."""
     written: tuple[str, ...]
     """The suffixes that `format` chooses from, largest first."""
+    most: float
+    """The largest value; beyond it are slips of the pen, and floats that overflow."""
     bare: bool
-    """Whether a number without a suffix is understood, as one in the base unit."""
+    """Whether a number without a suffix is understood, as one in the base unit. A 0 always is."""
 
     def parse(self, given: object) -> float:
         """Read a text such as "50 Mbps", or a bare number where the unit takes one.
@@ -39,18 +44,24 @@ class Unit:
         Raises:
             ValueError: It is no such quantity, or is negative or not finite.
         """
-        match = _WRITTEN.fullmatch(str(given)) if isinstance(given, str | int | float) else None
-        suffix = match["suffix"] or (self.base if self.bare else "") if match else ""
-        if match is None or suffix not in self.factors:
+        text = str(given).strip() if isinstance(given, str | int | float) else ""
+        match = _NUMBER.match(text) if len(text) <= _MOST_CHARACTERS else None
+        number = Decimal(match[0]) if match else Decimal(0)
+        suffix = text[match.end() :].lstrip() if match else ""
+        if match and not suffix and (self.bare or not number or not number.is_finite()):
+            suffix = self.base
+        if suffix not in self.factors:
             raise ValueError(
-                f"{given!r} is not a {self.quantity}; write e.g. {self.example!r} (units: {', '.join(self.factors)})"
+                f"{reprlib.repr(given)} is not a {self.quantity}; write e.g. {self.example!r} "
+                f"(units: {', '.join(self.factors)})"
             )
-        number = Decimal(match["number"])
         value = float(number * Decimal(self.factors[suffix])) if number.is_finite() else math.inf
         if math.isinf(value):
             raise ValueError(f"{given!r} is no finite {self.quantity}")
         if value < 0:
             raise ValueError(f"{given!r} is negative; a {self.quantity} is 0 or more")
+        if value > self.most:
+            raise ValueError(f"{given!r} is too much; a {self.quantity} is at most {self.format(self.most)}")
         return abs(value)  # "-0 s" is 0
 
     def format(self, value: float) -> str:
@@ -74,7 +85,8 @@ DURATION = Unit(
     base="s",
     factors={"us": "1e-6", "ms": "1e-3", "s": "1", "min": "60", "h": "3600"},
     written=("s", "ms", "us"),
-    bare=True,
+    most=1e10,
+    bare=False,  # 100 could be ms or s
 )
 BANDWIDTH = Unit(
     quantity="bandwidth",
@@ -86,6 +98,7 @@ BANDWIDTH = Unit(
         for prefix, scale in [("", "e0"), ("k", "e3"), ("M", "e6"), ("G", "e9")]
     },
     written=("Gbps", "Mbps", "kbps", "bps"),
+    most=1e15,
     bare=False,  # 50 could be Mbps, MB/s or bps
 )
 CORES = Unit(
@@ -94,6 +107,7 @@ CORES = Unit(
     base="cores",
     factors={"cores": "1", "core": "1"},
     written=("cores",),
+    most=1e9,
     bare=True,
 )
 
@@ -103,7 +117,7 @@ Duration = Annotated[
     PlainSerializer(DURATION.format, when_used="json"),
     WithJsonSchema(DURATION.json_schema()),
 ]
-"""Seconds; written with a unit, or as a bare number of seconds."""
+"""Seconds; written with a unit."""
 
 PositiveDuration = Annotated[Duration, Field(gt=0)]
 """Seconds, more than 0."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from dlion_sim.scenario.model import Model
-from dlion_sim.scenario.units import Duration, PositiveDuration
+from dlion_sim.scenario.units import Duration
 
 
 class ConstantRate(Model):
@@ -53,21 +53,39 @@ class CosineDecay(Model):
 class Optimizer(Model):
     """How a worker's own gradient and those that it receives change its weights."""
 
-    kind: Literal["sgd", "adam"] = "sgd"
+    kind: Literal["sgd", "adam", "adamw"] = "sgd"
     """The rule."""
-    learning_rate: Annotated[float, Field(gt=0)] = 0.05
+    learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.05
     """Step size."""
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Of sgd only."""
+    weight_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Of sgd, which adds so much of the weights to the gradient, and of adamw, which takes the learning rate times so
+    much off the weights."""
+    warmup: Annotated[int, Field(ge=0)] = 0
+    """Steps over which the learning rate rises in proportion, before its schedule begins."""
     schedule: Annotated[ConstantRate | StepDecay | CosineDecay, Field(discriminator="kind")] = ConstantRate()
     """How the learning rate falls with the steps of whoever takes them: a worker, or a parameter server."""
 
     @field_validator("momentum")
     @classmethod
     def _of_sgd_only(cls, momentum: float, info: ValidationInfo) -> float:
-        if momentum and info.data.get("kind") == "adam":
-            raise ValueError("momentum is for sgd; adam has its own")
+        if momentum and info.data.get("kind") != "sgd":
+            raise ValueError("momentum is for sgd; adam and adamw have their own")
         return momentum
+
+    @field_validator("weight_decay")
+    @classmethod
+    def _not_of_adam(cls, weight_decay: float, info: ValidationInfo) -> float:
+        if weight_decay and info.data.get("kind") == "adam":
+            raise ValueError("adam has no weight decay; with one it is adamw")
+        return weight_decay
+
+    def factor(self, step: int) -> float:
+        """The part of the learning rate that the step after `step` others has."""
+        if step < self.warmup:
+            return (step + 1) / (self.warmup + 1)
+        return self.schedule.factor(step - self.warmup)
 
 
 class Iid(Model):
@@ -111,6 +129,10 @@ Partition = Annotated[
 ]
 
 
+_LEAST_COST = 1e-6
+"""Seconds of an iteration of one sample on one core."""
+
+
 class ComputeTime(Model):
     """Time of an iteration with b samples on a machine with c cores: T(b) = alpha + beta * b / c."""
 
@@ -119,6 +141,12 @@ class ComputeTime(Model):
     beta: Duration | None = None
     """Cost of one sample on one core. None: the model's FLOPs at 1.9 GFLOP/s a core, calibrated from TF.AKO's
     published runs."""
+
+    @model_validator(mode="after")
+    def _takes_time(self) -> Self:
+        if self.beta is not None and self.alpha + self.beta < _LEAST_COST:
+            raise ValueError("alpha and beta are both next to nothing: time would stand still; at least 1 us together")
+        return self
 
 
 class Workload(Model):
@@ -137,7 +165,7 @@ class Workload(Model):
     validation: Annotated[float, Field(ge=0, le=0.5)] = 0.0
     """The part of the training samples, of each class alike, that nobody trains on: if any, all evaluations are on
     these, and the run never sees the test set. For whatever is chosen by how well it does, such as a learning rate."""
-    evaluate_every: PositiveDuration = 20.0
+    evaluate_every: Annotated[Duration, Field(ge=0.001)] = 20.0
     """Virtual time between evaluations, on the test set unless there are validation samples; they take none."""
     evaluation_samples: Annotated[int, Field(ge=1)] | None = None
     """Samples of the evaluations on the way, the first so many; by default all, as always at the end."""

@@ -11,6 +11,10 @@ from typing import Any
 
 import yaml
 
+_MERGE = "tag:yaml.org,2002:merge"
+_MOST_MERGED = 10_000
+"""Keys that all of a document's `<<` may bring in; mappings that merge each other twice would double at each level."""
+
 _PLAIN_TYPES = (
     ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", "~nN\0"),
     ("tag:yaml.org,2002:bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -20,12 +24,26 @@ _PLAIN_TYPES = (
         r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
         "-+.0123456789",
     ),
-    ("tag:yaml.org,2002:merge", r"<<", "<"),
+    (_MERGE, r"<<", "<"),
 )
 
 
 class _Reader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's own interface)
+    _merged = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        for key, value in node.value:
+            if key.tag != _MERGE:
+                continue
+            for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if isinstance(merged, yaml.MappingNode):
+                    self.flatten_mapping(merged)
+                    self._merged += len(merged.value)
+                if self._merged > _MOST_MERGED:
+                    problem = f"more than {_MOST_MERGED} keys are merged in"
+                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+        super().flatten_mapping(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[tuple[str, str], int] = {}

@@ -15,7 +15,7 @@ import torch
 from dlion_sim.errors import InputError
 from dlion_sim.learning import gradient_executor
 from dlion_sim.participants import Recorder, Setting
-from dlion_sim.results import Run, RunWriter, environment
+from dlion_sim.results import Hold, Run, RunWriter, environment
 from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import Scenario, dump, load
 from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints
@@ -84,9 +84,11 @@ def resume(
     """Go on with the run in `folder`, which was ended early, from its last checkpoint.
 
     It comes to the same as if it had never been ended, to the bit, all wall-clock columns apart. Other arguments as for
-    `simulate`. Raises InputError for a run that has ended or has no checkpoint to go on from.
+    `simulate`. Raises InputError for a run that has ended, that still goes on, or that has no checkpoint.
     """
-    former = Run.open(folder)
+    Run.open(folder)
+    hold = Hold(folder)
+    former = Run.open(folder)  # As it is now that nobody else writes it.
     if former.manifest["status"] == "completed":
         raise InputError("is complete", file=folder, allowed="a run that was ended early")
     scenario = load(folder / SCENARIO)
@@ -94,7 +96,7 @@ def resume(
     checkpoint = Checkpoint.of(folder)
     engine = checkpoint.engine
     resumed_at = [*former.manifest.get("resumed_at", []), engine.now]
-    writer = RunWriter.resume(folder, checkpoint.rows, resumed_at=resumed_at)
+    writer = RunWriter.resume(folder, hold, checkpoint.rows, resumed_at=resumed_at)
     wall = _clock(checkpoint.wall_seconds)
     engine.recorder.attach(writer, lambda _: wall())
     with _equipment(setting) as equipment:

@@ -13,7 +13,15 @@ SHAPE = (1, 8, 8)
 OPTIMIZERS = [
     ({"kind": "sgd", "learning_rate": 0.1}, lambda ps: torch.optim.SGD(ps, 0.1)),
     ({"kind": "sgd", "learning_rate": 0.1, "momentum": 0.9}, lambda ps: torch.optim.SGD(ps, 0.1, momentum=0.9)),
+    (
+        {"kind": "sgd", "learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.05},
+        lambda ps: torch.optim.SGD(ps, 0.1, momentum=0.9, weight_decay=0.05),
+    ),
     ({"kind": "adam", "learning_rate": 0.01}, lambda ps: torch.optim.Adam(ps, 0.01)),
+    (
+        {"kind": "adamw", "learning_rate": 0.01, "weight_decay": 0.1},
+        lambda ps: torch.optim.AdamW(ps, 0.01, weight_decay=0.1),
+    ),
 ]
 
 

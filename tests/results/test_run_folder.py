@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dlion_sim.errors import InputError
-from dlion_sim.results import LINKS, METRICS, LinksRow, MetricsRow, Run, RunWriter, environment, growing
+from dlion_sim.results import LINKS, METRICS, Hold, LinksRow, MetricsRow, Run, RunWriter, environment, growing
 from dlion_sim.results.atomic import json_bytes
 
 ROOT = Path(__file__).parents[2]
@@ -294,15 +294,16 @@ def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
     writer.flush()
     for row in rows[4:]:
         writer.metrics(row)
-    writer.flush()  # and then the process was killed
-    again = RunWriter.resume(tmp_path / "run", (4, 0), resumed_at=[1.0])
+    writer.flush()
+    del writer  # as if the process was killed
+    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (4, 0), resumed_at=[1.0])
     assert again.rows == (4, 0)
     again.metrics(rows[5])
     again.finish({"status": "interrupted"})
     run = Run.open(tmp_path / "run")
     assert run.manifest["resumed_at"] == [1.0]
     assert run.metrics()["iteration"].tolist() == [0, 1, 2, 3, 5]
-    third = RunWriter.resume(tmp_path / "run", (2, 0))  # of the one file, now
+    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0))  # of the one file, now
     assert Run.open(tmp_path / "run").summary is None
     third.metrics(rows[2])
     third.finish({"status": "completed"})
@@ -315,5 +316,59 @@ def test_a_run_does_not_go_on_in_the_midst_of_a_part_or_after_its_end(tmp_path: 
     for number in range(6):
         writer.metrics(iteration(number))
     writer.flush()
+    del writer
     with pytest.raises(InputError, match=f"has no part that ends with row {rows}"):
-        RunWriter.resume(tmp_path / "run", (rows, 0))
+        RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (rows, 0))
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_has_one_writer_at_a_time(tmp_path: Path, force: bool) -> None:
+    writer = create(tmp_path / "run")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="already holds a run" if not force else "being written by a run") as refused:
+        create(tmp_path / "run", force=force)
+    assert refused.value.file == tmp_path / "run"
+    with pytest.raises(InputError, match="being written by a run that still goes on"):
+        Hold(tmp_path / "run")
+    assert contents(tmp_path) == before
+    writer.finish(SUMMARY)
+    create(tmp_path / "run", force=True).finish(SUMMARY)
+
+
+def test_of_two_that_start_at_once_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one has found the folder free just before the first one took it."""
+    first = create(tmp_path / "run")
+    monkeypatch.setattr("dlion_sim.results.writing._refuse_unless_free", lambda folder, force: None)
+    with pytest.raises(InputError, match="being written by a run"):
+        create(tmp_path / "run")
+    first.metrics(iteration(1))
+    first.finish(SUMMARY)
+    assert len(Run.open(tmp_path / "run").metrics()) == 1
+
+
+def test_whoever_is_killed_holds_nothing(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from dlion_sim.results import RunWriter;"
+        "writer = RunWriter.create(Path(sys.argv[1]), scenario_yaml='a: 1', manifest={}); print('begun', flush=True);"
+        "time.sleep(60)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with pytest.raises(InputError, match="being written"):
+            create(tmp_path / "run", force=True)
+        process.send_signal(signal.SIGKILL)
+    create(tmp_path / "run", force=True).finish(SUMMARY)
+
+
+def test_parts_are_read_in_the_order_in_which_they_were_written(tmp_path: Path) -> None:
+    """Their numbers may have any length."""
+    folder = tmp_path / "table.parts"
+    folder.mkdir()
+    table = growing.GrowingTable(tmp_path / "table.parquet", METRICS)
+    table._parts = 99_998
+    for number in range(1, 4):
+        table.append(iteration(number))
+        table.flush()
+    assert growing.read(tmp_path / "table.parquet", METRICS)["iteration"].to_pylist() == [1, 2, 3]

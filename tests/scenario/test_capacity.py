@@ -21,7 +21,7 @@ def uplink(file: Path, nic: str) -> Schedule:
 
 
 def test_steps(file: Path) -> None:
-    schedule = uplink(file, "{steps: {0 s: 50 Mbps, 500: 0 Mbps}, repeat: 1000 s}")
+    schedule = uplink(file, "{steps: {0 s: 50 Mbps, 500 s: 0 Mbps}, repeat: 1000 s}")
     assert schedule == Schedule(((0.0, 50e6), (500.0, 0.0)), repeat=1000.0)
 
 
@@ -54,6 +54,33 @@ def test_trace_becomes_steps_from_0_on(file: Path, packed: bool) -> None:
     assert uplink(file, f"{{trace: {name}, series: bus_1}}") == Schedule(steps, repeat=8.0)
     assert uplink(file, f"{{trace: {name}, series: bus_1, repeat: false, unit: kbps}}").steps[0] == (0.0, 4500.0)
     assert uplink(file, f"{{trace: {name}, series: tram, value: mbit_per_s}}") == Schedule.constant(7e6)
+
+
+@pytest.mark.parametrize(
+    ("offset", "steps"),
+    [
+        ("0 s", ((0.0, 4.5e6), (2.0, 3e6), (5.0, 2e6))),
+        ("1 s", ((0.0, 4.5e6), (1.0, 3e6), (4.0, 2e6), (7.0, 4.5e6))),
+        ("2 s", ((0.0, 3e6), (3.0, 2e6), (6.0, 4.5e6))),
+        ("21 s", ((0.0, 2e6), (3.0, 4.5e6), (5.0, 3e6))),
+    ],
+)
+def test_a_run_may_begin_in_the_midst_of_a_trace(
+    file: Path, offset: str, steps: tuple[tuple[float, float], ...]
+) -> None:
+    (file.parent / "bus.csv").write_text("time_s,mbit_per_s\n10,4.5\n12,3\n15,2\n")  # and again after 8 s
+    whole = uplink(file, "{trace: bus.csv}")
+    schedule = uplink(file, f"{{trace: bus.csv, offset: {offset}}}")
+    assert schedule == Schedule(steps, repeat=8.0)
+    for time in range(20):
+        assert schedule.value_at(time) == whole.value_at(time + float(offset.removesuffix(" s")))
+
+
+def test_a_trace_that_ends_is_cut_at_its_offset(file: Path) -> None:
+    (file.parent / "bus.csv").write_text("time_s,mbit_per_s\n10,4.5\n12,3\n15,2\n")
+    assert uplink(file, "{trace: bus.csv, repeat: false, offset: 3 s}") == Schedule(((0.0, 3e6), (2.0, 2e6)))
+    with pytest.raises(InputError, match="last sample is at 5 s; allowed: 0 s to 5 s"):
+        uplink(file, "{trace: bus.csv, repeat: false, offset: 6 s}")
 
 
 def test_a_loaded_trace_needs_its_file_no_more(file: Path) -> None:

@@ -9,6 +9,17 @@ import pytest
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import from_data, load
 
+MERGING = b"a0: &a0 {x: 1, y: 2}\n" + b"".join(
+    b"a%d: &a%d {<<: [*a%d, *a%d]}\n" % (level, level, level - 1, level - 1) for level in range(1, 60)
+)
+MERGING_WIDE = (
+    b"a: &a {"
+    + b", ".join(b"k%d: 1" % key for key in range(2000))
+    + b"}\nb: {<<: ["
+    + b", ".join([b"*a"] * 2000)
+    + b"]}\n"
+)
+
 GROUP = "cluster.clouds.0.workers.0"
 
 INVALID = [
@@ -27,7 +38,7 @@ INVALID = [
     ("workload={}", "workload.dataset", ["is required"]),
     ("workload=null", "workload", ["must be a mapping", "not null"]),
     ("workload.batch_size=0", "workload.batch_size", ["1 or more"]),
-    ("workload.optimizer.kind=sdg", "workload.optimizer.kind", ["'sdg' is unknown", "'sgd' or 'adam'"]),
+    ("workload.optimizer.kind=sdg", "workload.optimizer.kind", ["'sdg' is unknown", "'sgd', 'adam' or 'adamw'"]),
     ("workload.optimizer.learning_rate=fast", "workload.optimizer.learning_rate", ["a number, not 'fast'"]),
     ("workload.optimizer={kind: adam, momentum: 0.9}", "workload.optimizer.momentum", ["momentum is for sgd"]),
     ("workload.optimizer.momentum=1", "workload.optimizer.momentum", ["less than 1"]),
@@ -35,7 +46,13 @@ INVALID = [
     ("workload.partition={alpha: 1}", "workload.partition", ["'kind' is required"]),
     ("workload.partition={kind: dirichlet, alpha: 0}", "workload.partition.alpha", ["more than 0"]),
     ("workload.partition={kind: iid, alpha: 1}", "workload.partition", ["unknown key 'alpha'", "allowed: kind"]),
-    ("workload.evaluate_every=0 s", "workload.evaluate_every", ["more than 0, not '0 s'"]),
+    ("workload.evaluate_every=1e-9 s", "workload.evaluate_every", ["0.001 or more, not '1e-9 s'"]),
+    ("workload.optimizer.learning_rate=1e308", "workload.optimizer.learning_rate", ["1000 or less"]),
+    ("workload.compute_time={alpha: 0 s, beta: 0 s}", "workload.compute_time", ["time would stand still", "1 us"]),
+    (f"{GROUP}.compute={{noise: 1e308}}", f"{GROUP}.compute.noise", ["3 or less"]),
+    (f"{GROUP}.count=1000000000000", f"{GROUP}.count", ["100000 or less"]),
+    (f"{GROUP}.nic={{steps: {{0 s: 5 Mbps, 1 us: 6 Mbps}}, repeat: 2 us}}", f"{GROUP}.nic", ["less than 2 ms"]),
+    (f"{GROUP}.compute=1e300 cores", f"{GROUP}.compute", ["at most 1000000000 cores"]),
     ("cluster.clouds=[]", "cluster.clouds", ["1 or more entries"]),
     ("cluster.clouds=east", "cluster.clouds", ["must be a list, not 'east'"]),
     ("cluster.clouds.1.name=east", "cluster.clouds.1.name", ["already"]),
@@ -136,7 +153,11 @@ def test_malformed_overrides(file: Path, override: str, words: str) -> None:
         (b"name: \x00\n", "special characters"),
         (b"[" * 5000, "nested too deeply"),
         (b"seed: " + b"9" * 5000, "digits"),
+        (b"a: 1\n" + b"# \n" * 2_500_000, "holds 7.5 MB, which is no scenario; allowed: 4 MB"),
+        (MERGING, "line 13, column 12: more than 10000 keys are merged in"),
+        (MERGING_WIDE, "more than 10000 keys are merged in"),
     ],
+    ids=lambda given: None if isinstance(given, bytes) and len(given) > 100 else given,
 )
 def test_unreadable_files(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "bad.yaml"

@@ -43,3 +43,25 @@ def test_a_bad_schedule_is_named(schedule, path):
     with pytest.raises(InputError) as error:
         optimizer(schedule=schedule)
     assert error.value.path == path
+
+
+def test_a_learning_rate_warms_up_before_its_schedule_begins() -> None:
+    warmed = optimizer(warmup=4, schedule={"kind": "cosine", "steps": 100, "end": 0.2})
+    assert [warmed.factor(step) for step in (0, 1, 3, 4, 54, 104, 1000)] == pytest.approx(
+        [0.2, 0.4, 0.8, 1, 0.6, 0.2, 0.2]
+    )
+    assert optimizer().factor(0) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "words"),
+    [
+        ({"kind": "adamw", "momentum": 0.9}, "workload.optimizer.momentum", "momentum is for sgd"),
+        ({"kind": "adam", "weight_decay": 0.1}, "workload.optimizer.weight_decay", "with one it is adamw"),
+        ({"warmup": -1}, "workload.optimizer.warmup", "0 or more"),
+    ],
+)
+def test_what_does_not_go_with_an_optimizer_is_refused(given: dict[str, object], path: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as refused:
+        optimizer(**given)
+    assert refused.value.path == path

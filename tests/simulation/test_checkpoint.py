@@ -12,7 +12,7 @@ import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
-from dlion_sim.results import WALL_CLOCK_COLUMNS, Run, RunWriter
+from dlion_sim.results import WALL_CLOCK_COLUMNS, Hold, Run, RunWriter
 from dlion_sim.results.run_folder import CHECKPOINT
 from dlion_sim.simulation import resume, simulate
 from tests.simulation.scenarios import digits
@@ -187,7 +187,21 @@ def test_a_folder_that_lost_rows_is_refused(ended_early):
 
 def test_a_writer_goes_on_after_a_row(tmp_path, ended_early):
     rows = len(ended_early.metrics()), len(ended_early.links())
-    writer = RunWriter.resume(ended_early.folder, rows)
+    writer = RunWriter.resume(ended_early.folder, Hold(ended_early.folder), rows)
     assert writer.rows == rows
     assert len(Run.open(ended_early.folder).metrics()) == rows[0]
     assert Run.open(ended_early.folder).summary is None
+
+
+def test_a_run_that_still_goes_on_is_not_resumed(tmp_path):
+    """By another process, or by this one: it would write every row twice."""
+    refusals = []
+
+    def resume_meanwhile(progress):
+        with pytest.raises(InputError, match="being written by a run that still goes on") as refused:
+            resume(tmp_path / "run")
+        refusals.append(refused.value)
+
+    run = simulate(scenario("ako", "1 s"), tmp_path / "run", checkpoint_every=0.01, observe=resume_meanwhile)
+    assert refusals[0].file == run.folder
+    check_same(run, simulate(scenario("ako", "1 s"), tmp_path / "alone"))
