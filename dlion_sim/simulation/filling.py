@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-NOWHERE = -1
+NOWHERE, _GONE = -1, -2
 LONGEST_ROUTE = 4
 """Links that a flow can cross."""
 MOST_FILLINGS = 4
@@ -34,6 +34,8 @@ LINK = np.dtype(
         ("free", np.float64),  # capacity left by flows of known rate, in a pass that changes it
         ("rising", np.int32),  # flows of yet unknown rate, in a pass that changes it
         ("crossed", np.int32),  # by so many flows
+        ("room", np.int32),  # for so many flows, in `crossing`
+        ("first", np.int64),  # where in `crossing` these are
         ("changed", np.int32),  # the last pass in which it counted as changed
         ("filled", np.int32),  # the last pass that found its level
         ("watched", np.int32),  # the last pass that waited for it to hold its flows as before
@@ -44,7 +46,7 @@ LINK = np.dtype(
 FLOW = np.dtype(
     [
         ("rate", np.float64),  # bytes per second
-        ("bottleneck", np.int32),  # the link that holds it, or NOWHERE while it is new
+        ("bottleneck", np.int32),  # the link that holds it, NOWHERE while it is new, _GONE when it has left
         ("settled", np.int32),  # the last pass that found its rate
     ]
 )
@@ -74,7 +76,7 @@ class _Net(NamedTuple):
     progress: np.ndarray  # PROGRESS [F]
     routes: np.ndarray  # [F, LONGEST_ROUTE]: links, then NOWHERE
     returns: np.ndarray  # [F, LONGEST_ROUTE]: the links of the way back, then NOWHERE
-    crossing: np.ndarray  # [L, room]: the flows that cross each link, in the order in which they came
+    crossing: np.ndarray  # the flows that cross each link, in the order in which they came: see `LINK`
     ends: np.ndarray  # [F] seconds, infinite for no flow
     earliest: np.ndarray  # [F / BLOCK] the least of each block of `ends`, minus infinity if it is to be looked up
     heap: np.ndarray  # [3 L, 2]: levels, and what comes then: its kind + 3 * its link
@@ -101,18 +103,15 @@ def settle(
     counters,
     now,
     left,
-    slots,
-    added,
-    added_returns,
-    sizes,
+    arrived,
     resized,
     cross_traffic,
 ):
     """Take in all changes, fill up again from the lowest level that they touch, and return the next end.
 
-    `left` are the slots of flows that are gone; `slots`, their `added` routes [n, LONGEST_ROUTE], ways back and `sizes`
-    [n] those that have come; `resized` [m, 2] links and their new capacities. `cross_traffic` is the share of a flow's
-    rate that goes back.
+    `left` are the slots of flows that are gone, `arrived` of those that have come, with their routes, ways back and
+    bytes to send in place; `resized` [m, 2] are links and their new capacities. `cross_traffic` is the share of a
+    flow's rate that goes back.
     """
     net = _Net(
         links,
@@ -138,23 +137,23 @@ def settle(
         ends[slot] = np.inf
         earliest[slot // BLOCK] = -np.inf
         level = min(level, flows[slot].rate)
+        flows[slot].bottleneck = _GONE
         for place in range(LONGEST_ROUTE):
             link = routes[slot, place]
             if link == NOWHERE:
                 break
-            _uncross(net, slot, link)
             count = _note(net, count, link)
-    for row in range(len(slots)):
-        slot = slots[row]
+    for place in range(count):
+        _drop_gone(net, changed[place])
+    for slot in arrived:
         flow = flows[slot]
         flow.rate, flow.bottleneck, flow.settled = 0.0, NOWHERE, 0
-        progress[slot].remaining, progress[slot].since = sizes[row], now
-        routes[slot], returns[slot] = added[row], added_returns[row]
+        progress[slot].since = now
         for place in range(LONGEST_ROUTE):
             link = routes[slot, place]
             if link == NOWHERE:
                 break
-            crossing[link, links[link].crossed] = slot
+            crossing[links[link].first + links[link].crossed] = slot
             links[link].crossed += 1
             count = _note(net, count, link)
     for row in range(len(resized)):
@@ -164,7 +163,7 @@ def settle(
         links[link].charged = min(links[link].charged, _MOST_CHARGED * links[link].capacity)
         _touch(net, link)
         count = _note(net, count, link)
-    if len(slots) or len(resized):
+    if len(arrived) or len(resized):
         for place in range(count):
             level = min(level, _equal_part(net, changed[place]))  # no link fills below that
     _fill(net, count, level)
@@ -251,8 +250,9 @@ def _fill(net, count, level):
             if links[link].changed == number:
                 continue
             links[link].kept = number
-        for place in range(links[link].crossed - 1, -1, -1):
-            slot = crossing[link, place]
+        first = links[link].first
+        for place in range(first + links[link].crossed - 1, first - 1, -1):
+            slot = crossing[place]
             flow = flows[slot]
             if flow.settled == number:
                 continue
@@ -296,8 +296,9 @@ def _take_up(net, waiting, link, level):
     links, flows, crossing, heap = net.links, net.flows, net.crossing, net.heap
     number = net.counters[_PASS]
     free, rising = links[link].capacity - links[link].charged, 0
-    for place in range(links[link].crossed - 1, -1, -1):
-        flow = flows[crossing[link, place]]
+    first = links[link].first
+    for place in range(first + links[link].crossed - 1, first - 1, -1):
+        flow = flows[crossing[place]]
         held = flow.bottleneck
         if flow.settled == number:
             free -= flow.rate
@@ -348,13 +349,15 @@ def _equal_part(net, link):
 
 
 @_inlined
-def _uncross(net, slot, link):
-    place = 0
-    while net.crossing[link, place] != slot:
-        place += 1
-    net.links[link].crossed -= 1
-    for later in range(place, net.links[link].crossed):
-        net.crossing[link, later] = net.crossing[link, later + 1]
+def _drop_gone(net, link):
+    """Let the flows that have left cross `link` no longer."""
+    link, kept = net.links[link], 0
+    for place in range(link.first, link.first + link.crossed):
+        slot = net.crossing[place]
+        if net.flows[slot].bottleneck != _GONE:
+            net.crossing[link.first + kept] = slot
+            kept += 1
+    link.crossed = kept
 
 
 @njit(cache=True, fastmath={"nnan", "nsz", "reassoc"})  # a least of many is exact in any order

@@ -27,9 +27,11 @@ from dlion_sim.simulation import filling
 from dlion_sim.simulation.filling import BLOCK, LONGEST_ROUTE, NOWHERE
 
 _NO_SLOTS = np.empty(0, np.int64)
-_NO_ROUTES = np.empty((0, LONGEST_ROUTE), np.int32)
-_NO_SIZES = np.empty(0)
 _NOT_RESIZED = np.empty((0, 2))
+_PADDING = [(NOWHERE,) * (LONGEST_ROUTE - links) for links in range(LONGEST_ROUTE + 1)]
+"""Of a route, by its number of links."""
+_LEAST_ROOM = 64
+"""Flows for which there is room on each link."""
 
 
 class SharedLinks:
@@ -44,20 +46,25 @@ class SharedLinks:
         self._links = np.zeros(len(capacities), filling.LINK)
         self._links["capacity"] = capacities
         self._links["level"] = np.inf
+        self._links["room"] = _LEAST_ROOM
+        self._links["first"] = np.arange(len(capacities)) * _LEAST_ROOM
         self._unused: list[int] = []
         self._flows = np.empty(0, filling.FLOW)
         self._progress = np.empty(0, filling.PROGRESS)
         self._routes = np.empty((0, LONGEST_ROUTE), np.int32)
         self._returns = np.empty((0, LONGEST_ROUTE), np.int32)
-        self._crossing = np.empty((len(capacities), 0), np.int32)
-        self._room = 0
+        self._crossing = np.empty(len(capacities) * _LEAST_ROOM, np.int32)
+        self._taken = len(self._crossing)
+        """So much of it is some link's room."""
+        self._spare = 0
+        """Any link has room for so many flows more, if not for more than that."""
         self._ends = np.empty(0)
         self._earliest = np.empty(0)
         self._heap = np.empty((3 * len(capacities), 2))
         self._changed = np.empty(len(capacities), np.int64)
         self._touched = np.empty(len(capacities), np.int64)
         self._counters = np.zeros(filling.COUNTERS, np.int64)
-        self._arrived: list[tuple[int, Sequence[int], Sequence[int], float]] = []
+        self._arrived: list[int] = []
         self._left: list[int] = []
         self._resized: list[tuple[int, float]] = []
 
@@ -66,7 +73,11 @@ class SharedLinks:
         if not self._unused:
             self._grow()
         slot = self._unused.pop()
-        self._arrived.append((slot, route, way_back, size))
+        self._routes[slot] = (*route, *_PADDING[len(route)])
+        if self._cross_traffic:
+            self._returns[slot] = (*way_back, *_PADDING[len(way_back)])
+        self._progress["remaining"][slot] = size
+        self._arrived.append(slot)
         return slot
 
     def remove(self, slot: int) -> None:
@@ -79,7 +90,7 @@ class SharedLinks:
 
     def settle(self, now: float) -> float:
         """Give every flow its fair rate from `now` on (seconds), and return when the next one ends."""
-        slots, routes, returns, sizes = self._arrivals()
+        self._make_room()
         end = filling.settle(
             self._links,
             self._flows,
@@ -95,10 +106,7 @@ class SharedLinks:
             self._counters,
             now,
             np.array(self._left) if self._left else _NO_SLOTS,
-            slots,
-            routes,
-            returns,
-            sizes,
+            np.array(self._arrived) if self._arrived else _NO_SLOTS,
             np.array(self._resized, np.float64) if self._resized else _NOT_RESIZED,
             self._cross_traffic,
         )
@@ -116,24 +124,26 @@ class SharedLinks:
         rates: npt.NDArray[np.float64] = self._flows["rate"][np.asarray(slots, np.int64)]
         return rates
 
-    def _arrivals(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-        if not self._arrived:
-            return _NO_SLOTS, _NO_ROUTES, _NO_ROUTES, _NO_SIZES
-        self._make_room(len(self._arrived))
-        slots, routes, returns, sizes = zip(*self._arrived, strict=True)
-        return np.array(slots), _padded(routes), _padded(returns), np.array(sizes, np.float64)
+    def _make_room(self) -> None:
+        """Let each link be crossed by what arrives, too."""
+        self._spare -= len(self._arrived)
+        if self._spare >= 0:
+            return
+        routes = self._routes[self._arrived]
+        crossed = self._links["crossed"] + np.bincount(routes[routes != NOWHERE], minlength=len(self._links))
+        for link in np.flatnonzero(crossed > self._links["room"]):
+            self._move(link, 2 * int(crossed[link]))
+        self._spare = int((self._links["room"] - crossed).min())
 
-    def _make_room(self, arriving: int) -> None:
-        """Let each link be crossed by so many flows more."""
-        self._room -= arriving
-        if self._room < 0:  # or less: looked up only now and then
-            most = int(self._links["crossed"].max()) + arriving
-            room = self._crossing.shape[1]
-            if most > room:
-                wider = np.empty((len(self._links), 2 * most), np.int32)
-                wider[:, :room] = self._crossing
-                self._crossing = wider
-            self._room = self._crossing.shape[1] - most
+    def _move(self, number: int, room: int) -> None:
+        """Give a link its room elsewhere."""
+        if self._taken + room > len(self._crossing):
+            self._crossing = _longer(self._crossing, 2 * (self._taken + room), 0)
+        link = self._links[number]
+        flows = self._crossing[link["first"] :][: link["crossed"]]
+        self._crossing[self._taken :][: len(flows)] = flows
+        link["first"], link["room"] = self._taken, room
+        self._taken += room
 
     def _grow(self) -> None:
         had = len(self._ends)
@@ -159,10 +169,6 @@ def max_min_rates(
     links.settle(0.0)
     rates: list[float] = links.rates(slots).tolist()
     return rates
-
-
-def _padded(routes: Sequence[Sequence[int]]) -> npt.NDArray[np.int32]:
-    return np.array([(*route, *(NOWHERE,) * (LONGEST_ROUTE - len(route))) for route in routes], np.int32)
 
 
 def _longer(array: npt.NDArray[Any], length: int, fill: float) -> npt.NDArray[Any]:

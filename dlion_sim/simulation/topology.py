@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dlion_sim.scenario import Cluster, Schedule, WorkerPlace
 from dlion_sim.scenario.topology import ServerHost
@@ -11,8 +11,7 @@ from dlion_sim.scenario.topology import ServerHost
 BITS_PER_BYTE = 8
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """The links that a message crosses, and its one-way latency in seconds."""
 
     links: tuple[int, ...]
