@@ -34,7 +34,7 @@ class Agenda:
     """
 
     def __init__(self) -> None:
-        self._env = simpy.Environment()
+        self._env = simpy.Environment(0.0)
         self._instant = _Instant(self._env, self._begin)
         self._planned: dict[float, list[Call]] = {}
         """By their instant, which SimPy has still to come to."""
@@ -46,12 +46,12 @@ class Agenda:
     @property
     def now(self) -> float:
         """Virtual seconds since the start."""
-        return float(self._env.now)
+        return self._env.now
 
     @property
     def next_time(self) -> float:
         """Of the next call; infinite if there is none."""
-        return float(self._env.now if self._due or self._late else self._env.peek())
+        return self._env.now if self._due or self._late else self._env.peek()
 
     def after(self, seconds: float, call: Call) -> None:
         """Call after so many seconds; never, where they are infinite. What was planned can't be taken back."""

@@ -109,9 +109,9 @@ def settle(
 ):
     """Take in all changes, fill up again from the lowest level that they touch, and return the next end.
 
-    `left` are the slots of flows that are gone, `arrived` of those that have come, with their routes, ways back and
-    bytes to send in place; `resized` [m, 2] are links and their new capacities. `cross_traffic` is the share of a
-    flow's rate that goes back.
+    `left` are the slots of flows that are gone; `arrived` [n, 2 + 2 * LONGEST_ROUTE] those that have come: slot, bytes
+    to send, links of its route and of its way back, each followed by NOWHERE; `resized` [m, 2] links and their new
+    capacities. `cross_traffic` is the share of a flow's rate that goes back.
     """
     net = _Net(
         links,
@@ -145,10 +145,14 @@ def settle(
             count = _note(net, count, link)
     for place in range(count):
         _drop_gone(net, changed[place])
-    for slot in arrived:
+    for row in range(len(arrived)):
+        slot = int(arrived[row, 0])
         flow = flows[slot]
         flow.rate, flow.bottleneck, flow.settled = 0.0, NOWHERE, 0
-        progress[slot].since = now
+        progress[slot].remaining, progress[slot].since = arrived[row, 1], now
+        for place in range(LONGEST_ROUTE):
+            routes[slot, place] = int(arrived[row, 2 + place])
+            returns[slot, place] = int(arrived[row, 2 + LONGEST_ROUTE + place])
         for place in range(LONGEST_ROUTE):
             link = routes[slot, place]
             if link == NOWHERE:

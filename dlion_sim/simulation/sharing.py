@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ _NO_SLOTS = np.empty(0, np.int64)
 _NOT_RESIZED = np.empty((0, 2))
 _PADDING = [(NOWHERE,) * (LONGEST_ROUTE - links) for links in range(LONGEST_ROUTE + 1)]
 """Of a route, by its number of links."""
+_ARRIVAL = Struct(f"={2 + 2 * LONGEST_ROUTE}d")
+"""A row of what `filling.settle` takes for `arrived`: numpy takes longer to write one."""
 _LEAST_ROOM = 64
 """Flows for which there is room on each link."""
 
@@ -64,7 +67,9 @@ class SharedLinks:
         self._changed = np.empty(len(capacities), np.int64)
         self._touched = np.empty(len(capacities), np.int64)
         self._counters = np.zeros(filling.COUNTERS, np.int64)
-        self._arrived: list[int] = []
+        self._arrived = np.empty((1, 2 + 2 * LONGEST_ROUTE))
+        self._arrivals = 0
+        """So many of these have come since the last `settle`."""
         self._left: list[int] = []
         self._resized: list[tuple[int, float]] = []
 
@@ -73,11 +78,11 @@ class SharedLinks:
         if not self._unused:
             self._grow()
         slot = self._unused.pop()
-        self._routes[slot] = (*route, *_PADDING[len(route)])
-        if self._cross_traffic:
-            self._returns[slot] = (*way_back, *_PADDING[len(way_back)])
-        self._progress["remaining"][slot] = size
-        self._arrived.append(slot)
+        if self._arrivals == len(self._arrived):
+            self._arrived = _longer(self._arrived, 2 * self._arrivals, NOWHERE)
+        links = *route, *_PADDING[len(route)], *way_back, *_PADDING[len(way_back)]
+        _ARRIVAL.pack_into(self._arrived.data, self._arrivals * _ARRIVAL.size, slot, size, *links)
+        self._arrivals += 1
         return slot
 
     def remove(self, slot: int) -> None:
@@ -90,7 +95,9 @@ class SharedLinks:
 
     def settle(self, now: float) -> float:
         """Give every flow its fair rate from `now` on (seconds), and return when the next one ends."""
-        self._make_room()
+        self._spare -= self._arrivals
+        if self._spare < 0:
+            self._make_room()
         end = filling.settle(
             self._links,
             self._flows,
@@ -106,12 +113,12 @@ class SharedLinks:
             self._counters,
             now,
             np.array(self._left) if self._left else _NO_SLOTS,
-            np.array(self._arrived) if self._arrived else _NO_SLOTS,
+            self._arrived[: self._arrivals],
             np.array(self._resized, np.float64) if self._resized else _NOT_RESIZED,
             self._cross_traffic,
         )
         self._unused += self._left
-        self._arrived, self._left, self._resized = [], [], []
+        self._arrivals, self._left, self._resized = 0, [], []
         return float(end)
 
     def ending(self, until: float) -> list[int]:
@@ -126,13 +133,10 @@ class SharedLinks:
 
     def _make_room(self) -> None:
         """Let each link be crossed by what arrives, too."""
-        self._spare -= len(self._arrived)
-        if self._spare >= 0:
-            return
-        routes = self._routes[self._arrived]
+        routes = self._arrived[: self._arrivals, 2 : 2 + LONGEST_ROUTE].astype(np.int64)
         crossed = self._links["crossed"] + np.bincount(routes[routes != NOWHERE], minlength=len(self._links))
         for link in np.flatnonzero(crossed > self._links["room"]):
-            self._move(link, 2 * int(crossed[link]))
+            self._move(int(link), 2 * int(crossed[link]))
         self._spare = int((self._links["room"] - crossed).min())
 
     def _move(self, number: int, room: int) -> None:

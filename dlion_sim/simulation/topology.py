@@ -53,6 +53,10 @@ class Topology:
         segment = self._between[self._cloud[sender], self._cloud[receiver]]
         return Route((self._up[sender], *segment.links, self._down[receiver]), segment.latency)
 
+    def share_machine(self, one: int, other: int) -> bool:
+        """Whether messages between two participants cross nothing."""
+        return self._machine[one] == self._machine[other]
+
     def _add(self, capacity: Schedule) -> int:
         self.capacities.append(capacity)
         return len(self.capacities) - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -61,8 +62,10 @@ class Transport:
         self._framing = framing
         capacities = [schedule.value_at(0) / BITS_PER_BYTE for schedule in topology.capacities]
         self._network = FlowNetwork(agenda, capacities, framing.acknowledgements)
-        self._queues: dict[_Queue, list[Message]] = {}
-        """Those that are not empty; lists, as they are short, and a deque takes ten times the memory of a short one."""
+        self._busy: set[_Queue] = set()
+        """Those whose head is under way."""
+        self._waiting: dict[_Queue, deque[Message]] = {}
+        """What is behind the head, if anything."""
         self._sent = sent
         self._delivered = delivered
         self._changed = changed
@@ -72,12 +75,11 @@ class Transport:
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
         queue = message.sender, receiver, message.body.bulk
-        messages = self._queues.get(queue)
-        if messages is None:
-            self._queues[queue] = [message]
-            self._start(queue, message)
+        if queue in self._busy:
+            self._waiting.setdefault(queue, deque()).append(message)
         else:
-            messages.append(message)
+            self._busy.add(queue)
+            self._start(queue, message)
 
     def capacities(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """What messages of each (sender, receiver) could have now: alone, and if all send at once (bytes a second)."""
@@ -90,28 +92,27 @@ class Transport:
         return [(one / data, other / data) for one, other in zip(alone, shared, strict=True)]
 
     def _start(self, queue: _Queue, message: Message) -> None:
-        """Send the queue's head."""
+        """Send the head of a queue."""
         sender, receiver, _ = queue
-        ended = partial(self._end, queue, self._agenda.now)
-        links = self._topology.route(sender, receiver).links
+        links, latency = self._topology.route(sender, receiver)
+        ended = partial(self._end, queue, message, latency, self._agenda.now)
         if links:
             way_back = self._topology.route(receiver, sender).links if self._framing.acknowledgements else ()
             self._network.start(links, message.size * self._framing.data, ended, way_back)
         else:
             self._agenda.after(0.0, ended)
 
-    def _end(self, queue: _Queue, began: float) -> None:
-        """The last byte of the queue's head has been sent."""
+    def _end(self, queue: _Queue, message: Message, latency: float, began: float) -> None:
+        """The last byte of a queue's head has been sent."""
         sender, receiver, _ = queue
-        messages = self._queues[queue]
-        message = messages.pop(0)
-        if messages:
-            self._start(queue, messages[0])
+        waiting = self._waiting.get(queue)
+        if waiting:
+            self._start(queue, waiting.popleft())
+            if not waiting:
+                del self._waiting[queue]
         else:
-            del self._queues[queue]
-        self._agenda.after(
-            self._topology.route(sender, receiver).latency, partial(self._delivered, receiver, message)
-        )
+            self._busy.remove(queue)
+        self._agenda.after(latency, partial(self._delivered, receiver, message))
         self._sent(sender, receiver, message, self._agenda.now - began)
 
     def _plan_change(self, link: int, number: int) -> None:
