@@ -67,13 +67,16 @@ class Agenda:
         self._late.append(call)
 
     def step(self) -> None:
-        """Make the next call."""
-        if not self._due:
-            if self._late and self._env.peek() > self._env.now:
-                self._due.append(self._late.popleft())
-            else:
-                self._env.step()
-        self._due.popleft()()
+        """Make the next call; if it was the last one of its instant, those too that were to be late."""
+        if not self._due and not self._is_late():
+            self._env.step()
+        if self._due:
+            self._due.popleft()()
+        while self._is_late():
+            self._late.popleft()()
+
+    def _is_late(self) -> bool:
+        return bool(self._late) and not self._due and self._env.peek() > self._env.now
 
     def advance(self, time: float) -> None:
         """Let time pass until `time`, before which nothing is planned."""
