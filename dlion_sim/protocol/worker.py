@@ -80,7 +80,7 @@ class Worker:
         self._waiting_since = 0.0
         self._peers = {peer: Peer(newest=choices.exchange.covers(-1)) for peer in setup.peers}
         self._awaited: list[Peer] = []
-        """Those that synchronization waited for when all were asked, but for some that it does not wait for any more."""
+        """Those that synchronization waited for when it was last asked of all, less some that have been heard of."""
         self._inbox: list[Update] = []
         self._receivers = choices.receivers()
 
@@ -208,7 +208,7 @@ class Worker:
         def waits(peer: Peer) -> bool:
             return synchronization.waits_for(peer, self.iteration)
 
-        # One more than may be spared suffices to know: not all n peers are asked whenever one is heard of.
+        # To know of one more than may be spared suffices: it is not asked of all n peers whenever one is heard of.
         needed = synchronization.spared + 1
         while len(self._awaited) >= needed and not all(map(waits, self._awaited[-needed:])):
             self._awaited[-needed:] = filter(waits, self._awaited[-needed:])

@@ -68,15 +68,16 @@ class Agenda:
 
     def step(self) -> None:
         """Make the next call; if it was the last one of its instant, those too that were to be late."""
-        if not self._due and not self._is_late():
+        if not self._due and not (self._late and self._is_over()):
             self._env.step()
         if self._due:
             self._due.popleft()()
-        while self._is_late():
+        while self._late and self._is_over():
             self._late.popleft()()
 
-    def _is_late(self) -> bool:
-        return bool(self._late) and not self._due and self._env.peek() > self._env.now
+    def _is_over(self) -> bool:
+        """Whether nothing but late calls is left of the present instant."""
+        return not self._due and self._env.peek() > self._env.now
 
     def advance(self, time: float) -> None:
         """Let time pass until `time`, before which nothing is planned."""

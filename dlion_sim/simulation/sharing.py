@@ -31,10 +31,10 @@ _NO_SLOTS = np.empty(0, np.int64)
 _NOT_RESIZED = np.empty((0, 2))
 _PADDING = [(NOWHERE,) * (LONGEST_ROUTE - links) for links in range(LONGEST_ROUTE + 1)]
 """Of a route, by its number of links."""
-_ARRIVAL = Struct(f"={2 + 2 * LONGEST_ROUTE}d")
-"""A row of what `filling.settle` takes for `arrived`: numpy takes longer to write one."""
-_LEAST_ROOM = 64
-"""Flows for which there is room on each link."""
+_ARRIVAL = Struct(f"={filling.ARRIVAL}d")
+"""Writes a row of what has arrived; numpy would take longer."""
+_LEAST_ROOM = 256
+"""So many flows can cross any link without its being moved."""
 
 
 class SharedLinks:
@@ -63,15 +63,17 @@ class SharedLinks:
         """Any link has room for so many flows more, if not for more than that."""
         self._ends = np.empty(0)
         self._earliest = np.empty(0)
+        self._ended = np.empty(0, np.int64)
         self._heap = np.empty((3 * len(capacities), 2))
         self._changed = np.empty(len(capacities), np.int64)
         self._touched = np.empty(len(capacities), np.int64)
         self._counters = np.zeros(filling.COUNTERS, np.int64)
-        self._arrived = np.empty((1, 2 + 2 * LONGEST_ROUTE))
+        self._arrived = np.empty((1, filling.ARRIVAL))
         self._arrivals = 0
         """So many of these have come since the last `settle`."""
         self._left: list[int] = []
         self._resized: list[tuple[int, float]] = []
+        self._located = self._locate()
 
     def add(self, route: Sequence[int], size: float, way_back: Sequence[int] = ()) -> int:
         """A flow of `size` bytes over the distinct links of `route`, at most LONGEST_ROUTE; returns its slot."""
@@ -81,7 +83,7 @@ class SharedLinks:
         if self._arrivals == len(self._arrived):
             self._arrived = _longer(self._arrived, 2 * self._arrivals, NOWHERE)
         links = *route, *_PADDING[len(route)], *way_back, *_PADDING[len(way_back)]
-        _ARRIVAL.pack_into(self._arrived.data, self._arrivals * _ARRIVAL.size, slot, size, *links)
+        _ARRIVAL.pack_into(self._arrived, self._arrivals * _ARRIVAL.size, slot, size, *links)  # type: ignore[arg-type]
         self._arrivals += 1
         return slot
 
@@ -99,18 +101,7 @@ class SharedLinks:
         if self._spare < 0:
             self._make_room()
         end = filling.settle(
-            self._links,
-            self._flows,
-            self._progress,
-            self._routes,
-            self._returns,
-            self._crossing,
-            self._ends,
-            self._earliest,
-            self._heap,
-            self._changed,
-            self._touched,
-            self._counters,
+            self._located,
             now,
             np.array(self._left) if self._left else _NO_SLOTS,
             self._arrived[: self._arrivals],
@@ -123,7 +114,7 @@ class SharedLinks:
 
     def ending(self, until: float) -> list[int]:
         """The slots of the flows that end by `until` (seconds), in order."""
-        slots: list[int] = filling.ending(self._ends, self._earliest, until).tolist()
+        slots: list[int] = self._ended[: filling.ending(self._located, until)].tolist()
         return slots
 
     def rates(self, slots: Sequence[int]) -> npt.NDArray[np.float64]:
@@ -143,6 +134,7 @@ class SharedLinks:
         """Give a link its room elsewhere."""
         if self._taken + room > len(self._crossing):
             self._crossing = _longer(self._crossing, 2 * (self._taken + room), 0)
+            self._located = self._locate()
         link = self._links[number]
         flows = self._crossing[link["first"] :][: link["crossed"]]
         self._crossing[self._taken :][: len(flows)] = flows
@@ -158,7 +150,32 @@ class SharedLinks:
         self._returns = _longer(self._returns, have, NOWHERE)
         self._ends = _longer(self._ends, have, np.inf)
         self._earliest = _longer(self._earliest, have // BLOCK, np.inf)
+        self._ended = _longer(self._ended, have, 0)
+        self._located = self._locate()
         self._unused += range(have - 1, had - 1, -1)
+
+    def _locate(self) -> npt.NDArray[np.int64]:
+        """Where the arrays are now: to be called again when one is replaced."""
+        located: npt.NDArray[np.int64] = filling.locate(
+            self._links,
+            self._flows,
+            self._progress,
+            self._routes,
+            self._returns,
+            self._crossing,
+            self._ends,
+            self._earliest,
+            self._ended,
+            self._heap,
+            self._changed,
+            self._touched,
+            self._counters,
+        )
+        return located
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._located = self._locate()
 
 
 def max_min_rates(

@@ -34,7 +34,7 @@ class Topology:
         workers = len(cluster.workers)
         own = [server for server in servers if isinstance(server, ServerHost)]
         machines: list[WorkerPlace | ServerHost] = [*cluster.workers, *own]
-        self._machine = [*range(workers), *_machines_of(servers, workers)]
+        self._machine: list[int] = [*range(workers), *_machines_of(servers, workers)]
         self._cloud = [machine.cloud for machine in machines]
         self._up = [self._add(machine.nic.up) for machine in machines]
         self._down = [self._add(machine.nic.down) for machine in machines]
