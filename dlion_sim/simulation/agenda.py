@@ -34,7 +34,9 @@ class Agenda:
     """
 
     def __init__(self) -> None:
-        self._env = simpy.Environment(0.0)
+        self.now = 0.0
+        """Virtual seconds since the start."""
+        self._env = simpy.Environment(self.now)
         self._instant = _Instant(self._env, self._begin)
         self._planned: dict[float, list[Call]] = {}
         """By their instant, which SimPy has still to come to."""
@@ -44,18 +46,13 @@ class Agenda:
         """What is to come after that."""
 
     @property
-    def now(self) -> float:
-        """Virtual seconds since the start."""
-        return self._env.now
-
-    @property
     def next_time(self) -> float:
         """Of the next call; infinite if there is none."""
-        return self._env.now if self._due or self._late else self._env.peek()
+        return self.now if self._due or self._late else self._env.peek()
 
     def after(self, seconds: float, call: Call) -> None:
         """Call after so many seconds; never, where they are infinite. What was planned can't be taken back."""
-        time = self._env.now + seconds
+        time = self.now + seconds
         if time in self._planned:
             self._planned[time].append(call)
         elif time < inf:
@@ -77,19 +74,21 @@ class Agenda:
 
     def _is_over(self) -> bool:
         """Whether nothing but late calls is left of the present instant."""
-        return not self._due and self._env.peek() > self._env.now
+        return not self._due and self._env.peek() > self.now
 
     def advance(self, time: float) -> None:
         """Let time pass until `time`, before which nothing is planned."""
-        if time > self._env.now:
-            pause = self._env.timeout(time - self._env.now)
+        if time > self.now:
+            pause = self._env.timeout(time - self.now)
             while not pause.processed:
                 self._env.step()
+            self.now = self._env.now
 
     def _begin(self, _: simpy.Event) -> None:
         """SimPy has come to an instant."""
         self._instant.renew()
-        self._due += self._planned.pop(self._env.now)
+        self.now = self._env.now
+        self._due += self._planned.pop(self.now)
 
     def __getstate__(self) -> tuple[float, dict[float, list[Call]], deque[Call], deque[Call]]:
         return self.now, self._planned, self._due, self._late
