@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measuring import ratio
+from dlion_sim.protocol.messages import Channel
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.topology import Topology
@@ -46,7 +47,7 @@ SIMGRID_FLAGS = (
 class Bulk:
     """Stands in for a message's body."""
 
-    bulk: bool = True
+    channel: Channel = Channel.DATA
 
 
 @dataclass(frozen=True)

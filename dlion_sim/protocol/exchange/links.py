@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Sequence
 
 
@@ -18,22 +17,24 @@ class LinkMonitor:
         self._oracle = oracle
         self._carried: dict[int, tuple[float, float]] = {}
         """On each link, the average size of messages (bytes) and the average time that they take (seconds)."""
-        self._queues: defaultdict[int, deque[int]] = defaultdict(deque)
-        """The sizes of the messages to each peer that have not left whole."""
+        self._queues: dict[int, list[int]] = {}
+        """The sizes of the messages to a peer that have not left whole, if there are any."""
         self._begun: dict[int, float] = {}
         """When the first of them began to leave."""
         self._compute_seconds: float | None = None
 
     def queued(self, peer: int, size: int, now: float) -> None:
         """`size` bytes are queued to `peer`."""
-        if not self._queues[peer]:
-            self._begun[peer] = now
-        self._queues[peer].append(size)
+        self._queues.setdefault(peer, []).append(size)
+        self._begun.setdefault(peer, now)
 
     def sent(self, peer: int, now: float) -> None:
         """What was queued first to `peer` has left."""
-        self._queues[peer].popleft()
-        self._begun[peer] = now
+        del self._queues[peer][0]
+        if self._queues[peer]:
+            self._begun[peer] = now
+        else:
+            del self._queues[peer], self._begun[peer]
 
     def timed(self, peer: int, size: int, seconds: float) -> None:
         """`size` bytes took `seconds` to `peer`."""
@@ -65,7 +66,7 @@ class LinkMonitor:
         """
         if self._compute_seconds is None or peer not in self._carried:
             return 0.0
-        bandwidth, queue = self._bandwidth(peer), self._queues[peer]
+        bandwidth, queue = self._bandwidth(peer), self._queues.get(peer, [])
         leaving = min(queue[0], bandwidth * (now - self._begun[peer])) if queue else 0.0
         return max(0.0, bandwidth * self._compute_seconds - sum(queue) + leaving)
 
