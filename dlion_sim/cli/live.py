@@ -77,7 +77,7 @@ def node(
     delays: Annotated[
         str | None,
         typer.Option(
-            help="For how many seconds to hold back what comes from each participant, in their order: 0,0.03,... "
+            help="For how long to hold back what comes from each participant, in their order: 0 s,30 ms,... "
             "For a network that stands for one of longer round-trip times.",
             show_default=False,
         ),

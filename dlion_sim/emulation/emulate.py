@@ -15,7 +15,7 @@ from dlion_sim.emulation.machine import has_netem
 from dlion_sim.live import DEFAULT_PATIENCE, Address, Nodes, Patience, Spot, announced, check_live, gather
 from dlion_sim.participants import Setting
 from dlion_sim.results import Run
-from dlion_sim.scenario import Scenario
+from dlion_sim.scenario import DURATION, Scenario
 
 if TYPE_CHECKING:
     from dlion_sim.emulation.network import Network
@@ -90,7 +90,7 @@ class EmulatedNodes(Nodes):
 
     def _spot(self, rank: int) -> Spot:
         missing = [self._network.missing_delay(sender, rank) for sender in range(self.setting.participants)]
-        delays = ",".join(str(delay if delay >= _LEAST_DELAY else 0.0) for delay in missing)
+        delays = ",".join(DURATION.format(delay if delay >= _LEAST_DELAY else 0.0) for delay in missing)
         processor = self._processors.get(self._network.machine[rank])
         return Spot(
             Address(self._network.address(rank), _FIRST_PORT + rank),

@@ -11,18 +11,18 @@ from dlion_sim.errors import InputError
 
 
 class Hold:
-    """Holds a run folder, which is there, until `release` or the process's end, however that comes.
+    """Holds a run folder, which is there, until `close` or the process's end, however that comes.
 
     The folder itself is locked: nothing is left in it. Raises InputError where somebody else holds it.
     """
 
     def __init__(self, folder: Path) -> None:
         descriptor = os.open(folder, os.O_RDONLY)
-        self.release = weakref.finalize(self, os.close, descriptor)
+        self.close = weakref.finalize(self, os.close, descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self.release()
+            self.close()
             problem = "is being written by a run that still goes on"
             raise InputError(problem, file=folder, allowed="another folder, or waiting for its end") from None
         except OSError:

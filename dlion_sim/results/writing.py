@@ -52,7 +52,7 @@ class RunWriter:
                     missing.mkdir()
                     undo.callback(missing.rmdir)
                 hold = Hold(folder)
-                undo.callback(hold.release)
+                undo.callback(hold.close)
                 _refuse_unless_free(folder, force=force)  # Somebody else may have been faster.
                 undo.callback(run_folder.clear, folder)
                 run_folder.clear(folder)
@@ -111,7 +111,11 @@ class RunWriter:
         self._links.merge()
         write(self.folder / run_folder.SUMMARY, json_bytes(summary))
         write(self.folder / run_folder.MANIFEST, json_bytes({**self.manifest, **manifest, "status": summary["status"]}))
-        self._hold.release()
+        self.close()
+
+    def close(self) -> None:
+        """Let others write the folder, whatever state it is in."""
+        self._hold.close()
 
 
 def _refuse_unless_free(folder: Path, *, force: bool) -> None:

@@ -59,7 +59,7 @@ def simulate(
         force=force,
     )
     wall = _clock(0.0)
-    with _equipment(setting) as equipment:
+    with closing(writer), _equipment(setting) as equipment:
         engine = Engine(
             nodes=nodes,
             servers=[setting.server(number) for number in range(setting.workers, setting.participants)],
@@ -87,21 +87,21 @@ def resume(
     `simulate`. Raises InputError for a run that has ended, that still goes on, or that has no checkpoint.
     """
     Run.open(folder)
-    hold = Hold(folder)
-    former = Run.open(folder)  # As it is now that nobody else writes it.
-    if former.manifest["status"] == "completed":
-        raise InputError("is complete", file=folder, allowed="a run that was ended early")
-    scenario = load(folder / SCENARIO)
-    setting = Setting.of(scenario, _device("cuda" if former.manifest["device"] == "cuda" else "cpu"))
-    checkpoint = Checkpoint.of(folder)
-    engine = checkpoint.engine
-    resumed_at = [*former.manifest.get("resumed_at", []), engine.now]
-    writer = RunWriter.resume(folder, hold, checkpoint.rows, resumed_at=resumed_at)
-    wall = _clock(checkpoint.wall_seconds)
-    engine.recorder.attach(writer, lambda _: wall())
-    with _equipment(setting) as equipment:
-        engine.equip(equipment)
-        _run(engine, writer, Checkpoints(engine, writer, wall, checkpoint_every), interrupted, observe)
+    with closing(Hold(folder)) as hold:
+        former = Run.open(folder)  # As it is now that nobody else writes it.
+        if former.manifest["status"] == "completed":
+            raise InputError("is complete", file=folder, allowed="a run that was ended early")
+        scenario = load(folder / SCENARIO)
+        setting = Setting.of(scenario, _device("cuda" if former.manifest["device"] == "cuda" else "cpu"))
+        checkpoint = Checkpoint.of(folder)
+        engine = checkpoint.engine
+        resumed_at = [*former.manifest.get("resumed_at", []), engine.now]
+        writer = RunWriter.resume(folder, hold, checkpoint.rows, resumed_at=resumed_at)
+        wall = _clock(checkpoint.wall_seconds)
+        engine.recorder.attach(writer, lambda _: wall())
+        with _equipment(setting) as equipment:
+            engine.equip(equipment)
+            _run(engine, writer, Checkpoints(engine, writer, wall, checkpoint_every), interrupted, observe)
     return Run.open(folder)
 
 

@@ -67,7 +67,7 @@ BAD_VALUES = [
     ("workload.validation", 0.001, ["workload.validation", "0.001 of no class", "to 0.5"]),
     ("workload.optimizer", {"learning_rate": 0}, ["workload.optimizer.learning_rate", "more than 0"]),
     ("workload.partition", "random", ["workload.partition", "random", "dirichlet"]),
-    ("workload.evaluate_every", "0 s", ["workload.evaluate_every", "more than 0"]),
+    ("workload.evaluate_every", "0 s", ["workload.evaluate_every", "0.001 or more"]),
     (
         "system",
         "dlionn",
