@@ -57,7 +57,7 @@ def emulate(
     }
     about = {"way": "emulate", "paced": paced, "emulation": emulation}
     with ExitStack() as stack:
-        stack.enter_context(announced(setting, folder, force=force, manifest=about))
+        hold = stack.enter_context(announced(setting, folder, force=force, manifest=about))
         parts = stack.enter_context(workplace())
         network = stack.enter_context(Network(scenario.cluster, setting.hosts, delayed=delayed, fair=fair))
         limited = [] if paced else processors(scenario.cluster, parts.name)
@@ -71,7 +71,7 @@ def emulate(
         emulation["changes_seconds_late"] = changes.most_seconds_late
         if not paced:
             emulation["cores"] = [processor.share for processor in limited]
-        return gather(parts, folder, force=True, manifest=about)
+        return gather(parts, folder, force=True, hold=hold, manifest=about)
 
 
 class EmulatedNodes(Nodes):

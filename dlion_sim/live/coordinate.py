@@ -15,7 +15,7 @@ from dlion_sim.live.nodes import Nodes, Spot
 from dlion_sim.live.patience import DEFAULT_PATIENCE, Patience
 from dlion_sim.live.sockets import Address, listen
 from dlion_sim.participants import Recorder, Setting
-from dlion_sim.results import Ending, Run, RunWriter
+from dlion_sim.results import Ending, Hold, Run, RunWriter
 from dlion_sim.scenario import Scenario, dump
 
 _LOOPBACK = "127.0.0.1"
@@ -40,18 +40,20 @@ def run_locally(
     setting = Setting.of(scenario)
     check_live(setting)
     with ExitStack() as stack:
-        stack.enter_context(announced(setting, folder, force=force))
+        hold = stack.enter_context(announced(setting, folder, force=force))
         parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)))
         with LocalNodes(setting, parts, paced=paced, patience=patience) as nodes:
             nodes.wait(interrupted, observe)
-        return gather(parts, folder, force=True)
+        return gather(parts, folder, force=True, hold=hold)
 
 
 @contextmanager
 def announced(
     setting: Setting, folder: Path, *, force: bool, manifest: Mapping[str, Any] = MappingProxyType({})
-) -> Iterator[None]:
+) -> Iterator[Hold]:
     """Within the block, the run folder says that the run goes on; what its nodes wrote is to take its place.
+
+    Nobody else may write it; the value is for whoever does.
 
     Should the block fail, the folder says so. `manifest` adds to what that of every live run tells. Raises InputError
     where the folder cannot be used; `force` replaces a run that it holds.
@@ -63,7 +65,7 @@ def announced(
         force=force,
     )
     try:
-        yield
+        yield writer.hold
     except BaseException as error:
         nothing = Recorder(writer, range(setting.workers))
         writer.finish(nothing.summary(Ending("failed", str(error) or repr(error), 0.0)))

@@ -16,6 +16,7 @@ from dlion_sim.results import (
     LINKS,
     METRICS,
     Ending,
+    Hold,
     LinksRow,
     MetricsRow,
     Run,
@@ -83,7 +84,12 @@ def part_folder(folder: Path, rank: int) -> Path:
 
 
 def gather(
-    parts_in: Path, folder: Path, *, force: bool = False, manifest: Mapping[str, Any] = MappingProxyType({})
+    parts_in: Path,
+    folder: Path,
+    *,
+    force: bool = False,
+    hold: Hold | None = None,
+    manifest: Mapping[str, Any] = MappingProxyType({}),
 ) -> Run:
     """Make one run folder of the parts in the folder `parts_in`, and return it.
 
@@ -103,6 +109,7 @@ def gather(
         scenario_yaml=(parts[0].run.folder / run_folder.SCENARIO).read_text(),
         manifest={**shared, **manifest, "nodes": list(map(_node, parts))},
         force=force,
+        hold=hold,
     )
     recorder = Recorder(writer, range(len(of_run["workers"])))
     ending = _ending(parts, len(of_run["workers"]))

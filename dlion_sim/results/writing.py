@@ -38,9 +38,18 @@ class RunWriter:
         self._links = links
 
     @classmethod
-    def create(cls, folder: Path, *, scenario_yaml: str, manifest: Mapping[str, Any], force: bool = False) -> RunWriter:
+    def create(
+        cls,
+        folder: Path,
+        *,
+        scenario_yaml: str,
+        manifest: Mapping[str, Any],
+        force: bool = False,
+        hold: Hold | None = None,
+    ) -> RunWriter:
         """Start a run in `folder`, which must be new or empty; `force` replaces the run that it holds.
 
+        It may be that the caller holds the folder already, by `hold`.
         `manifest` may be anything that JSON can say; its "status" is kept here. Raises InputError, and leaves nothing
         behind, where the folder cannot be used.
         """
@@ -51,7 +60,7 @@ class RunWriter:
                 for missing in [path for path in (folder, *folder.parents) if not path.exists()][::-1]:
                     missing.mkdir()
                     undo.callback(missing.rmdir)
-                hold = Hold(folder)
+                hold = hold or Hold(folder)
                 undo.callback(hold.close)
                 _refuse_unless_free(folder, force=force)  # Somebody else may have been faster.
                 undo.callback(run_folder.clear, folder)
@@ -112,6 +121,11 @@ class RunWriter:
         write(self.folder / run_folder.SUMMARY, json_bytes(summary))
         write(self.folder / run_folder.MANIFEST, json_bytes({**self.manifest, **manifest, "status": summary["status"]}))
         self.close()
+
+    @property
+    def hold(self) -> Hold:
+        """By which this writer holds the folder."""
+        return self._hold
 
     def close(self) -> None:
         """Let others write the folder, whatever state it is in."""

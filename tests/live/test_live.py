@@ -235,7 +235,7 @@ def test_two_nodes_by_hand(folder, dlion):
         (["--secret-file=none"], ["none", "No such file"]),
         (["--secret-file=open"], ["open", "chmod 600"]),
         (["--secret-file=short"], ["short", "5 bytes", "16 or more"]),
-        (["--delays=0,1"], ["--delays", "2 delays", "one for each"]),
+        (["--delays=0,1 s"], ["--delays", "2 delays", "one for each"]),
         (["--delays=0,x,0"], ["--delays", "'x' is not a duration"]),
         (["--start-within=0.3"], ["could not start within 0.3 s", "node 1 at 127.0.0.1:", "was not reached"]),
         (["--set", "system.exchange.bandwidth=oracle_pair"], ["system.exchange.bandwidth", "only a simulation"]),
