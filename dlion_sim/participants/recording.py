@@ -15,7 +15,7 @@ from dlion_sim.protocol.messages import Contribution, Message
 from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, summarize
 
 
-@dataclass
+@dataclass(slots=True)
 class _LinkInterval:
     """What a directed link has carried since the last row about it."""
 

@@ -2,90 +2,101 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from functools import partial
-from itertools import count
+from math import inf
 
 import simpy
-from simpy.events import EventPriority
 
-_FIRST = EventPriority(0)
-_NORMAL = EventPriority(1)
-_LATE = EventPriority(2)
-
-_Plan = tuple[float, EventPriority, Callable[[], None]]
-"""When, how late in that instant, and what."""
+Call = Callable[[], None]
 
 
-class _Planned(simpy.Event):
-    """An event that is certain to happen, after `delay` seconds."""
+class _Instant(simpy.Event):
+    """An event that is certain to happen. It may be scheduled any number of times, and happens as often."""
 
-    def __init__(
-        self, env: simpy.Environment, delay: float, priority: EventPriority, callback: Callable[[simpy.Event], None]
-    ) -> None:
+    def __init__(self, env: simpy.Environment, callback: Callable[[simpy.Event], None]) -> None:
         super().__init__(env)
         self._ok = True
         self._value = None
-        self.callbacks = [callback]
-        env.schedule(self, priority, delay)
+        self._always = [callback]
+        self.callbacks = self._always
+
+    def renew(self) -> None:
+        """It has happened, and will again."""
+        self.callbacks = self._always
 
 
 class Agenda:
     """Calls planned in virtual time (seconds); those of one instant happen in the order in which they were planned.
 
-    It can be pickled if the calls can, and goes on to the bit: SimPy's processes, which are generators, could not be.
+    SimPy's queue holds instants, and what is to happen in each is a list here. The agenda can be pickled if the calls
+    can, and goes on to the bit: SimPy's processes, which are generators, could not be.
     """
 
     def __init__(self) -> None:
-        self._env = simpy.Environment()
-        self._planned: dict[int, _Plan] = {}
-        self._numbers = count()
-
-    @property
-    def now(self) -> float:
+        self.now = 0.0
         """Virtual seconds since the start."""
-        return float(self._env.now)
+        self._env = simpy.Environment(self.now)
+        self._instant = _Instant(self._env, self._begin)
+        self._planned: dict[float, list[Call]] = {}
+        """By their instant, which SimPy has still to come to."""
+        self._due: deque[Call] = deque()
+        """What is left of the present instant."""
+        self._late: deque[Call] = deque()
+        """What is to come after that."""
 
     @property
     def next_time(self) -> float:
         """Of the next call; infinite if there is none."""
-        return float(self._env.peek())
+        return self.now if self._due or self._late else self._env.peek()
 
-    def after(self, seconds: float, call: Callable[[], None]) -> None:
+    def after(self, seconds: float, call: Call) -> None:
         """Call after so many seconds; never, where they are infinite. What was planned can't be taken back."""
-        if seconds < float("inf"):
-            self._plan(seconds, _NORMAL, call)
+        time = self.now + seconds
+        if time in self._planned:
+            self._planned[time].append(call)
+        elif time < inf:
+            self._planned[time] = [call]
+            self._env.schedule(self._instant, delay=seconds)
 
-    def late(self, call: Callable[[], None]) -> None:
+    def late(self, call: Call) -> None:
         """Call in this instant, after everything else of it."""
-        self._plan(0.0, _LATE, call)
+        self._late.append(call)
 
     def step(self) -> None:
-        """Make the next call."""
-        self._env.step()
+        """Make the next call; if it was the last one of its instant, those too that were to be late."""
+        if not self._due and not (self._late and self._is_over()):
+            self._env.step()
+        if self._due:
+            self._due.popleft()()
+        while self._late and self._is_over():
+            self._late.popleft()()
+
+    def _is_over(self) -> bool:
+        """Whether nothing but late calls is left of the present instant."""
+        return not self._due and self._env.peek() > self.now
 
     def advance(self, time: float) -> None:
         """Let time pass until `time`, before which nothing is planned."""
-        if time > self._env.now:
-            _Planned(self._env, time - self._env.now, _FIRST, lambda _: None)
-            self._env.step()
+        if time > self.now:
+            pause = self._env.timeout(time - self.now)
+            while not pause.processed:
+                self._env.step()
+            self.now = self._env.now
 
-    def _plan(self, delay: float, priority: EventPriority, call: Callable[[], None]) -> None:
-        number = next(self._numbers)
-        self._planned[number] = self._env.now + delay, priority, call
-        _Planned(self._env, delay, priority, partial(self._happen, number))
+    def _begin(self, _: simpy.Event) -> None:
+        """SimPy has come to an instant."""
+        self._instant.renew()
+        self.now = self._env.now
+        self._due += self._planned.pop(self.now)
 
-    def _happen(self, number: int, _: simpy.Event) -> None:
-        *_when, call = self._planned.pop(number)
-        call()
+    def __getstate__(self) -> tuple[float, dict[float, list[Call]], deque[Call], deque[Call]]:
+        return self.now, self._planned, self._due, self._late
 
-    def __getstate__(self) -> tuple[float, list[_Plan]]:
-        return self.now, list(self._planned.values())
-
-    def __setstate__(self, state: tuple[float, list[_Plan]]) -> None:
-        now, plans = state
+    def __setstate__(self, state: tuple[float, dict[float, list[Call]], deque[Call], deque[Call]]) -> None:
         self.__init__()  # type: ignore[misc]
+        now, self._planned, self._due, self._late = state
         # From time 0, as that is where a delay is the time itself, without rounding.
-        for time, priority, call in plans:
-            self._plan(time, priority, call)
+        for time in self._planned:
+            self._env.schedule(self._instant, delay=time)
         self.advance(now)

@@ -211,7 +211,7 @@ class Engine:
         self._agenda.after(end - self.now, partial(self._tell, index, ProfileReady(tuple(measurements))))
 
     def _on_sent(self, sender: int, receiver: int, message: Message, seconds: float) -> None:
-        if self._topology.route(sender, receiver).links:
+        if not self._topology.share_machine(sender, receiver):
             self.recorder.sent(sender, receiver, message)
         if message.body.bulk:
             self._tell(sender, MessageSent(receiver, message.size, seconds))

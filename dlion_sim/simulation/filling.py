@@ -10,14 +10,18 @@ and one for each link that still counts as before but holds flows of a changed o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import carray, njit, types  # type: ignore[attr-defined]
+from numba.core import cgutils
+from numba.extending import intrinsic
 
-NOWHERE = -1
+NOWHERE, _GONE = -1, -2
 LONGEST_ROUTE = 4
 """Links that a flow can cross."""
+ARRIVAL = 2 + 2 * LONGEST_ROUTE
+"""Numbers that tell of a flow that comes."""
 MOST_FILLINGS = 4
 """In one settlement: loads of cross-traffic shrink by some fifty times from one to the next."""
 COUNTERS = 2
@@ -32,8 +36,10 @@ LINK = np.dtype(
         ("returning", np.float64),  # rates of all flows whose cross-traffic it carries
         ("charged", np.float64),  # of its capacity, what is taken to go to cross-traffic
         ("free", np.float64),  # capacity left by flows of known rate, in a pass that changes it
+        ("first", np.int64),  # where in `crossing` its flows are
         ("rising", np.int32),  # flows of yet unknown rate, in a pass that changes it
         ("crossed", np.int32),  # by so many flows
+        ("room", np.int32),  # for so many of them there
         ("changed", np.int32),  # the last pass in which it counted as changed
         ("filled", np.int32),  # the last pass that found its level
         ("watched", np.int32),  # the last pass that waited for it to hold its flows as before
@@ -44,7 +50,7 @@ LINK = np.dtype(
 FLOW = np.dtype(
     [
         ("rate", np.float64),  # bytes per second
-        ("bottleneck", np.int32),  # the link that holds it, or NOWHERE while it is new
+        ("bottleneck", np.int32),  # the link that holds it, NOWHERE while it is new, _GONE when it has left
         ("settled", np.int32),  # the last pass that found its rate
     ]
 )
@@ -74,9 +80,10 @@ class _Net(NamedTuple):
     progress: np.ndarray  # PROGRESS [F]
     routes: np.ndarray  # [F, LONGEST_ROUTE]: links, then NOWHERE
     returns: np.ndarray  # [F, LONGEST_ROUTE]: the links of the way back, then NOWHERE
-    crossing: np.ndarray  # [L, room]: the flows that cross each link, in the order in which they came
+    crossing: np.ndarray  # the flows that cross each link, in the order in which they came: see `LINK`
     ends: np.ndarray  # [F] seconds, infinite for no flow
     earliest: np.ndarray  # [F / BLOCK] the least of each block of `ends`, minus infinity if it is to be looked up
+    ended: np.ndarray  # [F] slots, for what `ending` finds
     heap: np.ndarray  # [3 L, 2]: levels, and what comes then: its kind + 3 * its link
     changed: np.ndarray  # [L] the changed links, in the order in which they changed
     touched: np.ndarray  # [L] the links whose cross-traffic changed
@@ -85,51 +92,57 @@ class _Net(NamedTuple):
     cross_traffic: float  # the share of a flow's rate that goes back
 
 
-@njit(cache=True)
-def settle(
-    links,
-    flows,
-    progress,
-    routes,
-    returns,
-    crossing,
-    ends,
-    earliest,
-    heap,
-    changed,
-    touched,
-    counters,
-    now,
-    left,
-    slots,
-    added,
-    added_returns,
-    sizes,
-    resized,
-    cross_traffic,
-):
-    """Take in all changes, fill up again from the lowest level that they touch, and return the next end.
+def locate(*arrays: Any) -> Any:
+    """The addresses and lengths [arrays, 2] of a `_Net`'s arrays, in its order, valid as long as these are there.
 
-    `left` are the slots of flows that are gone; `slots`, their `added` routes [n, LONGEST_ROUTE], ways back and `sizes`
-    [n] those that have come; `resized` [m, 2] links and their new capacities. `cross_traffic` is the share of a flow's
-    rate that goes back.
+    To hand over the arrays themselves takes Python longer than to share out a small network.
     """
-    net = _Net(
-        links,
-        flows,
-        progress,
-        routes,
-        returns,
-        crossing,
-        ends,
-        earliest,
-        heap,
-        changed,
-        touched,
-        counters,
+    return np.array([(array.ctypes.data, len(array)) for array in arrays], np.int64)
+
+
+@intrinsic
+def _pointer(_, address):
+    """The memory at an address."""
+
+    def generate(_, builder, __, arguments):
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(address), generate
+
+
+@_inlined
+def _net(located, now, cross_traffic):
+    """The network whose arrays `locate` has located."""
+    return _Net(
+        carray(_pointer(located[0, 0]), located[0, 1], LINK),
+        carray(_pointer(located[1, 0]), located[1, 1], FLOW),
+        carray(_pointer(located[2, 0]), located[2, 1], PROGRESS),
+        carray(_pointer(located[3, 0]), (located[3, 1], LONGEST_ROUTE), np.int32),
+        carray(_pointer(located[4, 0]), (located[4, 1], LONGEST_ROUTE), np.int32),
+        carray(_pointer(located[5, 0]), located[5, 1], np.int32),
+        carray(_pointer(located[6, 0]), located[6, 1], np.float64),
+        carray(_pointer(located[7, 0]), located[7, 1], np.float64),
+        carray(_pointer(located[8, 0]), located[8, 1], np.int64),
+        carray(_pointer(located[9, 0]), (located[9, 1], 2), np.float64),
+        carray(_pointer(located[10, 0]), located[10, 1], np.int64),
+        carray(_pointer(located[11, 0]), located[11, 1], np.int64),
+        carray(_pointer(located[12, 0]), located[12, 1], np.int64),
         now,
         cross_traffic,
     )
+
+
+@njit(cache=True)
+def settle(located, now, left, arrived, resized, cross_traffic):
+    """Take in all changes, fill up again from the lowest level that they touch, and return the next end.
+
+    `located` is what `locate` returned. `left` are the slots of flows that are gone; `arrived` [n, ARRIVAL] those that
+    have come: slot, bytes to send, links of the route and of the way back, filled up with NOWHERE; `resized` [m, 2]
+    links and their new capacities. `cross_traffic` is the share of a flow's rate that goes back.
+    """
+    net = _net(located, now, cross_traffic)
+    links, flows, progress, routes, returns, crossing = net[:6]
+    ends, earliest, changed, counters = net.ends, net.earliest, net.changed, net.counters
     level = np.inf
     count = 0
     _begin(net)
@@ -138,23 +151,27 @@ def settle(
         ends[slot] = np.inf
         earliest[slot // BLOCK] = -np.inf
         level = min(level, flows[slot].rate)
+        flows[slot].bottleneck = _GONE
         for place in range(LONGEST_ROUTE):
             link = routes[slot, place]
             if link == NOWHERE:
                 break
-            _uncross(net, slot, link)
             count = _note(net, count, link)
-    for row in range(len(slots)):
-        slot = slots[row]
+    for place in range(count):
+        _drop_gone(net, changed[place])
+    for row in range(len(arrived)):
+        slot = int(arrived[row, 0])
         flow = flows[slot]
         flow.rate, flow.bottleneck, flow.settled = 0.0, NOWHERE, 0
-        progress[slot].remaining, progress[slot].since = sizes[row], now
-        routes[slot], returns[slot] = added[row], added_returns[row]
+        progress[slot].remaining, progress[slot].since = arrived[row, 1], now
+        for place in range(LONGEST_ROUTE):
+            routes[slot, place] = int(arrived[row, 2 + place])
+            returns[slot, place] = int(arrived[row, 2 + LONGEST_ROUTE + place])
         for place in range(LONGEST_ROUTE):
             link = routes[slot, place]
             if link == NOWHERE:
                 break
-            crossing[link, links[link].crossed] = slot
+            crossing[links[link].first + links[link].crossed] = slot
             links[link].crossed += 1
             count = _note(net, count, link)
     for row in range(len(resized)):
@@ -164,7 +181,7 @@ def settle(
         links[link].charged = min(links[link].charged, _MOST_CHARGED * links[link].capacity)
         _touch(net, link)
         count = _note(net, count, link)
-    if len(slots) or len(resized):
+    if len(arrived) or len(resized):
         for place in range(count):
             level = min(level, _equal_part(net, changed[place]))  # no link fills below that
     _fill(net, count, level)
@@ -251,8 +268,9 @@ def _fill(net, count, level):
             if links[link].changed == number:
                 continue
             links[link].kept = number
-        for place in range(links[link].crossed - 1, -1, -1):
-            slot = crossing[link, place]
+        first = links[link].first
+        for place in range(first + links[link].crossed - 1, first - 1, -1):
+            slot = crossing[place]
             flow = flows[slot]
             if flow.settled == number:
                 continue
@@ -296,8 +314,9 @@ def _take_up(net, waiting, link, level):
     links, flows, crossing, heap = net.links, net.flows, net.crossing, net.heap
     number = net.counters[_PASS]
     free, rising = links[link].capacity - links[link].charged, 0
-    for place in range(links[link].crossed - 1, -1, -1):
-        flow = flows[crossing[link, place]]
+    first = links[link].first
+    for place in range(first + links[link].crossed - 1, first - 1, -1):
+        flow = flows[crossing[place]]
         held = flow.bottleneck
         if flow.settled == number:
             free -= flow.rate
@@ -348,13 +367,15 @@ def _equal_part(net, link):
 
 
 @_inlined
-def _uncross(net, slot, link):
-    place = 0
-    while net.crossing[link, place] != slot:
-        place += 1
-    net.links[link].crossed -= 1
-    for later in range(place, net.links[link].crossed):
-        net.crossing[link, later] = net.crossing[link, later + 1]
+def _drop_gone(net, link):
+    """Let the flows that have left cross `link` no longer."""
+    link, kept = net.links[link], 0
+    for place in range(link.first, link.first + link.crossed):
+        slot = net.crossing[place]
+        if net.flows[slot].bottleneck != _GONE:
+            net.crossing[link.first + kept] = slot
+            kept += 1
+    link.crossed = kept
 
 
 @njit(cache=True, fastmath={"nnan", "nsz", "reassoc"})  # a least of many is exact in any order
@@ -371,15 +392,17 @@ def _next_end(ends, earliest):
 
 
 @njit(cache=True)
-def ending(ends, earliest, until):
-    """The slots of the flows that end by `until`, in order."""
-    found = []
-    for block in range(len(earliest)):
-        if earliest[block] <= until:
+def ending(located, until):
+    """Put the slots of the flows that end by `until` into `ended`, in order, and return how many they are."""
+    net = _net(located, until, 0.0)
+    count = 0
+    for block in range(len(net.earliest)):
+        if net.earliest[block] <= until:
             for slot in range(block * BLOCK, (block + 1) * BLOCK):
-                if ends[slot] <= until:
-                    found.append(slot)  # noqa: PERF401 (compiled)
-    return np.array(found, np.int64)
+                if net.ends[slot] <= until:
+                    net.ended[count] = slot
+                    count += 1
+    return count
 
 
 # A binary heap of (key, item).

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,13 @@ from dlion_sim.simulation import filling
 from dlion_sim.simulation.filling import BLOCK, LONGEST_ROUTE, NOWHERE
 
 _NO_SLOTS = np.empty(0, np.int64)
-_NO_ROUTES = np.empty((0, LONGEST_ROUTE), np.int32)
-_NO_SIZES = np.empty(0)
 _NOT_RESIZED = np.empty((0, 2))
+_PADDING = [(NOWHERE,) * (LONGEST_ROUTE - links) for links in range(LONGEST_ROUTE + 1)]
+"""Of a route, by its number of links."""
+_ARRIVAL = Struct(f"={filling.ARRIVAL}d")
+"""Writes a row of what has arrived; numpy would take longer."""
+_LEAST_ROOM = 256
+"""So many flows can cross any link without its being moved."""
 
 
 class SharedLinks:
@@ -44,29 +49,42 @@ class SharedLinks:
         self._links = np.zeros(len(capacities), filling.LINK)
         self._links["capacity"] = capacities
         self._links["level"] = np.inf
+        self._links["room"] = _LEAST_ROOM
+        self._links["first"] = np.arange(len(capacities)) * _LEAST_ROOM
         self._unused: list[int] = []
         self._flows = np.empty(0, filling.FLOW)
         self._progress = np.empty(0, filling.PROGRESS)
         self._routes = np.empty((0, LONGEST_ROUTE), np.int32)
         self._returns = np.empty((0, LONGEST_ROUTE), np.int32)
-        self._crossing = np.empty((len(capacities), 0), np.int32)
-        self._room = 0
+        self._crossing = np.empty(len(capacities) * _LEAST_ROOM, np.int32)
+        self._taken = len(self._crossing)
+        """So much of it is some link's room."""
+        self._spare = 0
+        """Any link has room for so many flows more, if not for more than that."""
         self._ends = np.empty(0)
         self._earliest = np.empty(0)
+        self._ended = np.empty(0, np.int64)
         self._heap = np.empty((3 * len(capacities), 2))
         self._changed = np.empty(len(capacities), np.int64)
         self._touched = np.empty(len(capacities), np.int64)
         self._counters = np.zeros(filling.COUNTERS, np.int64)
-        self._arrived: list[tuple[int, Sequence[int], Sequence[int], float]] = []
+        self._arrived = np.empty((1, filling.ARRIVAL))
+        self._arrivals = 0
+        """So many of these have come since the last `settle`."""
         self._left: list[int] = []
         self._resized: list[tuple[int, float]] = []
+        self._located = self._locate()
 
     def add(self, route: Sequence[int], size: float, way_back: Sequence[int] = ()) -> int:
         """A flow of `size` bytes over the distinct links of `route`, at most LONGEST_ROUTE; returns its slot."""
         if not self._unused:
             self._grow()
         slot = self._unused.pop()
-        self._arrived.append((slot, route, way_back, size))
+        if self._arrivals == len(self._arrived):
+            self._arrived = _longer(self._arrived, 2 * self._arrivals, NOWHERE)
+        links = *route, *_PADDING[len(route)], *way_back, *_PADDING[len(way_back)]
+        _ARRIVAL.pack_into(self._arrived, self._arrivals * _ARRIVAL.size, slot, size, *links)  # type: ignore[arg-type]
+        self._arrivals += 1
         return slot
 
     def remove(self, slot: int) -> None:
@@ -79,36 +97,24 @@ class SharedLinks:
 
     def settle(self, now: float) -> float:
         """Give every flow its fair rate from `now` on (seconds), and return when the next one ends."""
-        slots, routes, returns, sizes = self._arrivals()
+        self._spare -= self._arrivals
+        if self._spare < 0:
+            self._make_room()
         end = filling.settle(
-            self._links,
-            self._flows,
-            self._progress,
-            self._routes,
-            self._returns,
-            self._crossing,
-            self._ends,
-            self._earliest,
-            self._heap,
-            self._changed,
-            self._touched,
-            self._counters,
+            self._located,
             now,
             np.array(self._left) if self._left else _NO_SLOTS,
-            slots,
-            routes,
-            returns,
-            sizes,
+            self._arrived[: self._arrivals],
             np.array(self._resized, np.float64) if self._resized else _NOT_RESIZED,
             self._cross_traffic,
         )
         self._unused += self._left
-        self._arrived, self._left, self._resized = [], [], []
+        self._arrivals, self._left, self._resized = 0, [], []
         return float(end)
 
     def ending(self, until: float) -> list[int]:
         """The slots of the flows that end by `until` (seconds), in order."""
-        slots: list[int] = filling.ending(self._ends, self._earliest, until).tolist()
+        slots: list[int] = self._ended[: filling.ending(self._located, until)].tolist()
         return slots
 
     def rates(self, slots: Sequence[int]) -> npt.NDArray[np.float64]:
@@ -116,24 +122,24 @@ class SharedLinks:
         rates: npt.NDArray[np.float64] = self._flows["rate"][np.asarray(slots, np.int64)]
         return rates
 
-    def _arrivals(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-        if not self._arrived:
-            return _NO_SLOTS, _NO_ROUTES, _NO_ROUTES, _NO_SIZES
-        self._make_room(len(self._arrived))
-        slots, routes, returns, sizes = zip(*self._arrived, strict=True)
-        return np.array(slots), _padded(routes), _padded(returns), np.array(sizes, np.float64)
+    def _make_room(self) -> None:
+        """Let each link be crossed by what arrives, too."""
+        routes = self._arrived[: self._arrivals, 2 : 2 + LONGEST_ROUTE].astype(np.int64)
+        crossed = self._links["crossed"] + np.bincount(routes[routes != NOWHERE], minlength=len(self._links))
+        for link in np.flatnonzero(crossed > self._links["room"]):
+            self._move(int(link), 2 * int(crossed[link]))
+        self._spare = int((self._links["room"] - crossed).min())
 
-    def _make_room(self, arriving: int) -> None:
-        """Let each link be crossed by so many flows more."""
-        self._room -= arriving
-        if self._room < 0:  # or less: looked up only now and then
-            most = int(self._links["crossed"].max()) + arriving
-            room = self._crossing.shape[1]
-            if most > room:
-                wider = np.empty((len(self._links), 2 * most), np.int32)
-                wider[:, :room] = self._crossing
-                self._crossing = wider
-            self._room = self._crossing.shape[1] - most
+    def _move(self, number: int, room: int) -> None:
+        """Give a link its room elsewhere."""
+        if self._taken + room > len(self._crossing):
+            self._crossing = _longer(self._crossing, 2 * (self._taken + room), 0)
+            self._located = self._locate()
+        link = self._links[number]
+        flows = self._crossing[link["first"] :][: link["crossed"]]
+        self._crossing[self._taken :][: len(flows)] = flows
+        link["first"], link["room"] = self._taken, room
+        self._taken += room
 
     def _grow(self) -> None:
         had = len(self._ends)
@@ -144,7 +150,32 @@ class SharedLinks:
         self._returns = _longer(self._returns, have, NOWHERE)
         self._ends = _longer(self._ends, have, np.inf)
         self._earliest = _longer(self._earliest, have // BLOCK, np.inf)
+        self._ended = _longer(self._ended, have, 0)
+        self._located = self._locate()
         self._unused += range(have - 1, had - 1, -1)
+
+    def _locate(self) -> npt.NDArray[np.int64]:
+        """Where the arrays are now: to be called again when one is replaced."""
+        located: npt.NDArray[np.int64] = filling.locate(
+            self._links,
+            self._flows,
+            self._progress,
+            self._routes,
+            self._returns,
+            self._crossing,
+            self._ends,
+            self._earliest,
+            self._ended,
+            self._heap,
+            self._changed,
+            self._touched,
+            self._counters,
+        )
+        return located
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._located = self._locate()
 
 
 def max_min_rates(
@@ -159,10 +190,6 @@ def max_min_rates(
     links.settle(0.0)
     rates: list[float] = links.rates(slots).tolist()
     return rates
-
-
-def _padded(routes: Sequence[Sequence[int]]) -> npt.NDArray[np.int32]:
-    return np.array([(*route, *(NOWHERE,) * (LONGEST_ROUTE - len(route))) for route in routes], np.int32)
 
 
 def _longer(array: npt.NDArray[Any], length: int, fill: float) -> npt.NDArray[Any]:

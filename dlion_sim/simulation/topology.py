@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dlion_sim.scenario import Cluster, Schedule, WorkerPlace
 from dlion_sim.scenario.topology import ServerHost
@@ -11,8 +11,7 @@ from dlion_sim.scenario.topology import ServerHost
 BITS_PER_BYTE = 8
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """The links that a message crosses, and its one-way latency in seconds."""
 
     links: tuple[int, ...]
@@ -35,7 +34,7 @@ class Topology:
         workers = len(cluster.workers)
         own = [server for server in servers if isinstance(server, ServerHost)]
         machines: list[WorkerPlace | ServerHost] = [*cluster.workers, *own]
-        self._machine = [*range(workers), *_machines_of(servers, workers)]
+        self._machine: list[int] = [*range(workers), *_machines_of(servers, workers)]
         self._cloud = [machine.cloud for machine in machines]
         self._up = [self._add(machine.nic.up) for machine in machines]
         self._down = [self._add(machine.nic.down) for machine in machines]
@@ -53,6 +52,10 @@ class Topology:
             return Route((), 0.0)
         segment = self._between[self._cloud[sender], self._cloud[receiver]]
         return Route((self._up[sender], *segment.links, self._down[receiver]), segment.latency)
+
+    def share_machine(self, one: int, other: int) -> bool:
+        """Whether messages between two participants cross nothing."""
+        return self._machine[one] == self._machine[other]
 
     def _add(self, capacity: Schedule) -> int:
         self.capacities.append(capacity)

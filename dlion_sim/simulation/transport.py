@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from dlion_sim.protocol.messages import Message
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.sharing import max_min_rates
-from dlion_sim.simulation.topology import BITS_PER_BYTE, Route, Topology
+from dlion_sim.simulation.topology import BITS_PER_BYTE, Topology
 
 Sent = Callable[[int, int, Message, float], None]
 """Called with sender, receiver, message and the seconds from its first byte to its last, queueing apart."""
@@ -36,15 +36,8 @@ TCP = Framing(1514 / 1448, 66 / (2 * 1514))
 """Segments with timestamps, over IPv4 in full Ethernet frames; an acknowledgement for every second one (RFC 1122)."""
 
 
-@dataclass
-class _Queue:
-    """Messages of one channel between two participants, and the links that they load, going and by what comes back."""
-
-    sender: int
-    receiver: int
-    route: Route
-    way_back: tuple[int, ...]
-    messages: deque[Message] = field(default_factory=deque)
+_Queue = tuple[int, int, bool]
+"""Of which messages: sender, receiver, and whether they are bulk."""
 
 
 class Transport:
@@ -69,7 +62,10 @@ class Transport:
         self._framing = framing
         capacities = [schedule.value_at(0) / BITS_PER_BYTE for schedule in topology.capacities]
         self._network = FlowNetwork(agenda, capacities, framing.acknowledgements)
-        self._queues: dict[tuple[int, int, bool], _Queue] = {}
+        self._busy: set[_Queue] = set()
+        """Those whose head is under way."""
+        self._waiting: dict[_Queue, deque[Message]] = {}
+        """What is behind the head, if anything."""
         self._sent = sent
         self._delivered = delivered
         self._changed = changed
@@ -78,13 +74,12 @@ class Transport:
 
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
-        key = message.sender, receiver, message.body.bulk
-        queue = self._queues.get(key)
-        if queue is None:
-            queue = self._queues[key] = self._new_queue(message.sender, receiver)
-        queue.messages.append(message)
-        if len(queue.messages) == 1:
-            self._start(queue)
+        queue = message.sender, receiver, message.body.bulk
+        if queue in self._busy:
+            self._waiting.setdefault(queue, deque()).append(message)
+        else:
+            self._busy.add(queue)
+            self._start(queue, message)
 
     def capacities(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """What messages of each (sender, receiver) could have now: alone, and if all send at once (bytes a second)."""
@@ -96,25 +91,29 @@ class Transport:
         data = self._framing.data
         return [(one / data, other / data) for one, other in zip(alone, shared, strict=True)]
 
-    def _new_queue(self, sender: int, receiver: int) -> _Queue:
-        way_back = self._topology.route(receiver, sender).links if self._framing.acknowledgements else ()
-        return _Queue(sender, receiver, self._topology.route(sender, receiver), way_back)
-
-    def _start(self, queue: _Queue) -> None:
-        sent = partial(self._end, queue, self._agenda.now)
-        if queue.route.links:
-            size = queue.messages[0].size * self._framing.data
-            self._network.start(queue.route.links, size, sent, queue.way_back)
+    def _start(self, queue: _Queue, message: Message) -> None:
+        """Send the head of a queue."""
+        sender, receiver, _ = queue
+        links, latency = self._topology.route(sender, receiver)
+        ended = partial(self._end, queue, message, latency, self._agenda.now)
+        if links:
+            way_back = self._topology.route(receiver, sender).links if self._framing.acknowledgements else ()
+            self._network.start(links, message.size * self._framing.data, ended, way_back)
         else:
-            self._agenda.after(0.0, sent)
+            self._agenda.after(0.0, ended)
 
-    def _end(self, queue: _Queue, began: float) -> None:
-        """The last byte of the queue's head has been sent."""
-        message = queue.messages.popleft()
-        if queue.messages:
-            self._start(queue)
-        self._agenda.after(queue.route.latency, partial(self._delivered, queue.receiver, message))
-        self._sent(queue.sender, queue.receiver, message, self._agenda.now - began)
+    def _end(self, queue: _Queue, message: Message, latency: float, began: float) -> None:
+        """The last byte of a queue's head has been sent."""
+        sender, receiver, _ = queue
+        waiting = self._waiting.get(queue)
+        if waiting:
+            self._start(queue, waiting.popleft())
+            if not waiting:
+                del self._waiting[queue]
+        else:
+            self._busy.remove(queue)
+        self._agenda.after(latency, partial(self._delivered, receiver, message))
+        self._sent(sender, receiver, message, self._agenda.now - began)
 
     def _plan_change(self, link: int, number: int) -> None:
         """Plan the `number`-th change of a link's capacity, if there is one."""

@@ -1,7 +1,10 @@
 """Incremental max-min sharing against filling up from nothing, over random comings and goings."""
 
+import pickle
+
 import numpy as np
 import pytest
+import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,6 +126,16 @@ def test_the_mesh_ends_when_simgrid_says():
     assert Mesh(256, 5, 8).run()[0] == pytest.approx(38.443, rel=1e-3)
 
 
+def test_a_message_takes_two_events_of_simpys(monkeypatch):
+    """Its end and its delivery; some ends are planned in vain, as other messages come in between."""
+    scheduled, schedule = [], simpy.Environment.schedule
+    monkeypatch.setattr(
+        simpy.Environment, "schedule", lambda *about, **more: scheduled.append(about) or schedule(*about, **more)
+    )
+    Mesh(6, 20, 5).run()
+    assert len(scheduled) < 2.5 * 6 * 20 * 5
+
+
 def test_a_change_leaves_flows_that_it_does_not_reach_as_they_are():
     links = SharedLinks([6.0, 3.0])
     near, far = links.add((0,), 60), links.add((1,), 60)
@@ -141,6 +154,36 @@ def test_a_slot_is_used_again():
     links.settle(1.0)
     assert links.add((0,), 1) == first
     assert links.settle(5.0) == 6.0
+
+
+def test_a_link_that_is_crossed_by_thousands():
+    routes = [(flow % 3, 3, 4) if flow % 2 else (flow % 3, 4) for flow in range(3000)]
+    capacities = [100.0, 200.0, 300.0, 150.0, 1000.0]
+    links = SharedLinks(capacities)
+    slots = []
+    for now, begin in enumerate((0, 1, 700, 1200)):
+        upto = (1, 700, 1200, 3000)[now]
+        slots += [links.add(route, 1e12) for route in routes[begin:upto]]
+        links.settle(float(now))
+        np.testing.assert_allclose(links.rates(slots), fairness.max_min_rates(routes[:upto], capacities))
+    for slot in slots[:2500]:
+        links.remove(slot)
+    links.settle(4.0)
+    np.testing.assert_allclose(links.rates(slots[2500:]), fairness.max_min_rates(routes[2500:], capacities))
+
+
+def test_links_that_were_saved_go_on_by_themselves():
+    links = SharedLinks([6.0, 3.0])
+    flows = [links.add((0,), 60), links.add((0, 1), 60)]
+    links.settle(0.0)
+    saved = pickle.loads(pickle.dumps(links))
+    links.remove(flows[0])
+    assert links.settle(10.0) == 20.0
+    assert saved.rates(flows).tolist() == [3.0, 3.0]
+    saved.resize(0, 2.0)
+    assert saved.settle(10.0) == 40.0
+    assert saved.ending(40.0) == flows
+    assert links.rates(flows[1:]).tolist() == [3.0]
 
 
 def test_hundreds_of_flows_are_found_by_their_ends():

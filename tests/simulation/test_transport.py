@@ -1,5 +1,7 @@
 """Messages between workers: order, channels, latency, and the links that they cross."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -20,22 +22,26 @@ CLUSTER = {
 }
 
 
+def topology(cluster) -> Topology:
+    data = {
+        "name": "t",
+        "duration": "1 s",
+        "workload": {"dataset": "digits"},
+        "cluster": cluster,
+        "system": "dlion",
+    }
+    return Topology(from_data(data).cluster)
+
+
 class World:
     """A transport that notes what happens when."""
 
     def __init__(self, cluster=CLUSTER):
-        data = {
-            "name": "t",
-            "duration": "1 s",
-            "workload": {"dataset": "digits"},
-            "cluster": cluster,
-            "system": "dlion",
-        }
         self.agenda = Agenda()
         self.sent, self.delivered = [], []
         self.transport = Transport(
             self.agenda,
-            Topology(from_data(data).cluster),
+            topology(cluster),
             sent=lambda sender, receiver, message, seconds: self.sent.append(
                 (sender, receiver, self.agenda.now, seconds)
             ),
@@ -136,3 +142,29 @@ def test_acknowledgements_take_their_part_of_the_way_back():
     rate, _ = np.linalg.solve([[1, back], [back, 1]], [1e6, 1e7])
     assert rate == pytest.approx(0.78e6, rel=0.01)
     assert world.sent[0][3] == pytest.approx(on_the_wire(message) / rate, rel=2e-3)
+
+
+def memory(workers: int) -> tuple[float, float]:
+    """Bytes for each message, where all send to all, half of it over one path: at most, and when all is over."""
+    cloud = {"workers": [{"count": workers // 2, "nic": "10 Mbps"}]}
+    cluster = topology({"clouds": [{"name": name, **cloud} for name in "ab"], "wan": {"bandwidth": "1 Gbps"}})
+    messages = [Message(worker, WeightsRequest()) for worker in range(workers)]
+    tracemalloc.start()
+    agenda = Agenda()
+    transport = Transport(agenda, cluster, sent=lambda *_: None, delivered=lambda *_: None, changed=lambda: None)
+    for message in messages:
+        for receiver in range(workers):
+            if receiver != message.sender:
+                transport.send(receiver, message)
+    finish(agenda)
+    present, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most / (workers * (workers - 1)), present / (workers * (workers - 1))
+
+
+def test_memory_is_little_for_a_message_under_way_and_less_for_a_pair_that_has_nothing_to_send():
+    memory(4)  # compiles
+    for workers in (64, 128):
+        under_way, idle = memory(workers)
+        assert under_way < 1200
+        assert idle < 500
