@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
 
 from dlion_sim.protocol.choices import Batching, Choice, Due, Exchange, KnowledgeTransfer, Peer, Setup, Synchronization
 from dlion_sim.protocol.events import (
@@ -81,7 +80,7 @@ class Worker:
         self._waiting_since = 0.0
         self._peers = {peer: Peer(newest=choices.exchange.covers(-1)) for peer in setup.peers}
         self._awaited: list[Peer] = []
-        """Some that synchronization waits for, if it does: one more than it may spare."""
+        """Those that synchronization waited for when it was last asked of all, less some that have been heard of."""
         self._inbox: list[Update] = []
         self._receivers = choices.receivers()
 
@@ -209,11 +208,13 @@ class Worker:
         def waits(peer: Peer) -> bool:
             return synchronization.waits_for(peer, self.iteration)
 
-        # Mostly those that were waited for still suffice to know: not all n peers are asked whenever one is heard of.
-        spared = synchronization.spared
-        if sum(map(waits, self._awaited)) <= spared:
-            self._awaited = list(islice(filter(waits, self._peers.values()), spared + 1))
-        return len(self._awaited) > spared
+        # To know of one more than may be spared suffices: it is not asked of all n peers whenever one is heard of.
+        needed = synchronization.spared + 1
+        while len(self._awaited) >= needed and not all(map(waits, self._awaited[-needed:])):
+            self._awaited[-needed:] = filter(waits, self._awaited[-needed:])
+        if len(self._awaited) < needed:
+            self._awaited = list(filter(waits, self._peers.values()))
+        return len(self._awaited) >= needed
 
     def _due(self) -> list[Update]:
         """Take the received gradients that belong to this iteration's update out of the inbox."""

@@ -1,5 +1,7 @@
 """What a worker believes of its links."""
 
+import tracemalloc
+
 import pytest
 
 from dlion_sim.protocol.exchange.links import LinkMonitor
@@ -51,3 +53,20 @@ def test_short_messages_count_for_little():
     made.queued(1, 1, 10.0)
     made.sent(1, 1, 0.0001, 10.0)  # at 10,000 bytes a second
     assert made.budget(1, 10.0) == pytest.approx(200, rel=1e-5)
+
+
+def test_a_link_takes_little_memory_whether_it_carries_something_or_not():
+    tracemalloc.start()
+    made, sizes = LinkMonitor(0.5), []
+    for peer in range(2000):
+        made.queued(peer, 1000, 0.0)
+    sizes.append(tracemalloc.get_traced_memory()[0])
+    for peer in range(2000):
+        made.sent(peer, 1000, 1.0, 1.0)
+    made.computed(1.0)
+    assert made.budget(1999, 1.0) == 1000
+    sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    carrying, idle = (size / 2000 for size in sizes)
+    assert carrying < 400
+    assert idle < 400

@@ -96,6 +96,21 @@ def test_a_synchronous_worker_waits_for_everyone_and_leaves_the_next_iterations_
     assert torch.equal(worker.replica.parameters, torch.zeros(6))
 
 
+@pytest.mark.parametrize("backups", [0, 3])
+def test_hearing_of_a_peer_is_no_reason_to_ask_about_all(backups):
+    peers = 100
+    synchronization = {"kind": "bounded_staleness", "staleness": 0, "backup_workers": backups}
+    (worker,) = workers_of({"name": "baseline", "synchronization": synchronization}, [setup(0, workers=peers + 1)])
+    asked, waits_for = [], worker.choices.synchronization.waits_for
+    worker.choices.synchronization.waits_for = lambda *about: asked.append(about) or waits_for(*about)
+    worker.handle(Started(), 0.0)
+    worker.handle(GradientReady(1.0, torch.ones(6), 1.0), 1.0)
+    for heard, peer in enumerate(range(1, peers + 1)):
+        assert worker.iteration == (heard >= peers - backups)
+        worker.handle(MessageArrived(Message(peer, Contribution(0, 8), (torch.ones(6),))), 2.0)
+    assert len(asked) < peers * (5 + 2 * backups)
+
+
 def test_a_worker_leads_by_no_more_than_its_bound():
     system = {"name": "baseline", "synchronization": {"kind": "bounded_staleness", "staleness": 2}}
     (worker,) = workers_of(system, [setup(workers=2)])

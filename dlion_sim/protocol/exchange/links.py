@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-
 
 class LinkMonitor:
     """Moving averages of the bandwidth achieved on each link, and of the time an iteration's computation takes.
@@ -17,22 +15,24 @@ class LinkMonitor:
         self._oracle = oracle
         self._carried: dict[int, tuple[float, float]] = {}
         """On each link, the average size of messages (bytes) and the average time that they take (seconds)."""
-        self._queues: defaultdict[int, deque[int]] = defaultdict(deque)
-        """The sizes of the messages to each peer that have not left whole."""
+        self._queues: dict[int, list[int]] = {}
+        """The sizes of the messages to a peer that have not left whole, if there are any."""
         self._begun: dict[int, float] = {}
         """When the first of them began to leave."""
         self._compute_seconds: float | None = None
 
     def queued(self, peer: int, size: int, now: float) -> None:
         """`size` bytes are queued to `peer`."""
-        if not self._queues[peer]:
-            self._begun[peer] = now
-        self._queues[peer].append(size)
+        self._queues.setdefault(peer, []).append(size)
+        self._begun.setdefault(peer, now)
 
     def sent(self, peer: int, size: int, seconds: float, now: float) -> None:
         """`size` bytes have left for `peer` within `seconds`."""
-        self._queues[peer].popleft()
-        self._begun[peer] = now
+        del self._queues[peer][0]
+        if self._queues[peer]:
+            self._begun[peer] = now
+        else:
+            del self._queues[peer], self._begun[peer]
         if seconds > 0 and not self._oracle:
             of_sizes, of_seconds = self._carried.get(peer, (size, seconds))
             weight = self._smoothing * min(1.0, size / of_sizes)
@@ -61,7 +61,7 @@ class LinkMonitor:
         """
         if self._compute_seconds is None or peer not in self._carried:
             return 0.0
-        bandwidth, queue = self._bandwidth(peer), self._queues[peer]
+        bandwidth, queue = self._bandwidth(peer), self._queues.get(peer, [])
         leaving = min(queue[0], bandwidth * (now - self._begun[peer])) if queue else 0.0
         return max(0.0, bandwidth * self._compute_seconds - sum(queue) + leaving)
 
