@@ -32,7 +32,7 @@ class RunWriter:
         self, folder: Path, hold: Hold, manifest: Mapping[str, Any], metrics: GrowingTable, links: GrowingTable
     ) -> None:
         self.folder = folder
-        self._hold = hold
+        self.hold = hold
         self.manifest = manifest
         self._metrics = metrics
         self._links = links
@@ -122,14 +122,9 @@ class RunWriter:
         write(self.folder / run_folder.MANIFEST, json_bytes({**self.manifest, **manifest, "status": summary["status"]}))
         self.close()
 
-    @property
-    def hold(self) -> Hold:
-        """By which this writer holds the folder."""
-        return self._hold
-
     def close(self) -> None:
         """Let others write the folder, whatever state it is in."""
-        self._hold.close()
+        self.hold.close()
 
 
 def _refuse_unless_free(folder: Path, *, force: bool) -> None:
