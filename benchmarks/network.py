@@ -14,9 +14,9 @@ import shutil
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -43,15 +43,13 @@ SIMGRID_FLAGS = (
 )
 
 
-@dataclass(frozen=True)
-class Bulk:
+class Bulk(NamedTuple):
     """Stands in for a message's body."""
 
     channel: Channel = Channel.DATA
 
 
-@dataclass(frozen=True)
-class Parcel:
+class Parcel(NamedTuple):
     """Stands in for a message: only its size matters here."""
 
     sender: int

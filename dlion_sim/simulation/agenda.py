@@ -37,6 +37,14 @@ class _Instant(simpy.Event):
         self.callbacks = self._always
 
 
+class _Clock(simpy.Environment):
+    """SimPy's, which can be put on."""
+
+    def put_on(self, time: float) -> None:
+        """It is `time` now, before which nothing is scheduled."""
+        self._now = time
+
+
 class Agenda:
     """Calls planned in virtual time (seconds); those of one instant happen in the order in which they were planned.
 
@@ -47,10 +55,13 @@ class Agenda:
     def __init__(self) -> None:
         self.now = 0.0
         """Virtual seconds since the start."""
-        self._env = simpy.Environment(self.now)
+        self._env = _Clock(self.now)
         self._instant = _Instant(self._env, self._begin)
         self._planned: _Planned = {}
         """By their instant, which SimPy has still to come to."""
+        self._alarm_time = inf
+        self._alarm: Call | None = None
+        """To be made then, when nothing else is planned for that instant."""
         self._due: deque[Call | _Background] = deque()
         """What is left of the present instant."""
         self._late: deque[Call] = deque()
@@ -61,7 +72,7 @@ class Agenda:
     @property
     def next_time(self) -> float:
         """Of the next call; infinite if there is none."""
-        return self.now if self._due or self._late else self._env.peek()
+        return self.now if self._due or self._late else min(self._env.peek(), self._alarm_time)
 
     @property
     def is_idle(self) -> bool:
@@ -83,6 +94,25 @@ class Agenda:
         else:
             self._planned[time] = [planned]
             self._env.schedule(self._instant, delay=seconds)
+            if time == self._alarm_time and self._alarm:
+                self._planned[time].insert(0, _Background(self._alarm))
+                self._put_off()
+
+    def wake(self, seconds: float, call: Call) -> None:
+        """Call in the background after so many seconds, instead of what the last `wake` planned, if possible.
+
+        It is no use to SimPy's queue, in which nothing can be taken back: who plans again and again calls this, and
+        lets a call pass that comes too soon.
+        """
+        self._put_off()
+        time = self.now + seconds
+        if time in self._planned:
+            self._planned[time].append(_Background(call))
+        elif time < inf:
+            self._alarm_time, self._alarm = time, call
+
+    def _put_off(self) -> None:
+        self._alarm_time, self._alarm = inf, None
 
     def late(self, call: Call) -> None:
         """Call in this instant, after everything else of it."""
@@ -92,7 +122,13 @@ class Agenda:
     def step(self) -> None:
         """Make the next call; if it was the last one of its instant, those too that were to be late."""
         if not self._due and not (self._late and self._is_over()):
-            self._env.step()
+            if self._alarm and self._alarm_time < self._env.peek():
+                call, self.now = self._alarm, self._alarm_time
+                self._env.put_on(self.now)
+                self._put_off()
+                call()
+            else:
+                self._env.step()
         if self._due:
             planned = self._due.popleft()
             if isinstance(planned, _Background):
@@ -106,7 +142,7 @@ class Agenda:
 
     def _is_over(self) -> bool:
         """Whether nothing but late calls is left of the present instant."""
-        return not self._due and self._env.peek() > self.now
+        return not self._due and self._env.peek() > self.now < self._alarm_time
 
     def advance(self, time: float) -> None:
         """Let time pass until `time`, before which nothing is planned."""

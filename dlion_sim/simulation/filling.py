@@ -87,6 +87,8 @@ class _Net(NamedTuple):
     heap: np.ndarray  # [3 L, 2]: levels, and what comes then: its kind + 3 * its link
     changed: np.ndarray  # [L] the changed links, in the order in which they changed
     touched: np.ndarray  # [L] the links whose cross-traffic changed
+    left: np.ndarray  # [F] the slots of flows that are gone
+    arrived: np.ndarray  # [, ARRIVAL] flows that have come: slot, bytes to send, links of the route and of the way back
     counters: np.ndarray  # [COUNTERS] _PASS and _TOUCHED: the present pass's number, and how many are `touched`
     now: float  # seconds
     cross_traffic: float  # the share of a flow's rate that goes back
@@ -127,39 +129,43 @@ def _net(located, now, cross_traffic):
         carray(_pointer(located[10, 0]), located[10, 1], np.int64),
         carray(_pointer(located[11, 0]), located[11, 1], np.int64),
         carray(_pointer(located[12, 0]), located[12, 1], np.int64),
+        carray(_pointer(located[13, 0]), (located[13, 1], ARRIVAL), np.float64),
+        carray(_pointer(located[14, 0]), located[14, 1], np.int64),
         now,
         cross_traffic,
     )
 
 
 @njit(cache=True)
-def settle(located, now, left, arrived, resized, cross_traffic):
+def settle(located, now, departures, arrivals, resized, cross_traffic):
     """Take in all changes, fill up again from the lowest level that they touch, and return the next end.
 
-    `located` is what `locate` returned. `left` are the slots of flows that are gone; `arrived` [n, ARRIVAL] those that
-    have come: slot, bytes to send, links of the route and of the way back, filled up with NOWHERE; `resized` [m, 2]
-    links and their new capacities. `cross_traffic` is the share of a flow's rate that goes back.
+    `located` is what `locate` returned. The first `departures` flows of `left` are gone, the first `arrivals` of
+    `arrived` have come; `resized` [m, 2] are links and their new capacities. `cross_traffic` is the share of a flow's
+    rate that goes back.
     """
     net = _net(located, now, cross_traffic)
+    arrived = net.arrived
     links, flows, progress, routes, returns, crossing = net[:6]
     ends, earliest, changed, counters = net.ends, net.earliest, net.changed, net.counters
     level = np.inf
     count = 0
     _begin(net)
-    for slot in left:
+    for place in range(departures):
+        slot = net.left[place]
         _load_return(net, slot, -flows[slot].rate)
         ends[slot] = np.inf
         earliest[slot // BLOCK] = -np.inf
         level = min(level, flows[slot].rate)
         flows[slot].bottleneck = _GONE
-        for place in range(LONGEST_ROUTE):
-            link = routes[slot, place]
+        for step in range(LONGEST_ROUTE):
+            link = routes[slot, step]
             if link == NOWHERE:
                 break
             count = _note(net, count, link)
     for place in range(count):
         _drop_gone(net, changed[place])
-    for row in range(len(arrived)):
+    for row in range(arrivals):
         slot = int(arrived[row, 0])
         flow = flows[slot]
         flow.rate, flow.bottleneck, flow.settled = 0.0, NOWHERE, 0
@@ -181,7 +187,7 @@ def settle(located, now, left, arrived, resized, cross_traffic):
         links[link].charged = min(links[link].charged, _MOST_CHARGED * links[link].capacity)
         _touch(net, link)
         count = _note(net, count, link)
-    if len(arrived) or len(resized):
+    if arrivals or len(resized):
         for place in range(count):
             level = min(level, _equal_part(net, changed[place]))  # no link fills below that
     _fill(net, count, level)

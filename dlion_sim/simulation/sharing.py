@@ -27,7 +27,6 @@ import numpy.typing as npt
 from dlion_sim.simulation import filling
 from dlion_sim.simulation.filling import BLOCK, LONGEST_ROUTE, NOWHERE
 
-_NO_SLOTS = np.empty(0, np.int64)
 _NOT_RESIZED = np.empty((0, 2))
 _PADDING = [(NOWHERE,) * (LONGEST_ROUTE - links) for links in range(LONGEST_ROUTE + 1)]
 """Of a route, by its number of links."""
@@ -71,7 +70,9 @@ class SharedLinks:
         self._arrived = np.empty((1, filling.ARRIVAL))
         self._arrivals = 0
         """So many of these have come since the last `settle`."""
-        self._left: list[int] = []
+        self._left = np.empty(0, np.int64)
+        self._departures = 0
+        """So many of these have gone since then."""
         self._resized: list[tuple[int, float]] = []
         self._located = self._locate()
 
@@ -82,6 +83,7 @@ class SharedLinks:
         slot = self._unused.pop()
         if self._arrivals == len(self._arrived):
             self._arrived = _longer(self._arrived, 2 * self._arrivals, NOWHERE)
+            self._located = self._locate()
         links = *route, *_PADDING[len(route)], *way_back, *_PADDING[len(way_back)]
         _ARRIVAL.pack_into(self._arrived, self._arrivals * _ARRIVAL.size, slot, size, *links)  # type: ignore[arg-type]
         self._arrivals += 1
@@ -89,7 +91,8 @@ class SharedLinks:
 
     def remove(self, slot: int) -> None:
         """The flow in `slot` is gone."""
-        self._left.append(slot)
+        self._left[self._departures] = slot
+        self._departures += 1
 
     def resize(self, link: int, capacity: float) -> None:
         """`link` carries `capacity` bytes per second."""
@@ -103,13 +106,13 @@ class SharedLinks:
         end = filling.settle(
             self._located,
             now,
-            np.array(self._left) if self._left else _NO_SLOTS,
-            self._arrived[: self._arrivals],
+            self._departures,
+            self._arrivals,
             np.array(self._resized, np.float64) if self._resized else _NOT_RESIZED,
             self._cross_traffic,
         )
-        self._unused += self._left
-        self._arrivals, self._left, self._resized = 0, [], []
+        self._unused += self._left[: self._departures].tolist()
+        self._arrivals, self._departures, self._resized = 0, 0, []
         return float(end)
 
     def ending(self, until: float) -> list[int]:
@@ -151,6 +154,7 @@ class SharedLinks:
         self._ends = _longer(self._ends, have, np.inf)
         self._earliest = _longer(self._earliest, have // BLOCK, np.inf)
         self._ended = _longer(self._ended, have, 0)
+        self._left = _longer(self._left, have, 0)
         self._located = self._locate()
         self._unused += range(have - 1, had - 1, -1)
 
@@ -169,6 +173,8 @@ class SharedLinks:
             self._heap,
             self._changed,
             self._touched,
+            self._left,
+            self._arrived,
             self._counters,
         )
         return located
