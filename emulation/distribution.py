@@ -30,14 +30,21 @@ FIGURES: Mapping[str, Figure] = {
     "iterations": Figure("iterations", 0.05, "{:.1%}"),
     "bytes": Figure("bytes of a link", 0.05, "{:.1%}", "nothing exchanged"),
     "accuracy_at_end": Figure("points of accuracy at the end", 2.0, "{:.1f}"),
-    "accuracy_on_the_way": Figure("on the way", 2.0, "{:.1f}"),
+    "accuracy_on_the_way": Figure("on average", 2.0, "{:.1f}"),
+    "accuracy_at_worst": Figure("at worst", 2.0, "{:.1f}"),
 }
 """Those of a comparison's verdict, in the order of the columns."""
+
+ITSELF: Sequence[str] = [f"{name}_itself" for name in FIGURES]
+"""Columns of how far neighbouring simulations are from the simulated run, by the same figures."""
 
 
 def distribution(table: pd.DataFrame) -> pd.DataFrame:
     """Median, 95th percentile and worst of each figure, over the scenarios that have it."""
-    figures = table[list(FIGURES)]
+    return _quantiles(table[list(FIGURES)])
+
+
+def _quantiles(figures: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {"median": figures.median(), "95th percentile": figures.quantile(0.95), "worst": figures.max()}
     ).T
@@ -46,13 +53,14 @@ def distribution(table: pd.DataFrame) -> pd.DataFrame:
 def markdown(table: pd.DataFrame) -> str:
     """The scenarios' figures, then their distribution, then what is not in it.
 
-    `table` has the columns scenario, workers, those of FIGURES, late, and problem: why there are no figures, or empty.
+    `table` has the columns scenario, workers, those of FIGURES and ITSELF, late, and problem: why there are no figures,
+    or empty.
     """
     titles = [figure.title for figure in FIGURES.values()]
     lines = [
         *_table(["scenario", "workers", *titles, "late"], map(_cells, table.to_dict("records"))),
         "",
-        *_table(["over the scenarios", *titles], [*_distributed(table), _within(table)]),
+        *_table(["over the scenarios", *titles], [*_distributed(table), _within(table), *_by_itself(table)]),
     ]
     if without := int((table["problem"] != "").sum()):
         lines += ["", f"Not in the distribution: {without} of {len(table)}, which have no figures."]
@@ -63,12 +71,17 @@ def _cells(row: Mapping[Any, Any]) -> list[str]:
     about = [f"`{row['scenario']}`", str(row["workers"])]
     if row["problem"]:
         return [*about, str(row["problem"]).replace("|", "\\|"), *[""] * len(FIGURES)]
-    return [*about, *(figure.text(row[key]) for key, figure in FIGURES.items()), _LATE.text(row["late"])]
+    return [*about, *(_cell(row, key, figure) for key, figure in FIGURES.items()), _LATE.text(row["late"])]
+
+
+def _cell(row: Mapping[Any, Any], key: str, figure: Figure) -> str:
+    """What is beyond the mark, with how far neighbouring simulations are from each other."""
+    text, itself = figure.text(row[key]), row[f"{key}_itself"]
+    return text if pd.isna(itself) or not row[key] > figure.mark else f"{text} ({figure.text(itself)})"
 
 
 def _distributed(table: pd.DataFrame) -> list[list[str]]:
-    rows = distribution(table).iterrows()
-    return [[str(name), *(figure.text(row[key]) for key, figure in FIGURES.items())] for name, row in rows]
+    return [[str(name), *_texts(row)] for name, row in distribution(table).iterrows()]
 
 
 def _within(table: pd.DataFrame) -> list[str]:
@@ -77,6 +90,24 @@ def _within(table: pd.DataFrame) -> list[str]:
         known = table[key].dropna()
         cells.append(f"{(known <= figure.mark).sum()} of {len(known)} within {figure.text(figure.mark)}")
     return cells
+
+
+def _by_itself(table: pd.DataFrame) -> list[list[str]]:
+    """How far simulations are from each other, and how many figures are within the mark or no further than that."""
+    if table[ITSELF].isna().all(axis=None):
+        return []
+    near = _quantiles(table[ITSELF].set_axis(list(FIGURES), axis="columns"))
+    told = [["neighbouring simulations, 95th percentile", *_texts(near.loc["95th percentile"])]]
+    cells = ["within the mark or that of its neighbours"]
+    for (key, figure), itself in zip(FIGURES.items(), ITSELF, strict=True):
+        known = table[[key, itself]].dropna(subset=key)
+        near_enough = (known[key] <= figure.mark) | (known[key] <= known[itself])
+        cells.append(f"{near_enough.sum()} of {len(known)}")
+    return [*told, cells]
+
+
+def _texts(row: pd.Series) -> list[str]:
+    return [figure.text(row[key]) for key, figure in FIGURES.items()]
 
 
 def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -24,10 +24,12 @@ from dlion_sim.results import Run
 from dlion_sim.results.atomic import write
 from dlion_sim.scenario import Scenario, dump, load
 from dlion_sim.validation import DOCUMENT, validate
-from emulation.distribution import FIGURES, markdown
+from emulation.distribution import FIGURES, ITSELF, markdown
 
 SCENARIO, PROBLEM = "scenario.yaml", "problem.txt"
 """What was run, and why it came to nothing."""
+SENSITIVITY = "sensitivity.json"
+"""By how much its simulations differ among themselves: see `emulation.sensitivity`."""
 TABLE, REPORT = "fidelity.csv", "fidelity.md"
 
 
@@ -122,17 +124,23 @@ def _problem(run: Run) -> str:
 def table_of(scenarios: Mapping[str, Scenario], output: Path) -> pd.DataFrame:
     """A row a scenario: what it is, the figures of its comparison, and why there are none if so."""
     rows = [_row(name, scenario, output / name) for name, scenario in scenarios.items()]
-    table = pd.DataFrame(rows, columns=["scenario", "system", "workers", *FIGURES, "late", "problem"])
-    return table.astype(dict.fromkeys([*FIGURES, "late"], float))
+    table = pd.DataFrame(rows, columns=["scenario", "system", "workers", *FIGURES, *ITSELF, "late", "problem"])
+    return table.astype(dict.fromkeys([*FIGURES, *ITSELF, "late"], float))
 
 
 def _row(name: str, scenario: Scenario, folder: Path) -> dict[str, Any]:
     about = {"scenario": name, "system": scenario.system.name, "workers": len(scenario.cluster.workers)}
     if (folder / DOCUMENT).exists():
         found = msgspec.json.decode((folder / DOCUMENT).read_bytes())
-        return {**about, **found["verdict"], "late": found["late"], "problem": ""}
+        return {**about, **found["verdict"], **_itself(folder / SENSITIVITY), "late": found["late"], "problem": ""}
     problem = folder / PROBLEM
     return {**about, "problem": f"failed: {problem.read_text()}" if problem.exists() else "not run"}
+
+
+def _itself(file: Path) -> dict[str, float | None]:
+    """What is known of it, by columns."""
+    found = msgspec.json.decode(file.read_bytes(), type=dict[str, float | None]) if file.exists() else {}
+    return {column: found.get(name) for column, name in zip(ITSELF, FIGURES, strict=True)}
 
 
 if __name__ == "__main__":

@@ -40,12 +40,13 @@ class Fidelity:
 
     @property
     def verdict(self) -> Mapping[str, float]:
-        """The greatest differences: relative ones of a worker or link, and those of accuracy in points.
+        """How far apart: relative differences of the worker or link that differs most, and accuracies' in points.
 
         `iterations` and `bytes` are those of paces and throughputs. Each is held against the simulated one or, where
         this is more, against a tenth of the mean of all: a link that carries but control messages may carry twice as
-        many without any effect. The accuracy is compared at the end, and at each evaluation before. NaN is what cannot
-        be told; of bytes, because nothing was exchanged.
+        many without any effect. The accuracy is compared at the end; on the way, which is the mean of the differences
+        at all evaluations; and at worst, at any of them. NaN is what cannot be told; of bytes, because nothing was
+        exchanged.
         """
         points = 100 * self.accuracy["difference"].abs()
         return {
@@ -53,7 +54,8 @@ class Fidelity:
             "iterations": _off(self.workers, "pace"),
             "bytes": _off(self.links, "throughput"),
             "accuracy_at_end": float(points.iloc[-1]) if len(points) else math.nan,
-            "accuracy_on_the_way": float(points.max()) if len(points) else math.nan,
+            "accuracy_on_the_way": float(points.mean()) if len(points) else math.nan,
+            "accuracy_at_worst": float(points.max()) if len(points) else math.nan,
         }
 
     @property

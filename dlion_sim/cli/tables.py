@@ -126,7 +126,8 @@ def _fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
         "iterations {:.1%}": "iterations",
         "bytes of a link {:.1%}": "bytes",
         "accuracy {:.1f} points at the end": "accuracy_at_end",
-        "accuracy {:.1f} points on the way": "accuracy_on_the_way",
+        "on average {:.1f}": "accuracy_on_the_way",
+        "at worst {:.1f}": "accuracy_at_worst",
     }
     yield f"worst: {', '.join(words.format(off[name]) for words, name in told.items() if math.isfinite(off[name]))}"
     if fidelity.links.empty:

@@ -16,6 +16,8 @@ from dlion_sim.scenario import Scenario
 from dlion_sim.simulation import Progress, simulate
 
 DOCUMENT, FIGURE = "fidelity.json", "fidelity.png"
+SIMULATED, EMULATED = "simulated", "emulated"
+"""The runs' folders."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,11 @@ def validate(
     """
     with simulating as observe:
         simulated = simulate(
-            scenario, folder / "simulated", force=force, device="cpu", interrupted=interrupted, observe=observe
+            scenario, folder / SIMULATED, force=force, device="cpu", interrupted=interrupted, observe=observe
         )
     with emulating as observe_clock:
         real = emulate(
-            scenario, folder / "emulated", fair=fair, force=force, interrupted=interrupted, observe=observe_clock
+            scenario, folder / EMULATED, fair=fair, force=force, interrupted=interrupted, observe=observe_clock
         )
     return held_against(simulated, real, folder)
 

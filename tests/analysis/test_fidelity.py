@@ -62,6 +62,7 @@ def test_a_run_is_like_itself(tmp_path):
         "bytes": 0.0,
         "accuracy_at_end": 0.0,
         "accuracy_on_the_way": 0.0,
+        "accuracy_at_worst": 0.0,
     }
 
 
@@ -78,7 +79,8 @@ def test_differences_are_those_of_the_runs(tmp_path):
     )
     assert found.verdict["iteration_median"] == pytest.approx(0.04)
     assert found.verdict["accuracy_at_end"] == pytest.approx(1)
-    assert found.verdict["accuracy_on_the_way"] == pytest.approx(2)
+    assert found.verdict["accuracy_on_the_way"] == pytest.approx((0 + 2 + 1) / 3)
+    assert found.verdict["accuracy_at_worst"] == pytest.approx(2)
     assert json.loads(json.dumps(found.document))["links"][0]["bytes_simulated"] == 10000
 
 
