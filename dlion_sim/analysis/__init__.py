@@ -2,7 +2,7 @@
 
 from dlion_sim.analysis.comparison import common_target, comparison, time_to_accuracy
 from dlion_sim.analysis.fidelity import Fidelity, compare
-from dlion_sim.analysis.groups import Group, accuracy_of, group_runs, said, varying
+from dlion_sim.analysis.groups import Group, accuracy_of, group_runs, labelled, said, varying
 
 __all__ = [
     "Fidelity",
@@ -12,6 +12,7 @@ __all__ = [
     "compare",
     "comparison",
     "group_runs",
+    "labelled",
     "said",
     "time_to_accuracy",
     "varying",

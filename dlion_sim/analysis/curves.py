@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from dlion_sim.errors import InputError
 from dlion_sim.results import Run
 
 Curve = pd.Series
-"""Values by virtual time (s), which increases."""
+"""Values by virtual time (s), which increases, or by what was done until then."""
+
+Progress = Literal["time", "bytes", "iterations", "epochs"]
+"""What a curve may go over: virtual time (s); bytes sent by all workers; iterations, the workers' mean; or epochs, the
+samples that all workers processed over the training samples."""
 
 
 def mean_accuracy(run: Run) -> Curve:
@@ -23,8 +29,34 @@ def worker_deviation(run: Run) -> Curve:
     return run.evaluations().groupby("virtual_time")["accuracy"].std(ddof=0).dropna()
 
 
+def against(run: Run, curve: Curve, progress: Progress) -> Curve:
+    """A curve of the run's, by what was done until each of its times; where nothing was between some, the last of them.
+
+    Raises InputError for epochs of a run whose manifest does not tell the number of training samples.
+    """
+    if progress == "time":
+        return curve
+    done = _done(run, progress).sort_index().cumsum()
+    places = np.searchsorted(done.index, curve.index, side="right")
+    moved = pd.Series(curve.to_numpy(), index=np.concatenate([[0.0], done])[places])
+    return moved.groupby(level=0).last()
+
+
+def _done(run: Run, progress: Literal["bytes", "iterations", "epochs"]) -> pd.Series:
+    """How much, by the times (s) at which it was done."""
+    if progress == "bytes":
+        return run.links().groupby("virtual_time")["bytes"].sum()
+    by_time = run.iterations().groupby("virtual_time")["batch_size"]
+    if progress == "iterations":
+        return by_time.size() / len(run.manifest["workers"])
+    samples = run.manifest.get("training_samples")
+    if not samples:
+        raise InputError("the run does not tell its number of training samples, so no epochs", file=run.folder)
+    return by_time.sum().astype(float) / int(samples)
+
+
 def over_seeds(curves: Sequence[Curve]) -> pd.DataFrame:
-    """`mean`, `low` and `high` of some curves by time, up to the last time that all of them reach.
+    """`mean`, `low` and `high` of some curves by what they go over, as far as all of them get.
 
     Between its points a curve is a straight line. Curves without points don't count.
     """

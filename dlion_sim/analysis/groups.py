@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run, in_words, run_names, system_label, untold
@@ -15,8 +16,10 @@ from dlion_sim.scenario import BANDWIDTH, CORES, DURATION
 _SEED = re.compile(r"^seed: .*\n", re.MULTILINE)
 REFERENCE = "baseline"
 """The system that others are compared with."""
-_PLAIN = ("scenario", "system", "way", "run")
+_PLAIN = ("scenario", "system", "way", "run", "label")
 """Labels whose values need no word of what they are."""
+_MOST_DIFFERENCES = 2
+"""Of settings that groups are named by."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class Group:
     @property
     def environment(self) -> tuple[tuple[str, str], ...]:
         """All that it is told apart by, except its system."""
-        return tuple((key, value) for key, value in self.labels.items() if key.split(".")[0] not in ("system", "run"))
+        others = ("system", "run", "label")
+        return tuple((key, value) for key, value in self.labels.items() if key.split(".")[0] not in others)
 
     def named(self, keys: Iterable[str]) -> str:
         """Its values of some labels in a line, e.g. "dlion, bandwidth 20 Mbps"."""
@@ -67,20 +71,23 @@ class Group:
 def group_runs(runs: Iterable[Run]) -> list[Group]:
     """The groups, sorted by environment and then system.
 
+    Groups that no label tells apart have one more, `run`: the settings in which they differ, or their folders' names.
     Labels that are numbers or quantities are in that order, others in the order of their first runs; only Baseline goes
     before other systems. Raises InputError for a run that cannot be read.
     """
     together: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         together.setdefault((_way(run), _apart_from_seed(run)), []).append(run)
-    groups = [Group(_labels(group[0]), tuple(group)) for group in together.values()]
-    if len({tuple(group.labels.items()) for group in groups}) < len(groups):
-        names = run_names([group.runs[0].folder for group in groups])
-        groups = [Group({**group.labels, "run": name}, group.runs) for group, name in zip(groups, names, strict=True)]
+    groups = _told_apart([Group(_labels(group[0]), tuple(group)) for group in together.values()])
     for key in reversed(varying(groups)):
         ranks = _ranks([group.labels.get(key, "") for group in groups])
         groups.sort(key=lambda group: ranks[group.labels.get(key, "")])
     return groups
+
+
+def labelled(groups: Iterable[Group], label: str) -> list[Group]:
+    """The groups, told apart from others by a label of the user's."""
+    return [Group({**group.labels, "label": label}, group.runs) for group in groups]
 
 
 def varying(groups: Sequence[Group]) -> list[str]:
@@ -107,6 +114,43 @@ def without_exchange(groups: Iterable[Group]) -> str:
     if not alone:
         return ""
     return "no exchange" if alone == sum(len(run.manifest["workers"]) for run in runs) else "in part no exchange"
+
+
+def _told_apart(groups: Sequence[Group]) -> list[Group]:
+    """The groups, those with the same labels also with what differs in their scenarios, or else with their folders."""
+    alike: dict[tuple[tuple[str, str], ...], list[int]] = {}
+    for number, group in enumerate(groups):
+        alike.setdefault(tuple(group.labels.items()), []).append(number)
+    told = list(groups)
+    folders = run_names([group.runs[0].folder for group in groups])
+    for numbers in alike.values():
+        if len(numbers) > 1:
+            differences = _differences([groups[number].runs[0] for number in numbers])
+            names = differences or [folders[number] for number in numbers]
+            for number, name in zip(numbers, names, strict=True):
+                told[number] = Group({**groups[number].labels, "run": name}, groups[number].runs)
+    return told
+
+
+def _differences(runs: Sequence[Run]) -> list[str]:
+    """In which settings the runs differ, in words; nothing where these are many, or no plain values."""
+    settings = [dict(_settings(run.scenario)) for run in runs]
+    paths = dict.fromkeys(path for of_run in settings for path in of_run)
+    differing = [path for path in paths if len({str(of_run.get(path)) for of_run in settings}) > 1]
+    values = [of_run.get(path) for of_run in settings for path in differing]
+    if len(differing) > _MOST_DIFFERENCES or any(value is None or isinstance(value, list) for value in values):
+        return []
+    names = [", ".join(in_words(path, str(of_run[path])) for path in differing) for of_run in settings]
+    return names if len(set(names)) == len(names) else []
+
+
+def _settings(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value of a scenario that is no mapping, by path, but for those that say nothing of what was run."""
+    for key, value in given.items():
+        if isinstance(value, Mapping):
+            yield from _settings(value, f"{above}{key}.")
+        elif above or key not in ("name", "description", "seed"):
+            yield f"{above}{key}", value
 
 
 def _ranks(values: Iterable[str]) -> dict[str, float]:

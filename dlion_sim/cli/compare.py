@@ -16,6 +16,7 @@ from rich.text import Text
 
 from dlion_sim.cli.conventions import FAILED, WHY_NO_EXCHANGE
 from dlion_sim.errors import InputError
+from dlion_sim.results.numbers import in_bytes, number, percent
 
 if TYPE_CHECKING:
     from dlion_sim.analysis import Group
@@ -85,10 +86,10 @@ def comparison_table(groups: Sequence[Group], target: float) -> RenderableType:
         table.add_column(heading, overflow="fold", min_width=min(max(longest, 4), _LETTERS))
     for heading in columns:
         table.add_column(heading, justify="right", overflow="fold")
-    for number, (group, row) in enumerate(zip(groups, rows, strict=True)):
+    for place, (group, row) in enumerate(zip(groups, rows, strict=True)):
         mark = f" {_ALONE}" if row["without_exchange"] else ""
         labels = [group.labels.get(key, "") + mark * (key == "system") for key in keys]
-        table.add_row(*map(Text, labels), *(cells[number] or "-" for cells in columns.values()))
+        table.add_row(*map(Text, labels), *(cells[place] or "-" for cells in columns.values()))
     return Lines(table, *map(Text, _notes(rows)))
 
 
@@ -101,10 +102,10 @@ def _columns(rows: Sequence[Mapping[str, Any]], accuracy: str, target: float) ->
         ],
         accuracy.replace(" ", "\n") + " (%)": [_mean("{:.1f}", row, "final", 100) for row in rows],
         "last\n(%)": [_known("{:.1f}", 100 * row["accuracy"]) for row in rows],
-        f"time to {target:.0%}\n(s)": [_time(row) for row in rows],
-        "speed-up\n(pairs)": [_speedup(row, number) for number, row in enumerate(rows)],
-        "p": ["ref." if number in compared_with else _p(row["p_holm"]) for number, row in enumerate(rows)],
-        "sent\n(MB)": [_known("{:.4g}", row["bytes_sent"] / 1e6) for row in rows],
+        f"time to {percent(target)}\n(s)": [_time(row) for row in rows],
+        "speed-up\n(pairs)": [_speedup(row, place) for place, row in enumerate(rows)],
+        "p": ["ref." if place in compared_with else _p(row["p_holm"]) for place, row in enumerate(rows)],
+        "sent": ["" if math.isnan(row["bytes_sent"]) else in_bytes(row["bytes_sent"]) for row in rows],
     }
 
 
@@ -117,7 +118,7 @@ def _notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"accuracy: mean of the last {many} evaluations{seeds}; last: of the very last one"
     if any(row["time_bound"] for row in rows):
         yield "time: > a bound, as seeds that did not get there count with the ends of their runs (restricted mean)"
-    if any(not math.isnan(row["speedup"]) and row["reference"] != number for number, row in enumerate(rows)):
+    if any(not math.isnan(row["speedup"]) and row["reference"] != place for place, row in enumerate(rows)):
         yield "speed-up: over Baseline, geometric mean over pairs of a seed (0: of unlike seeds) [its 95 % t-interval]"
     if any(not math.isnan(row["p"]) for row in rows):
         yield "p: paired t-test of the accuracy against that of ref., Holm-corrected; * below 0.05"
@@ -134,17 +135,17 @@ def _mean(written: str, row: Mapping[str, Any], name: str, unit: float = 1.0) ->
 
 def _time(row: Mapping[str, Any]) -> str:
     if row["seeds"] and not row["reached"]:
-        return f"not within {row['waited']:.4g} s"
+        return f"not within {number(row['waited'], 4)} s"
     reached = f" ({_of(row, 'reached', 'seeds')})" if row["time_bound"] else ""
     return f"{row['time_bound']} {_mean('{:.1f}', row, 'time')}{reached}".lstrip()
 
 
-def _speedup(row: Mapping[str, Any], number: int) -> str:
+def _speedup(row: Mapping[str, Any], place: int) -> str:
     if math.isnan(row["speedup"]):
         return ""
     ends = [row["speedup_low"], row["speedup_high"]]
     interval = "" if math.isnan(ends[0]) else " [{:.3g} to {:.3g}]".format(*ends)
-    pairs = f" ({row['pairs']})" if row["reference"] != number else ""
+    pairs = f" ({row['pairs']})" if row["reference"] != place else ""
     return f"{row['speedup_bound']} {row['speedup']:.2f}{interval}{pairs}".lstrip()
 
 

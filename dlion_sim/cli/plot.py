@@ -25,6 +25,21 @@ Target = Annotated[
 ]
 
 
+Labels = Annotated[
+    list[str] | None,
+    typer.Option("--label", help="What to call the runs of each path, as often as there are RUNS.", show_default=False),
+]
+
+
+class Progress(StrEnum):
+    """What accuracy is drawn over."""
+
+    TIME = "time"
+    BYTES = "bytes"
+    ITERATIONS = "iterations"
+    EPOCHS = "epochs"
+
+
 class Quantity(StrEnum):
     """What a heat map shows."""
 
@@ -40,11 +55,16 @@ def root() -> None:
 
 
 @plot.command()
-def accuracy(runs: Runs, output: Output) -> None:
+def accuracy(
+    runs: Runs,
+    output: Output,
+    x: Annotated[Progress, typer.Option(help="What it is drawn over; bytes are those of all workers.")] = Progress.TIME,
+    labels: Labels = None,
+) -> None:
     """Accuracy over time: mean and range over seeds, a line a system, a panel an environment."""
     from dlion_sim.figures import plot_accuracies
 
-    _done(plot_accuracies(_groups(runs), output))
+    _done(plot_accuracies(_groups(runs, labels), output, x.value))
 
 
 @plot.command()
@@ -54,21 +74,22 @@ def accuracy_at(
     time: Annotated[
         str | None, typer.Option("--at", help='E.g. "500 s"; by default the time that all runs lasted.')
     ] = None,
+    labels: Labels = None,
 ) -> None:
     """Accuracy at a time by environment and system, as grouped bars."""
     from dlion_sim.figures import plot_accuracy_at
 
-    groups = _groups(runs)
+    groups = _groups(runs, labels)
     _done(plot_accuracy_at(groups, output, _seconds("--at", time) if time else _shortest(groups)))
 
 
 @plot.command()
-def time_to_accuracy(runs: Runs, output: Output, target: Target = None) -> None:
+def time_to_accuracy(runs: Runs, output: Output, target: Target = None, labels: Labels = None) -> None:
     """Time to an accuracy, and the speed-up over Baseline, as grouped bars."""
     from dlion_sim.analysis import common_target
     from dlion_sim.figures import plot_time_to_accuracy
 
-    groups = _groups(runs)
+    groups = _groups(runs, labels)
     _done(plot_time_to_accuracy(groups, output, target or common_target(groups)))
 
 
@@ -81,19 +102,29 @@ def batch_sizes(run: OneRun, output: Output) -> None:
 
 
 @plot.command()
-def links(run: OneRun, output: Output) -> None:
-    """N of Max-N, and what was sent, by link over time."""
+def links(
+    run: OneRun,
+    output: Output,
+    senders: Annotated[
+        list[str] | None,
+        typer.Option(help="Only links from this worker or micro-cloud, e.g. east/0; repeatable.", show_default=False),
+    ] = None,
+    receivers: Annotated[
+        list[str] | None, typer.Option(help="Only links to this one; repeatable.", show_default=False)
+    ] = None,
+) -> None:
+    """N of Max-N and what was sent by link: over time, or as maps of means where there are more than 8 workers."""
     from dlion_sim.figures import plot_links
 
-    _done(plot_links(_run(run), output))
+    _done(plot_links(_run(run), output, senders or (), receivers or ()))
 
 
 @plot.command()
-def deviation(runs: Runs, output: Output) -> None:
+def deviation(runs: Runs, output: Output, labels: Labels = None) -> None:
     """Worker deviation: how far apart the workers' accuracies are, over time."""
     from dlion_sim.figures import plot_deviation
 
-    _done(plot_deviation(_groups(runs), output))
+    _done(plot_deviation(_groups(runs, labels), output))
 
 
 @plot.command()
@@ -127,11 +158,25 @@ def heatmap(
     _done(plot_heatmap(groups, output, show.value, target or common_target(groups), x, y))
 
 
-def _groups(paths: list[Path]) -> list[Group]:
-    from dlion_sim.analysis import group_runs
+def _groups(paths: list[Path], labels: list[str] | None = None) -> list[Group]:
+    from dlion_sim.analysis import group_runs, labelled
     from dlion_sim.results import Frames
 
-    return group_runs(Frames.of(paths).runs)
+    if not labels:
+        return group_runs(Frames.of(paths).runs)
+    if len(labels) != len(paths):
+        raise InputError(
+            f"{len(labels)} labels for {len(paths)} path{'s' * (len(paths) > 1)}",
+            file="--label",
+            allowed="one for each",
+        )
+    if len(set(labels)) < len(labels):
+        raise InputError("two labels are the same", file="--label", allowed="another one for each path")
+    return [
+        group
+        for path, label in zip(paths, labels, strict=True)
+        for group in labelled(group_runs(Frames.of([path]).runs), label)
+    ]
 
 
 def _run(folder: Path) -> Run:

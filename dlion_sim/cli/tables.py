@@ -18,6 +18,7 @@ from dlion_sim.cli.conventions import WHY_NO_EXCHANGE
 from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import Run
+from dlion_sim.results.numbers import in_bytes
 from dlion_sim.results.run_folder import ACCURACY
 from dlion_sim.scenario import load, shipped
 from dlion_sim.scenario.shipped import name_of
@@ -51,7 +52,7 @@ def run_report(run: Run) -> RenderableType:
             str(summary["iterations"]["per_worker"][worker]),
             "-" if own.empty else f"{own['batch_size'].iloc[0]:.0f} to {own['batch_size'].iloc[-1]:.0f}",
             f"{own['compute_seconds'].sum() / max(summary['virtual_seconds'], 1e-9):.0%}",
-            _bytes(int(sent.get(worker, 0))),
+            in_bytes(int(sent.get(worker, 0))),
             _percent(accuracies[worker] if accuracies else None),
         )
     mean = summary["accuracy"]["mean"]
@@ -61,7 +62,7 @@ def run_report(run: Run) -> RenderableType:
         f"{summary['iterations']['mean']:.1f}",
         "",
         "",
-        _bytes(summary["bytes_sent"] // len(accuracies or [1])),
+        in_bytes(summary["bytes_sent"] // len(accuracies or [1])),
         _percent(mean),
     )
     return Group(table, *(Text(line) for line in _lines(run, summary)))
@@ -69,7 +70,7 @@ def run_report(run: Run) -> RenderableType:
 
 def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     rate = summary["samples_per_wall_second"] or 0
-    did = f"{summary['samples']} samples ({rate:.0f} per second), {_bytes(summary['bytes_sent'])} sent"
+    did = f"{summary['samples']} samples ({rate:.0f} per second), {in_bytes(summary['bytes_sent'])} sent"
     if run.is_virtual:
         virtual, share = summary["virtual_seconds"], summary["evaluation_share"] or 0
         lines = [f"{virtual:g} s virtual in {summary['wall_seconds']:.1f} s, {did}; evaluation took {share:.0%}"]
@@ -192,15 +193,6 @@ def _written(choice: Mapping[str, Any]) -> str:
     return f"{choice['kind']} ({settings})" if settings else str(choice["kind"])
 
 
-def _bytes(count: float) -> str:
-    size = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"
-
-
 def _known(value: float, written: Callable[[float], str]) -> str:
     return written(value) if math.isfinite(value) else "-"
 
@@ -216,7 +208,7 @@ _WORKER_QUANTITIES: Mapping[str, Callable[[float], str]] = {
     "staleness": "{:.2f}".format,
 }
 _LINK_QUANTITIES: Mapping[str, Callable[[float], str]] = {
-    "bytes": _bytes,
+    "bytes": in_bytes,
     "messages": "{:.0f}".format,
-    "throughput": _bytes,
+    "throughput": in_bytes,
 }

@@ -7,9 +7,13 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dlion_sim.figures.batch_sizes import WORKERS_TOLD_APART, draw_batch_sizes
-from dlion_sim.figures.style import BLUE, drawing, say_nothing_there, time_label, time_unit, title
+from dlion_sim.figures.batch_sizes import draw_batch_sizes
+from dlion_sim.figures.looks import system_look
+from dlion_sim.figures.style import drawing, legend_below, say_nothing_there, time_label, time_unit, title
 from dlion_sim.results import Run
+
+_WORKERS_DRAWN = 12
+"""Of more than these, only the range is."""
 
 
 def plot_accuracy(run: Run, file: Path) -> Path:
@@ -28,10 +32,10 @@ def plot_accuracy(run: Run, file: Path) -> Path:
     with drawing(file, height=3.3 if with_batch_sizes else 2.4) as figure:
         if with_batch_sizes:
             top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
-            draw_batch_sizes(bottom, iterations, run)
+            legend_below(figure, *draw_batch_sizes(bottom, iterations, run))
         else:
             top = bottom = figure.subplots()
-        _draw_accuracy(top, evaluations)
+        _draw_accuracy(top, evaluations, system_look(run.system).colour)
         top.set_ylabel(f"{run.evaluated_on.capitalize()} accuracy (%)")
         top.set_title(title(run), wrap=True)
         bottom.set_xlabel(time_label(run, unit))
@@ -39,7 +43,7 @@ def plot_accuracy(run: Run, file: Path) -> Path:
     return file
 
 
-def _draw_accuracy(axes: Axes, evaluations: pd.DataFrame) -> None:
+def _draw_accuracy(axes: Axes, evaluations: pd.DataFrame, colour: str) -> None:
     axes.set_ylim(0, 100)
     percent = evaluations.assign(accuracy=evaluations["accuracy"] * 100).dropna(subset="accuracy")
     if percent.empty:
@@ -47,30 +51,30 @@ def _draw_accuracy(axes: Axes, evaluations: pd.DataFrame) -> None:
         return
     over_workers = percent.groupby("virtual_time")["accuracy"].agg(["mean", "min", "max"])
     by_worker = percent.groupby("worker")
-    if 1 < len(by_worker) <= WORKERS_TOLD_APART:
+    if 1 < len(by_worker) <= _WORKERS_DRAWN:
         for _, one in by_worker:
-            axes.plot(one["virtual_time"], one["accuracy"], color=BLUE, alpha=0.35, linewidth=0.5)
+            axes.plot(one["virtual_time"], one["accuracy"], color=colour, alpha=0.35, linewidth=0.5)
     if len(by_worker) > 1:
         axes.fill_between(
             over_workers.index,
             over_workers["min"],
             over_workers["max"],
-            color=BLUE,
+            color=colour,
             alpha=0.2,
             linewidth=0,
             label=f"range of {len(by_worker)} workers",
         )
-    axes.plot(over_workers.index, over_workers["mean"], color=BLUE, label="mean")
+    axes.plot(over_workers.index, over_workers["mean"], color=colour, label="mean")
     time, accuracy = over_workers.index[-1], over_workers["mean"].iloc[-1]
-    axes.vlines(time, over_workers["min"].iloc[-1], over_workers["max"].iloc[-1], color=BLUE, linewidth=0.8)
-    axes.plot(time, accuracy, "o", color=BLUE, markersize=3.5, clip_on=False)
+    axes.vlines(time, over_workers["min"].iloc[-1], over_workers["max"].iloc[-1], color=colour, linewidth=0.8)
+    axes.plot(time, accuracy, "o", color=colour, markersize=3.5, clip_on=False)
     axes.annotate(
         f"{accuracy:.1f} %",
         (time, accuracy),
         xytext=(5, 0),
         textcoords="offset points",
         va="center",
-        color=BLUE,
+        color=colour,
         weight="bold",
     )
     if len(by_worker) > 1:

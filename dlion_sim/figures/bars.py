@@ -15,7 +15,8 @@ from dlion_sim.analysis.curves import at, mean_accuracy
 from dlion_sim.analysis.groups import Group, accuracy_of
 from dlion_sim.analysis.statistics import Estimate
 from dlion_sim.figures.panels import Panels
-from dlion_sim.figures.style import BOUND_HATCH, WIDE, WIDTH, bar_look, drawing, legend_below, of_seeds, span, time_unit
+from dlion_sim.figures.style import BOUND_HATCH, WIDE, WIDTH, drawing, legend_below, of_seeds, span, time_unit
+from dlion_sim.results.numbers import number, percent
 
 _BARS_IN_A_COLUMN = 24
 """More need the width of both."""
@@ -42,9 +43,9 @@ def plot_accuracy_at(groups: Sequence[Group], file: Path, time: float) -> Path:
         axes = figure.subplots()
         axes.set_title(bars.heading, wrap=True)
         bars.draw(axes, [_range(values) for values in known], "not run so long")
-        axes.set_ylabel(f"{accuracy_of(groups).capitalize()} (%)\nafter {time / seconds:g} {unit}")
+        axes.set_ylabel(f"{accuracy_of(groups).capitalize()} (%)\nafter {number(time / seconds, 6)} {unit}")
         bars.name_environments(axes)
-        notes = of_seeds("whiskers: least to greatest", [len(values) for values in known])
+        notes = of_seeds("whiskers: least to greatest", [len(values) for values in known], groups)
         if any(0 < len(values) < len(group.runs) for values, group in zip(known, groups, strict=True)):
             notes.append("without seeds that ended before")
         legend_below(figure, *bars.legend(), notes)
@@ -81,7 +82,7 @@ def plot_time_to_accuracy(groups: Sequence[Group], file: Path, target: float) ->
         top, *below = figure.subplots(2 if with_speedups else 1, 1, sharex=True, squeeze=False)[:, 0]
         top.set_title(bars.heading, wrap=True)
         bars.draw(top, times, "not run")
-        top.set_ylabel(f"Time to {target:.0%}\n{accuracy_of(groups)} ({unit})")
+        top.set_ylabel(f"Time to {percent(target)}\n{accuracy_of(groups)} ({unit})")
         for axes in below:
             top.tick_params(axis="x", length=0)
             bars.draw(axes, speedups, "not known")
@@ -113,7 +114,7 @@ class _Bars:
         """A bar a group, hatched where it is a bound; or the words for what is missing."""
         highest = _MOST_OF_WHISKERS * max((each.value for each in estimates if each.value > 0), default=1.0)
         for group, each in zip(self._groups, estimates, strict=True):
-            place, look = self._place(group), bar_look(self._panels.look(group))
+            place, look = self._place(group), self._panels.look(group).bar()
             if math.isnan(each.value):
                 axes.text(place, 0, f" {missing}", rotation=90, ha="center", va="bottom", color="0.45", size=5.5)
                 continue
@@ -128,7 +129,7 @@ class _Bars:
                     axes.plot(place, top, "^", color="0.5", markersize=2.5)
             if len(self._groups) <= _BARS_WITH_NUMBERS:
                 axes.annotate(
-                    f"{each.bound} {each.value:.3g}".lstrip(),
+                    f"{each.bound} {number(each.value)}".lstrip(),
                     (place, top),
                     xytext=(0, 1),
                     textcoords="offset points",
@@ -155,7 +156,7 @@ class _Bars:
         """Handles and names of the systems, unless these stand below their bars."""
         if not self.has_legend:
             return [], []
-        return [Patch(**bar_look(number)) for number in self._panels.looks], list(self._panels.names)
+        return [Patch(**look.bar()) for look in self._panels.looks], list(self._panels.names)
 
     @property
     def height_of_names(self) -> float:

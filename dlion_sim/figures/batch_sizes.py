@@ -2,63 +2,102 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 
-from dlion_sim.figures.style import BLUE, drawing, line_look, time_label, time_unit, title, worker_names
+from dlion_sim.figures.looks import look_in_order
+from dlion_sim.figures.style import drawing, legend_below, time_label, time_unit, title, worker_names
 from dlion_sim.results import Run
 
-WORKERS_TOLD_APART = 12
-"""Of more workers than these, all have one colour."""
+_WORKERS_TOLD_APART = 6
+"""Of more than these, a line is the mean of a micro-cloud's, or of all where those are too many as well."""
+_CLOUDS_TOLD_APART = 8
+_DECADE = 10
 
 
 def plot_batch_sizes(run: Run, file: Path) -> Path:
     """Draw the global and the local batch sizes of `run` to `file` (.png, .svg or .pdf), and return `file`.
 
-    Raises InputError where the run cannot be read or the file cannot be written.
+    An axis is logarithmic where its values span more than a decade. Raises InputError where the run cannot be read or
+    the file cannot be written.
     """
     iterations = run.iterations()
     end = iterations["virtual_time"].max() if len(iterations) else 1.0
     seconds, unit = time_unit(end)
     iterations["virtual_time"] /= seconds
-    with drawing(file, height=3.0) as figure:
+    with drawing(file, height=3.1) as figure:
         top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1.8))
         top.set_title(title(run), wrap=True)
         top.set_ylabel("Global batch\nsize (samples)")
         first = iterations[iterations["worker"] == iterations["worker"].min()]
         steps = _changes(first, "global_batch_size")
         top.step(steps["virtual_time"], steps["global_batch_size"], where="post", color="black")
-        top.set_ylim(bottom=0)
-        top.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
-        draw_batch_sizes(bottom, iterations, run)
+        _scale(top, first["global_batch_size"])
+        legend = draw_batch_sizes(bottom, iterations, run)
         bottom.set_xlabel(time_label(run, unit))
         bottom.set_xlim(0, end / seconds)
+        legend_below(figure, *legend)
     return file
 
 
-def draw_batch_sizes(axes: Axes, iterations: pd.DataFrame, run: Run) -> None:
-    """Draw each worker's local batch size over the iterations' virtual time, in whatever unit that is."""
+def draw_batch_sizes(axes: Axes, iterations: pd.DataFrame, run: Run) -> tuple[list[Any], list[str], list[str]]:
+    """Draw the local batch sizes over the iterations' virtual time, in whatever unit that is.
+
+    Returns the handles and names of the lines for a legend, and what to note above it.
+    """
     axes.set_ylabel("Local batch\nsize (samples)")
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
-    names = worker_names(run)
-    by_worker = iterations.groupby("worker")
-    told_apart = len(by_worker) <= WORKERS_TOLD_APART
-    for place, (worker, one) in enumerate(by_worker):
-        look = {**line_look(place), "linewidth": 1} if told_apart else {"color": BLUE, "alpha": 0.35, "linewidth": 0.5}
-        steps = _changes(one, "batch_size")
-        name = names.get(int(str(worker)), str(worker))
-        axes.step(steps["virtual_time"], steps["batch_size"], where="post", label=name, **look)
-    axes.set_ylim(bottom=0)
-    if told_apart and len(by_worker):
-        axes.legend(
-            title="worker",
-            loc="center left",
-            bbox_to_anchor=(1, 0.5),
-            ncols=1 if len(by_worker) <= 6 else 2,
-        )
+    by_worker = {int(str(worker)): _changes(one, "batch_size") for worker, one in iterations.groupby("worker")}
+    groups, notes = _groups(list(by_worker), worker_names(run))
+    handles: list[Any] = []
+    for place, workers in enumerate(groups.values()):
+        look = look_in_order(place)
+        table = _over_workers([by_worker[worker] for worker in workers])
+        if len(workers) > 1:
+            axes.fill_between(
+                table.index, table["min"], table["max"], step="post", color=look.colour, alpha=0.2, linewidth=0
+            )
+        handles += axes.step(table.index, table["mean"], where="post", **{**look.line(), "linewidth": 1})
+    _scale(axes, iterations["batch_size"])
+    return handles, list(groups), notes
+
+
+def _groups(workers: Sequence[int], names: dict[int, str]) -> tuple[dict[str, list[int]], list[str]]:
+    """Who is drawn as one line, by what it is called; and what to note on that."""
+    by_worker = {names.get(worker, str(worker)): [worker] for worker in workers}
+    if len(workers) <= _WORKERS_TOLD_APART:
+        return by_worker, []
+    by_cloud: dict[str, list[int]] = {}
+    for name, (worker,) in by_worker.items():
+        by_cloud.setdefault(name.rsplit("/", 1)[0], []).append(worker)
+    if len(by_cloud) > _CLOUDS_TOLD_APART:
+        return {f"all {len(workers)} workers": list(workers)}, ["line: mean; band: least to greatest"]
+    named = {f"{cloud} ({len(own)})": own for cloud, own in by_cloud.items()}
+    return named, ["line: mean of a micro-cloud's (workers); band: least to greatest"]
+
+
+def _over_workers(steps: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """`mean`, `min` and `max` of some workers' batch sizes by time, from when the first of them has one."""
+    sizes = [one.groupby("virtual_time")["batch_size"].last() for one in steps]
+    together = pd.concat(sizes, axis=1).sort_index().ffill()
+    return pd.DataFrame({what: together.agg(what, axis=1) for what in ("mean", "min", "max")})
+
+
+def _scale(axes: Axes, sizes: pd.Series) -> None:
+    """A linear axis from 0 on, or a logarithmic one for what spans more than a decade."""
+    if not sizes.max() > _DECADE * sizes.min() > 0:
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+        return
+    axes.set_yscale("log")
+    decades = sizes.max() / sizes.min() > _DECADE**2
+    axes.yaxis.set_major_locator(LogLocator(subs=(1,) if decades else (1, 2, 5)))
+    axes.yaxis.set_major_formatter(ScalarFormatter())
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def _changes(one: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""What systems come to over time: the mean over seeds as a line, their range as a band, a panel an environment."""
+"""What systems come to over time, or over what they do: means over seeds as lines, their ranges as bands."""
 
 from __future__ import annotations
 
@@ -9,33 +9,37 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dlion_sim.analysis.curves import Curve, mean_accuracy, over_seeds, worker_deviation
+from dlion_sim.analysis.curves import Curve, Progress, against, mean_accuracy, over_seeds, worker_deviation
 from dlion_sim.analysis.groups import Group, accuracy_of
+from dlion_sim.figures.looks import Look
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import (
     WIDE,
     WIDTH,
     drawing,
     legend_below,
-    line_look,
     of_seeds,
     say_nothing_there,
     time_label,
     time_unit,
 )
 from dlion_sim.results import Run
+from dlion_sim.results.numbers import byte_unit
 
 _PANEL_HEIGHT = 1.6
 _PANELS_IN_A_COLUMN = 3
 """More are set in two columns, across both of the paper's."""
 
 
-def plot_accuracies(groups: Sequence[Group], file: Path) -> Path:
-    """Draw how the groups' accuracy grew over virtual time to `file` (.png, .svg or .pdf), and return `file`.
+def plot_accuracies(groups: Sequence[Group], file: Path, progress: Progress = "time") -> Path:
+    """Draw how the groups' accuracy grew to `file` (.png, .svg or .pdf), and return `file`.
 
-    Raises InputError where a run cannot be read or the file cannot be written.
+    It is drawn over virtual time, or over other `progress`: bytes sent by all workers, iterations (the workers' mean)
+    or epochs (samples that all workers processed over training samples). Lines are means over seeds and bands their
+    range, as far as all seeds get. Raises InputError where a run cannot be read, does not tell what epochs are, or the
+    file cannot be written.
     """
-    return _plot(groups, file, mean_accuracy, f"{accuracy_of(groups).capitalize()} (%)")
+    return _plot(groups, file, mean_accuracy, f"{accuracy_of(groups).capitalize()} (%)", progress)
 
 
 def plot_deviation(groups: Sequence[Group], file: Path) -> Path:
@@ -48,13 +52,19 @@ def plot_deviation(groups: Sequence[Group], file: Path) -> Path:
     return _plot(groups, file, worker_deviation, label)
 
 
-def _plot(groups: Sequence[Group], file: Path, quantity: Callable[[Run], Curve], label: str) -> Path:
+def _plot(
+    groups: Sequence[Group],
+    file: Path,
+    quantity: Callable[[Run], Curve],
+    label: str,
+    progress: Progress = "time",
+) -> Path:
     panels = Panels.of(groups)
-    curves = [[quantity(run) for run in group.runs] for group in groups]
+    curves = [[against(run, quantity(run), progress) for run in group.runs] for group in groups]
     counts = [sum(len(curve) > 0 for curve in of_group) for of_group in curves]
     tables = [over_seeds(of_group) * 100 for of_group in curves]
     end = max((table.index[-1] for table in tables if len(table)), default=1.0)
-    seconds, unit = time_unit(end)
+    unit, x_label = _horizontal(groups[0].runs[0], end, progress)
     columns = 1 if len(panels.panels) <= _PANELS_IN_A_COLUMN else 2
     rows = -(-len(panels.panels) // columns)
     with drawing(file, height=0.75 + _PANEL_HEIGHT * rows, width=WIDTH if columns == 1 else WIDE) as figure:
@@ -64,32 +74,46 @@ def _plot(groups: Sequence[Group], file: Path, quantity: Callable[[Run], Curve],
             line = panels.line(group)
             if len(table):
                 axes = grid.flat[panels.panel(group)]
-                handles[line] = _draw(axes, table.set_index(table.index / seconds), panels.looks[line])
+                handles[line] = _draw(axes, table.set_index(table.index / unit), panels.looks[line])
         for axes, name in zip_longest(grid.flat, panels.panels):
             if name is None:
                 axes.set_visible(False)
                 continue
             axes.set_title(", ".join(filter(None, [panels.heading, name])), wrap=True)
-            axes.set_xlim(0, end / seconds)
+            axes.set_xlim(0, end / unit or 1)
             axes.set_ylim(bottom=0)
             if not axes.lines:
                 say_nothing_there(axes, "no evaluation")
         for axes in grid[:, 0]:
             axes.set_ylabel(label)
         for axes in grid.flat[len(panels.panels) - columns : len(panels.panels)]:
-            axes.set_xlabel(time_label(groups[0].runs[0], unit))
+            axes.set_xlabel(x_label)
             axes.tick_params(labelbottom=True)
         known = sorted(handles) if len(panels.lines) > 1 else []
         legend_below(
             figure,
             [handles[line] for line in known],
             [panels.names[line] for line in known],
-            of_seeds("band: least to greatest", counts),
+            of_seeds("band: least to greatest", counts, groups),
         )
     return file
 
 
-def _draw(axes: Axes, table: pd.DataFrame, number: int) -> object:
-    look = line_look(number)
-    axes.fill_between(table.index, table["low"], table["high"], color=look["color"], alpha=0.2, linewidth=0)
-    return axes.plot(table.index, table["mean"], **look)[0]
+def _horizontal(run: Run, end: float, progress: Progress) -> tuple[float, str]:
+    """What one of the horizontal axis's unit is, and the axis's label."""
+    match progress:
+        case "time":
+            seconds, name = time_unit(end)
+            return seconds, time_label(run, name)
+        case "bytes":
+            size, name = byte_unit(end)
+            return size, f"Sent by all workers ({name})"
+        case "iterations":
+            return 1.0, "Iterations (mean of the workers)"
+        case "epochs":
+            return 1.0, "Epochs (samples of all workers / training samples)"
+
+
+def _draw(axes: Axes, table: pd.DataFrame, look: Look) -> object:
+    axes.fill_between(table.index, table["low"], table["high"], color=look.colour, alpha=0.2, linewidth=0)
+    return axes.plot(table.index, table["mean"], **look.line())[0]

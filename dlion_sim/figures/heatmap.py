@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +15,7 @@ from dlion_sim.analysis.groups import Group, accuracy_of, varying, without_excha
 from dlion_sim.errors import InputError
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import WIDTH, drawing, legend_below, time_unit
+from dlion_sim.results.numbers import byte_unit, number, percent
 
 Quantity = Literal["accuracy", "time", "speedup", "bytes"]
 _ALONE = "!"
@@ -48,7 +49,7 @@ def plot_heatmap(
     for group, (value, bound) in zip(groups, cells, strict=True):
         place = rows.index(group.labels.get(down, "")), columns.index(group.labels.get(across, ""))
         values[place] = value
-        text = f"{bound} {written.format(value)}".lstrip() if np.isfinite(value) else "-"
+        text = f"{bound} {written(value)}".lstrip() if np.isfinite(value) else "-"
         texts[place] = text + _ALONE * bool(without_exchange([group]))
         if bound:
             bounded.append(place)
@@ -78,23 +79,26 @@ def plot_heatmap(
     return file
 
 
-def _quantity(groups: Sequence[Group], quantity: Quantity, target: float) -> tuple[list[tuple[float, str]], str, str]:
+def _quantity(
+    groups: Sequence[Group], quantity: Quantity, target: float
+) -> tuple[list[tuple[float, str]], str, Callable[[float], str]]:
     """Its value for each group, with ">" or "<" where it is a bound; what it is called with its unit; how written."""
     table, accuracy = comparison(groups, target), accuracy_of(groups)
     exact = [""] * len(groups)
     match quantity:
         case "accuracy":
-            return list(zip(100 * table["final"], exact, strict=True)), f"Final {accuracy} (%)", "{:.1f}"
+            return list(zip(100 * table["final"], exact, strict=True)), f"Final {accuracy} (%)", "{:.1f}".format
         case "time":
             longest = table["time"].max()
             seconds, unit = time_unit(longest if longest == longest else 0.0)
             times = zip(table["time"] / seconds, table["time_bound"], strict=True)
-            return list(times), f"Time to {target:.0%} {accuracy} ({unit})", "{:.3g}"
+            return list(times), f"Time to {percent(target)} {accuracy} ({unit})", number
         case "speedup":
             speedups = zip(table["speedup"], table["speedup_bound"], strict=True)
-            return list(speedups), f"Speed-up over Baseline\nto {target:.0%} {accuracy} (times)", "{:.2f}"
+            return list(speedups), f"Speed-up over Baseline\nto {percent(target)} {accuracy} (times)", "{:.2f}".format
         case "bytes":
-            return list(zip(table["bytes_sent"] / 1e6, exact, strict=True)), "Sent by all workers (MB)", "{:.3g}"
+            size, unit = byte_unit(table["bytes_sent"].max())
+            return list(zip(table["bytes_sent"] / size, exact, strict=True)), f"Sent by all workers ({unit})", number
 
 
 def _axes(groups: Sequence[Group], x: str | None, y: str | None) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What each link carried over virtual time: bytes, and the N of Max-N."""
+"""What each link carried: over virtual time where links are few, as a map of senders and receivers where many."""
 
 from __future__ import annotations
 
@@ -6,70 +6,110 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
+from dlion_sim.analysis.links import crossings, interval_rates, mean_rates
 from dlion_sim.errors import InputError
-from dlion_sim.figures.style import BLUE, drawing, legend_below, line_look, time_label, time_unit, title, worker_names
+from dlion_sim.figures.link_map import draw_link_map
+from dlion_sim.figures.looks import look_in_order
+from dlion_sim.figures.style import drawing, legend_below, time_label, time_unit, title, worker_names
 from dlion_sim.results import Run
+from dlion_sim.results.numbers import percent
 
-_ROWS = 8
-"""Of senders; the links of more are drawn all in one."""
+_TOLD_APART = 8
+"""Senders and receivers whose links are drawn as lines; those of more are a map."""
+_FULLEST = 3
+"""Of what messages cross, so many are named."""
 
 
-def plot_links(run: Run, file: Path) -> Path:
-    """Draw N (%) and the rate (Mbps) of each directed link of `run` by interval to `file`, and return `file`.
+def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Sequence[str] = ()) -> Path:
+    """Draw what each directed link of `run` carried to `file` (.png, .svg or .pdf), and return `file`.
 
-    A row a sender, a line a receiver. Raises InputError where the run cannot be read, has sent nothing, or the file
-    cannot be written.
+    Of up to 8 senders and receivers: N of Max-N (%) and the rate (Mbps) by interval, a row a sender, a line a receiver.
+    Of more: maps of the means over the run, and of how full the fullest is that a link's messages cross; see
+    `analysis.links.crossings`. Below stands what was fullest.
+
+    Args:
+        run: Of which to draw the links.
+        file: Where to.
+        senders: Only links from these workers and micro-clouds, by name; by default from all.
+        receivers: Only links to these.
+
+    Raises:
+        InputError: There is no such worker, these have sent nothing, or a file cannot be read or written.
     """
-    links = _with_rates(run)
-    if links.empty:
+    rates = mean_rates(run)
+    if rates.empty:
         raise InputError("has sent nothing", file=run.folder)
+    names = {**{number: f"server {number}" for number in rates["receiver"].unique()}, **worker_names(run)}
+    ways = crossings(run)
+    rates, ways = (
+        table[
+            table["sender"].isin(_chosen("--senders", senders, names))
+            & table["receiver"].isin(_chosen("--receivers", receivers, names))
+        ]
+        for table in (rates, ways)
+    )
+    if rates.empty:
+        raise InputError("has sent nothing from these senders to these receivers", file=run.folder)
+    if max(rates["sender"].nunique(), rates["receiver"].nunique()) > _TOLD_APART:
+        full = ways.groupby(["sender", "receiver"], as_index=False)["full"].max()
+        maps = rates.merge(full, how="left", on=["sender", "receiver"])
+        return draw_link_map(title(run), maps, names, _fullest(ways), file)
+    return _draw_lines(run, rates, names, _fullest(ways), file)
+
+
+def _chosen(option: str, given: Sequence[str], names: dict[int, str]) -> list[int]:
+    """The numbers of those who are named, one by one or by their micro-cloud; of all where nobody is."""
+    for name in given:
+        if not any(own in (name, f"{name}/{own.rsplit('/', 1)[-1]}") for own in names.values()):
+            clouds = dict.fromkeys(own.rsplit("/", 1)[0] for own in names.values())
+            raise InputError(
+                f"there is no worker or micro-cloud '{name}'",
+                file=option,
+                allowed=f"{', '.join(clouds)}, or one of their workers, e.g. {names[min(names)]}",
+            )
+    return [number for number, own in names.items() if not given or own in given or own.rsplit("/", 1)[0] in given]
+
+
+def _fullest(ways: pd.DataFrame) -> list[str]:
+    """What to note on it."""
+    if ways.empty:
+        return []
+    full = ways.groupby("crossed")["full"].max().sort_values(ascending=False, kind="stable")[:_FULLEST]
+    return ["fullest: " + ", ".join(f"{name} ({percent(round(part, 2))})" for name, part in full.items())]
+
+
+def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Sequence[str], file: Path) -> Path:
+    links = interval_rates(run)
     seconds, unit = time_unit(links["virtual_time"].max())
-    links["virtual_time"] /= seconds
-    names = {**{number: f"server {number}" for number in links["receiver"].unique()}, **worker_names(run)}
-    senders = [int(sender) for sender in sorted(links["sender"].unique())]
-    receivers = [int(receiver) for receiver in sorted(links["receiver"].unique())]
-    told_apart = len(senders) <= _ROWS
-    rows = {f"from\n{names.get(sender, sender)}": [sender] for sender in senders} if told_apart else {"all": senders}
+    links = links.assign(virtual_time=links["virtual_time"] / seconds, rate=links["rate"] / 1e6)
+    senders, receivers = sorted(rates["sender"].unique()), sorted(rates["receiver"].unique())
     columns = {"n_percent": "N of Max-N (%)", "rate": "Sent (Mbps)"}
-    if links["n_percent"].isna().all():
+    if rates["n_percent"].isna().all():
         del columns["n_percent"]
 
-    with drawing(file, height=0.9 + (0.75 if told_apart else 1.6) * len(rows)) as figure:
+    with drawing(file, height=0.9 + 0.75 * len(senders)) as figure:
         figure.suptitle(title(run), x=0.02, ha="left", size=8.5)
-        panels = figure.subplots(len(rows), len(columns), sharex=True, sharey="col", squeeze=False)
+        panels = figure.subplots(len(senders), len(columns), sharex=True, sharey="col", squeeze=False)
         handles: dict[int, Line2D] = {}
-        for row, (name, own) in zip(panels, rows.items(), strict=True):
-            for axes, column in zip(row, columns, strict=True):
-                handles |= _draw(axes, links[links["sender"].isin(own)].dropna(subset=column), column, receivers)
-            row[0].set_ylabel(name)
+        for row, sender in zip(panels, senders, strict=True):
+            row[0].set_ylabel(f"from\n{names[sender]}")
+            for place, receiver in enumerate(receivers):
+                one = links[(links["sender"] == sender) & (links["receiver"] == receiver)]
+                look = {**look_in_order(place).line(), "linewidth": 0.8}
+                for axes, column in zip(row, columns, strict=True):
+                    known = one.dropna(subset=column)
+                    if len(known):
+                        (handles[receiver],) = axes.plot(known["virtual_time"], known[column], **look)
         for axes, label in zip(panels[0], columns.values(), strict=True):
             axes.set_title(label, size=7.5)
             axes.set_ylim(bottom=0)
+            axes.yaxis.set_major_locator(MaxNLocator(nbins=3))
         for axes in panels[-1]:
             axes.set_xlabel(time_label(run, unit))
             axes.set_xlim(left=0)
-        if told_apart:
-            known = sorted(handles)
-            legend_below(figure, [handles[number] for number in known], [f"to {names[number]}" for number in known])
+        shown = sorted(handles)
+        legend_below(figure, [handles[number] for number in shown], [f"to {names[number]}" for number in shown], notes)
     return file
-
-
-def _with_rates(run: Run) -> pd.DataFrame:
-    """The links' rows with `rate` in Mbps, the mean over the interval that the row ends."""
-    links = run.links()
-    ends = sorted({*links["virtual_time"], *run.evaluations()["virtual_time"]})
-    begins = links["virtual_time"].map(dict(zip(ends, [0.0, *ends], strict=False))).astype(float)
-    return links.assign(rate=8e-6 * links["bytes"] / (links["virtual_time"] - begins))
-
-
-def _draw(axes: Axes, links: pd.DataFrame, column: str, receivers: Sequence[int]) -> dict[int, Line2D]:
-    """Draw a line a link; the last line to each receiver."""
-    handles = {}
-    for number, receiver in enumerate(receivers):
-        look = line_look(number) if len(receivers) <= _ROWS else {"color": BLUE, "alpha": 0.35}
-        for _, one in links[links["receiver"] == receiver].groupby("sender"):
-            (handles[receiver],) = axes.plot(one["virtual_time"], one[column], **{**look, "linewidth": 0.8})
-    return handles

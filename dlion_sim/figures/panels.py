@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dlion_sim.analysis.groups import Group, varying, without_exchange
-from dlion_sim.figures.style import look_numbers
+from dlion_sim.figures.looks import Look, look_in_order, system_look
 
 
 @dataclass(frozen=True)
 class Panels:
     """What to call each panel and each line, and which of them a group is.
 
-    Where all groups are of one system, the environments are the lines of a single panel.
+    Where all groups are of one system, the environments are the lines of a single panel; so are runs by themselves.
     """
 
     heading: str
@@ -24,8 +25,8 @@ class Panels:
     """Of a single line the name is empty."""
     names: tuple[str, ...]
     """What to write for each line: it, and a note where its workers did not exchange anything."""
-    looks: tuple[int, ...]
-    """The number of each line's look."""
+    looks: tuple[Look, ...]
+    """Of each line."""
     _panel_keys: tuple[str, ...]
     _line_keys: tuple[str, ...]
 
@@ -33,11 +34,12 @@ class Panels:
     def of(cls, groups: Sequence[Group]) -> Panels:
         """The panels of some groups, of which there is at least one."""
         keys = varying(groups)
-        line_keys = ("system",) if "system" in keys else tuple(keys)
-        panel_keys = tuple(key for key in keys if key not in line_keys)
+        line_keys = _line_keys(keys)
         by_line: dict[str, list[Group]] = {}
         for group in groups:
             by_line.setdefault(group.named(line_keys), []).append(group)
+        overlaid = not {"run", "label"}.isdisjoint(keys) and len(by_line) == len(groups)
+        panel_keys = () if overlaid else tuple(key for key in keys if key not in line_keys)
         names = tuple(_noted(line, of_line) for line, of_line in by_line.items())
         heading = " · ".join(groups[0].labels[key] for key in ("scenario", "system") if key not in keys)
         return cls(
@@ -45,7 +47,7 @@ class Panels:
             panels=tuple(dict.fromkeys(group.named(panel_keys) for group in groups)),
             lines=tuple(by_line),
             names=names,
-            looks=look_numbers([line or groups[0].labels["system"] for line in by_line]),
+            looks=_looks({line: of_line[0].labels["system"] for line, of_line in by_line.items()}),
             _panel_keys=panel_keys,
             _line_keys=line_keys,
         )
@@ -58,9 +60,28 @@ class Panels:
         """The number of a group's line."""
         return self.lines.index(group.named(self._line_keys))
 
-    def look(self, group: Group) -> int:
-        """The number of the look of a group's line."""
+    def look(self, group: Group) -> Look:
+        """That of a group's line."""
         return self.looks[self.line(group)]
+
+
+def _line_keys(keys: Sequence[str]) -> tuple[str, ...]:
+    """The labels that are told by lines; what else differs is told by panels."""
+    if "label" in keys:
+        return ("label",)
+    if "system" not in keys:
+        return tuple(keys)
+    return ("system", "run") if "run" in keys else ("system",)
+
+
+def _looks(systems: Mapping[str, str]) -> tuple[Look, ...]:
+    """Of lines by name, each of some system: the system's, but where several are of one."""
+    counts = Counter(systems.values())
+    if len(counts) == 1 < len(systems):
+        return tuple(map(look_in_order, range(len(systems))))
+    return tuple(
+        system_look(system if counts[system] == 1 else f"{system}, {line}") for line, system in systems.items()
+    )
 
 
 def _noted(name: str, groups: Sequence[Group]) -> str:

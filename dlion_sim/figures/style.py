@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import ScalarFormatter
 
+from dlion_sim.analysis.groups import Group
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
 
 WIDTH, WIDE = 3.5, 7.16
 """Of a figure in one column and across both, in inches."""
 
-BLUE = "#0072B2"
-PALETTE = (BLUE, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-"""Okabe and Ito's colours, the ones that show best on white first."""
-_SYSTEMS = (
-    *("dlion", "ako", "gaia", "hop", "dpsgd", "adpsgd", "baseline", "parameter_server"),
-    *("ring_allreduce", "local_sgd", "diloco"),
-)
-"""In the order of the looks, of which each has its own in every figure."""
-DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
-"""Of lines, so that they can be told apart without colours too."""
-
-HATCHES = (None, "/////", ".....")
-"""Of bars whose colours have come round."""
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+"""Okabe and Ito's colours, the ones that show best on white first: of workers, spans, environments, but no system."""
 BOUND_HATCH = "xxxxx"
 """Of what is only known to be more, or less."""
 
@@ -106,46 +99,28 @@ def time_unit(end: float) -> tuple[float, str]:
     return (60.0, "min") if end > _MINUTES_FROM else (1.0, "s")
 
 
-def look_numbers(names: Sequence[str]) -> tuple[int, ...]:
-    """The numbers of the looks of some lines or bars: systems have their own, others what is left."""
-    # Of what is left, colours that are not in the figure come first.
-    own = {name: _SYSTEMS.index(name) for name in names if name in _SYSTEMS}
-    taken = {number % len(PALETTE) for number in own.values()}
-    left = [number for number in range(len(_SYSTEMS) + len(PALETTE) + len(names)) if number not in own.values()]
-    others = iter(sorted(left, key=lambda number: number % len(PALETTE) in taken))
-    return tuple(own[name] if name in own else next(others) for name in names)
-
-
-def bar_look(number: int) -> dict[str, Any]:
-    """Colour and hatching of the bar of that number; no two of the first eight share a colour."""
-    cycle, colour = divmod(number, len(PALETTE))
-    return {"facecolor": PALETTE[colour], "hatch": HATCHES[cycle % len(HATCHES)], "edgecolor": "white", "linewidth": 0}
-
-
-def line_look(number: int) -> dict[str, Any]:
-    """Colour and dashes of the line of that number; no two of the first eight share a colour."""
-    cycle, colour = divmod(number, len(PALETTE))
-    return {"color": PALETTE[colour], "linestyle": DASHES[(colour + cycle) % len(DASHES)]}
-
-
 def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str], notes: Sequence[str] = ()) -> None:
     """One legend for all of the figure, in as many columns as fit, and above it what else there is to say."""
     if not names and not notes:
         return
-    across = _LETTERS_ACROSS * figure.get_figwidth() / WIDTH
+    across = int(_LETTERS_ACROSS * figure.get_figwidth() / WIDTH)
+    notes = [line for note in notes for line in wrap(note, across)]
     widths = [len(name) + 5 for name in names]
     columns = max(1, len(names) if sum(widths) <= across else int(across / max(widths)))
-    rows = -(-len(names) // columns) + len(notes)
+    rows = -(-len(names) // columns)
+    columns = -(-len(names) // max(rows, 1)) or 1  # no more than the rows need
+    rows += len(notes)
     figure.set_figheight(figure.get_figheight() + _LEGEND_ROW * max(0, rows - _LEGEND_ROWS))
     above = "\n".join(notes) or None
     legend = figure.legend(handles, names, loc="outside lower center", ncols=columns, handlelength=2, title=above)
     legend.get_title().set(color="0.25", multialignment="center")
 
 
-def of_seeds(what: str, counts: Sequence[int]) -> list[str]:
-    """The note on a band or whiskers over some groups' seeds, e.g. "band: least to greatest of 3 seeds"."""
+def of_seeds(what: str, counts: Sequence[int], groups: Sequence[Group] = ()) -> list[str]:
+    """The note on a band or whiskers over so many runs of each group, e.g. "band: least to greatest of 3 seeds"."""
     several = [number for number in counts if number > 1]
-    return [f"{what} of {span(several)} seeds"] if several else []
+    repeated = any(len({run.manifest.get("seed") for run in group.runs}) < len(group.runs) for group in groups)
+    return [f"{what} of {span(several)} {'runs' if repeated else 'seeds'}"] if several else []
 
 
 def span(counts: Sequence[int]) -> str:
@@ -170,7 +145,27 @@ def drawing(file: Path, *, height: float, width: float = WIDTH) -> Iterator[Figu
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height))
         yield figure
+        _write_plain_numbers(figure)
         try:
             figure.savefig(file, metadata=metadata)
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", file=file) from error
+
+
+def _write_plain_numbers(figure: Figure) -> None:
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_major_formatter(), ScalarFormatter):
+                axis.set_major_formatter(_PlainNumbers())
+
+
+class _PlainNumbers(ScalarFormatter):
+    """Ticks with thousands apart, without exponents and offsets."""
+
+    def __init__(self) -> None:
+        super().__init__(useOffset=False)
+        self.set_scientific(False)
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        whole, point, decimals = super().__call__(x, pos).partition(".")
+        return re.sub(r"(?<=\d)(?=(\d{3})+$)", ",", whole) + point + decimals

@@ -119,6 +119,7 @@ class Setting:
             "parameters": self.layout.size,
             "core_seconds_per_sample": self.core_seconds_per_sample,
             "partition": class_histogram(labels, self.shards, classes),
+            "training_samples": self._training_samples,
             "evaluated_on": self.scenario.workload.evaluated_on,
             "validation": held_out,
         }

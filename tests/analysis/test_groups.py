@@ -1,5 +1,7 @@
 """Runs that differ in nothing but their seed are one group."""
 
+import pytest
+
 from dlion_sim.analysis import accuracy_of, group_runs, said, varying
 from tests.made_up import made_up_run
 
@@ -31,9 +33,32 @@ def test_the_values_of_a_sweep_tell_groups_apart(tmp_path):
     assert [group.named(varying(groups)) for group in groups] == ["bandwidth 5 Mbps", "bandwidth 20 Mbps"]
 
 
-def test_other_settings_are_another_group_even_without_a_label(tmp_path):
-    runs = [made_up_run(tmp_path / name, extra=f"batch_size: {size}\n") for name, size in (("a", 8), ("b", 16))]
-    assert [group.labels.get("run") for group in group_runs(runs)] == ["a", "b"]
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        (["batch_size: 8", "batch_size: 16"], ["batch size 8", "batch size 16"]),
+        (["a: {b: 1}\nc: x", "a: {b: 1}\nc: y", "a: {b: 2}\nc: y"], ["b 1, c x", "b 1, c y", "b 2, c y"]),
+        # Not in a few plain values.
+        (["a: [1]", "a: [2]"], ["run 0", "run 1"]),
+        (["a: 1", "b: 1"], ["run 0", "run 1"]),
+        (["a: 1\nb: 1\nc: 1", "a: 2\nb: 2\nc: 2"], ["run 0", "run 1"]),
+        (["description: x", "description: y"], ["run 0", "run 1"]),
+    ],
+)
+def test_other_settings_are_another_group_told_apart_by_them_or_by_its_folder(tmp_path, settings, names):
+    runs = [made_up_run(tmp_path / f"run {number}", extra=text) for number, text in enumerate(settings)]
+    assert [group.labels.get("run") for group in group_runs(runs)] == names
+
+
+def test_seeds_are_one_group_where_other_settings_are_another(tmp_path):
+    runs = [
+        made_up_run(tmp_path / f"{size}-{seed}", extra=f"size: {size}", seed=seed)
+        for size in (8, 16)
+        for seed in (0, 1)
+    ]
+    groups = group_runs([*runs, made_up_run(tmp_path / "other", system="ako")])
+    assert [group.named(varying(groups)) for group in groups] == ["dlion, size 8", "dlion, size 16", "ako"]
+    assert [len(group.runs) for group in groups] == [2, 2, 1]
 
 
 def test_a_real_run_is_not_put_together_with_a_simulated_one(tmp_path):

@@ -23,6 +23,9 @@ def runs(tmp_path, monkeypatch):
         ["accuracy-at", "runs"],
         ["time-to-accuracy", "runs", "--target", "0.5"],
         ["time-to-accuracy", "runs"],
+        ["accuracy", "runs", "--x", "bytes"],
+        ["accuracy", "runs/dlion-0", "runs/baseline-0", "--label", "one", "--label", "other"],
+        ["links", "runs/dlion-0", "--senders", "east/0", "--receivers", "east"],
         ["batch-sizes", "runs/dlion-0"],
         ["links", "runs/dlion-0"],
         ["deviation", "runs/dlion-0", "runs/dlion-1"],
@@ -43,6 +46,9 @@ def test_each_kind_is_drawn(capsys, monkeypatch, runs, arguments):
         (["accuracy", "missing", "-o", "a.png"], ["missing", "is not a run folder"]),
         (["accuracy", "runs", "-o", "a.gif"], ["a.gif", "allowed: .png, .svg, .pdf"]),
         (["accuracy-at", "runs", "-o", "a.png", "--at", "5 parsecs"], ["--at", "80 ms"]),
+        (["accuracy", "runs", "-o", "a.png", "--x", "epochs"], ["-0", "does not tell its number of training samples"]),
+        (["accuracy", "runs", "-o", "a.png", "--label", "x", "--label", "y"], ["--label", "2 labels for 1 path"]),
+        (["links", "runs/dlion-0", "-o", "a.png", "--senders", "west"], ["--senders", "'west'", "allowed: east"]),
         (["links", "runs", "-o", "a.png"], ["runs", "is not a run folder"]),
         (["heatmap", "runs", "-o", "a.png", "--x", "colour"], ["--x colour", "allowed: system"]),
     ],
@@ -84,8 +90,10 @@ def test_compare_prints_a_row_a_group(capsys, monkeypatch, runs):
     # A t-interval over two seeds: 12.7 times the standard error.
     assert "72.5 ± 31.8" in output
     assert " 85.0 " in output
-    assert "time to 60%" in output
+    assert "time to 60 %" in output
     assert "2.00 [2 to 2] (2)" in output
+    assert "1.00 (" not in output  # of Baseline over itself
+    assert "4 MB" in output
     assert "ref." in output
     assert "mean of the last 2 evaluations" in output
 

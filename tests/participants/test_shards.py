@@ -78,3 +78,10 @@ def test_the_manifest_tells_who_has_which_classes():
     assert np.array_equal(np.sum([*setting.manifest["partition"], setting.manifest["validation"]], axis=0), every)
     assert np.abs(setting.manifest["validation"] - 0.2 * every).max() <= 0.5
     assert setting.worker(0).setup.training_samples == sum(map(sum, setting.manifest["partition"]))
+
+
+@pytest.mark.parametrize("kind", ["iid", "shared"])
+def test_the_manifest_tells_how_many_samples_are_trained_on_whoever_has_them(kind):
+    setting = Setting.of(digits("workload.validation=0.2", f"workload.partition={kind}"))
+    manifest = setting.manifest
+    assert manifest["training_samples"] == len(setting.dataset.train_labels) - sum(manifest["validation"])

@@ -1,0 +1,116 @@
+"""What each directed link carried, and how full its way was: its sender's and receiver's NICs, and what is between."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from dlion_sim.errors import InputError
+from dlion_sim.results import Run
+from dlion_sim.results.run_folder import SCENARIO
+from dlion_sim.scenario import Scenario, Schedule, load
+from dlion_sim.scenario.machines import Nic
+from dlion_sim.scenario.topology import ParameterServers, ServerHost
+
+_BITS = 8
+_NOTHING = pd.DataFrame({"sender": [], "receiver": [], "crossed": [], "full": []})
+
+
+def interval_rates(run: Run) -> pd.DataFrame:
+    """The links' rows with `rate` (bits per second), the mean over the interval that the row ends."""
+    links = run.links()
+    ends = sorted({*links["virtual_time"], *run.evaluations()["virtual_time"]})
+    begins = links["virtual_time"].map(dict(zip(ends, [0.0, *ends], strict=False))).astype(float)
+    return links.assign(rate=_BITS * links["bytes"] / (links["virtual_time"] - begins))
+
+
+def mean_rates(run: Run) -> pd.DataFrame:
+    """A row a link, over the whole run: `sender`, `receiver`, `rate` (bits per second) and `n_percent`.
+
+    That is N of Max-N, the mean over the messages that have one; NaN where none has.
+    """
+    links = run.links()
+    weights = links["gradients"].where(links["n_percent"].notna(), 0)
+    links = links.assign(weight=weights, weighted=links["n_percent"].fillna(0) * weights)
+    sums = links.groupby(["sender", "receiver"], as_index=False)[["bytes", "weight", "weighted"]].sum()
+    return sums[["sender", "receiver"]].assign(
+        rate=_BITS * sums["bytes"] / _end(run),
+        n_percent=sums["weighted"] / sums["weight"].where(sums["weight"] > 0),
+    )
+
+
+def crossings(run: Run) -> pd.DataFrame:
+    """A row a link and a thing that its messages cross: `sender`, `receiver`, `crossed`, `full`.
+
+    `crossed` says what it is, e.g. "uplink of east/0" or "path from east to west", and `full` which part (fraction) of
+    its mean capacity the messages of all links took, over the whole run. Headers and acknowledgements, which take some
+    more, don't count. What has no stated capacity is left out. There are no rows where capacities are not known: of a
+    live run, and of one whose scenario cannot be read.
+    """
+    scenario = None if run.manifest.get("way") == "live" else _scenario(run)
+    if scenario is None:
+        return _NOTHING
+    end = _end(run)
+    places = _places(scenario)
+    rates = mean_rates(run)
+    capacities: dict[str, float] = {}
+    rows = []
+    for sender, receiver, rate in rates[["sender", "receiver", "rate"]].itertuples(index=False):
+        for name, capacity in _way(scenario, places[sender], places[receiver]):
+            if name not in capacities:
+                capacities[name] = _mean(capacity, end)
+            rows.append((sender, receiver, name, rate))
+    crossed = pd.DataFrame(rows, columns=["sender", "receiver", "crossed", "rate"])
+    loads = crossed.groupby("crossed")["rate"].transform("sum")
+    return crossed.assign(full=loads / crossed["crossed"].map(capacities)).drop(columns="rate")
+
+
+_Place = tuple[str, str, Nic]
+"""A machine, its cloud, and its NIC."""
+
+
+def _places(scenario: Scenario) -> list[_Place]:
+    """Of the workers, and after them of the parameter servers."""
+    places = [(worker.name, worker.cloud, worker.nic) for worker in scenario.cluster.workers]
+    topology = scenario.system.topology
+    hosts = topology.hosts if isinstance(topology, ParameterServers) else ()
+    servers = [
+        (f"server {len(places) + number}", host.cloud, host.nic) if isinstance(host, ServerHost) else places[host]
+        for number, host in enumerate(hosts)
+    ]
+    return [*places, *servers]
+
+
+def _way(scenario: Scenario, sender: _Place, receiver: _Place) -> list[tuple[str, Schedule]]:
+    """What a message crosses, as far as that has a capacity: nothing on one machine."""
+    if sender[0] == receiver[0]:
+        return []
+    if sender[1] == receiver[1]:
+        cloud = next(cloud for cloud in scenario.cluster.clouds if cloud.name == sender[1])
+        between, capacity = f"LAN of {cloud.name}", cloud.lan.bandwidth
+    else:
+        between = f"path from {sender[1]} to {receiver[1]}"
+        capacity, _ = scenario.cluster.wan_path(sender[1], receiver[1])
+    middle = [] if capacity is None else [(between, capacity)]
+    return [(f"uplink of {sender[0]}", sender[2].up), *middle, (f"downlink of {receiver[0]}", receiver[2].down)]
+
+
+def _scenario(run: Run) -> Scenario | None:
+    try:
+        return load(run.folder / SCENARIO)
+    except InputError:  # of another version, perhaps
+        return None
+
+
+def _end(run: Run) -> float:
+    return float(max(run.metrics()["virtual_time"].max(), run.links()["virtual_time"].max()))
+
+
+def _mean(capacity: Schedule, end: float) -> float:
+    """Over the time (s) from 0 to `end`."""
+    total, since, value = 0.0, 0.0, capacity.value_at(0.0)
+    for time, next_value in capacity.changes():
+        if time >= end:
+            break
+        total += (time - since) * value
+        since, value = time, next_value
+    return (total + (end - since) * value) / end

@@ -1,0 +1,33 @@
+"""Numbers as people write them: thousands apart, no exponents, bytes in a fitting unit."""
+
+from __future__ import annotations
+
+import math
+
+_BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A finite number with at least so many significant digits but no zeros at its end: "1,350", "12.5", "0.0123"."""
+    if not value:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    written = f"{value:,.{decimals}f}"
+    return written.rstrip("0").rstrip(".") if decimals else written
+
+
+def percent(fraction: float) -> str:
+    """E.g. "12.5 %" for 0.125."""
+    return f"{number(100 * fraction)} %"
+
+
+def byte_unit(largest: float) -> tuple[float, str]:
+    """In what to tell sizes up to `largest` bytes: (bytes, name) of the unit."""
+    # What would round to 1,000 of a unit is 1 of the next.
+    return next((unit for unit in _BYTES if largest >= 0.9995 * unit[0]), _BYTES[-1])
+
+
+def in_bytes(count: float) -> str:
+    """E.g. "1.35 GB"."""
+    size, name = byte_unit(count)
+    return f"{number(count / size)} {name}"

@@ -1,0 +1,73 @@
+"""What links carried, and how full their ways were."""
+
+import pytest
+
+from dlion_sim.analysis.links import crossings, interval_rates, mean_rates
+from dlion_sim.results import Run
+from dlion_sim.results.run_folder import SCENARIO
+from tests.made_up import made_up_run
+
+# Each worker sends 1 MB to the next in each of two intervals of 10 s: 0.8 Mbps.
+SCENARIO_OF_THREE = """
+name: made-up
+duration: 20 s
+workload: {dataset: digits}
+cluster:
+  clouds:
+    - {name: east, workers: [{count: 2, nic: {up: 8 Mbps, down: 4 Mbps}}]}
+    - {name: west, workers: [{nic: {up: {steps: {0 s: 1 Mbps, 10 s: 3 Mbps}}, down: 8 Mbps}}]}
+  wan: {bandwidth: 1 Mbps}
+system: dlion
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    made_up_run(tmp_path / "run", workers=3)
+    (tmp_path / "run" / SCENARIO).write_text(SCENARIO_OF_THREE)
+    return Run.open(tmp_path / "run")
+
+
+def test_rates_are_means_over_intervals_and_over_the_run(run):
+    assert interval_rates(run)["rate"].tolist() == [8e5] * 6
+    rates = mean_rates(run)
+    assert rates[["sender", "receiver"]].to_numpy().tolist() == [[0, 1], [1, 2], [2, 0]]
+    assert rates["rate"].tolist() == [8e5] * 3
+    assert rates["n_percent"].tolist() == [7.5] * 3
+
+
+def test_what_a_link_crosses_is_as_full_as_all_links_make_it(run):
+    full = crossings(run).set_index(["sender", "crossed"])["full"].to_dict()
+    assert full == pytest.approx(
+        {
+            (0, "uplink of east/0"): 0.1,
+            (0, "downlink of east/1"): 0.2,
+            (1, "uplink of east/1"): 0.1,
+            (1, "path from east to west"): 0.8,
+            (1, "downlink of west/0"): 0.1,
+            (2, "uplink of west/0"): 0.4,  # of 2 Mbps on average
+            (2, "path from west to east"): 0.8,
+            (2, "downlink of east/0"): 0.2,
+        }
+    )
+
+
+def test_a_server_shares_its_workers_nic_and_crosses_nothing_to_it(run):
+    file = run.folder / SCENARIO
+    server = "system: {name: parameter_server, topology: {kind: parameter_server, hosts: [1, {cloud: west}]}}"
+    # Now 1 and 2 are servers: one on the machine of worker 0, one on its own.
+    text = file.read_text().replace("count: 2", "count: 1").replace("system: dlion", server.replace("[1", "[0"))
+    file.write_text(text.replace("    - {name: west, workers: [{nic", "    - {name: west, workers: [{count: 1, nic"))
+    crossed = crossings(run)
+    assert crossed[crossed["sender"] == 0]["crossed"].tolist() == [
+        "uplink of east/0",
+        "path from east to west",
+        "downlink of west/0",
+    ]
+    assert crossed[crossed["sender"] == 2]["crossed"].tolist() == []
+
+
+def test_unknown_capacities_have_no_rows(tmp_path, run):
+    assert crossings(made_up_run(tmp_path / "no cluster")).empty
+    run.manifest["way"] = "live"
+    assert crossings(run).empty

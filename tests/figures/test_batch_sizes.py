@@ -1,0 +1,66 @@
+"""Batch sizes: what is drawn as one line, and when an axis is logarithmic."""
+
+import pytest
+
+from dlion_sim.figures import plot_accuracy, plot_batch_sizes
+from tests.made_up import made_up_run
+
+
+def run_with(folder, workers, clouds):
+    """Of so many workers, dealt out to so many micro-clouds, with batches of 8 samples more each."""
+    run = made_up_run(folder, workers=workers)
+    run.manifest["workers"] = [f"cloud-{number * clouds // workers}/{number}" for number in range(workers)]
+    return run
+
+
+def names(figure):
+    (legend,) = figure.legends
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def test_few_workers_have_a_line_each_on_a_linear_axis(tmp_path, drawn):
+    plot_batch_sizes(run_with(tmp_path / "run", 2, 1), tmp_path / "a.png")
+    bottom = drawn[0].axes[1]
+    assert bottom.get_yscale() == "linear"
+    assert names(drawn[0]) == ["cloud-0/0", "cloud-0/1"]
+    assert len(bottom.lines) == 2
+    assert not bottom.collections
+
+
+def test_sizes_over_more_than_a_decade_are_on_a_logarithmic_axis(tmp_path, drawn):
+    plot_batch_sizes(run_with(tmp_path / "run", 11, 4), tmp_path / "a.png")
+    top, bottom = drawn[0].axes
+    assert (top.get_yscale(), bottom.get_yscale()) == ("linear", "log")
+    drawn[0].draw_without_rendering()
+    assert {label.get_text() for label in bottom.get_yticklabels()} >= {"10", "20", "50", "100"}
+
+
+@pytest.mark.parametrize(
+    ("workers", "clouds", "lines"),
+    [
+        (6, 3, 6),
+        (11, 4, ["cloud-0 (3)", "cloud-1 (3)", "cloud-2 (3)", "cloud-3 (2)"]),
+        (64, 8, [f"cloud-{cloud} (8)" for cloud in range(8)]),
+        (64, 32, ["all 64 workers"]),
+    ],
+)
+def test_many_workers_are_drawn_together(tmp_path, drawn, workers, clouds, lines):
+    run = run_with(tmp_path / "run", workers, clouds)
+    plot_batch_sizes(run, tmp_path / "a.png")
+    plot_accuracy(run, tmp_path / "a.png")
+    for figure in drawn:
+        bottom = figure.axes[1]
+        named = names(figure)
+        assert (len(named) if isinstance(lines, int) else named) == lines
+        # A band for each line that stands for several.
+        assert len(bottom.collections) == (0 if isinstance(lines, int) else len(lines))
+        assert ("band: least to greatest" in figure.legends[0].get_title().get_text()) == bool(bottom.collections)
+
+
+def test_a_line_is_the_mean_and_its_band_from_least_to_greatest(tmp_path, drawn):
+    plot_batch_sizes(run_with(tmp_path / "run", 8, 2), tmp_path / "a.png")
+    bottom = drawn[0].axes[1]
+    # At first 8, 16, 24 and 32 samples, and 40 to 64.
+    assert [line.get_ydata()[0] for line in bottom.lines] == [20, 52]
+    first = bottom.collections[0].get_paths()[0].vertices
+    assert set(first[first[:, 0] == 1][:, 1]) >= {8, 32}

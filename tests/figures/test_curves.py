@@ -1,0 +1,111 @@
+"""Curves over time, bytes, iterations and epochs; several seeds as a band, several runs on top of each other."""
+
+import numpy as np
+import pytest
+
+from dlion_sim.analysis import group_runs, labelled
+from dlion_sim.errors import InputError
+from dlion_sim.figures import plot_accuracies
+from tests.made_up import made_up_run
+
+
+def lines(figure):
+    """By name the points of the lines."""
+    names = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    drawn = [line for axes in figure.axes for line in axes.lines]
+    return {
+        name: (line.get_xdata().tolist(), line.get_ydata().round(6).tolist())
+        for name, line in zip(names or [""], drawn, strict=True)
+    }
+
+
+def notes(figure):
+    return [legend.get_title().get_text() for legend in figure.legends]
+
+
+@pytest.mark.parametrize(
+    ("progress", "places", "label"),
+    [
+        ("time", [0, 10, 20], "Virtual time (s)"),
+        ("bytes", [0, 2, 4], "Sent by all workers (MB)"),
+        ("iterations", [0, 10, 20], "Iterations (mean of the workers)"),
+        # Each second 8 and 16 samples; from the tenth on 16 and 24, and in the twentieth 24 and 32.
+        ("epochs", [0, 2.56, 6.72], "Epochs (samples of all workers / training samples)"),
+    ],
+)
+def test_accuracy_over_what_was_done(tmp_path, drawn, progress, places, label):
+    run = made_up_run(tmp_path / "run", (0.1, 0.5, 0.8))
+    run.manifest["training_samples"] = 100
+    plot_accuracies(group_runs([run]), tmp_path / "a.png", progress)
+    assert drawn[0].axes[0].get_xlabel() == label
+    assert drawn[0].axes[0].get_xlim() == (0, pytest.approx(places[-1]))
+    ((x, y),) = lines(drawn[0]).values()
+    assert x == pytest.approx(places)
+    assert y == [10, 50, 80]
+
+
+def test_what_a_run_does_not_tell_is_said(tmp_path):
+    with pytest.raises(InputError, match="does not tell its number of training samples"):
+        plot_accuracies(group_runs([made_up_run(tmp_path / "run")]), tmp_path / "a.png", "epochs")
+
+
+def test_where_nothing_was_sent_the_last_accuracy_counts(tmp_path, drawn):
+    plot_accuracies(group_runs([made_up_run(tmp_path / "run", workers=1)]), tmp_path / "a.png", "bytes")
+    assert lines(drawn[0]) == {"": ([0], [80])}
+
+
+def test_seeds_that_did_unlike_amounts_are_interpolated_as_far_as_all_get(tmp_path, drawn):
+    runs = [made_up_run(tmp_path / "a", (0.1, 0.5, 0.9), seed=0), made_up_run(tmp_path / "b", (0.2, 0.4), seed=1)]
+    # As many samples count twice as much.
+    for run, samples in zip(runs, (100, 200), strict=True):
+        run.manifest["training_samples"] = samples
+    plot_accuracies(group_runs(runs), tmp_path / "a.png", "epochs")
+    (x, y) = lines(drawn[0])[""]
+    assert x == pytest.approx([0, 1.28])
+    assert y == pytest.approx([15, 35])
+    band = drawn[0].axes[0].collections[0].get_paths()[0].vertices
+    assert set(np.round(band[:, 1], 6)) == {10, 20, 30, 40}
+    assert notes(drawn[0]) == ["band: least to greatest of 2 seeds"]
+
+
+def test_a_repeated_seed_is_not_called_another_one(tmp_path, drawn):
+    plot_accuracies(group_runs([made_up_run(tmp_path / name) for name in "ab"]), tmp_path / "a.png")
+    assert notes(drawn[0]) == ["band: least to greatest of 2 runs"]
+
+
+def test_single_runs_lie_on_top_of_each_other_and_say_what_they_are(tmp_path, drawn):
+    runs = [made_up_run(tmp_path / f"b{size}", (0.1, size / 100), extra=f"batch_size: {size}") for size in (8, 16, 32)]
+    plot_accuracies(group_runs(runs), tmp_path / "a.png")
+    assert {name: y[-1] for name, (_, y) in lines(drawn[0]).items()} == {
+        "batch size 8": 8,
+        "batch size 16": 16,
+        "batch size 32": 32,
+    }
+    assert drawn[0].axes[0].get_title(loc="left") == "made-up · dlion"
+    other = made_up_run(tmp_path / "other", (0.1, 0.5), system="baseline")
+    plot_accuracies(group_runs([*runs[:2], other]), tmp_path / "a.png")
+    assert len(drawn[1].axes) == 1
+    assert {name: y[-1] for name, (_, y) in lines(drawn[1]).items()} == {
+        "baseline": 50,
+        "dlion, batch size 8": 8,
+        "dlion, batch size 16": 16,
+    }
+    assert len({line.get_color() for line in drawn[1].axes[0].lines}) == 3
+
+
+def test_labels_of_the_users_take_the_place_of_others(tmp_path, drawn):
+    ours = [made_up_run(tmp_path / f"ours{seed}", seed=seed) for seed in (0, 1)]
+    theirs = made_up_run(tmp_path / "theirs", system="baseline", scenario="other")
+    groups = [*labelled(group_runs(ours), "ours"), *labelled(group_runs([theirs]), "theirs")]
+    plot_accuracies(groups, tmp_path / "a.png")
+    assert len(drawn[0].axes) == 1
+    assert list(lines(drawn[0])) == ["ours", "theirs"]
+
+
+def test_large_numbers_are_written_out(tmp_path, drawn):
+    plot_accuracies(group_runs([made_up_run(tmp_path / "run", every=600.0)]), tmp_path / "a.png", "iterations")
+    drawn[0].axes[0].set_xlim(0, 3_000_000)
+    drawn[0].draw_without_rendering()
+    ticks = [label.get_text() for label in drawn[0].axes[0].get_xticklabels()]
+    assert "1,000,000" in ticks
+    assert "0" in ticks

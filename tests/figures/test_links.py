@@ -1,0 +1,87 @@
+"""The links' figure: lines where workers are few, maps where they are many, and those that were asked for."""
+
+import numpy as np
+import pytest
+
+from dlion_sim.errors import InputError
+from dlion_sim.figures import plot_links
+from dlion_sim.results import Run
+from dlion_sim.results.run_folder import SCENARIO
+from tests.made_up import made_up_run
+
+
+def run_of(folder, workers):
+    """Of so many workers, in two micro-clouds, the second of which sends by thinner links."""
+    east = workers - workers // 3
+    made_up_run(folder, workers=workers)
+    (folder / SCENARIO).write_text(
+        "name: made-up\nduration: 20 s\nworkload: {dataset: digits}\nsystem: dlion\ncluster:\n  clouds:\n"
+        f"    - {{name: east, workers: [{{count: {east}, nic: 8 Mbps}}]}}\n"
+        f"    - {{name: west, workers: [{{count: {workers // 3}, nic: {{up: 1 Mbps, down: 8 Mbps}}}}]}}\n"
+        "  wan: {rtt: 10 ms}\n"
+    )
+    run = Run.open(folder)
+    run.manifest["workers"] = [f"east/{n}" for n in range(east)] + [f"west/{n}" for n in range(workers // 3)]
+    return run
+
+
+def maps(figure):
+    return {axes.get_title(loc="left"): axes for axes in figure.axes if axes.images and axes.get_title(loc="left")}
+
+
+def tick_labels(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def test_few_links_are_lines_over_time(tmp_path, drawn):
+    plot_links(run_of(tmp_path / "run", 6), tmp_path / "a.png")
+    (figure,) = drawn
+    assert len(figure.axes) == 2 * 6
+    assert all(len(axes.lines) == 1 for axes in figure.axes)
+    assert "fullest: uplink of west/0 (80 %)" in figure.legends[0].get_title().get_text()
+
+
+def test_eleven_workers_are_a_map_with_their_names(tmp_path, drawn):
+    plot_links(run_of(tmp_path / "run", 11), tmp_path / "a.png")
+    found = maps(drawn[0])
+    assert list(found) == ["Fullest NIC or path crossed (%)", "Mean rate (Mbps)", "N of Max-N, mean (%)"]
+    names = [f"east/{n}" for n in range(8)] + [f"west/{n}" for n in range(3)]
+    assert tick_labels(drawn[0].axes[0].yaxis) == names
+    for axes, filled in zip(found.values(), (80, 0.8, 7.5), strict=True):
+        assert tick_labels(axes.xaxis) == names
+        cells = np.ma.filled(axes.images[0].get_array(), np.nan)
+        assert cells.shape == (11, 11)
+        assert np.isfinite(cells).sum() == 11
+        assert cells[8, 9] == pytest.approx(filled)
+        # A line between the two micro-clouds.
+        assert [line.get_ydata()[0] for line in axes.lines if len(set(line.get_ydata())) == 1] == [7.5]
+    assert np.ma.filled(found["Fullest NIC or path crossed (%)"].images[0].get_array(), np.nan)[0, 1] == 10
+
+
+def test_sixty_four_workers_are_a_map_with_the_names_of_their_micro_clouds(tmp_path, drawn):
+    plot_links(run_of(tmp_path / "run", 64), tmp_path / "a.png")
+    axes = maps(drawn[0])["Fullest NIC or path crossed (%)"]
+    assert tick_labels(axes.xaxis) == tick_labels(axes.yaxis) == ["east", "west"]
+    assert axes.images[0].get_array().shape == (64, 64)
+
+
+def test_a_map_without_known_capacities_has_rates(tmp_path, drawn):
+    run = run_of(tmp_path / "run", 11)
+    run.manifest["way"] = "live"
+    plot_links(run, tmp_path / "a.png")
+    assert list(maps(drawn[0])) == ["Mean rate (Mbps)", "N of Max-N, mean (%)"]
+    assert not drawn[0].legends
+
+
+def test_senders_and_receivers_are_chosen_by_worker_or_micro_cloud(tmp_path, drawn):
+    run = run_of(tmp_path / "run", 12)
+    plot_links(run, tmp_path / "a.png", senders=["west", "east/0"])
+    assert [axes.get_ylabel() for axes in drawn[0].axes[::2]] == [
+        f"from\n{name}" for name in ("east/0", "west/0", "west/1", "west/2", "west/3")
+    ]
+    plot_links(run, tmp_path / "a.png", receivers=["west/1"])
+    assert [axes.get_ylabel() for axes in drawn[1].axes[::2]] == ["from\nwest/0"]
+    with pytest.raises(InputError, match=r"--receivers: there is no worker or micro-cloud 'wset'; allowed: east, west"):
+        plot_links(run, tmp_path / "a.png", receivers=["wset"])
+    with pytest.raises(InputError, match="has sent nothing from these senders to these receivers"):
+        plot_links(run, tmp_path / "a.png", senders=["east/0"], receivers=["east/0"])
