@@ -11,14 +11,14 @@ import simpy
 Call = Callable[[], None]
 
 
-class _Background:
+class Background:
     """A call that is no sign that anything goes on."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
 
 
-_Planned = dict[float, list[Call | _Background]]
+_Planned = dict[float, list[Call | Background]]
 """By their instants."""
 
 
@@ -51,7 +51,7 @@ class Agenda:
         self._instant = _Instant(self._env, self._begin)
         self._planned: _Planned = {}
         """By their instant, which SimPy has still to come to."""
-        self._due: deque[Call | _Background] = deque()
+        self._due: deque[Call | Background] = deque()
         """What is left of the present instant."""
         self._late: deque[Call] = deque()
         """What is to come after that."""
@@ -76,7 +76,7 @@ class Agenda:
         time = self.now + seconds
         if time == inf:
             return
-        planned = _Background(call) if background else call
+        planned = Background(call) if background else call
         self._foreground += not background
         if time in self._planned:
             self._planned[time].append(planned)
@@ -95,7 +95,7 @@ class Agenda:
             self._env.step()
         if self._due:
             planned = self._due.popleft()
-            if isinstance(planned, _Background):
+            if isinstance(planned, Background):
                 planned.call()
             else:
                 self._foreground -= 1
@@ -122,10 +122,10 @@ class Agenda:
         self.now = self._env.now
         self._due += self._planned.pop(self.now)
 
-    def __getstate__(self) -> tuple[float, _Planned, deque[Call | _Background], deque[Call], int]:
+    def __getstate__(self) -> tuple[float, _Planned, deque[Call | Background], deque[Call], int]:
         return self.now, self._planned, self._due, self._late, self._foreground
 
-    def __setstate__(self, state: tuple[float, _Planned, deque[Call | _Background], deque[Call], int]) -> None:
+    def __setstate__(self, state: tuple[float, _Planned, deque[Call | Background], deque[Call], int]) -> None:
         self.__init__()  # type: ignore[misc]
         now, self._planned, self._due, self._late, self._foreground = state
         # From time 0, as that is where a delay is the time itself, without rounding.
