@@ -8,19 +8,11 @@ import sys
 from pathlib import Path
 
 from dlion_sim.errors import InputError
-from dlion_sim.scenario import SystemSpec
 
 
 def is_reference(name: str) -> bool:
     """Whether a name refers to something of the user's own."""
     return ":" in name
-
-
-def modules(spec: SystemSpec) -> frozenset[str]:
-    """Those of the user's own that a system is made of, by name."""
-    choices = spec.batching, spec.exchange, spec.synchronization, spec.knowledge_transfer
-    names = [spec.name, *(choice.kind for choice in choices if choice is not None and choice.kind is not None)]
-    return frozenset(name.partition(":")[0] for name in names if is_reference(name))
 
 
 def digest(module: str) -> str:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from dlion_sim.errors import InputError
+from dlion_sim.participants import Setting
 from dlion_sim.protocol import extensions
 from dlion_sim.results import RunWriter, environment
 from dlion_sim.results.atomic import replacing
 from dlion_sim.results.run_folder import CHECKPOINT, SCENARIO
-from dlion_sim.scenario import Scenario, to_data
+from dlion_sim.scenario import to_data
 from dlion_sim.simulation.checkpoint_file import Header, read_header, read_state, write
 from dlion_sim.simulation.decoding import Decoder
 from dlion_sim.simulation.encoding import encode
@@ -40,11 +41,11 @@ class Identity:
     """What its state is made of."""
 
     @classmethod
-    def of(cls, scenario: Scenario) -> Identity:
-        """Of a resolved scenario, here and now."""
-        own = extensions.modules(scenario.system)
+    def of(cls, setting: Setting) -> Identity:
+        """Of a run with that setting, here and now."""
+        own = setting.system.own_modules
         digests = {module: extensions.digest(module) for module in sorted(own)}
-        return cls(to_data(scenario), {**environment()["versions"], **digests}, Kinds(own))
+        return cls(to_data(setting.scenario), {**environment()["versions"], **digests}, Kinds(own))
 
 
 @dataclass(frozen=True)

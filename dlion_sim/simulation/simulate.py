@@ -52,7 +52,7 @@ def simulate(
         Node(setting.worker(worker), setting.machine(worker), setting.sampler(worker))
         for worker in range(setting.workers)
     ]
-    identity = Identity.of(setting.scenario)
+    identity = Identity.of(setting)
     writer = RunWriter.create(
         folder,
         scenario_yaml=dump(setting.scenario),
@@ -94,7 +94,7 @@ def resume(
         if former.manifest["status"] == "completed":
             raise InputError("is complete", file=folder, allowed="a run that was ended early")
         setting = Setting.of(load(folder / SCENARIO), _device("cuda" if former.manifest["device"] == "cuda" else "cpu"))
-        identity = Identity.of(setting.scenario)
+        identity = Identity.of(setting)
         checkpoint = Checkpoint.of(folder, identity)
         engine = checkpoint.engine
         with _equipment(setting) as equipment:

@@ -71,6 +71,25 @@ def test_a_run_does_not_go_on_with_a_choice_that_was_edited(interrupted, tmp_pat
         resume(interrupted)
 
 
+def test_of_a_users_module_a_checkpoint_may_name_the_classes_that_are_defined_there(gossip):
+    from dlion_sim.simulation.kinds import Kinds, UnknownKindError
+
+    own = compose(spec("gossip:GOSSIP")).own_modules
+    assert own == {"gossip"}
+    assert Kinds(own).named("gossip:Gossip.Parameters").__module__ == "gossip"
+    for name in ("gossip:stream", "gossip:GOSSIP", "gossip:LocalGradient", "gossip:Gossip.outgoing", "os:system"):
+        with pytest.raises(UnknownKindError):
+            Kinds(own).named(name)
+    with pytest.raises(UnknownKindError):
+        Kinds().named("gossip:Gossip")
+
+
+def test_a_module_of_this_package_is_not_the_users():
+    """Else a scenario that names one would let a checkpoint name all its classes."""
+    given = {"name": "baseline", "exchange": "dlion_sim.participants.setting:ParameterServerExchange"}
+    assert not compose(spec({**given, "topology": "parameter_server"})).own_modules
+
+
 def test_a_choice_that_keeps_what_cannot_be_saved_is_told_of(gossip, tmp_path):
     from dlion_sim.simulation import simulate
     from tests.simulation.scenarios import digits

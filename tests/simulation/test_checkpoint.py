@@ -94,6 +94,25 @@ def test_a_run_interrupted_again_and_again_comes_to_the_same(tmp_path, system):
     assert not (run.folder / CHECKPOINT).exists()
 
 
+OTHERS = {
+    "top_k": ["system.exchange=top_k"],
+    "random_k": ["system.exchange=random_k"],
+    "dgc": ["system.exchange=dgc"],
+    "weight_exchange": ["system.knowledge_transfer=weight_exchange"],
+    "adam": ["workload.optimizer={kind: adamw, learning_rate: 0.01, schedule: {kind: cosine, steps: 50}}"],
+    "step": ["workload.optimizer={kind: sgd, learning_rate: 0.1, warmup: 3, schedule: {kind: step, every: 5}}"],
+}
+"""What no system is made of by itself."""
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_other_choices_go_on_to_the_same(tmp_path, other):
+    given = scenario("baseline", "0.8 s", *OTHERS[other])
+    whole = simulate(given, tmp_path / "whole")
+    assert simulate(given, tmp_path / "parts", interrupted=After(35)).manifest["status"] == "interrupted"
+    check_same(resume(tmp_path / "parts"), whole)
+
+
 def test_an_interrupted_run_is_evaluated_on_the_same_samples_afterwards(tmp_path):
     held_out = scenario("dlion", "2 s", "workload.validation=0.2")
     whole = simulate(held_out, tmp_path / "whole")

@@ -17,7 +17,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.protocol.messages import Channel
 from dlion_sim.results import atomic
 from dlion_sim.results.run_folder import CHECKPOINT
-from dlion_sim.simulation import checkpoint_file, decoding, resume, simulate
+from dlion_sim.simulation import checkpoint_file, decoding, makers, resume, simulate
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.engine import Engine
 from dlion_sim.simulation.kinds import Kinds
@@ -151,26 +151,24 @@ def test_a_program_of_torch_is_refused(folder, tmp_path):
 
 ENGINE = "dlion_sim.simulation.engine:Engine"
 MISUSED = {
-    "a class that is not listed": Calls(decoding.instance, "dlion_sim.results.writing:RunWriter"),
-    "a class that is not listed, called": Calls(decoding.instance, "pathlib:Path", "canary"),
-    "a class of a module": Calls(decoding.kind, "subprocess:Popen"),
-    "a module's attribute": Calls(decoding.kind, "dlion_sim.simulation.engine:time.sleep"),
-    "a method that is not listed": Calls(decoding.method, Calls(decoding.instance, ENGINE), "run"),
-    "a method of a list": Calls(decoding.method, [1], "clear"),
-    "a call of a maker": Calls(decoding.partial, decoding.instance, (ENGINE,), {}),
-    "a call of a class": Calls(decoding.partial, Calls(decoding.kind, ENGINE), (), {}),
-    "a state in a method's place": Calls(decoding.instance, ENGINE, state={"run": 1}),
-    "a state that sets itself": Calls(decoding.instance, ENGINE, state={"__setstate__": 1}),
-    "another class": Calls(decoding.instance, ENGINE, state=(None, {"__class__": Calls(decoding.kind, ENGINE)})),
-    "a channel that is changed": Calls(
-        decoding.instance, "dlion_sim.protocol.messages:Channel", 1, state={"_value_": 7}
-    ),
-    "a class that is changed": Calls(decoding.kind, ENGINE, state=(None, {"run": 1})),
-    "objects in an array": Calls(decoding.array, 0, "|O", (1,), "C"),
-    "objects in a scalar": Calls(decoding.scalar, "|O", b"12345678"),
-    "no block": Calls(decoding.array, 0, "<f8", (1,), "C"),
-    "a factory": Calls(decoding.default, "eval"),
-    "an unhashable key": {(): Calls(decoding.counter)},
+    "a class that is not listed": Calls(makers.instance, "dlion_sim.results.writing:RunWriter"),
+    "a class that is not listed, called": Calls(makers.instance, "pathlib:Path", "canary"),
+    "a class of a module": Calls(makers.kind, "subprocess:Popen"),
+    "a module's attribute": Calls(makers.kind, "dlion_sim.simulation.engine:time.sleep"),
+    "a method that is not listed": Calls(makers.method, Calls(makers.instance, ENGINE), "run"),
+    "a method of a list": Calls(makers.method, [1], "clear"),
+    "a call of a maker": Calls(makers.partial, makers.instance, (ENGINE,), {}),
+    "a call of a class": Calls(makers.partial, Calls(makers.kind, ENGINE), (), {}),
+    "a state in a method's place": Calls(makers.instance, ENGINE, state={"run": 1}),
+    "a state that sets itself": Calls(makers.instance, ENGINE, state={"__setstate__": 1}),
+    "another class": Calls(makers.instance, ENGINE, state=(None, {"__class__": Calls(makers.kind, ENGINE)})),
+    "a channel that is changed": Calls(makers.instance, "dlion_sim.protocol.messages:Channel", 1, state={"_value_": 7}),
+    "a class that is changed": Calls(makers.kind, ENGINE, state=(None, {"run": 1})),
+    "objects in an array": Calls(makers.array, 0, "|O", (1,), "C"),
+    "objects in a scalar": Calls(makers.scalar, "|O", b"12345678"),
+    "no block": Calls(makers.array, 0, "<f8", (1,), "C"),
+    "a factory": Calls(makers.default, "eval"),
+    "an unhashable key": {(): Calls(makers.counter)},
     "no engine": [1, 2, 3],
     "nothing": None,
 }
@@ -179,9 +177,9 @@ MISUSED = {
 @pytest.mark.parametrize("case", MISUSED)
 def test_what_a_checkpoint_may_name_cannot_be_misused(folder, tmp_path, case):
     forge(folder, pickle.dumps(MISUSED[case]))
-    kept = dict(vars(Engine)), dict(vars(Channel.DATA)), decoding.kind.__defaults__
+    kept = dict(vars(Engine)), dict(vars(Channel.DATA)), makers.kind.__defaults__
     refusal(folder, tmp_path / "canary")
-    assert (dict(vars(Engine)), dict(vars(Channel.DATA)), decoding.kind.__defaults__) == kept
+    assert (dict(vars(Engine)), dict(vars(Channel.DATA)), makers.kind.__defaults__) == kept
 
 
 def test_nothing_that_was_made_is_called():
@@ -192,8 +190,8 @@ def test_nothing_that_was_made_is_called():
         def method(self, owner, name):
             return called.append
 
-    agenda = Calls(decoding.instance, f"{Agenda.__module__}:Agenda")
-    state = pickle.dumps(Calls(decoding.method, agenda, "step"))[:-1] + pickle.EMPTY_TUPLE + pickle.REDUCE + pickle.STOP
+    agenda = Calls(makers.instance, f"{Agenda.__module__}:Agenda")
+    state = pickle.dumps(Calls(makers.method, agenda, "step"))[:-1] + pickle.EMPTY_TUPLE + pickle.REDUCE + pickle.STOP
     with pytest.raises(ValueError, match="it calls a builtin"):
         decoding.Decoder(Listening(), []).decode(state)
     assert not called
