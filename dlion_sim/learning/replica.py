@@ -44,7 +44,7 @@ class Replica:
         self._decay = decay
         self._steps = 0
         parameters = initial.detach().clone()
-        self._state = _State(parameters, self._rule.moments(parameters))
+        self._state = State(parameters, self._rule.moments(parameters))
 
     def twin(self) -> Replica:
         """A replica that is alike in everything, and apart from now on."""
@@ -100,7 +100,7 @@ class Replica:
         self._state.is_seen = True
         return self._state.parameters
 
-    def _writable(self) -> _State:
+    def _writable(self) -> State:
         """The state, which from now on is this replica's alone, about to be written."""
         self.version += 1
         if self._state.owners > 1:
@@ -110,7 +110,7 @@ class Replica:
         return self._state
 
 
-class _State:
+class State:
     """Parameters [P] and moments, of one replica or of several that are alike."""
 
     def __init__(self, parameters: Tensor, moments: Moments) -> None:
@@ -120,12 +120,13 @@ class _State:
         """Whether somebody else has the parameters, who counts on their staying as they are."""
         self.writes = 0
         self._moments = moments
-        self._step: tuple[weakref.ref[Tensor], float, weakref.ref[_State], int] | None = None
+        self._step: tuple[weakref.ref[Tensor], float, weakref.ref[State], int] | None = None
         """The step that one of the owners has taken last: gradient, learning rate, and the state after it."""
 
-    def copy(self) -> _State:
+    def copy(self) -> State:
+        """One that is alike, of a single owner."""
         moments = [moment if moment is None else moment.clone() for moment in self._moments]
-        return _State(self.parameters.clone(), moments)
+        return State(self.parameters.clone(), moments)
 
     def prepare_write(self) -> None:
         """Stop being what others have seen, or what the step of a former owner began with or led to."""
@@ -136,9 +137,10 @@ class _State:
         self._step = None
 
     def step(self, rule: Rule, gradient: Tensor, learning_rate: float) -> None:
+        """One step of all owners."""
         rule.step(self.parameters, self._moments, gradient, learning_rate)
 
-    def after(self, gradient: Tensor, learning_rate: float) -> _State | None:
+    def after(self, gradient: Tensor, learning_rate: float) -> State | None:
         """The state after that step, if another owner has taken it and not gone on since."""
         if self._step is None:
             return None
@@ -147,7 +149,7 @@ class _State:
         alike = its_gradient() is gradient and its_rate == learning_rate
         return after if alike and after is not None and after.writes == writes else None
 
-    def remember(self, gradient: Tensor, learning_rate: float, state: _State) -> None:
+    def remember(self, gradient: Tensor, learning_rate: float, state: State) -> None:
         """An owner has taken this step, into another state."""
         if state is not self:
             self._step = weakref.ref(gradient), learning_rate, weakref.ref(state), state.writes

@@ -16,7 +16,7 @@ from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, summarize
 
 
 @dataclass(slots=True)
-class _LinkInterval:
+class LinkInterval:
     """What a directed link has carried since the last row about it."""
 
     bytes: int = 0
@@ -41,7 +41,7 @@ class Recorder:
         self, writer: RunWriter, workers: Iterable[int], wall: Callable[[float], float] = lambda now: now
     ) -> None:
         self.attach(writer, wall)
-        self._links: dict[tuple[int, int], _LinkInterval] = {}
+        self._links: dict[tuple[int, int], LinkInterval] = {}
         self._samples = 0
         self._bytes_sent = 0
         self._last_losses: dict[int, float] = {}
@@ -101,7 +101,7 @@ class Recorder:
 
     def sent(self, sender: int, receiver: int, message: Message) -> None:
         """The last byte of a message has left its sender."""
-        interval = self._links.setdefault((sender, receiver), _LinkInterval())
+        interval = self._links.setdefault((sender, receiver), LinkInterval())
         interval.bytes += message.size
         interval.messages += 1
         if isinstance(message.body, Contribution):

@@ -21,6 +21,7 @@ from dlion_sim.scenario.faults import did_you_mean
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.topology import AnyTopology, ParameterServers
 
+_PACKAGE = __name__.partition(".")[0]
 _LETTERS = 40
 """Of a replaced value; what is longer is cut off."""
 
@@ -57,6 +58,12 @@ class System:
     def worker(self, setup: Setup) -> Worker:
         """A worker of this system. Raises InputError where the system does not fit the run."""
         return Worker(setup, Choices(**{category: choice.create(setup) for category, choice in self.choices.items()}))
+
+    @property
+    def own_modules(self) -> frozenset[str]:
+        """Where those of its choices are defined, by name, that are the user's own."""
+        kinds = [kind for choice in self.choices.values() for kind in (choice.implementation, type(choice.parameters))]
+        return frozenset(kind.__module__ for kind in kinds if kind.__module__.partition(".")[0] != _PACKAGE)
 
     @property
     def spec(self) -> SystemSpec:

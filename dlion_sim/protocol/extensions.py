@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import sys
 from pathlib import Path
@@ -12,6 +13,12 @@ from dlion_sim.errors import InputError
 def is_reference(name: str) -> bool:
     """Whether a name refers to something of the user's own."""
     return ":" in name
+
+
+def digest(module: str) -> str:
+    """Of the source of a module that was imported; empty where there is none."""
+    file = getattr(sys.modules[module], "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else ""
 
 
 def referenced(reference: str, path: str) -> object:

@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class GrowingTable:
     def resume(cls, file: Path, schema: pa.Schema, rows: int) -> GrowingTable:
         """Go on with the table in `file` after its first `rows` rows, with which a part ends; the others are dropped.
 
-        Killed on the way, it can be done again. Raises InputError where there are no such parts.
+        Killed on the way, it can be done again. `check_can_resume` tells whether there are such parts.
         """
         if file.is_file():
             _split(file, rows)
@@ -50,8 +51,6 @@ class GrowingTable:
             else:
                 table._parts += 1
                 table._rows_in_parts += _rows_of(part)
-        if table._rows_in_parts != rows:
-            raise InputError(f"has no part that ends with row {rows}", file=_parts_folder(file))
         return table
 
     @property
@@ -96,6 +95,15 @@ def read(file: Path, schema: pa.Schema) -> pa.Table:
     if not _parts_folder(file).is_dir():
         raise InputError("is missing", file=file)
     return pa.concat_tables([schema.empty_table(), *map(_read_file, _parts(file))])
+
+
+def check_can_resume(file: Path, rows: int) -> None:
+    """Raise InputError, with nothing changed, unless the table of `file` can go on after its first `rows` rows."""
+    if file.is_file():
+        if (whole := len(_read_file(file))) < rows:
+            raise InputError(f"has {whole} rows, and not {rows}", file=file)
+    elif rows not in accumulate(map(_rows_of, _parts(file)), initial=0):
+        raise InputError(f"has no part that ends with row {rows}", file=_parts_folder(file))
 
 
 def remove(file: Path) -> None:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dlion_sim.errors import InputError
-from dlion_sim.results import run_folder
+from dlion_sim.results import growing, run_folder
 from dlion_sim.results.atomic import TEMPORARY, json_bytes, write
 from dlion_sim.results.growing import GrowingTable
 from dlion_sim.results.holding import Hold
@@ -79,14 +79,17 @@ class RunWriter:
     def resume(cls, folder: Path, hold: Hold, rows: Sequence[int], **facts: Any) -> RunWriter:
         """Go on with the run in `folder`, which the caller holds, after so many rows, see `rows`.
 
-        `facts` are added to its manifest. Raises InputError where there are not as many, and OSError where the folder
-        cannot be written.
+        `facts` are added to its manifest. Raises InputError, with nothing changed, where there are not as many, and
+        OSError where the folder cannot be written.
         """
+        former = Run.open(folder).manifest
+        for (name, _), count in zip(_TABLES, rows, strict=True):
+            growing.check_can_resume(folder / name, count)
         tables = [
             GrowingTable.resume(folder / name, schema, count)
             for (name, schema), count in zip(_TABLES, rows, strict=True)
         ]
-        manifest = {**Run.open(folder).manifest, **facts, "status": "running"}
+        manifest = {**former, **facts, "status": "running"}
         write(folder / run_folder.MANIFEST, json_bytes(manifest))
         # They are of a run that has ended, as this one had.
         for name in (run_folder.SUMMARY, run_folder.ACCURACY):

@@ -1,7 +1,7 @@
 """What a scenario YAML may say: plain data, human units at the edge, SI inside."""
 
 from dlion_sim.scenario.cluster import Cloud, Cluster, Lan, Wan, WanPath, WorkerPlace
-from dlion_sim.scenario.loading import dump, from_data, load
+from dlion_sim.scenario.loading import dump, from_data, load, to_data
 from dlion_sim.scenario.machines import DEVICES, Compute, Nic, WorkerGroup
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.schedule import Schedule
@@ -43,4 +43,5 @@ __all__ = [
     "from_data",
     "load",
     "shipped",
+    "to_data",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -64,12 +65,17 @@ def from_data(
         raise as_input_error(error, data, file) from None
 
 
+def to_data(scenario: Scenario) -> dict[str, Any]:
+    """The plain data of a scenario's YAML; `from_data` makes an equal scenario of it."""
+    return scenario.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
 def dump(scenario: Scenario) -> str:
     """The resolved scenario as YAML, complete in itself; loading it gives an equal scenario.
 
     Raises InputError where it would be too large to be loaded.
     """
-    text = write_yaml(scenario.model_dump(mode="json", by_alias=True, exclude_none=True))
+    text = write_yaml(to_data(scenario))
     if len(text.encode()) > MOST_BYTES:
         raise InputError(
             f"takes {len(text.encode()) / 1e6:.1f} MB once its traces are read", allowed=f"{MOST_BYTES / 1e6:g} MB"

@@ -11,14 +11,14 @@ import simpy
 Call = Callable[[], None]
 
 
-class _Background:
+class Background:
     """A call that is no sign that anything goes on."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
 
 
-_Planned = dict[float, list[Call | _Background]]
+_Planned = dict[float, list[Call | Background]]
 """By their instants."""
 
 
@@ -37,14 +37,6 @@ class _Instant(simpy.Event):
         self.callbacks = self._always
 
 
-class _Clock(simpy.Environment):
-    """SimPy's, which can be put on."""
-
-    def put_on(self, time: float) -> None:
-        """It is `time` now, before which nothing is scheduled."""
-        self._now = time
-
-
 class Agenda:
     """Calls planned in virtual time (seconds); those of one instant happen in the order in which they were planned.
 
@@ -55,14 +47,11 @@ class Agenda:
     def __init__(self) -> None:
         self.now = 0.0
         """Virtual seconds since the start."""
-        self._env = _Clock(self.now)
+        self._env = simpy.Environment(self.now)
         self._instant = _Instant(self._env, self._begin)
         self._planned: _Planned = {}
         """By their instant, which SimPy has still to come to."""
-        self._alarm_time = inf
-        self._alarm: Call | None = None
-        """To be made then, when nothing else is planned for that instant."""
-        self._due: deque[Call | _Background] = deque()
+        self._due: deque[Call | Background] = deque()
         """What is left of the present instant."""
         self._late: deque[Call] = deque()
         """What is to come after that."""
@@ -72,7 +61,7 @@ class Agenda:
     @property
     def next_time(self) -> float:
         """Of the next call; infinite if there is none."""
-        return self.now if self._due or self._late else min(self._env.peek(), self._alarm_time)
+        return self.now if self._due or self._late else self._env.peek()
 
     @property
     def is_idle(self) -> bool:
@@ -87,32 +76,13 @@ class Agenda:
         time = self.now + seconds
         if time == inf:
             return
-        planned = _Background(call) if background else call
+        planned = Background(call) if background else call
         self._foreground += not background
         if time in self._planned:
             self._planned[time].append(planned)
         else:
             self._planned[time] = [planned]
             self._env.schedule(self._instant, delay=seconds)
-            if time == self._alarm_time and self._alarm:
-                self._planned[time].insert(0, _Background(self._alarm))
-                self._put_off()
-
-    def wake(self, seconds: float, call: Call) -> None:
-        """Call in the background after so many seconds, instead of what the last `wake` planned, if possible.
-
-        It is no use to SimPy's queue, in which nothing can be taken back: who plans again and again calls this, and
-        lets a call pass that comes too soon.
-        """
-        self._put_off()
-        time = self.now + seconds
-        if time in self._planned:
-            self._planned[time].append(_Background(call))
-        elif time < inf:
-            self._alarm_time, self._alarm = time, call
-
-    def _put_off(self) -> None:
-        self._alarm_time, self._alarm = inf, None
 
     def late(self, call: Call) -> None:
         """Call in this instant, after everything else of it."""
@@ -122,16 +92,10 @@ class Agenda:
     def step(self) -> None:
         """Make the next call; if it was the last one of its instant, those too that were to be late."""
         if not self._due and not (self._late and self._is_over()):
-            if self._alarm and self._alarm_time < self._env.peek():
-                call, self.now = self._alarm, self._alarm_time
-                self._env.put_on(self.now)
-                self._put_off()
-                call()
-            else:
-                self._env.step()
+            self._env.step()
         if self._due:
             planned = self._due.popleft()
-            if isinstance(planned, _Background):
+            if isinstance(planned, Background):
                 planned.call()
             else:
                 self._foreground -= 1
@@ -142,7 +106,7 @@ class Agenda:
 
     def _is_over(self) -> bool:
         """Whether nothing but late calls is left of the present instant."""
-        return not self._due and self._env.peek() > self.now < self._alarm_time
+        return not self._due and self._env.peek() > self.now
 
     def advance(self, time: float) -> None:
         """Let time pass until `time`, before which nothing is planned."""
@@ -158,10 +122,10 @@ class Agenda:
         self.now = self._env.now
         self._due += self._planned.pop(self.now)
 
-    def __getstate__(self) -> tuple[float, _Planned, deque[Call | _Background], deque[Call], int]:
+    def __getstate__(self) -> tuple[float, _Planned, deque[Call | Background], deque[Call], int]:
         return self.now, self._planned, self._due, self._late, self._foreground
 
-    def __setstate__(self, state: tuple[float, _Planned, deque[Call | _Background], deque[Call], int]) -> None:
+    def __setstate__(self, state: tuple[float, _Planned, deque[Call | Background], deque[Call], int]) -> None:
         self.__init__()  # type: ignore[misc]
         now, self._planned, self._due, self._late, self._foreground = state
         # From time 0, as that is where a delay is the time itself, without rounding.

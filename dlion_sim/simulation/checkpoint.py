@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-
-import torch
+from typing import Any
 
 from dlion_sim.errors import InputError
+from dlion_sim.participants import Setting
+from dlion_sim.protocol import extensions
 from dlion_sim.results import RunWriter, environment
 from dlion_sim.results.atomic import replacing
-from dlion_sim.results.run_folder import CHECKPOINT
+from dlion_sim.results.run_folder import CHECKPOINT, SCENARIO
+from dlion_sim.scenario import to_data
+from dlion_sim.simulation.checkpoint_file import Header, read_header, read_state, write
+from dlion_sim.simulation.decoding import Decoder
+from dlion_sim.simulation.encoding import encode
 from dlion_sim.simulation.engine import Engine
+from dlion_sim.simulation.kinds import Kinds, UnknownKindError
 
 _MOST_TIME = 0.05
 """Part of the wall time that saving may take."""
+_MOST_DIFFERENCES = 3
+"""That a refusal tells."""
+_LETTERS = 40
+"""Of a value that it tells."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a run is of. A checkpoint goes on with the same, and with nothing else."""
+
+    scenario: dict[str, Any]
+    """The resolved one, as plain data."""
+    versions: dict[str, str]
+    """Of the software, the source of the user's own choices included."""
+    kinds: Kinds
+    """What its state is made of."""
+
+    @classmethod
+    def of(cls, setting: Setting) -> Identity:
+        """Of a run with that setting, here and now."""
+        own = setting.system.own_modules
+        digests = {module: extensions.digest(module) for module in sorted(own)}
+        return cls(to_data(setting.scenario), {**environment()["versions"], **digests}, Kinds(own))
 
 
 @dataclass(frozen=True)
@@ -29,33 +57,29 @@ class Checkpoint:
     """How many rows each table of the run folder had."""
     wall_seconds: float
     """That the run had taken."""
-    versions: Mapping[str, str]
-    """Of the software that saved it."""
 
     @classmethod
-    def of(cls, folder: Path) -> Checkpoint:
-        """The one in a run folder.
+    def of(cls, folder: Path, identity: Identity) -> Checkpoint:
+        """The one in a run folder, which may come from anybody: nothing that it holds is executed.
 
-        It holds pickled objects: whoever could write to the folder decides what reading it does. Raises InputError
-        where there is none, or none that this software can go on with.
+        Raises InputError where there is none, one of something else than `identity`, or one that cannot be read.
         """
         file = folder / CHECKPOINT
         if not file.is_file():
             raise InputError("has no checkpoint to go on from", file=folder, allowed="a run that was ended early")
         try:
-            checkpoint = torch.load(file, weights_only=False)
-        except (OSError, RuntimeError, EOFError, ImportError, AttributeError, pickle.UnpicklingError) as error:
+            with file.open("rb") as stream:
+                header = read_header(stream)
+                _check(header, identity, file)
+                state, blocks = read_state(stream, header)
+            engine = Decoder(identity.kinds, blocks).decode(state)
+            if not isinstance(engine, Engine):
+                raise ValueError(f"it holds a {type(engine).__name__}")
+        except InputError:
+            raise
+        except Exception as error:  # Whatever somebody has put there.
             raise InputError(f"is no checkpoint that can be read: {error}", file=file) from error
-        if not isinstance(checkpoint, cls):
-            raise InputError("is no checkpoint", file=file)
-        for package, version in environment()["versions"].items():
-            if checkpoint.versions.get(package) != version:
-                raise InputError(
-                    f"was saved with {package} {checkpoint.versions.get(package)}, and here is {version}",
-                    file=file,
-                    allowed="the same versions, with which it goes on to the bit",
-                )
-        return checkpoint
+        return cls(engine, header.rows, header.wall_seconds)
 
 
 class Checkpoints:
@@ -64,30 +88,96 @@ class Checkpoints:
     `wall` tells the wall seconds that the run has taken; without `every` nothing is ever saved.
     """
 
-    def __init__(self, engine: Engine, writer: RunWriter, wall: Callable[[], float], every: float | None) -> None:
+    def __init__(
+        self, engine: Engine, writer: RunWriter, identity: Identity, wall: Callable[[], float], every: float | None
+    ) -> None:
         self._engine = engine
         self._writer = writer
+        self._identity = identity
         self._wall = wall
         self._every = every
         self._next = inf if every is None else wall() + every
 
     def save_if_due(self) -> None:
-        """Save if the last time is long enough ago. Raises OSError where the folder cannot be written."""
+        """Save if the last time is long enough ago. Raises as `save`."""
         if self._wall() >= self._next:
             self.save()
 
     def save(self) -> None:
-        """Save, between two events. Raises OSError where the folder cannot be written."""
+        """Save, between two events.
+
+        Raises OSError where the folder cannot be written, and InputError where a choice of the user's own keeps
+        something that cannot be saved.
+        """
         if self._every is None:
             return
         began = self._wall()
         self._writer.flush()
-        checkpoint = Checkpoint(self._engine, self._writer.rows, began, environment()["versions"])
+        try:
+            state, blocks = encode(self._engine, self._identity.kinds)
+        except UnknownKindError as error:
+            raise InputError(
+                f"keeps {error}, which a checkpoint cannot",
+                path="system",
+                allowed="state as docs/extend.md tells, or a run without checkpoints",
+            ) from None
+        header = Header(
+            versions=self._identity.versions,
+            scenario=self._identity.scenario,
+            rows=self._writer.rows,
+            wall_seconds=began,
+            state=len(state),
+            blocks=tuple(block.nbytes for block in blocks),
+        )
         with replacing(self._writer.folder / CHECKPOINT) as file:
-            torch.save(checkpoint, file, pickle_protocol=pickle.HIGHEST_PROTOCOL)
+            write(file, header, state, blocks)
         ended = self._wall()
         self._next = ended + max(self._every, (ended - began) / _MOST_TIME)
 
     def remove(self) -> None:
         """The run has ended, and nothing is left to go on with."""
         (self._writer.folder / CHECKPOINT).unlink(missing_ok=True)
+
+
+def _check(header: Header, identity: Identity, file: Path) -> None:
+    """Raise InputError, which says what differs, unless a checkpoint is of the same."""
+    for package, version in identity.versions.items():
+        if header.versions.get(package) != version:
+            raise InputError(
+                f"was saved with {package} {_shown(header.versions.get(package))}, and here is {version}",
+                file=file,
+                allowed="the same versions, with which it goes on to the bit",
+            )
+    differing = _differing(header.scenario, identity.scenario)
+    if differing:
+        told = [f"{path} was {was} and is {now}" for path, (was, now) in list(differing.items())[:_MOST_DIFFERENCES]]
+        more = len(differing) - len(told)
+        raise InputError(
+            f"was saved for another scenario: {', '.join(told)}{f', and {more} more' if more else ''}",
+            file=file,
+            allowed=f"the {SCENARIO} that it was saved with",
+        )
+
+
+def _differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """What plain data had and has now, by path."""
+    before, after = dict(_leaves("", was)), dict(_leaves("", now))
+    return {
+        path: (_shown(before.get(path)), _shown(after.get(path)))
+        for path in {**before, **after}
+        if before.get(path) != after.get(path)
+    }
+
+
+def _leaves(path: str, data: Any) -> Iterator[tuple[str, Any]]:
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    if not items:
+        yield path, data
+    for key, value in items:
+        yield from _leaves(f"{path}.{key}" if path else str(key), value)
+
+
+def _shown(value: object) -> str:
+    text = "absent" if value is None else str(value)
+    text = text if text.isprintable() else repr(text)
+    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 3]}..."

@@ -85,7 +85,7 @@ class Engine:
     A gradient is started at its virtual start, when its inputs are fixed, and read at its virtual end; in between it is
     computed, side by side with all others that were started and not read.
 
-    Between two events its state can be pickled, all but the equipment. `equip` gives it another, with which it goes on
+    Between two events its state can be saved, all but the equipment. `equip` gives it another, with which it goes on
     to the bit.
     """
 

@@ -57,7 +57,7 @@ class FlowNetwork:
         self._next_end = end = self._links.settle(now)
         if end < float("inf"):
             # If it is not outdated by then: that is why it is no sign that a flow moves.
-            self._agenda.wake(max(0.0, end - now), partial(self._end, end))
+            self._agenda.after(max(0.0, end - now), partial(self._end, end), background=True)
 
     def _end(self, end: float) -> None:
         if end != self._next_end:

@@ -18,7 +18,7 @@ from dlion_sim.participants import Recorder, Setting
 from dlion_sim.results import Hold, Run, RunWriter, environment
 from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import Scenario, dump, load
-from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints
+from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints, Identity
 from dlion_sim.simulation.engine import Engine, Equipment, Node, Progress, StopRule
 from dlion_sim.simulation.topology import Topology
 
@@ -52,6 +52,7 @@ def simulate(
         Node(setting.worker(worker), setting.machine(worker), setting.sampler(worker))
         for worker in range(setting.workers)
     ]
+    identity = Identity.of(setting)
     writer = RunWriter.create(
         folder,
         scenario_yaml=dump(setting.scenario),
@@ -70,7 +71,7 @@ def simulate(
             evaluation_samples=scenario.workload.evaluation_samples,
             stop=StopRule(scenario.duration, scenario.target_accuracy),
         )
-        _run(engine, writer, Checkpoints(engine, writer, wall, checkpoint_every), interrupted, observe)
+        _run(engine, writer, Checkpoints(engine, writer, identity, wall, checkpoint_every), interrupted, observe)
     return Run.open(folder)
 
 
@@ -84,24 +85,25 @@ def resume(
     """Go on with the run in `folder`, which was ended early, from its last checkpoint.
 
     It comes to the same as if it had never been ended, to the bit, all wall-clock columns apart. Other arguments as for
-    `simulate`. Raises InputError for a run that has ended, that still goes on, or that has no checkpoint.
+    `simulate`. Raises InputError, with the folder left as it is, for a run that has ended, that still goes on, or that
+    has no checkpoint which goes with its scenario and this software.
     """
     Run.open(folder)
     with closing(Hold(folder)) as hold:
         former = Run.open(folder)  # As it is now that nobody else writes it.
         if former.manifest["status"] == "completed":
             raise InputError("is complete", file=folder, allowed="a run that was ended early")
-        scenario = load(folder / SCENARIO)
-        setting = Setting.of(scenario, _device("cuda" if former.manifest["device"] == "cuda" else "cpu"))
-        checkpoint = Checkpoint.of(folder)
+        setting = Setting.of(load(folder / SCENARIO), _device("cuda" if former.manifest["device"] == "cuda" else "cpu"))
+        identity = Identity.of(setting)
+        checkpoint = Checkpoint.of(folder, identity)
         engine = checkpoint.engine
-        resumed_at = [*former.manifest.get("resumed_at", []), engine.now]
-        writer = RunWriter.resume(folder, hold, checkpoint.rows, resumed_at=resumed_at)
-        wall = _clock(checkpoint.wall_seconds)
-        engine.recorder.attach(writer, lambda _: wall())
         with _equipment(setting) as equipment:
             engine.equip(equipment)
-            _run(engine, writer, Checkpoints(engine, writer, wall, checkpoint_every), interrupted, observe)
+            resumed_at = [*former.manifest.get("resumed_at", []), engine.now]
+            writer = RunWriter.resume(folder, hold, checkpoint.rows, resumed_at=resumed_at)
+            wall = _clock(checkpoint.wall_seconds)
+            engine.recorder.attach(writer, lambda _: wall())
+            _run(engine, writer, Checkpoints(engine, writer, identity, wall, checkpoint_every), interrupted, observe)
     return Run.open(folder)
 
 

@@ -43,6 +43,67 @@ def test_the_pages_choice_runs(gossip, tmp_path):
     assert per_iteration[1] == pytest.approx(per_iteration[0] / 2, rel=0.05)
 
 
+@pytest.fixture
+def interrupted(gossip, tmp_path):
+    """A run with the page's choice that was ended early."""
+    from dlion_sim.simulation import simulate
+    from tests.simulation.scenarios import digits
+    from tests.simulation.test_checkpoint import After
+
+    return simulate(digits(system="gossip:GOSSIP"), tmp_path / "run", interrupted=After(100)).folder
+
+
+def test_a_run_with_the_pages_choice_goes_on_to_the_bit(interrupted, tmp_path):
+    from dlion_sim.simulation import resume, simulate
+    from tests.simulation.scenarios import digits
+    from tests.simulation.test_checkpoint import check_same
+
+    check_same(resume(interrupted), simulate(digits(system="gossip:GOSSIP"), tmp_path / "whole"))
+
+
+def test_a_run_does_not_go_on_with_a_choice_that_was_edited(interrupted, tmp_path):
+    from dlion_sim.simulation import resume
+
+    sys.modules.pop("gossip")
+    with (tmp_path / "gossip.py").open("a") as file:
+        file.write("# changed\n")
+    with pytest.raises(InputError, match=r"was saved with gossip .*, and here is"):
+        resume(interrupted)
+
+
+def test_of_a_users_module_a_checkpoint_may_name_the_classes_that_are_defined_there(gossip):
+    from dlion_sim.simulation.kinds import Kinds, UnknownKindError
+
+    own = compose(spec("gossip:GOSSIP")).own_modules
+    assert own == {"gossip"}
+    assert Kinds(own).named("gossip:Gossip.Parameters").__module__ == "gossip"
+    for name in ("gossip:stream", "gossip:GOSSIP", "gossip:LocalGradient", "gossip:Gossip.outgoing", "os:system"):
+        with pytest.raises(UnknownKindError):
+            Kinds(own).named(name)
+    with pytest.raises(UnknownKindError):
+        Kinds().named("gossip:Gossip")
+
+
+def test_a_module_of_this_package_is_not_the_users():
+    """Else a scenario that names one would let a checkpoint name all its classes."""
+    given = {"name": "baseline", "exchange": "dlion_sim.participants.setting:ParameterServerExchange"}
+    assert not compose(spec({**given, "topology": "parameter_server"})).own_modules
+
+
+def test_a_choice_that_keeps_what_cannot_be_saved_is_told_of(gossip, tmp_path):
+    from dlion_sim.simulation import simulate
+    from tests.simulation.scenarios import digits
+    from tests.simulation.test_checkpoint import After
+
+    file = tmp_path / "gossip.py"
+    kept = "self.file = open(__file__)  # noqa"
+    file.write_text(file.read_text().replace("        self.rng", f"        {kept}\n        self.rng", 1))
+    with pytest.raises(InputError, match="keeps a _io:TextIOWrapper, which a checkpoint cannot"):
+        simulate(digits(system="gossip:GOSSIP"), tmp_path / "run", interrupted=After(10))
+    whole = simulate(digits(system="gossip:GOSSIP", duration="1 s"), tmp_path / "other", checkpoint_every=None)
+    assert whole.manifest["status"] == "completed"
+
+
 def test_the_pages_system_is_one(gossip):
     system = compose(spec("gossip:GOSSIP"))
     assert system.spec.exchange.parameters == {"fanout": 2}

@@ -321,6 +321,22 @@ def test_a_run_does_not_go_on_in_the_midst_of_a_part_or_after_its_end(tmp_path: 
         RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (rows, 0))
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_refused_folder_is_left_as_it_is(tmp_path: Path, whole: bool) -> None:
+    """One table would do, and the other does not."""
+    writer = create(tmp_path / "run")
+    for number in range(6):
+        writer.metrics(iteration(number))
+        writer.flush()
+    if whole:
+        writer.finish({"status": "interrupted"})
+    writer.close()
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match="links"):
+        RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (4, 1))
+    assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_a_folder_has_one_writer_at_a_time(tmp_path: Path, force: bool) -> None:
     writer = create(tmp_path / "run")

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import random
+import re
 import shutil
 import time
 from pathlib import Path
@@ -9,11 +10,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+import yaml
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Hold, Run, RunWriter
-from dlion_sim.results.run_folder import CHECKPOINT
+from dlion_sim.results.run_folder import CHECKPOINT, SCENARIO
 from dlion_sim.simulation import resume, simulate
 from tests.simulation.scenarios import digits
 
@@ -45,6 +47,11 @@ def scenario(system: str, duration: str = "4 s", *overrides: str):
     return digits(
         momentum, "workload.evaluate_every=0.3 s", *overrides, cluster=CHANGING, system=given, duration=duration
     )
+
+
+def contents(folder: Path) -> dict[Path, bytes | None]:
+    """All that is in a folder, byte for byte; None for its folders."""
+    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
 
 
 WALL_CLOCK_FACTS = ("wall_seconds", "evaluation_share", "samples_per_wall_second")
@@ -85,6 +92,25 @@ def test_a_run_interrupted_again_and_again_comes_to_the_same(tmp_path, system):
     assert run.manifest["resumed_at"] == ends
     check_same(run, whole)
     assert not (run.folder / CHECKPOINT).exists()
+
+
+OTHERS = {
+    "top_k": ["system.exchange=top_k"],
+    "random_k": ["system.exchange=random_k"],
+    "dgc": ["system.exchange=dgc"],
+    "weight_exchange": ["system.knowledge_transfer=weight_exchange"],
+    "adam": ["workload.optimizer={kind: adamw, learning_rate: 0.01, schedule: {kind: cosine, steps: 50}}"],
+    "step": ["workload.optimizer={kind: sgd, learning_rate: 0.1, warmup: 3, schedule: {kind: step, every: 5}}"],
+}
+"""What no system is made of by itself."""
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_other_choices_go_on_to_the_same(tmp_path, other):
+    given = scenario("baseline", "0.8 s", *OTHERS[other])
+    whole = simulate(given, tmp_path / "whole")
+    assert simulate(given, tmp_path / "parts", interrupted=After(35)).manifest["status"] == "interrupted"
+    check_same(resume(tmp_path / "parts"), whole)
 
 
 def test_an_interrupted_run_is_evaluated_on_the_same_samples_afterwards(tmp_path):
@@ -158,17 +184,68 @@ def ended_early(tmp_path):
 def test_a_damaged_checkpoint_is_refused_and_the_run_left_as_it_is(ended_early, kept):
     file = ended_early.folder / CHECKPOINT
     file.write_bytes(file.read_bytes()[:kept])
-    before = {path: path.read_bytes() for path in ended_early.folder.rglob("*") if path.is_file()}
+    before = contents(ended_early.folder)
     with pytest.raises(InputError, match="is no checkpoint that can be read") as refusal:
         resume(ended_early.folder)
     assert refusal.value.file == file
-    assert {path: path.read_bytes() for path in ended_early.folder.rglob("*") if path.is_file()} == before
+    assert contents(ended_early.folder) == before
 
 
 def test_a_checkpoint_of_other_software_is_refused(ended_early, monkeypatch):
     monkeypatch.setattr("dlion_sim.simulation.checkpoint.environment", lambda: {"versions": {"torch": "9.9"}})
     with pytest.raises(InputError, match=r"was saved with torch .*, and here is 9\.9"):
         resume(ended_early.folder)
+
+
+def test_a_checkpoint_of_another_state_of_the_code_is_refused(ended_early, monkeypatch):
+    from dlion_sim.results import environment
+
+    versions = {**environment()["versions"], "dlion_sim_source": "0123456789abcdef"}
+    monkeypatch.setattr("dlion_sim.simulation.checkpoint.environment", lambda: {"versions": versions})
+    before = contents(ended_early.folder)
+    with pytest.raises(InputError, match=r"was saved with dlion_sim_source .*, and here is 0123456789abcdef"):
+        resume(ended_early.folder)
+    assert contents(ended_early.folder) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "was", "now"),
+    [
+        ("seed", 1, 2),
+        ("duration", "2 s", "3 s"),
+        ("workload.optimizer.learning_rate", 0.05, 0.1),
+        ("workload.model", "mlp", "tf_ako"),
+        ("cluster.clouds.0.workers.0.count", 2, 3),
+        ("target_accuracy", "absent", 0.5),
+    ],
+)
+def test_a_scenario_that_was_edited_is_refused_and_the_run_left_as_it_is(ended_early, path, was, now):
+    file = ended_early.folder / SCENARIO
+    edited = data = yaml.safe_load(file.read_text())
+    *above, last = [int(key) if key.isdigit() else key for key in path.split(".")]
+    for key in above:
+        data = data[key]
+    data[last] = now
+    file.write_text(yaml.safe_dump(edited))
+    before = contents(ended_early.folder)
+    with pytest.raises(InputError, match=re.escape(f"{path} was {was} and is {now}")) as refusal:
+        resume(ended_early.folder)
+    assert refusal.value.file == ended_early.folder / CHECKPOINT
+    assert contents(ended_early.folder) == before
+
+
+def test_the_checkpoint_of_another_run_is_refused(ended_early, tmp_path):
+    other = simulate(scenario("ako", "2 s", "seed=5"), tmp_path / "other", interrupted=After(80))
+    shutil.copy(other.folder / CHECKPOINT, ended_early.folder / CHECKPOINT)
+    with pytest.raises(InputError, match="was saved for another scenario: seed was 5 and is 1;"):
+        resume(ended_early.folder)
+
+
+def test_a_scenario_that_says_the_same_in_other_words_goes_on(ended_early, tmp_path):
+    file = ended_early.folder / SCENARIO
+    data = yaml.safe_load(file.read_text())
+    file.write_text(yaml.safe_dump({**data, "duration": "2000 ms", "system": "ako"}, sort_keys=True))
+    check_same(resume(ended_early.folder), simulate(scenario("ako", "2 s"), tmp_path / "whole"))
 
 
 def test_rows_after_the_checkpoint_are_dropped(ended_early, tmp_path):
@@ -181,8 +258,10 @@ def test_rows_after_the_checkpoint_are_dropped(ended_early, tmp_path):
 
 def test_a_folder_that_lost_rows_is_refused(ended_early):
     (ended_early.folder / "metrics.parquet").unlink()
-    with pytest.raises(InputError, match="metrics"):
+    before = contents(ended_early.folder)
+    with pytest.raises(InputError, match=r"metrics\S*: has no part that ends with row"):
         resume(ended_early.folder)
+    assert contents(ended_early.folder) == before
 
 
 def test_a_writer_goes_on_after_a_row(tmp_path, ended_early):

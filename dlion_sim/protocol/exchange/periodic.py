@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from pydantic import Field
@@ -95,12 +96,21 @@ class DiLoCoExchange(LocalSgdExchange):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._start = setup.replica.parameters.clone()
-        momentum = parameters.outer_momentum
-        self._outer = torch.optim.SGD(
-            [self._start], lr=parameters.outer_learning_rate, momentum=momentum, nesterov=momentum > 0
-        )
+        self._outer = self._optimizer()
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        rate, momentum = self.parameters.outer_learning_rate, self.parameters.outer_momentum
+        return torch.optim.SGD([self._start], lr=rate, momentum=momentum, nesterov=momentum > 0)
 
     def _next_start(self, mean: torch.Tensor) -> torch.Tensor:
         self._start.grad = self._start - mean
         self._outer.step()
         return self._start
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_outer": self._outer.state_dict()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._outer = self._optimizer()
+        self._outer.load_state_dict(state["_outer"])

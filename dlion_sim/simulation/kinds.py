@@ -1,0 +1,126 @@
+"""What a checkpoint may hold: classes that are nothing but state, and the methods that may be planned with it."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
+from enum import Enum
+from types import FunctionType, MethodType
+from typing import Any, get_args
+
+import msgspec
+
+from dlion_sim.learning import BatchSampler, Layout, Replica, Ticket
+from dlion_sim.learning.optimizer import Adam, Sgd
+from dlion_sim.learning.replica import State
+from dlion_sim.participants import ComputeDevice, Recorder
+from dlion_sim.participants.recording import LinkInterval
+from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
+from dlion_sim.protocol.batching.profile import CostFit, CostModel
+from dlion_sim.protocol.choices import REGISTRY, Merge, Peer, Setup
+from dlion_sim.protocol.events import GradientReady, ProfileReady
+from dlion_sim.protocol.exchange.links import LinkMonitor
+from dlion_sim.protocol.messages import AnyBody, Channel, Message
+from dlion_sim.protocol.server import ParameterServer
+from dlion_sim.protocol.sums import WeightedSums
+from dlion_sim.protocol.updates import Update
+from dlion_sim.protocol.worker import Choices, Phase, Worker
+from dlion_sim.scenario.machines import Compute
+from dlion_sim.scenario.schedule import Schedule
+from dlion_sim.scenario.workload import ConstantRate, CosineDecay, Optimizer, StepDecay
+from dlion_sim.simulation.agenda import Agenda, Background
+from dlion_sim.simulation.engine import Engine, Node, StopRule
+from dlion_sim.simulation.flows import FlowNetwork
+from dlion_sim.simulation.sharing import SharedLinks
+from dlion_sim.simulation.topology import Route, Topology
+from dlion_sim.simulation.transport import Framing, Transport
+
+_CLASSES: tuple[type, ...] = (
+    *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Topology, Transport),
+    *(ComputeDevice, LinkInterval, Recorder),
+    *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
+    *(Channel, Message, Merge, Update, *get_args(AnyBody)),
+    *(GradientReady, ProfileReady),
+    *(CostFit, CostModel, GlobalBatchSchedule, LinkMonitor),
+    *(Adam, BatchSampler, Layout, Replica, Sgd, State, Ticket),
+    *(Compute, Schedule, ConstantRate, CosineDecay, Optimizer, StepDecay),
+)
+_METHODS: frozenset[object] = frozenset(
+    {
+        *(Engine._evaluate_regularly, Engine._on_delivered, Engine._on_gradient, Engine._on_sent),
+        *(Engine._tell, Engine._tell_capacities),
+        *(Transport._change, Transport._end, FlowNetwork._end, FlowNetwork._settle),
+        Optimizer.factor,
+    }
+)
+_CONTAINERS = (list, dict, set, frozenset, deque, bytearray)
+"""What is in them would be lost of a class that is one."""
+
+
+class UnknownKindError(ValueError):
+    """No checkpoint may hold that."""
+
+
+class Kinds:
+    """The classes by their names: those of this package, and all that are defined in the user's own `modules`."""
+
+    def __init__(self, modules: Collection[str] = ()) -> None:
+        self._modules = modules
+        self._named: dict[str, type] = {_name(each): each for each in (*_CLASSES, *_choices())}
+        self._names: dict[type, str] = {each: name for name, each in self._named.items()}
+
+    def name(self, kind: type) -> str:
+        """What a class is called. Raises UnknownKindError for one that no checkpoint may hold."""
+        if kind not in self._names:
+            if not self._is_own(kind):
+                raise UnknownKindError(f"a {_name(kind)}")
+            self._names[kind] = _name(kind)
+        return self._names[kind]
+
+    def named(self, name: str) -> type:
+        """The class of that name. Raises UnknownKindError where a checkpoint may hold none."""
+        if name not in self._named:
+            self._named[name] = self._own(name)
+        return self._named[name]
+
+    def is_by_value(self, kind: type) -> bool:
+        """Whether its instances are made of their values and have no state beside these."""
+        return issubclass(kind, Enum | msgspec.Struct)
+
+    def check_attributes(self, kind: type, names: Iterable[str]) -> None:
+        """Raise UnknownKindError for what would take a method's place in an instance."""
+        for name in names:
+            if callable(getattr(kind, name, None)) and not self._is_own(kind):
+                raise UnknownKindError(f"a {_name(kind)} with another {name}")
+
+    def method(self, owner: object, name: str) -> MethodType:
+        """A bound method. Raises UnknownKindError for one that may not be planned."""
+        function = getattr(type(owner), name, None)
+        is_own = isinstance(function, FunctionType) and self._is_own(type(owner))
+        if not isinstance(function, FunctionType) or not (is_own or function in _METHODS):
+            raise UnknownKindError(f"the method {_name(type(owner))}.{name}")
+        return MethodType(function, owner)
+
+    def _is_own(self, kind: type) -> bool:
+        return kind.__module__ in self._modules and not issubclass(kind, _CONTAINERS)
+
+    def _own(self, name: str) -> type:
+        """A class of the user's; not what a module of theirs has from elsewhere."""
+        module, _, path = name.partition(":")
+        found: Any = sys.modules[module] if module in self._modules else None
+        for part in path.split("."):
+            found = vars(found).get(part) if found is not None else None
+        if not (isinstance(found, type) and self._is_own(found) and _name(found) == name):
+            raise UnknownKindError(f"a {name}")
+        return found
+
+
+def _choices() -> Iterator[type]:
+    for kinds in REGISTRY.values():
+        for choice in kinds.values():
+            yield from (choice, choice.Parameters)
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"

@@ -1,0 +1,236 @@
+"""Checkpoints that somebody else made: nothing that they hold is executed, whatever it is."""
+
+import operator
+import os
+import pickle
+import shutil
+import subprocess
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+
+from dlion_sim.errors import InputError
+from dlion_sim.protocol.messages import Channel
+from dlion_sim.results import atomic
+from dlion_sim.results.run_folder import CHECKPOINT
+from dlion_sim.simulation import checkpoint_file, decoding, makers, resume, simulate
+from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.engine import Engine
+from dlion_sim.simulation.kinds import Kinds
+from tests.simulation.test_checkpoint import After, contents, scenario
+
+
+class Calls:
+    """Pickled, it is a call."""
+
+    def __init__(self, function, *arguments, state=None):
+        self.made = (function, arguments) if state is None else (function, arguments, state)
+
+    def __reduce__(self):
+        return self.made
+
+
+class Restored:
+    """Runs something when it is given its state."""
+
+    def __setstate__(self, state):
+        Path(state["canary"]).touch()
+
+
+def of_no_type(canary):
+    """The opcodes INST and OBJ of the first protocols, of which no pickler makes use any more."""
+    return b"(S'touch %s'\nios\nsystem\n." % str(canary).encode()
+
+
+def by_object(canary):
+    return b"(cos\nsystem\nS'touch %s'\no." % str(canary).encode()
+
+
+def by_persistent_id(canary):
+    return b"Ptouch %s\n." % str(canary).encode()
+
+
+def by_extension(canary):
+    return b"\x82\x01)R."
+
+
+def restored(canary):
+    thing = Restored()
+    thing.canary = str(canary)
+    return pickle.dumps(thing)
+
+
+def torch_in_torch(canary):
+    inner = canary.with_suffix(".inner")
+    torch.save(Calls(os.system, f"touch {canary}"), inner)
+    return pickle.dumps(Calls(partial(torch.load, weights_only=False), str(inner)))
+
+
+def dumped(function, *arguments, **options):
+    return lambda canary: pickle.dumps(
+        Calls(function, *(each.format(canary=canary) if isinstance(each, str) else each for each in arguments)),
+        **options,
+    )
+
+
+HOSTILE = {
+    **{f"os.system, protocol {n}": dumped(os.system, "touch {canary}", protocol=n) for n in range(6)},
+    "eval": dumped(eval, "open('{canary}', 'w')"),
+    "exec": dumped(exec, "open('{canary}', 'w')"),
+    "subprocess": lambda canary: pickle.dumps(Calls(subprocess.run, ["touch", str(canary)])),
+    "a getattr chain": lambda canary: pickle.dumps(
+        Calls(operator.methodcaller("touch"), Calls(getattr, Calls(Path, str(canary)), "parent"))
+    ),
+    "a path's own method": lambda canary: pickle.dumps(Calls(Path(canary).touch)),
+    "a function of this package that writes": lambda canary: pickle.dumps(Calls(atomic.write, canary, b"written")),
+    "a class with a __setstate__": restored,
+    "torch.load": torch_in_torch,
+    "INST": of_no_type,
+    "OBJ": by_object,
+    "a persistent id": by_persistent_id,
+    "an extension": by_extension,
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return simulate(scenario("ako", "2 s"), tmp_path_factory.mktemp("hostile") / "run", interrupted=After(30)).folder
+
+
+@pytest.fixture
+def folder(whole, tmp_path):
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+def refusal(folder, canary):
+    """What is said of the folder's checkpoint, of which nothing runs and by which nothing changes."""
+    before = contents(folder)
+    with pytest.raises(InputError, match="is no checkpoint that can be read") as refused:
+        resume(folder)
+    assert not canary.exists()
+    assert contents(folder) == before
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def forge(folder, state: bytes):
+    """Put another state into the checkpoint, right in all else."""
+    with (folder / CHECKPOINT).open("rb") as stream:
+        header = checkpoint_file.read_header(stream)
+    header = msgspec.structs.replace(header, state=len(state), blocks=())
+    checkpoint_file.write(folder / CHECKPOINT, header, memoryview(state), [])
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_state_is_refused(folder, tmp_path, case):
+    forge(folder, HOSTILE[case](tmp_path / "canary"))
+    refusal(folder, tmp_path / "canary")
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_pickle_is_refused(folder, tmp_path, case):
+    (folder / CHECKPOINT).write_bytes(HOSTILE[case](tmp_path / "canary"))
+    refusal(folder, tmp_path / "canary")
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_hostile_file_of_torch_is_refused(folder, tmp_path, zipped):
+    hostile = Calls(os.system, f"touch {tmp_path / 'canary'}")
+    torch.save(hostile, folder / CHECKPOINT, _use_new_zipfile_serialization=zipped)
+    refusal(folder, tmp_path / "canary")
+
+
+def test_a_program_of_torch_is_refused(folder, tmp_path):
+    torch.jit.script(torch.nn.Linear(1, 1)).save(folder / CHECKPOINT)
+    refusal(folder, tmp_path / "canary")
+
+
+ENGINE = "dlion_sim.simulation.engine:Engine"
+MISUSED = {
+    "a class that is not listed": Calls(makers.instance, "dlion_sim.results.writing:RunWriter"),
+    "a class that is not listed, called": Calls(makers.instance, "pathlib:Path", "canary"),
+    "a class of a module": Calls(makers.kind, "subprocess:Popen"),
+    "a module's attribute": Calls(makers.kind, "dlion_sim.simulation.engine:time.sleep"),
+    "a method that is not listed": Calls(makers.method, Calls(makers.instance, ENGINE), "run"),
+    "a method of a list": Calls(makers.method, [1], "clear"),
+    "a call of a maker": Calls(makers.partial, makers.instance, (ENGINE,), {}),
+    "a call of a class": Calls(makers.partial, Calls(makers.kind, ENGINE), (), {}),
+    "a state in a method's place": Calls(makers.instance, ENGINE, state={"run": 1}),
+    "a state that sets itself": Calls(makers.instance, ENGINE, state={"__setstate__": 1}),
+    "another class": Calls(makers.instance, ENGINE, state=(None, {"__class__": Calls(makers.kind, ENGINE)})),
+    "a channel that is changed": Calls(makers.instance, "dlion_sim.protocol.messages:Channel", 1, state={"_value_": 7}),
+    "a class that is changed": Calls(makers.kind, ENGINE, state=(None, {"run": 1})),
+    "objects in an array": Calls(makers.array, 0, "|O", (1,), "C"),
+    "objects in a scalar": Calls(makers.scalar, "|O", b"12345678"),
+    "no block": Calls(makers.array, 0, "<f8", (1,), "C"),
+    "a factory": Calls(makers.default, "eval"),
+    "an unhashable key": {(): Calls(makers.counter)},
+    "no engine": [1, 2, 3],
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("case", MISUSED)
+def test_what_a_checkpoint_may_name_cannot_be_misused(folder, tmp_path, case):
+    forge(folder, pickle.dumps(MISUSED[case]))
+    kept = dict(vars(Engine)), dict(vars(Channel.DATA)), makers.kind.__defaults__
+    refusal(folder, tmp_path / "canary")
+    assert (dict(vars(Engine)), dict(vars(Channel.DATA)), makers.kind.__defaults__) == kept
+
+
+def test_nothing_that_was_made_is_called():
+    """Not even a method that may be planned."""
+    called = []
+
+    class Listening(Kinds):
+        def method(self, owner, name):
+            return called.append
+
+    agenda = Calls(makers.instance, f"{Agenda.__module__}:Agenda")
+    state = pickle.dumps(Calls(makers.method, agenda, "step"))[:-1] + pickle.EMPTY_TUPLE + pickle.REDUCE + pickle.STOP
+    with pytest.raises(ValueError, match="it calls a builtin"):
+        decoding.Decoder(Listening(), []).decode(state)
+    assert not called
+
+
+@pytest.mark.parametrize(
+    "junk", [b"", b"\x80\x05.", b"\x80\x05K\x01", b"h\x07.", b"\x80\x05K\x01e.", bytes(1000), b"\xff" * 99]
+)
+def test_a_garbled_state_is_refused(folder, tmp_path, junk):
+    forge(folder, junk)
+    refusal(folder, tmp_path / "canary")
+
+
+def test_a_file_that_claims_to_be_huge_is_refused_before_memory_is_taken(folder, tmp_path):
+    file = folder / CHECKPOINT
+    with file.open("rb") as stream:
+        header = checkpoint_file.read_header(stream)
+    for claim in ({"blocks": (2**60,)}, {"state": 2**60}):
+        checkpoint_file.write(file, msgspec.structs.replace(header, **claim), memoryview(b""), [])
+        refusal(folder, tmp_path / "canary")
+    for length in (2**40, 2**64 - 1):
+        file.write_bytes(b"dlion_sim checkpoint 2\n" + length.to_bytes(8, "little") + bytes(100))
+        refusal(folder, tmp_path / "canary")
+
+
+@pytest.mark.parametrize("place", [0.001, 0.2, 0.5, 0.8, 0.999])
+def test_a_flipped_bit_is_noticed(folder, tmp_path, place):
+    content = bytearray((folder / CHECKPOINT).read_bytes())
+    content[int(place * len(content))] ^= 4
+    (folder / CHECKPOINT).write_bytes(content)
+    refusal(folder, tmp_path / "canary")
+
+
+def test_the_hostile_cases_do_run_where_pickles_are_trusted(tmp_path):
+    """Else there would be nothing to them."""
+    ran = 0
+    for number, case in enumerate(HOSTILE):
+        canary = tmp_path / f"canary{number}"
+        with suppress(Exception):
+            pickle.loads(HOSTILE[case](canary))
+        ran += canary.exists()
+    assert ran >= 12
