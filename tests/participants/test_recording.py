@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dlion_sim.learning import Score
-from dlion_sim.participants import Recorder
+from dlion_sim.participants import Recorder, Transfer
 from dlion_sim.protocol.events import Report
 from dlion_sim.protocol.messages import Contribution, Message, WeightsRequest
 from dlion_sim.results import Ending, Run, RunWriter
@@ -73,12 +73,12 @@ def test_times_that_cannot_be_are_refused(writer, computed, waited, end):
 
 def test_a_link_has_a_row_for_each_interval_in_which_it_carried_something(writer):
     recorder = Recorder(writer, [0, 1])
-    recorder.sent(0, 1, gradient(40.0))
-    recorder.sent(0, 1, gradient(20.0))
-    recorder.sent(1, 0, Message(1, WeightsRequest()))
+    recorder.sent(Transfer(1, gradient(40.0), 0.0), 0.5)
+    recorder.sent(Transfer(1, gradient(20.0), 0.5), 1.0)
+    recorder.sent(Transfer(0, Message(1, WeightsRequest()), 0.0), 1.0)
     recorder.end_interval(1.0)
     recorder.end_interval(2.0)
-    recorder.sent(0, 1, gradient(None))
+    recorder.sent(Transfer(1, gradient(None), 2.0), 3.0)
     recorder.end_interval(3.0)
     summary = recorder.summary(Ending("completed", "duration", 3.0))
     writer.finish(summary)

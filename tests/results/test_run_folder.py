@@ -10,7 +10,19 @@ import pandas as pd
 import pytest
 
 from dlion_sim.errors import InputError
-from dlion_sim.results import LINKS, METRICS, Hold, LinksRow, MetricsRow, Run, RunWriter, environment, growing
+from dlion_sim.results import (
+    LINKS,
+    METRICS,
+    TRANSFERS,
+    Hold,
+    LinksRow,
+    MetricsRow,
+    Run,
+    RunWriter,
+    TransfersRow,
+    environment,
+    growing,
+)
 from dlion_sim.results.atomic import json_bytes
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +69,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_rows_and_schemas_have_the_same_columns() -> None:
     assert list(MetricsRow._fields) == METRICS.names
     assert list(LinksRow._fields) == LINKS.names
+    assert list(TransfersRow._fields) == TRANSFERS.names
 
 
 def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
@@ -76,7 +89,8 @@ def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
     assert run.scenario == {"name": "quickstart", "workers": 2}
     assert run.manifest == {"seed": 1, "status": "completed"}
     assert run.summary == SUMMARY
-    pd.testing.assert_frame_equal(run.metrics(), pd.DataFrame(rows), check_dtype=False, check_categorical=False)
+    metrics = run.metrics()[list(MetricsRow._fields)]
+    pd.testing.assert_frame_equal(metrics, pd.DataFrame(rows), check_dtype=False, check_categorical=False)
     assert run.links()["bytes"].tolist() == [2**40, 0]
     assert run.links()["n_percent"].isna().tolist() == [False, True]
     assert run.evaluations()["accuracy"].tolist() == [0.25]
@@ -100,7 +114,9 @@ def test_a_run_without_rows_has_empty_tables_at_any_time(tmp_path: Path) -> None
     writer = create(tmp_path / "run")
     assert Run.open(tmp_path / "run").metrics().empty
     writer.finish(SUMMARY)
-    assert list(Run.open(tmp_path / "run").links().columns) == LINKS.names
+    run = Run.open(tmp_path / "run")
+    for table, schema in ((run.links(), LINKS), (run.transfers(), TRANSFERS)):
+        assert list(table.columns)[: len(schema)] == schema.names
 
 
 @pytest.mark.parametrize("status", ["completed", "interrupted", "failed"])
@@ -296,14 +312,14 @@ def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
         writer.metrics(row)
     writer.flush()
     del writer  # as if the process was killed
-    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (4, 0), resumed_at=[1.0])
-    assert again.rows == (4, 0)
+    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (4, 0, 0), resumed_at=[1.0])
+    assert again.rows == (4, 0, 0)
     again.metrics(rows[5])
     again.finish({"status": "interrupted"})
     run = Run.open(tmp_path / "run")
     assert run.manifest["resumed_at"] == [1.0]
     assert run.metrics()["iteration"].tolist() == [0, 1, 2, 3, 5]
-    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0))  # of the one file, now
+    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0))  # of the one file, now
     assert Run.open(tmp_path / "run").summary is None
     third.metrics(rows[2])
     third.finish({"status": "completed"})
@@ -318,7 +334,7 @@ def test_a_run_does_not_go_on_in_the_midst_of_a_part_or_after_its_end(tmp_path: 
     writer.flush()
     del writer
     with pytest.raises(InputError, match=f"has no part that ends with row {rows}"):
-        RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (rows, 0))
+        RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (rows, 0, 0))
 
 
 @pytest.mark.parametrize("force", [False, True])

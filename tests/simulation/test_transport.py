@@ -42,12 +42,13 @@ class World:
         self.transport = Transport(
             self.agenda,
             topology(cluster),
-            sent=lambda sender, receiver, message, seconds: self.sent.append(
-                (sender, receiver, self.agenda.now, seconds)
-            ),
+            sent=self._on_sent,
             delivered=lambda receiver, message: self.delivered.append((message, receiver, self.agenda.now)),
             changed=lambda: None,
         )
+
+    def _on_sent(self, transfer):
+        self.sent.append((transfer.sender, transfer.receiver, self.agenda.now, self.agenda.now - transfer.began))
 
 
 def weights(sender: int, entries: int = 250_000) -> Message:
