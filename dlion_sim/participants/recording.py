@@ -12,7 +12,7 @@ import numpy as np
 from dlion_sim.learning import Score
 from dlion_sim.participants.transfer import Transfer
 from dlion_sim.protocol.events import Report, Unfinished
-from dlion_sim.protocol.messages import Contribution
+from dlion_sim.protocol.messages import Channel, Contribution
 from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, TransfersRow, summarize, system_label
 
 
@@ -27,6 +27,7 @@ class _LinkInterval:
     """N of the Max-N messages."""
 
 
+_CHANNEL_NAMES = {channel: channel.name.lower() for channel in Channel}
 _SAME_SECONDS = 1e-6
 """Times that differ by less are the same: they are sums."""
 
@@ -160,9 +161,8 @@ class Recorder:
 
     def _transferred(self, transfer: Transfer, end: float | None) -> None:
         if self._each_transfer:
-            body = transfer.message.body
-            channel = body.channel.name.lower()
-            link = transfer.sender, transfer.receiver
+            body, link = transfer.message.body, (transfer.sender, transfer.receiver)
+            channel = _CHANNEL_NAMES[body.channel]
             self.transfers(TransfersRow(transfer.began, end, *link, channel, body.kind, transfer.counted))
 
     def end_interval(self, now: float) -> None:

@@ -1,5 +1,6 @@
 import errno
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -7,6 +8,8 @@ import time
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dlion_sim.errors import InputError
@@ -49,6 +52,8 @@ def iteration(number: int) -> MetricsRow:
         merged=0,
         compute_seconds=0.4,
         wait_seconds=0.1,
+        waited_for=1,
+        wait_reason="contribution",
     )
 
 
@@ -117,6 +122,42 @@ def test_a_run_without_rows_has_empty_tables_at_any_time(tmp_path: Path) -> None
     run = Run.open(tmp_path / "run")
     for table, schema in ((run.links(), LINKS), (run.transfers(), TRANSFERS)):
         assert list(table.columns)[: len(schema)] == schema.names
+
+
+def test_numbers_have_names_beside_them(tmp_path: Path) -> None:
+    manifest = {"workers": ["east/0", "west/0"], "servers": ["server 2"], "clouds": ["east", "west", "west"]}
+    writer = RunWriter.create(tmp_path / "run", scenario_yaml=SCENARIO, manifest=manifest)
+    writer.links(LinksRow(1.0, 0, 2, 10, 1, 1))
+    writer.transfers(TransfersRow(0.5, None, 2, 1, "data", "contribution", 7))
+    writer.metrics(iteration(1)._replace(waited_for=2, wait_reason="contribution"))
+    writer.metrics(evaluation(1.0, 0, 0.5))
+    writer.finish(SUMMARY)
+    links, transfers, metrics = (
+        pd.read_parquet(tmp_path / "run" / f"{name}.parquet") for name in ("links", "transfers", "metrics")
+    )
+    ends = ["sender_name", "sender_cloud", "receiver_name", "receiver_cloud"]
+    assert links[ends].values.tolist() == [["east/0", "east", "server 2", "west"]]
+    assert transfers[ends].values.tolist() == [["server 2", "west", "west/0", "west"]]
+    assert metrics["worker_name"].tolist() == ["west/0", "east/0"]
+    assert metrics["waited_for_name"].tolist()[0] == "server 2"
+    assert metrics["waited_for_name"].isna().tolist() == [False, True]
+    schema = pq.read_schema(tmp_path / "run" / "links.parquet")
+    assert all(pa.types.is_dictionary(schema.field(name).type) for name in ends)
+
+
+def test_runs_from_before_there_were_names_and_transfers_stay_readable(tmp_path: Path) -> None:
+    create(tmp_path / "run").finish(SUMMARY)
+    (tmp_path / "run" / "manifest.json").write_text('{"workers": ["east/0", "west/0"], "status": "completed"}')
+    shutil.copytree(tmp_path / "run", tmp_path / "old")
+    former = [name for name in METRICS.names if name not in ("waited_for", "wait_reason")]
+    row = pa.Table.from_pylist([iteration(1)._asdict()], schema=METRICS).select(former)
+    pq.write_table(row, tmp_path / "old" / "metrics.parquet")
+    (tmp_path / "old" / "transfers.parquet").unlink()
+    old, new = Run.open(tmp_path / "old"), Run.open(tmp_path / "run")
+    assert old.iterations()[["worker_name", "worker_cloud"]].values.tolist() == [["west/0", "west"]]
+    assert old.iterations()["waited_for"].isna().all()
+    assert old.transfers().empty
+    assert list(old.transfers().columns) == list(new.transfers().columns)
 
 
 @pytest.mark.parametrize("status", ["completed", "interrupted", "failed"])
