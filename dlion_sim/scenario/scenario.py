@@ -33,8 +33,8 @@ class Scenario(Model):
     target_accuracy: Annotated[float, Field(gt=0, le=1)] | None = None
     """The run stops when the workers' mean accuracy reaches it."""
     record_transfers: bool | None = None
-    """Whether the run folder has a row for every message in transfers.parquet: some 2 us and 20 bytes each. By default
-    where there are at most 64 workers: more may send millions."""
+    """Whether the run folder has a row for every message in transfers.parquet: some 5 us and 20 bytes each. By
+    default where there are at most 64 workers: more may send millions."""
     workload: Workload
     """What is learned."""
     cluster: Cluster

@@ -105,6 +105,7 @@ def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
         "manifest.json",
         "metrics.parquet",
         "links.parquet",
+        "transfers.parquet",
         "summary.json",
     }
 
