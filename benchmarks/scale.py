@@ -48,6 +48,7 @@ def _simulate(kind: str, workers: int, iterations: int) -> None:
         {
             "name": "scale",
             "iterations": iterations,
+            "record_transfers": False,  # as by default with more than 64 workers
             "workload": {
                 "dataset": "digits",
                 "model": "mlp",

@@ -41,10 +41,7 @@ ITSELF: Sequence[str] = [f"{name}_itself" for name in FIGURES]
 
 def distribution(table: pd.DataFrame) -> pd.DataFrame:
     """Median, 95th percentile and worst of each figure, over the scenarios that have it."""
-    return _quantiles(table[list(FIGURES)])
-
-
-def _quantiles(figures: pd.DataFrame) -> pd.DataFrame:
+    figures = table[list(FIGURES)]
     return pd.DataFrame(
         {"median": figures.median(), "95th percentile": figures.quantile(0.95), "worst": figures.max()}
     ).T
@@ -96,8 +93,8 @@ def _by_itself(table: pd.DataFrame) -> list[list[str]]:
     """How far simulations are from each other, and how many figures are within the mark or no further than that."""
     if table[ITSELF].isna().all(axis=None):
         return []
-    near = _quantiles(table[ITSELF].set_axis(list(FIGURES), axis="columns"))
-    told = [["neighbouring simulations, 95th percentile", *_texts(near.loc["95th percentile"])]]
+    near = table[ITSELF].set_axis(list(FIGURES), axis="columns").quantile(0.95)
+    told = [["neighbouring simulations, 95th percentile", *_texts(near)]]
     cells = ["within the mark or that of its neighbours"]
     for (key, figure), itself in zip(FIGURES.items(), ITSELF, strict=True):
         known = table[[key, itself]].dropna(subset=key)

@@ -1,25 +1,49 @@
-"""What each worker did when: spans of computing and waiting, and what it sent in each interval."""
+"""What each worker did when: computing, waiting and for whom, and what it sent."""
 
 from __future__ import annotations
+
+from collections import defaultdict
+from heapq import heappop, heappush
 
 import pandas as pd
 
 from dlion_sim.results import Run
 
+_OF_SPANS = ["worker", "iteration", "waited_for", "wait_reason"]
+
 
 def spans(run: Run) -> pd.DataFrame:
-    """A row a span: `worker`, `what` ("compute" or "wait"), `iteration` (from 1 on), `begin` and `end` (s).
+    """A row a span: `worker`, `what` ("profile", "compute" or "wait"), `iteration` (from 1 on), `begin` and `end` (s).
 
-    An iteration computes its gradient, then waits until it may go on; waits of no time have no row.
+    An iteration computes its gradient, then waits until it may go on: `waited_for` and `wait_reason` tell for whom and
+    what. The end of the run may cut off the last span of a worker. Spans of no time have no row.
     """
-    iterations = run.iterations()
-    end = iterations["virtual_time"]
-    computed = end - iterations["wait_seconds"]
-    of = iterations[["worker", "iteration"]]
-    compute = of.assign(what="compute", begin=computed - iterations["compute_seconds"], end=computed)
-    wait = of.assign(what="wait", begin=computed, end=end)
-    both = pd.concat([compute, wait[iterations["wait_seconds"] > 0]])
-    return both.sort_values(["worker", "begin"], kind="stable", ignore_index=True)
+    metrics = run.metrics()
+    rows = metrics[metrics["kind"] != "evaluation"]
+    end = rows["virtual_time"]
+    computed = end - rows["wait_seconds"]
+    what = rows["kind"].astype(str).where(rows["kind"] == "profile", "compute")
+    compute = rows[_OF_SPANS].assign(what=what, begin=computed - rows["compute_seconds"], end=computed)
+    wait = rows[_OF_SPANS].assign(what="wait", begin=computed, end=end)
+    both = pd.concat([compute.assign(waited_for=None, wait_reason=None), wait[rows["wait_seconds"] > 0]])
+    lasting = both[both["end"] > both["begin"]]
+    return lasting.sort_values(["worker", "begin"], kind="stable", ignore_index=True)
+
+
+def waited_most_for(run: Run) -> pd.DataFrame:
+    """By worker that ever waited for a known peer: `peer`, the one that it waited for longest, and for how long.
+
+    `peer` is a number, `seconds` those of all waits that this peer ended, and `reason` what they mostly waited for.
+    """
+    waits = spans(run).dropna(subset=["waited_for"]).astype({"waited_for": int})
+    waits["seconds"] = waits["end"] - waits["begin"]
+    by_reason = waits.groupby(["worker", "waited_for", "wait_reason"], observed=True)["seconds"].sum().reset_index()
+    by_reason = by_reason.sort_values("seconds", ascending=False, kind="stable")
+    by_peer = by_reason.groupby(["worker", "waited_for"]).agg(
+        seconds=("seconds", "sum"), reason=("wait_reason", "first")
+    )
+    longest = by_peer.reset_index().sort_values("seconds", ascending=False, kind="stable").groupby("worker").head(1)
+    return longest.rename(columns={"waited_for": "peer"}).set_index("worker").sort_index()
 
 
 def sending(run: Run) -> pd.DataFrame:
@@ -37,3 +61,30 @@ def sending(run: Run) -> pd.DataFrame:
             "rate": 8 * sent["bytes"] / (sent["virtual_time"] - begin),
         }
     )
+
+
+def transfers(run: Run) -> pd.DataFrame:
+    """The transfers of a run with the `lane` of each (from 0 on), so that those of a sender that overlap differ in it.
+
+    In order of their begin; what was still under way when the run ended ends there. Empty for a run without records.
+    """
+    sent = run.transfers()
+    last = max(run.metrics()["virtual_time"].max(), sent["end"].max()) if len(sent) else 0.0
+    sent["end"] = sent["end"].fillna(last)
+    sent = sent.sort_values(["begin", "end"], kind="stable", ignore_index=True)
+    return sent.assign(lane=_lanes(sent))
+
+
+def _lanes(sent: pd.DataFrame) -> list[int]:
+    """The lowest lane that is free, for each transfer in turn."""
+    busy: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
+    free: defaultdict[int, list[int]] = defaultdict(list)
+    lanes = []
+    for sender, begin, end in zip(sent["sender"].tolist(), sent["begin"].tolist(), sent["end"].tolist(), strict=True):
+        under_way, left = busy[sender], free[sender]
+        while under_way and under_way[0][0] <= begin:
+            heappush(left, heappop(under_way)[1])
+        # Where none is left, all lanes so far are taken.
+        lanes.append(heappop(left) if left else len(under_way))
+        heappush(under_way, (end, lanes[-1]))
+    return lanes

@@ -13,17 +13,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dlion_sim.analysis import Fidelity
+from dlion_sim.analysis import Fidelity, waited_most_for
 from dlion_sim.cli.conventions import WHY_NO_EXCHANGE
 from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice
 from dlion_sim.protocol.systems import SYSTEMS
-from dlion_sim.results import Run
+from dlion_sim.results import Run, participants
 from dlion_sim.results.numbers import in_bytes
 from dlion_sim.results.run_folder import ACCURACY
 from dlion_sim.scenario import load, shipped
 from dlion_sim.scenario.shipped import name_of
 
-_TIMES_SHOWN = 4
+_TIMES_SHOWN, _WAITS_SHOWN = 4, 4
 _LATE_SHARE = 0.01
 """Of the time that computations take: from here on it matters by how much they were late."""
 
@@ -78,6 +78,7 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
         lines = [f"{summary['wall_seconds']:.1f} s, {did}"]
     if summary["stopped_by"] in _STOPS:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
+    lines += _waits(run)
     times = summary["time_to_accuracy"]
     reached = [f"{float(target):.0%} at {time:g} s" for target, time in times.items() if time is not None]
     missed = [f"{float(target):.0%} not reached" for target, time in times.items() if time is None]
@@ -90,6 +91,18 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     if summary["diverged"]:
         lines.append(f"diverged: workers {summary['diverged']}; a lower learning rate may help")
     return [*lines, *_lateness(run), f"run folder: {run.folder}", f"plot: {run.folder / ACCURACY}"]
+
+
+def _waits(run: Run) -> Iterator[str]:
+    """Whom the workers waited for most, and which of them did so for how long; of many only the longest waits."""
+    waited, names = waited_most_for(run).sort_values("seconds", ascending=False), participants(run.manifest)
+    held_up = waited.groupby("peer")["seconds"].sum().sort_values(ascending=False)
+    for peer in held_up.index[:_WAITS_SHOWN]:
+        own = waited[waited["peer"] == peer]
+        of_workers = zip(own.index, own["seconds"], strict=True)
+        told = [f"{names[worker]} {seconds:.3g} s" for worker, seconds in of_workers]
+        more = [f"{len(told) - _WAITS_SHOWN} more"] if len(told) > _WAITS_SHOWN else []
+        yield f"waited most for {names[peer]} ({own['reason'].iloc[0]}): {', '.join([*told[:_WAITS_SHOWN], *more])}"
 
 
 def _lateness(run: Run) -> list[str]:

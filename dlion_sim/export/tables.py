@@ -9,7 +9,7 @@ from dlion_sim.results import Frames, Run
 
 
 def export_csv(runs: tuple[Run, ...], folder: Path) -> None:
-    """Write runs.csv, evaluations.csv, iterations.csv and links.csv, as `Frames` has them, to a new or empty folder.
+    """Write a CSV file of each table that `Frames` has, runs.csv for its summaries, to a new or empty folder.
 
     Raises InputError where a run cannot be read or the folder cannot be used.
     """
@@ -20,5 +20,6 @@ def export_csv(runs: tuple[Run, ...], folder: Path) -> None:
         ("evaluations", frames.evaluations),
         ("iterations", frames.iterations),
         ("links", frames.links),
+        ("transfers", frames.transfers),
     ):
         table.to_csv(folder / f"{name}.csv", index=False)

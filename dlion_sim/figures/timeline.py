@@ -1,48 +1,83 @@
-"""What each worker did when, as a Gantt chart: computing, waiting, and how much it sent."""
+"""What each worker did when, as a Gantt chart: profiling, computing, waiting, and what it sent."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from dlion_sim.analysis.timeline import sending, spans
+from dlion_sim.analysis.timeline import sending, spans, transfers
 from dlion_sim.errors import InputError
-from dlion_sim.figures.style import PALETTE, drawing, legend_below, time_label, title, worker_names
-from dlion_sim.results import Run
+from dlion_sim.figures.style import PALETTE, WIDE, WIDTH, drawing, legend_below, time_label, title
+from dlion_sim.results import Run, participants
 
-COMPUTE, WAIT, SEND = PALETTE[0], PALETTE[4], PALETTE[2]
+COMPUTE, WAIT, SEND, PROFILE = PALETTE[0], PALETTE[4], PALETTE[2], PALETTE[3]
+_LOOKS = {"profile": (PROFILE, "profiling"), "compute": (COMPUTE, "computing"), "wait": (WAIT, "waiting")}
 _ITERATIONS = 10
-_ROW_INCHES, _MOST_INCHES = 0.26, 8.0
+_IN_ONE_COLUMN = 3
+"""So many workers; more are drawn across both."""
+_BAR = 0.14
+"""Inches."""
+_LANE, _LEAST_STRIP, _GREATEST_STRIP = 0.025, 0.06, 0.2
+"""Inches of a transfer, and of all of a worker's."""
+_FILLED = 0.75
+"""Of a transfer's height, what is drawn."""
+_GAP = 0.06
+_MOST_INCHES = 9.0
+_THIN, _EDGED = 1 / 1200, 1 / 100
+"""Of the width: what is thinner is drawn that wide where there is room; what is wider has edges."""
+
+Bar = tuple[float, float]
+"""Begin and length (s)."""
 
 
 def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float | None = None) -> Path:
     """Draw what the workers of `run` did from `begin` to `end` (virtual s) to `file`, and return `file`.
 
-    By default from the first gradient until every worker has done 10 iterations. A strip below each worker's bar says
-    at what mean rate it sent in each interval of the links' table. Raises InputError where the run cannot be read, has
-    done nothing in that time, or the file cannot be written.
+    By default from the beginning until every worker has done 10 iterations. A strip below each worker's bar has each
+    message that it sent from its first byte to its last, those that overlap one above the other; of runs without a
+    record of these, the mean rate in each interval of the links' table. Raises InputError where the run cannot be read,
+    has done nothing in that time, or the file cannot be written.
     """
     all_spans = spans(run)
     begin, end = _window(all_spans, begin, end)
-    shown = all_spans[(all_spans["end"] > begin) & (all_spans["begin"] < end)]
+    shown = _within(all_spans, begin, end)
     if shown.empty:
         raise InputError(f"no worker did anything from {begin:g} s to {end:g} s", file=run.folder)
-    names = worker_names(run)
-    workers = sorted(all_spans["worker"].unique())
-    with drawing(file, height=min(0.9 + _ROW_INCHES * len(workers), _MOST_INCHES)) as figure:
+    recorded = transfers(run)
+    sent = _within(recorded if len(recorded) else sending(run), begin, end)
+    names = dict(enumerate(participants(run.manifest)))
+    senders: set[int] = set(sent["sender"]) if len(recorded) else set()
+    rows = sorted({*all_spans["worker"]} | senders)
+    lanes = int(sent["lane"].max()) + 1 if len(recorded) and len(sent) else 1
+    strip = min(max(_LANE * lanes, _LEAST_STRIP), _GREATEST_STRIP)
+    row = _BAR + strip + _GAP
+    width = WIDTH if len(rows) <= _IN_ONE_COLUMN else WIDE
+    with drawing(file, height=min(0.9 + row * len(rows), _MOST_INCHES), width=width) as figure:
         axes = figure.subplots()
         axes.set_title(title(run), wrap=True)
-        for what, colour in (("compute", COMPUTE), ("wait", WAIT)):
-            _draw_spans(axes, shown[shown["what"] == what], colour)
-        legend = {"computing": Patch(color=COMPUTE), "waiting": Patch(color=WAIT)}
-        highest = _draw_sending(axes, sending(run), begin, end)
-        if highest:
+        legend = {}
+        places = {number: place for place, number in enumerate(rows)}
+        for what, (colour, name) in _LOOKS.items():
+            of_kind = shown[shown["what"] == what]
+            if what != "profile" or len(of_kind):
+                legend[name] = Patch(color=colour)
+            for worker, own in of_kind.groupby("worker"):
+                place = places[int(str(worker))], _BAR / row
+                # What may be thin, computing, is not to be hidden by what is beside it.
+                _draw_spans(axes, own, place, colour, end - begin, above=what != "wait")
+        top, height = _BAR / row, strip / row
+        if len(senders):
+            _draw_transfers(axes, sent, places, top, height, end - begin)
+            legend["sending, a line a message"] = Patch(color=SEND)
+        elif not len(recorded) and (highest := _draw_sending(axes, sent, places, top, height)):
             legend[f"sending (full colour: {highest / 1e6:.3g} Mbps)"] = Patch(color=SEND)
-        axes.set_yticks(workers, [names.get(worker, str(worker)) for worker in workers])
-        axes.set_ylim(max(workers) + 0.6, min(workers) - 0.6)
+        axes.set_yticks([place + _BAR / row / 2 for place in places.values()], [names.get(n, str(n)) for n in rows])
+        axes.set_ylim(len(rows), -_GAP / row)
         axes.set_xlim(begin, end)
         axes.set_xlabel(time_label(run, "s"))
         axes.grid(visible=False, axis="y")
@@ -56,22 +91,52 @@ def _window(all_spans: pd.DataFrame, begin: float | None, end: float | None) -> 
         begin = float(all_spans["begin"].min()) if len(all_spans) else 0.0
     if end is None:
         later = all_spans[all_spans["begin"] >= begin]
-        ends = later[later["what"] == "compute"].groupby("worker")["end"]
-        end = float(ends.apply(lambda own: own.iloc[:_ITERATIONS].iloc[-1]).max()) if len(later) else begin + 1
+        end = max((_tenth_end(own) for _, own in later.groupby("worker")), default=begin + 1)
     return begin, end
 
 
-def _draw_spans(axes: Axes, of_kind: pd.DataFrame, colour: str) -> None:
-    for worker, own in of_kind.groupby("worker"):
-        bars = list(zip(own["begin"], own["end"] - own["begin"], strict=True))
-        axes.broken_barh(bars, (int(str(worker)) - 0.4, 0.55), facecolor=colour, edgecolor="white", linewidth=0.25)
+def _tenth_end(own: pd.DataFrame) -> float:
+    """When a worker had computed 10 gradients; of one that never did, when it was last at something."""
+    ends = own[own["what"] == "compute"]["end"]
+    return float(ends.iloc[_ITERATIONS - 1] if len(ends) >= _ITERATIONS else own["end"].max())
 
 
-def _draw_sending(axes: Axes, sent: pd.DataFrame, begin: float, end: float) -> float:
+def _within(rows: pd.DataFrame, begin: float, end: float) -> pd.DataFrame:
+    return rows[(rows["end"] > begin) & (rows["begin"] < end)]
+
+
+def _draw_spans(axes: Axes, own: pd.DataFrame, place: Bar, colour: str, width: float, *, above: bool = False) -> None:
+    """Draw bars at a place (top, height), of a figure that is `width` seconds wide."""
+    bars = list(_visible(own["begin"].to_numpy(), own["end"].to_numpy(), width))
+    edges = [0.25 if length > _EDGED * width else 0.0 for _, length in bars]
+    axes.broken_barh(bars, place, facecolor=colour, edgecolor="white", linewidth=edges, snap=False, zorder=1 + above)
+
+
+def _visible(begins: np.ndarray, ends: np.ndarray, width: float) -> Iterator[Bar]:
+    """The bars, the thin ones as wide as can be seen, but for those that would then seem to go on without a pause."""
+    least = _THIN * width
+    nexts = np.append(begins[1:], np.inf)
+    for begin, end, following in zip(begins.tolist(), ends.tolist(), nexts.tolist(), strict=True):
+        yield begin, max(end - begin, least if following - begin > 3 * least else 0.0)
+
+
+def _draw_transfers(
+    axes: Axes, sent: pd.DataFrame, places: dict[int, int], top: float, height: float, width: float
+) -> None:
+    """Draw a line a message, in its lane of the strip below its sender's bar."""
+    lane_height = height / (int(sent["lane"].max()) + 1)
+    for _, own in sent.groupby(["sender", "lane"]):
+        sender, lane = int(own["sender"].iloc[0]), int(own["lane"].iloc[0])
+        place = places[sender] + top + lane * lane_height, _FILLED * lane_height
+        _draw_spans(axes, own, place, SEND, width)
+
+
+def _draw_sending(axes: Axes, sent: pd.DataFrame, places: dict[int, int], top: float, height: float) -> float:
     """Draw a strip a worker, the stronger the more it sent; the highest rate (bps) drawn."""
-    shown = sent[(sent["end"] > begin) & (sent["begin"] < end)]
-    highest = float(shown["rate"].max()) if len(shown) else 0.0
-    for worker, start, stop, rate in shown[["worker", "begin", "end", "rate"]].to_numpy().tolist():
-        strength = rate / highest if highest else 0.0
-        axes.broken_barh([(start, stop - start)], (worker + 0.2, 0.18), facecolor=SEND, alpha=strength, linewidth=0)
+    highest = float(sent["rate"].max()) if len(sent) else 0.0
+    for worker, start, stop, rate in sent[["worker", "begin", "end", "rate"]].to_numpy().tolist():
+        if worker in places:
+            strength = rate / highest if highest else 0.0
+            place = places[worker] + top, height
+            axes.broken_barh([(start, stop - start)], place, facecolor=SEND, alpha=strength, linewidth=0)
     return highest

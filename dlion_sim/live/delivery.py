@@ -66,6 +66,10 @@ class Meter:
         self._position += delivery.size
         return delivery
 
+    def delivered(self, delivery: Delivery) -> int:
+        """How many bytes of a message that is on its way are known to have arrived."""
+        return max(0, self._acknowledged().size - delivery.position)
+
     async def seconds(self, delivery: Delivery, *, patience: float) -> float:
         """How long the link takes for the message, as soon as that is known. To be asked in the messages' order.
 

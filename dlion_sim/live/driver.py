@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from dlion_sim.live.machine import Machine
 from dlion_sim.live.meeting import Meeting
 from dlion_sim.live.patience import Patience
 from dlion_sim.live.roll import Roll
-from dlion_sim.participants import Recorder
+from dlion_sim.participants import Recorder, Transfer
 from dlion_sim.protocol.events import (
     Abort,
     Compute,
@@ -102,6 +102,8 @@ class Driver:
         workers = [peer for peer in peers if peer < plan.workers]
         self._roll = Roll(rank, plan.participants, workers, serves=isinstance(participant, ParameterServer))
         self._settled = asyncio.Event()
+        self._is_written_down = False
+        """Whether all is that belongs to the run; what leaves during the good-byes does not."""
         self._turn = 0
         """Whose messages leave first."""
         self.snapshots: list[Snapshot] = []
@@ -122,6 +124,7 @@ class Driver:
         self._spawn(self._start(meeting))
         ending = await self._end
         self._observe(ending.seconds)
+        self._observe_unfinished(ending.seconds)
         if ending.status == "completed":
             await self._say_good_bye()
         for task in self._spawned:
@@ -141,10 +144,10 @@ class Driver:
         self._begin()
         self._tell(MessageArrived(message))
 
-    def left(self, peer: int, message: Message) -> None:
+    def left(self, transfer: Transfer) -> None:
         """A message has left this machine."""
-        if peer not in self._plan.same_machine:
-            self._recorder.sent(self._rank, peer, message)
+        if transfer.receiver not in self._plan.same_machine and not self._is_written_down:
+            self._recorder.sent(transfer, self.now)
 
     def sent(self, peer: int, message: Message) -> None:
         """A message on the data channel has left, or never will."""
@@ -250,7 +253,10 @@ class Driver:
     async def _profile(self, batch_sizes: Sequence[int], at: float) -> None:
         assert self._machine is not None
         measurements = await self._machine.profile(batch_sizes, at, self.now - at)
-        self._tell(ProfileReady(measurements), self._ended(at + sum(seconds for _, seconds in measurements)))
+        took = sum(seconds for _, seconds in measurements)
+        ended = self._ended(at + took)
+        self._recorder.profiled(self._rank, took, self.now if ended is None else ended)
+        self._tell(ProfileReady(measurements), ended)
 
     def _ended(self, due: float) -> float | None:
         """When a computation ended: when it was due if it was held back until then, and just now otherwise."""
@@ -258,7 +264,7 @@ class Driver:
 
     async def _observe_regularly(self) -> None:
         count = 0
-        while True:
+        while not self._end.done():
             self._observe(count * self._plan.evaluate_every)
             count += 1
             await asyncio.sleep(count * self._plan.evaluate_every - self.now)
@@ -270,8 +276,22 @@ class Driver:
                 self.snapshots.pop()
             replica = self._participant.replica
             self.snapshots.append(Snapshot(now, self._participant.iteration, replica.snapshot()))
+        for transfer, size in self._under_way():
+            self._recorder.carried(transfer, size)
         self._recorder.end_interval(now)
         self._recorder.flush()
+
+    def _observe_unfinished(self, now: float) -> None:
+        """Write down what the end of the run cuts off."""
+        for transfer, _ in self._under_way():
+            self._recorder.cut_off(transfer)
+        if isinstance(self._participant, Worker):
+            self._recorder.unfinished(self._rank, self._participant.unfinished(now), now)
+        self._is_written_down = True
+
+    def _under_way(self) -> Iterator[tuple[Transfer, float]]:
+        """The messages under way to other machines, and how many of their bytes have arrived."""
+        return (each for each in self._links.under_way() if each[0].receiver not in self._plan.same_machine)
 
     def _say_done(self) -> None:
         if self._roll.done(self._rank):

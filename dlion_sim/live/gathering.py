@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from dlion_sim.errors import InputError
 from dlion_sim.live.handshake import run_digest
 from dlion_sim.live.machine import Lateness
@@ -15,6 +17,7 @@ from dlion_sim.participants import Recorder, Setting
 from dlion_sim.results import (
     LINKS,
     METRICS,
+    TRANSFERS,
     Ending,
     Hold,
     LinksRow,
@@ -22,6 +25,7 @@ from dlion_sim.results import (
     Run,
     RunWriter,
     Status,
+    TransfersRow,
     environment,
     growing,
     run_folder,
@@ -44,6 +48,7 @@ class Part:
     run: Run
     metrics: Sequence[MetricsRow]
     links: Sequence[LinksRow]
+    transfers: Sequence[TransfersRow]
 
     @classmethod
     def open(cls, folder: Path) -> Part:
@@ -51,9 +56,11 @@ class Part:
         run = Run.open(folder)
         if "rank" not in run.manifest:
             raise InputError("is a run, but not a node's part of one", file=folder)
-        metrics = growing.read(folder / run_folder.METRICS, METRICS).to_pylist()
-        links = growing.read(folder / run_folder.LINKS, LINKS).to_pylist()
-        return cls(run, [MetricsRow(**row) for row in metrics], [LinksRow(**row) for row in links])
+        metrics = [MetricsRow(**row) for row in _rows(folder / run_folder.METRICS, METRICS)]
+        links = [LinksRow(**row) for row in _rows(folder / run_folder.LINKS, LINKS)]
+        return cls(
+            run, metrics, links, [TransfersRow(**row) for row in _rows(folder / run_folder.TRANSFERS, TRANSFERS)]
+        )
 
     @property
     def rank(self) -> int:
@@ -119,16 +126,29 @@ def gather(
         recorder.metrics(row)
     for link in sorted(links, key=lambda row: (row.virtual_time, row.sender, row.receiver)):
         recorder.links(link)
+    transfers = [row for part in parts for row in part.transfers]
+    for transfer in sorted(transfers, key=lambda row: (row.end is None, row.end, row.begin, row.sender, row.receiver)):
+        recorder.transfers(transfer)
     lateness = Lateness.of_all(Lateness(**late) for part in parts if (late := part.run.manifest.get("late")))
     writer.finish(recorder.summary(ending, late=asdict(lateness)))
     return Run.open(folder)
 
 
+def _rows(file: Path, schema: pa.Schema) -> list[dict[str, Any]]:
+    """The rows of a part's table, with its own columns alone."""
+    rows: list[dict[str, Any]] = growing.read(file, schema).select(schema.names).to_pylist()
+    return rows
+
+
 def _ending_at(end: float, part: Part, rows: Sequence[Row]) -> Iterator[Row]:
-    """Rows of a part, with what it observed at its own end moved to that of the run: in between it did nothing."""
+    """Rows of a part, with what it observed at its own end moved to that of the run: in between it did nothing.
+
+    But what it had not finished stays where it was.
+    """
     own_end = part.run.summary["virtual_seconds"] if part.run.summary else None
     for row in rows:
-        yield row._replace(virtual_time=end) if row.virtual_time == own_end else row
+        stays = row.virtual_time != own_end or (isinstance(row, MetricsRow) and row.kind == "unfinished")
+        yield row if stays else row._replace(virtual_time=end)
 
 
 def _ending(parts: Sequence[Part], workers: int) -> Ending:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from dlion_sim.live.frames import Kind, Payload, PeerError
 from dlion_sim.live.meeting import Connection, Connections, Place
 from dlion_sim.live.outbox import Outbox
 from dlion_sim.live.sockets import FrameReader, PeerClosedError, acknowledge_at_once, end
+from dlion_sim.participants import Transfer
 from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message, decode
 
 _FAREWELL_SECONDS = 2.0
@@ -30,10 +31,14 @@ _NO_MESSAGE = "sent no message of this run"
 class Hub(Protocol):
     """What links report to."""
 
+    @property
+    def now(self) -> float:
+        """The run's clock, in seconds."""
+
     def arrived(self, message: Message) -> None:
         """A peer's message is here, whole. Raises MalformedMessageError for one that no honest peer sends."""
 
-    def left(self, peer: int, message: Message) -> None:
+    def left(self, transfer: Transfer) -> None:
         """The last byte of a message has left this machine."""
 
     def sent(self, peer: int, message: Message) -> None:
@@ -103,6 +108,11 @@ class Links:
         for outbox in self._control():
             outbox.put(kind, payload)
 
+    def under_way(self) -> Iterator[tuple[Transfer, float]]:
+        """Every message that has begun to leave and not left whole, and how many of its bytes have arrived."""
+        for outbox in self._outboxes.values():
+            yield from outbox.under_way()
+
     async def close(self) -> None:
         """End all connections, once what was told has left."""
         with suppress(TimeoutError):
@@ -118,9 +128,11 @@ class Links:
         peer, channel = place
         return Outbox(
             connection,
+            peer,
             channel,
+            now=lambda: self._hub.now,
             patience=self._silence,
-            left=partial(self._hub.left, peer),
+            left=self._hub.left,
             sent=partial(self._hub.sent, peer),
             timed=partial(self._hub.timed, peer),
             failed=partial(self._failed, peer),

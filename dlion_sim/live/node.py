@@ -47,7 +47,7 @@ def run_node(scenario: Scenario, place: Place) -> Run:
                 scenario_yaml=dump(setting.scenario),
                 manifest={**manifest_of(setting), "paced": place.paced, "rank": place.rank},
             )
-            recorder = Recorder(writer, [place.rank])
+            recorder = Recorder(writer, [place.rank], each_transfer=scenario.records_transfers)
             # What is there by now stays: the garbage collector need not walk it while the clock runs.
             stack.callback(gc.unfreeze)
             gc.collect()

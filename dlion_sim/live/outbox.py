@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from dlion_sim.live.delivery import Delivery, Meter
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError
 from dlion_sim.live.meeting import Connection
 from dlion_sim.live.sockets import all_left, end, send_frame, set_apart
+from dlion_sim.participants import Transfer
 from dlion_sim.protocol.messages import Channel, Message
 
 _PROBE, _PROBES = Payload((bytes(8192),)), 4
 """What goes with a link's first message if that is shorter, whose own time would mostly be a round trip."""
 
-Left = Callable[[Message], None]
+Left = Callable[[Transfer], None]
 """Called with a message whose last byte has left this machine."""
 Sent = Callable[[Message], None]
 """Called with a message on the data channel that has left, or never will."""
@@ -23,13 +24,15 @@ Timed = Callable[[Message, float], None]
 
 
 class Outbox:
-    """The sending end of a connection. `failed` is told, once, why it can't send any more."""
+    """The sending end of a connection. `now` is the run's clock; `failed` is told, once, why it can't send any more."""
 
     def __init__(
         self,
         connection: Connection,
+        peer: int,
         channel: Channel,
         *,
+        now: Callable[[], float],
         patience: float,
         left: Left,
         sent: Sent,
@@ -37,7 +40,9 @@ class Outbox:
         failed: Callable[[PeerError], None],
     ) -> None:
         self._socket, self._seal = connection
+        self._peer = peer
         self._channel = channel
+        self._now = now
         self._patience = patience
         self._left = left
         self._sent = sent
@@ -47,6 +52,8 @@ class Outbox:
         self._untimed: asyncio.Queue[tuple[Message, Delivery]] = asyncio.Queue()
         """What has left."""
         self._meter = Meter(self._socket)
+        self._head: tuple[Transfer, Delivery] | None = None
+        """The message that has begun to leave, and not left whole."""
         self._open = True
         self._unknown = channel is Channel.DATA
         """Whether nothing has told yet what the link can carry. For the other channels it need not be known."""
@@ -71,6 +78,12 @@ class Outbox:
         """Wait until all that is queued has left or was dropped."""
         await self._queue.join()
 
+    def under_way(self) -> Iterator[tuple[Transfer, float]]:
+        """The message that has begun to leave and not left whole, if any, and how many of its bytes have arrived."""
+        if self._head is not None:
+            transfer, delivery = self._head
+            yield transfer, self._meter.delivered(delivery) - HEAD_BYTES if self._open else transfer.counted
+
     def hang_up(self) -> None:
         """End the connection."""
         self._open = False
@@ -80,9 +93,11 @@ class Outbox:
         delivery = None
         try:
             if self._open:
-                delivery = await self._write(kind, payload)
-                if message is not None:
-                    self._left(message)
+                delivery = await self._write(kind, payload, message)
+                if self._head is not None:
+                    transfer, _ = self._head
+                    self._head = None
+                    self._left(transfer)
         except PeerError as error:
             self._fail(error)
         if self._channel is Channel.DATA and message is not None:
@@ -90,11 +105,13 @@ class Outbox:
             if delivery is not None:
                 self._untimed.put_nowait((message, delivery))
 
-    async def _write(self, kind: Kind, payload: Payload) -> Delivery:
+    async def _write(self, kind: Kind, payload: Payload, message: Message | None) -> Delivery:
         """Send a frame, and with it a probe where the link needs one; all but control until it has left."""
         probes = _PROBES if self._unknown and payload.length < _PROBES * _PROBE.length else 0
         self._unknown = False
         delivery = self._meter.begin(_on_the_wire(payload), probes * _on_the_wire(_PROBE))
+        if message is not None:
+            self._head = Transfer(self._peer, message, self._now()), delivery
         await send_frame(self._socket, kind, payload, self._seal, patience=self._patience)
         for _ in range(probes):
             await send_frame(self._socket, Kind.PROBE, _PROBE, self._seal, patience=self._patience)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from dlion_sim.learning import Score
-from dlion_sim.protocol.events import Report
-from dlion_sim.protocol.messages import Contribution, Message
-from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, summarize, system_label
+from dlion_sim.participants.transfer import Transfer
+from dlion_sim.protocol.events import Report, Unfinished
+from dlion_sim.protocol.messages import Channel, Contribution
+from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, TransfersRow, summarize, system_label
 
 
 @dataclass(slots=True)
@@ -26,6 +27,7 @@ class LinkInterval:
     """N of the Max-N messages."""
 
 
+_CHANNEL_NAMES = {channel: channel.name.lower() for channel in Channel}
 _SAME_SECONDS = 1e-6
 """Times that differ by less are the same: they are sums."""
 
@@ -34,13 +36,20 @@ class Recorder:
     """Takes in what happens to `workers`, in seconds of the run's clock and in order; `writer` gets it as rows.
 
     `wall` tells the wall time (s) of what happens at a time; without it, the run's clock is the wall's. Pickled, it
-    keeps its sums; `attach` gives it the writer and the wall's clock to go on with.
+    keeps its sums; `attach` gives it the writer and the wall's clock to go on with. `each_transfer` says whether every
+    message gets a row.
     """
 
     def __init__(
-        self, writer: RunWriter, workers: Iterable[int], wall: Callable[[float], float] = lambda now: now
+        self,
+        writer: RunWriter,
+        workers: Iterable[int],
+        wall: Callable[[float], float] = lambda now: now,
+        *,
+        each_transfer: bool = True,
     ) -> None:
         self.attach(writer, wall)
+        self._each_transfer = each_transfer
         self._links: dict[tuple[int, int], LinkInterval] = {}
         self._samples = 0
         self._bytes_sent = 0
@@ -82,6 +91,32 @@ class Recorder:
                 merged=report.merged,
                 compute_seconds=report.compute_seconds,
                 wait_seconds=report.wait_seconds,
+                waited_for=report.waited_for,
+                wait_reason=report.wait_reason,
+            )
+        )
+
+    def profiled(self, worker: int, seconds: float, now: float) -> None:
+        """A worker has timed its machine, which took so long."""
+        self._until(worker, Unfinished("profile", 0, seconds), now)
+
+    def unfinished(self, worker: int, left: Unfinished | None, now: float) -> None:
+        """The run ends, and this is what a worker was at."""
+        if left is not None:
+            self._until(worker, left, now)
+
+    def _until(self, worker: int, left: Unfinished, now: float) -> None:
+        self.metrics(
+            MetricsRow(
+                virtual_time=now,
+                wall_time=self._wall(now),
+                worker=worker,
+                kind=left.kind,
+                iteration=left.iteration,
+                compute_seconds=left.compute_seconds,
+                wait_seconds=left.wait_seconds,
+                waited_for=left.waited_for,
+                wait_reason=left.wait_reason,
             )
         )
 
@@ -99,15 +134,36 @@ class Recorder:
             )
         )
 
-    def sent(self, sender: int, receiver: int, message: Message) -> None:
+    def carried(self, transfer: Transfer, size: float) -> None:
+        """So many bytes of a message have been carried by now."""
+        more = transfer.count(size)
+        if more:
+            self._interval(transfer).bytes += more
+
+    def sent(self, transfer: Transfer, now: float) -> None:
         """The last byte of a message has left its sender."""
-        interval = self._links.setdefault((sender, receiver), LinkInterval())
-        interval.bytes += message.size
+        message = transfer.message
+        interval = self._interval(transfer)
+        interval.bytes += transfer.count(message.size)
         interval.messages += 1
         if isinstance(message.body, Contribution):
             interval.gradients += 1
             if message.body.n_percent is not None:
                 interval.n_percents.append(message.body.n_percent)
+        self._transferred(transfer, now)
+
+    def cut_off(self, transfer: Transfer) -> None:
+        """The run ends while a message is under way."""
+        self._transferred(transfer, None)
+
+    def _interval(self, transfer: Transfer) -> LinkInterval:
+        return self._links.setdefault((transfer.sender, transfer.receiver), LinkInterval())
+
+    def _transferred(self, transfer: Transfer, end: float | None) -> None:
+        if self._each_transfer:
+            body, link = transfer.message.body, (transfer.sender, transfer.receiver)
+            channel = _CHANNEL_NAMES[body.channel]
+            self.transfers(TransfersRow(transfer.began, end, *link, channel, body.kind, transfer.counted))
 
     def end_interval(self, now: float) -> None:
         """An interval of the links ends."""
@@ -120,12 +176,12 @@ class Recorder:
 
     def metrics(self, row: MetricsRow) -> None:
         """Take in a row of the metrics."""
-        if row.kind == "iteration":
+        if row.kind != "evaluation":
             self._check_times(row)
         self._writer.metrics(row)
         if row.accuracy is not None:
             self._accuracies.setdefault(row.virtual_time, {})[row.worker] = row.accuracy
-        else:
+        elif row.kind == "iteration" and row.loss is not None:
             self.iterations[row.worker] = row.iteration
             self._last_losses[row.worker] = row.loss
             self._samples += row.batch_size or 0
@@ -145,6 +201,10 @@ class Recorder:
         """Take in a row of the links."""
         self._writer.links(row)
         self._bytes_sent += row.bytes
+
+    def transfers(self, row: TransfersRow) -> None:
+        """Take in a row of the transfers."""
+        self._writer.transfers(row)
 
     def flush(self) -> None:
         """Bring every row so far to the disk, where it outlives this process."""

@@ -107,6 +107,7 @@ class Setting:
     def manifest(self) -> dict[str, Any]:
         """What the manifest of the run tells of it, however it is run."""
         labels, classes = self.dataset.train_labels.numpy(), self.dataset.classes
+        clouds = [worker.cloud for worker in self.scenario.cluster.workers]
         held_out = None if self.validation is None else class_histogram(labels, [self.validation], classes)[0]
         return {
             "scenario": self.scenario.name,
@@ -116,6 +117,8 @@ class Setting:
             "device": str(self.device),
             "device_name": torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU",
             "workers": [worker.name for worker in self.scenario.cluster.workers],
+            "servers": [f"server {number}" for number in range(self.workers, self.participants)],
+            "clouds": [*clouds, *(host.cloud if isinstance(host, ServerHost) else clouds[host] for host in self.hosts)],
             "parameters": self.layout.size,
             "core_seconds_per_sample": self.core_seconds_per_sample,
             "partition": class_histogram(labels, self.shards, classes),

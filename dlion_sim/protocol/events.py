@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from torch import Tensor
 
@@ -106,7 +107,8 @@ class Report:
     """An iteration is done: what there is to measure about it.
 
     `staleness` is the mean number of iterations by which the applied remote gradients lag behind this one (negative:
-    lead), None when none was applied.
+    lead), None when none was applied. `waited_for` is the peer whose message ended the wait, and `wait_reason` that
+    message's kind; "queue" if a message to the peer had to leave, "lost" if the peer was lost. None without a wait.
     """
 
     iteration: int
@@ -118,6 +120,23 @@ class Report:
     merged: int
     compute_seconds: float
     wait_seconds: float
+    waited_for: int | None = None
+    wait_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What a worker has come to since its last iteration ended: told where its run ends.
+
+    `waited_for` is the peer that is furthest behind of those that it still waits for, where these are known.
+    """
+
+    kind: Literal["profile", "unfinished"]
+    iteration: int
+    compute_seconds: float
+    wait_seconds: float = 0.0
+    waited_for: int | None = None
+    wait_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

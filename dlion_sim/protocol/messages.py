@@ -40,6 +40,11 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
 
     channel: ClassVar[Channel] = Channel.CONTROL
 
+    @property
+    def kind(self) -> str:
+        """What it is called on the wire."""
+        return str(self.__struct_config__.tag)
+
 
 class Contribution(Body, frozen=True, array_like=True, tag="contribution"):
     """What a worker contributes to its peers' iterations: of its gradient, or of its parameters where those are mixed.

@@ -32,9 +32,14 @@ from dlion_sim.protocol.events import (
     Send,
     Started,
     Stop,
+    Unfinished,
 )
 from dlion_sim.protocol.messages import Body, Channel, Contribution, MalformedMessageError, Message
 from dlion_sim.protocol.updates import LocalGradient, Update
+
+QUEUE, LOST = "queue", "lost"
+"""What a wait was for, where that was no message."""
+_UPDATE = str(Contribution.__struct_config__.tag)
 
 
 class Phase(Enum):
@@ -82,7 +87,8 @@ class Worker:
         self._skipped = 0
         """Iterations to leave out after the last one."""
         self._now = 0.0
-        self._waiting_since = 0.0
+        self._since = 0.0
+        """When the present phase began."""
         self._peers = {peer: Peer(newest=choices.exchange.covers(-1)) for peer in setup.peers}
         self._awaited: list[Peer] = []
         """Those that synchronization waited for when it was last asked of all, less some that have been heard of."""
@@ -103,44 +109,60 @@ class Worker:
             case ProfileReady():
                 return [*self._queue(self.choices.batching.measured(event.measurements)), *self._compute()]
             case GradientReady():
-                return [*self._exchange(event), *self._step_if_allowed()]
+                return [*self._exchange(event), *self._step_if_allowed(event)]
             case MessageArrived():
-                return [*self._receive(event.message), *self._step_if_allowed()]
+                return [*self._receive(event.message), *self._step_if_allowed(event)]
             case MessageSent():
                 if event.peer in self._peers:
                     self._peers[event.peer].outstanding -= 1
                     self.choices.exchange.sent(event.peer, event.size, now)
-                return self._step_if_allowed()
+                return self._step_if_allowed(event)
             case MessageTimed():
                 if event.peer in self._peers:
                     self.choices.exchange.timed(event.peer, event.size, event.seconds)
                 return []
             case PeerLost():
-                return [*self._lose(event.peer), *self._step_if_allowed()]
+                return [*self._lose(event.peer), *self._step_if_allowed(event)]
             case LinkCapacity():
                 self.choices.exchange.capacity(event.peer, event.alone, event.shared)
                 return []
+
+    def unfinished(self, now: float) -> Unfinished | None:
+        """What it is at, at time `now` (seconds); None before it is started and once it has stopped."""
+        lasted = max(0.0, now - self._since)
+        match self.phase:
+            case Phase.PROFILING:
+                return Unfinished("profile", 0, lasted)
+            case Phase.COMPUTING:
+                return Unfinished("unfinished", self.iteration + 1, lasted)
+            case Phase.WAITING | Phase.CATCHING_UP:
+                computed = self._own[0].seconds if self._own else 0.0
+                return Unfinished("unfinished", self.iteration + 1, computed, lasted, *self._furthest_behind())
+            case _:
+                return None
+
+    def _enter(self, phase: Phase) -> None:
+        self.phase, self._since = phase, self._now
 
     def _start(self) -> list[Action]:
         batch_sizes = self.choices.batching.profile()
         if not batch_sizes:
             return self._compute()
-        self.phase = Phase.PROFILING
+        self._enter(Phase.PROFILING)
         return [Profile(batch_sizes)]
 
     def _compute(self) -> list[Action]:
         if self.setup.iterations is not None and self.iteration >= self.setup.iterations:
             self.phase = Phase.STOPPED
             return [Stop()]
-        self.phase = Phase.COMPUTING
+        self._enter(Phase.COMPUTING)
         self._batch_size = self.choices.batching.batch_size(self.iteration)
         entered = self.choices.synchronization.entered(self.iteration)
         began = [Send(*each) for each in self.choices.exchange.began(self.iteration, self._batch_size)]
         return [*self._queue([*entered, *began]), Compute(self._batch_size)]
 
     def _exchange(self, ready: GradientReady) -> list[Action]:
-        self.phase = Phase.WAITING
-        self._waiting_since = self._now
+        self._enter(Phase.WAITING)
         factor = self._factor(Contribution(self.iteration, self._batch_size))
         outgoing = self.choices.exchange.outgoing(
             LocalGradient(self.iteration, self._batch_size, ready.gradient, ready.seconds, factor, self._now)
@@ -178,7 +200,8 @@ class Worker:
         self.phase = Phase.STOPPED
         return [Abort(reasons[0])]
 
-    def _step_if_allowed(self) -> list[Action]:
+    def _step_if_allowed(self, event: Event) -> list[Action]:
+        """End the iteration if it may end, now that `event` has happened."""
         if self.phase is Phase.CATCHING_UP and not self._is_held_up(last := self.iteration + self._skipped - 1):
             self.choices.exchange.catch_up(last, self._due(last))
             self.iteration = last + 1
@@ -195,6 +218,8 @@ class Worker:
         self._skipped = self.choices.synchronization.skipped(self.iteration)
         self.iteration += 1
         self._own = None
+        waited = self._now - self._since
+        waited_for, wait_reason = _cause(event) if waited > 0 else (None, None)
         report = Report(
             iteration=self.iteration,
             loss=ready.loss,
@@ -204,12 +229,14 @@ class Worker:
             applied=applied,
             merged=len(merges),
             compute_seconds=ready.seconds,
-            wait_seconds=self._now - self._waiting_since,
+            wait_seconds=waited,
+            waited_for=waited_for,
+            wait_reason=wait_reason,
         )
         transfer = self._queue(self.choices.knowledge_transfer.stepped(self.iteration, ready.loss))
         if self._skipped and self.choices.exchange.catches_up:
-            self.phase = Phase.CATCHING_UP
-            return [report, *transfer, *self._step_if_allowed()]
+            self._enter(Phase.CATCHING_UP)
+            return [report, *transfer, *self._step_if_allowed(event)]
         self.iteration += self._skipped
         return [report, *transfer, *self._compute()]
 
@@ -230,6 +257,17 @@ class Worker:
             self._awaited = list(filter(waits, self._peers.values()))
         return len(self._awaited) >= needed
 
+    def _furthest_behind(self) -> tuple[int | None, str | None]:
+        """Of the peers that synchronization waits for, the one furthest behind, and for what."""
+        synchronization = self.choices.synchronization
+        last = self.iteration + (self._skipped - 1 if self.phase is Phase.CATCHING_UP else 0)
+        awaited = [number for number, peer in self._peers.items() if synchronization.waits_for(peer, last)]
+        if len(awaited) <= synchronization.spared:
+            return None, None  # It is something else that the wait is for.
+        if synchronization.waits_for_peers:
+            return min(awaited, key=lambda number: self._peers[number].newest), _UPDATE
+        return max(awaited, key=lambda number: self._peers[number].outstanding), QUEUE
+
     def _due(self, iteration: int) -> list[Update]:
         """Take the received contributions that belong to `iteration` out of the inbox."""
         sorted_out: dict[Due, list[Update]] = {"now": [], "later": [], "never": []}
@@ -249,3 +287,16 @@ class Worker:
                 self._peers[action.peer].outstanding += 1
                 self.choices.exchange.queued(action.peer, action.message.size, self._now)
         return actions
+
+
+def _cause(event: Event) -> tuple[int | None, str | None]:
+    """Which peer has ended a wait, and by what."""
+    match event:
+        case MessageArrived(message):
+            return message.sender, message.body.kind
+        case MessageSent(peer=peer):
+            return peer, QUEUE
+        case PeerLost(peer=peer):
+            return peer, LOST
+        case _:
+            return None, None

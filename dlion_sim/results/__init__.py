@@ -6,15 +6,17 @@ from dlion_sim.results.holding import Hold
 from dlion_sim.results.labels import in_words, system_label, untold
 from dlion_sim.results.manifest import environment
 from dlion_sim.results.marking import mark
+from dlion_sim.results.names import participants
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
 from dlion_sim.results.summary import Ending, Status, final_accuracy, summarize, time_to_accuracy
-from dlion_sim.results.tables import LINKS, METRICS, WALL_CLOCK_COLUMNS, LinksRow, MetricsRow
+from dlion_sim.results.tables import LINKS, METRICS, TRANSFERS, WALL_CLOCK_COLUMNS, LinksRow, MetricsRow, TransfersRow
 from dlion_sim.results.writing import RunWriter
 
 __all__ = [
     "LINKS",
     "METRICS",
+    "TRANSFERS",
     "WALL_CLOCK_COLUMNS",
     "Ending",
     "Frames",
@@ -24,12 +26,14 @@ __all__ = [
     "Run",
     "RunWriter",
     "Status",
+    "TransfersRow",
     "environment",
     "final_accuracy",
     "find_runs",
     "free_folder",
     "in_words",
     "mark",
+    "participants",
     "run_names",
     "summarize",
     "system_label",

@@ -13,7 +13,9 @@ import pandas as pd
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.reading import Run
 
-_OF_EVALUATIONS = ["virtual_time", "wall_time", "worker", "iteration", "loss", "accuracy"]
+_OF_EVALUATIONS = [
+    *("virtual_time", "wall_time", "worker", "worker_name", "worker_cloud", "iteration", "loss", "accuracy"),
+]
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class Frames:
     def links(self) -> pd.DataFrame:
         """A row an interval of a directed link: `virtual_time` of its end, `sender`, `receiver`, `bytes`, N, ..."""
         return self._all(Run.links)
+
+    @cached_property
+    def transfers(self) -> pd.DataFrame:
+        """A row a message, of runs that recorded them: `begin` and `end`, `sender`, `receiver`, `kind`, `bytes`, ..."""
+        return self._all(Run.transfers)
 
     @cached_property
     def _about(self) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
@@ -23,13 +23,19 @@ from dlion_sim.results.atomic import TEMPORARY, replacing
 FLUSH_ROWS = 50_000
 FLUSH_SECONDS = 10.0
 
+Complete = Callable[[pa.Table], pa.Table]
+
 
 class GrowingTable:
-    """The writing end of the table that will stand in `file`. Raises OSError where that cannot be written."""
+    """The writing end of the table that will stand in `file`. Raises OSError where that cannot be written.
 
-    def __init__(self, file: Path, schema: pa.Schema) -> None:
+    Rows have the columns of `schema`; `complete` adds those that follow from them.
+    """
+
+    def __init__(self, file: Path, schema: pa.Schema, complete: Complete = lambda table: table) -> None:
         self._file = file
         self._schema = schema
+        self._complete = complete
         self._rows: list[tuple[Any, ...]] = []
         self._parts = 0
         self._rows_in_parts = 0
@@ -37,14 +43,14 @@ class GrowingTable:
         _parts_folder(file).mkdir(exist_ok=True)
 
     @classmethod
-    def resume(cls, file: Path, schema: pa.Schema, rows: int) -> GrowingTable:
+    def resume(cls, file: Path, schema: pa.Schema, rows: int, complete: Complete = lambda table: table) -> GrowingTable:
         """Go on with the table in `file` after its first `rows` rows, with which a part ends; the others are dropped.
 
         Killed on the way, it can be done again. `check_can_resume` tells whether there are such parts.
         """
         if file.is_file():
             _split(file, rows)
-        table = cls(file, schema)
+        table = cls(file, schema, complete)
         for part in _parts(file):
             if table._rows_in_parts == rows:
                 part.unlink()
@@ -72,29 +78,31 @@ class GrowingTable:
         columns = zip(*self._rows, strict=True)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
         with replacing(_part(self._file, self._parts + 1)) as part:
-            pq.write_table(pa.table(arrays, schema=self._schema), part)
+            pq.write_table(self._complete(pa.table(arrays, schema=self._schema)), part)
         # In one step: an interrupt before it has the same part written again, with these rows and those to come.
         self._rows, self._parts, self._rows_in_parts = [], self._parts + 1, self.rows
 
     def merge(self) -> None:
         """Turn all rows into the one file. No row can be added afterwards."""
         self.flush()
-        with replacing(self._file) as merged, pq.ParquetWriter(merged, self._schema) as writer:
+        schema = self._complete(self._schema.empty_table()).schema
+        with replacing(self._file) as merged, pq.ParquetWriter(merged, schema) as writer:
             for part in _parts(self._file):
                 writer.write_table(_read_file(part))
         shutil.rmtree(_parts_folder(self._file))
 
 
 def read(file: Path, schema: pa.Schema) -> pa.Table:
-    """The table of `file`: merged, or else its parts so far.
+    """The table of `file`: merged, or else its parts so far. Columns of `schema` that it has not are null.
 
     Raises InputError where there is neither, or where a file isn't Parquet.
     """
     if file.is_file():
-        return _read_file(file)
+        return _with_columns(_read_file(file), schema)
     if not _parts_folder(file).is_dir():
         raise InputError("is missing", file=file)
-    return pa.concat_tables([schema.empty_table(), *map(_read_file, _parts(file))])
+    parts = pa.concat_tables(list(map(_read_file, _parts(file))) or [schema.empty_table()])
+    return _with_columns(parts, schema)
 
 
 def check_can_resume(file: Path, rows: int) -> None:
@@ -112,6 +120,18 @@ def remove(file: Path) -> None:
         stale.unlink(missing_ok=True)
     if _parts_folder(file).is_dir():
         shutil.rmtree(_parts_folder(file))
+
+
+def exists(file: Path) -> bool:
+    """Whether there is a table of `file`, merged or in parts."""
+    return file.is_file() or _parts_folder(file).is_dir()
+
+
+def _with_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    for field in schema:
+        if field.name not in table.column_names:
+            table = table.append_column(field, pa.nulls(len(table), field.type))
+    return table
 
 
 def _split(file: Path, rows: int) -> None:

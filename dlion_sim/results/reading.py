@@ -15,8 +15,9 @@ import yaml
 from dlion_sim.errors import InputError
 from dlion_sim.results import growing, run_folder
 from dlion_sim.results.labels import system_label
+from dlion_sim.results.names import with_names
 from dlion_sim.results.summary import EvaluatedOn
-from dlion_sim.results.tables import LINKS, METRICS
+from dlion_sim.results.tables import LINKS, METRICS, TRANSFERS
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,17 @@ class Run:
 
     def metrics(self) -> pd.DataFrame:
         """All rows of the metrics so far. Raises InputError where the table cannot be read."""
-        return _frame(self.folder / run_folder.METRICS, METRICS)
+        return self._frame(run_folder.METRICS, METRICS)
 
     def links(self) -> pd.DataFrame:
         """All rows of the links so far. Raises InputError where the table cannot be read."""
-        return _frame(self.folder / run_folder.LINKS, LINKS)
+        return self._frame(run_folder.LINKS, LINKS)
+
+    def transfers(self) -> pd.DataFrame:
+        """All rows of the transfers so far, if they were recorded. Raises InputError where they cannot be read."""
+        if not growing.exists(self.folder / run_folder.TRANSFERS):
+            return self._named(TRANSFERS.empty_table())  # It is a run from before there were any.
+        return self._frame(run_folder.TRANSFERS, TRANSFERS)
 
     def evaluations(self) -> pd.DataFrame:
         """The metrics' rows of evaluations."""
@@ -93,10 +100,12 @@ class Run:
         metrics = self.metrics()
         return metrics[metrics["kind"] == kind].reset_index(drop=True)
 
+    def _frame(self, name: str, schema: pa.Schema) -> pd.DataFrame:
+        return self._named(growing.read(self.folder / name, schema))
 
-def _frame(file: Path, schema: pa.Schema) -> pd.DataFrame:
-    frame: pd.DataFrame = growing.read(file, schema).to_pandas()
-    return frame
+    def _named(self, table: pa.Table) -> pd.DataFrame:
+        frame: pd.DataFrame = with_names(table, self.manifest).to_pandas()
+        return frame
 
 
 def _json(file: Path) -> dict[str, Any]:

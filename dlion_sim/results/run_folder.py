@@ -12,6 +12,7 @@ SCENARIO = "scenario.yaml"
 MANIFEST = "manifest.json"
 METRICS = "metrics.parquet"
 LINKS = "links.parquet"
+TRANSFERS = "transfers.parquet"
 SUMMARY = "summary.json"
 ACCURACY = "accuracy.png"
 CHECKPOINT = "checkpoint.pt"
@@ -31,7 +32,7 @@ def free_folder(wanted: Path) -> Path:
 
 def clear(folder: Path) -> None:
     """Remove a run's files from `folder`, and nothing else. Raises OSError."""
-    for table in (METRICS, LINKS):
+    for table in (METRICS, LINKS, TRANSFERS):
         growing.remove(folder / table)
     for name in (SUMMARY, ACCURACY, CHECKPOINT, SCENARIO, MANIFEST):
         for file in (folder / name, folder / (name + TEMPORARY)):

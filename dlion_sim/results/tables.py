@@ -1,4 +1,8 @@
-"""The two tables of a run: their columns, types and units. A unit also stands in its column's Parquet metadata."""
+"""The tables of a run: their columns, types and units. A unit also stands in its column's Parquet metadata.
+
+In a run folder each column of participants' numbers, `worker` for one, has two more that name them: `worker_name` and
+`worker_cloud`, the micro-cloud.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,14 @@ import pyarrow as pa
 
 
 class MetricsRow(NamedTuple):
-    """One iteration or one evaluation of one worker; the column notes stand at `METRICS`."""
+    """What one worker has done, or how good it was; the column notes stand at `METRICS`."""
 
     virtual_time: float
     wall_time: float
     worker: int
-    kind: Literal["iteration", "evaluation"]
+    kind: Literal["iteration", "evaluation", "profile", "unfinished"]
     iteration: int
-    loss: float
+    loss: float | None = None
     accuracy: float | None = None
     batch_size: int | None = None
     global_batch_size: int | None = None
@@ -24,6 +28,8 @@ class MetricsRow(NamedTuple):
     merged: int | None = None
     compute_seconds: float | None = None
     wait_seconds: float | None = None
+    waited_for: int | None = None
+    wait_reason: str | None = None
 
 
 class LinksRow(NamedTuple):
@@ -38,6 +44,23 @@ class LinksRow(NamedTuple):
     n_percent: float | None = None
 
 
+class TransfersRow(NamedTuple):
+    """One message from its first byte to its last; the column notes stand at `TRANSFERS`."""
+
+    begin: float
+    end: float | None
+    sender: int
+    receiver: int
+    channel: str
+    kind: str
+    bytes: int
+
+
+INDEX = b"index"
+"""The unit of the numbers of workers and parameter servers."""
+_WORD = pa.dictionary(pa.int32(), pa.string())
+
+
 def _column(name: str, kind: pa.DataType, unit: str, *, null: bool = False) -> pa.Field:
     return pa.field(name, kind, nullable=null, metadata={"unit": unit})
 
@@ -47,12 +70,13 @@ METRICS = pa.schema(
         _column("virtual_time", pa.float64(), "s"),
         _column("wall_time", pa.float64(), "s"),  # since the start of the run
         _column("worker", pa.int32(), "index"),
-        _column("kind", pa.dictionary(pa.int32(), pa.string()), "iteration | evaluation"),
+        # "profile": a machine timed before training; "unfinished": what an iteration had come to when the run ended.
+        _column("kind", _WORD, "iteration | evaluation | profile | unfinished"),
         _column("iteration", pa.int64(), "iterations"),
         # Of the training batch on iterations; on evaluations of the set that the manifest's `evaluated_on` names.
-        _column("loss", pa.float64(), "nats"),
-        _column("accuracy", pa.float64(), "fraction", null=True),  # of that set; null on iterations
-        # Null on evaluations:
+        _column("loss", pa.float64(), "nats", null=True),  # null on others
+        _column("accuracy", pa.float64(), "fraction", null=True),  # of that set; null on others
+        # Null on evaluations, and but for times and waits on others than iterations:
         _column("batch_size", pa.int32(), "samples", null=True),  # local (LBS)
         _column("global_batch_size", pa.int32(), "samples", null=True),  # GBS
         _column("staleness", pa.float64(), "iterations", null=True),  # mean lag of the updates applied; null if none
@@ -60,6 +84,10 @@ METRICS = pa.schema(
         _column("merged", pa.int32(), "weights merged by knowledge transfer", null=True),
         _column("compute_seconds", pa.float64(), "s", null=True),  # virtual
         _column("wait_seconds", pa.float64(), "s", null=True),  # virtual
+        # Null without a wait: whose message ended it, or is missing still; and the message's kind, as in TRANSFERS,
+        # or "queue" where a message to that peer had to leave first, or "lost" where it ended with the peer's loss.
+        _column("waited_for", pa.int32(), "index", null=True),
+        _column("wait_reason", _WORD, "kind of message | queue | lost", null=True),
     ]
 )
 
@@ -71,9 +99,22 @@ LINKS = pa.schema(
         _column("virtual_time", pa.float64(), "s"),  # end of the interval
         _column("sender", pa.int32(), "index"),
         _column("receiver", pa.int32(), "index"),
-        _column("bytes", pa.int64(), "bytes"),
+        _column("bytes", pa.int64(), "bytes"),  # carried in it, those of messages still under way included
+        # Whose last byte was sent in it:
         _column("messages", pa.int32(), "messages"),
         _column("gradients", pa.int32(), "gradient messages"),
         _column("n_percent", pa.float64(), "percent", null=True),  # mean N of the Max-N messages; null if none
+    ]
+)
+
+TRANSFERS = pa.schema(
+    [
+        _column("begin", pa.float64(), "s"),  # when the first byte was sent
+        _column("end", pa.float64(), "s", null=True),  # the last byte; null if it was still under way at the run's end
+        _column("sender", pa.int32(), "index"),
+        _column("receiver", pa.int32(), "index"),
+        _column("channel", _WORD, "control | data | weights"),
+        _column("kind", _WORD, "kind of message"),
+        _column("bytes", pa.int64(), "bytes"),  # carried of it: all, unless it was still under way
     ]
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,10 +14,15 @@ from dlion_sim.results import growing, run_folder
 from dlion_sim.results.atomic import TEMPORARY, json_bytes, write
 from dlion_sim.results.growing import GrowingTable
 from dlion_sim.results.holding import Hold
+from dlion_sim.results.names import with_names
 from dlion_sim.results.reading import Run
-from dlion_sim.results.tables import LINKS, METRICS, LinksRow, MetricsRow
+from dlion_sim.results.tables import LINKS, METRICS, TRANSFERS, LinksRow, MetricsRow, TransfersRow
 
-_TABLES = ((run_folder.METRICS, METRICS), (run_folder.LINKS, LINKS))
+_TABLES = (
+    (run_folder.METRICS, METRICS),
+    (run_folder.LINKS, LINKS),
+    (run_folder.TRANSFERS, TRANSFERS),
+)
 _UNBORN = run_folder.MANIFEST + TEMPORARY
 """All that is left of a run that was killed before it had its manifest."""
 
@@ -28,14 +34,11 @@ class RunWriter:
     the folder reads as a run whose status is "running", and nobody else can write it.
     """
 
-    def __init__(
-        self, folder: Path, hold: Hold, manifest: Mapping[str, Any], metrics: GrowingTable, links: GrowingTable
-    ) -> None:
+    def __init__(self, folder: Path, hold: Hold, manifest: Mapping[str, Any], tables: Sequence[GrowingTable]) -> None:
         self.folder = folder
         self.hold = hold
         self.manifest = manifest
-        self._metrics = metrics
-        self._links = links
+        self._tables = self._metrics, self._links, self._transfers = tables
 
     @classmethod
     def create(
@@ -67,13 +70,14 @@ class RunWriter:
                 run_folder.clear(folder)
                 write(folder / run_folder.MANIFEST, running)
                 write(folder / run_folder.SCENARIO, scenario_yaml.encode())
-                tables = [GrowingTable(folder / name, schema) for name, schema in _TABLES]
+                named = partial(with_names, manifest=manifest)
+                tables = [GrowingTable(folder / name, schema, named) for name, schema in _TABLES]
                 undo.pop_all()
         except OSError as error:
             raise InputError(
                 f"cannot be written: {error.strerror}", file=folder, allowed="a folder where you may write"
             ) from error
-        return cls(folder, hold, manifest, *tables)
+        return cls(folder, hold, manifest, tables)
 
     @classmethod
     def resume(cls, folder: Path, hold: Hold, rows: Sequence[int], **facts: Any) -> RunWriter:
@@ -82,24 +86,24 @@ class RunWriter:
         `facts` are added to its manifest. Raises InputError, with nothing changed, where there are not as many, and
         OSError where the folder cannot be written.
         """
-        former = Run.open(folder).manifest
+        manifest = {**Run.open(folder).manifest, **facts, "status": "running"}
         for (name, _), count in zip(_TABLES, rows, strict=True):
             growing.check_can_resume(folder / name, count)
+        named = partial(with_names, manifest=manifest)
         tables = [
-            GrowingTable.resume(folder / name, schema, count)
+            GrowingTable.resume(folder / name, schema, count, named)
             for (name, schema), count in zip(_TABLES, rows, strict=True)
         ]
-        manifest = {**former, **facts, "status": "running"}
         write(folder / run_folder.MANIFEST, json_bytes(manifest))
         # They are of a run that has ended, as this one had.
         for name in (run_folder.SUMMARY, run_folder.ACCURACY):
             (folder / name).unlink(missing_ok=True)
-        return cls(folder, hold, manifest, *tables)
+        return cls(folder, hold, manifest, tables)
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """How many the metrics and the links have."""
-        return self._metrics.rows, self._links.rows
+        """How many each table has."""
+        return tuple(table.rows for table in self._tables)
 
     def metrics(self, row: MetricsRow) -> None:
         """Append a row to the metrics."""
@@ -109,18 +113,22 @@ class RunWriter:
         """Append a row to the links."""
         self._links.append(row)
 
+    def transfers(self, row: TransfersRow) -> None:
+        """Append a row to the transfers."""
+        self._transfers.append(row)
+
     def flush(self) -> None:
         """Bring every row so far to the disk."""
-        self._metrics.flush()
-        self._links.flush()
+        for table in self._tables:
+            table.flush()
 
     def finish(self, summary: Mapping[str, Any], *, manifest: Mapping[str, Any] = MappingProxyType({})) -> None:
         """Complete the folder. The manifest's status becomes the summary's: "completed", "interrupted" or "failed".
 
         `manifest` adds what is known of the run only at its end.
         """
-        self._metrics.merge()
-        self._links.merge()
+        for table in self._tables:
+            table.merge()
         write(self.folder / run_folder.SUMMARY, json_bytes(summary))
         write(self.folder / run_folder.MANIFEST, json_bytes({**self.manifest, **manifest, "status": summary["status"]}))
         self.close()

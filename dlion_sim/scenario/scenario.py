@@ -13,6 +13,9 @@ from dlion_sim.scenario.system import SystemSpec
 from dlion_sim.scenario.units import PositiveDuration
 from dlion_sim.scenario.workload import Workload
 
+_MOST_WORKERS_RECORDED = 64
+"""By default; all to all these send 4,000 messages an iteration of all."""
+
 
 class Scenario(Model):
     """One experiment: what is learned, where, by which system, and until when."""
@@ -29,12 +32,22 @@ class Scenario(Model):
     """Each worker stops after so many."""
     target_accuracy: Annotated[float, Field(gt=0, le=1)] | None = None
     """The run stops when the workers' mean accuracy reaches it."""
+    record_transfers: bool | None = None
+    """Whether the run folder has a row for every message in transfers.parquet: some 5 us and 20 bytes each. By
+    default where there are at most 64 workers: more may send millions."""
     workload: Workload
     """What is learned."""
     cluster: Cluster
     """Where, and over which network."""
     system: SystemSpec
     """How the workers train together."""
+
+    @property
+    def records_transfers(self) -> bool:
+        """Whether the run folder has a row for every message."""
+        if self.record_transfers is not None:
+            return self.record_transfers
+        return len(self.cluster.workers) <= _MOST_WORKERS_RECORDED
 
     @model_validator(mode="after")
     def _ends(self) -> Self:

@@ -1,8 +1,8 @@
 """Reading a state that `encoding` wrote: an own interpreter of pickle's opcodes, since Python's runs what it is told.
 
 It knows the opcodes of plain data. Nothing is looked up by name but the functions of `makers`, and nothing else is
-called: they make arrays, tensors, collections, and instances of the classes that `kinds` lists, whose constructors do not
-run. The only code of a class that does is its `__setstate__`.
+called: they make arrays, tensors, collections, and instances of the classes that `kinds` lists, whose constructors do
+not run. The only code of a class that does is its `__setstate__`.
 """
 
 from __future__ import annotations

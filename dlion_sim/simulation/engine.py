@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Score, Ticket
-from dlion_sim.participants import ComputeDevice, Recorder
+from dlion_sim.participants import ComputeDevice, Recorder, Transfer
 from dlion_sim.protocol.events import (
     Compute,
     Event,
@@ -162,8 +162,12 @@ class Engine:
         return self._stopped_by
 
     def summary(self, status: Status, stopped_by: str) -> dict[str, Any]:
-        """Of the run, which ends here: it ends the links' last interval, too."""
-        self.recorder.end_interval(self.now)
+        """Of the run, which ends here, in the middle of whatever is under way."""
+        self._end_interval()
+        for transfer, _ in self._transport.under_way():
+            self.recorder.cut_off(transfer)
+        for index, node in enumerate(self._nodes):
+            self.recorder.unfinished(index, node.worker.unfinished(self.now), self.now)
         return self.recorder.summary(
             Ending(status, stopped_by, self.now),
             evaluation_seconds=self._evaluation_seconds,
@@ -211,13 +215,19 @@ class Engine:
             seconds = self._nodes[index].device.seconds(batch_size, end)
             measurements.append((batch_size, seconds))
             end += seconds
-        self._agenda.after(end - self.now, partial(self._tell, index, ProfileReady(tuple(measurements))))
+        profiled = partial(self._on_profile, index, end - self.now, ProfileReady(tuple(measurements)))
+        self._agenda.after(end - self.now, profiled)
 
-    def _on_sent(self, sender: int, receiver: int, message: Message, seconds: float) -> None:
+    def _on_profile(self, index: int, seconds: float, ready: ProfileReady) -> None:
+        self.recorder.profiled(index, seconds, self.now)
+        self._tell(index, ready)
+
+    def _on_sent(self, transfer: Transfer) -> None:
+        sender, receiver, message = transfer.sender, transfer.receiver, transfer.message
         if not self._topology.share_machine(sender, receiver):
-            self.recorder.sent(sender, receiver, message)
+            self.recorder.sent(transfer, self.now)
         if message.body.channel is Channel.DATA:
-            self._tell(sender, MessageTimed(receiver, message.size, seconds))
+            self._tell(sender, MessageTimed(receiver, message.size, self.now - transfer.began))
             self._tell(sender, MessageSent(receiver, message.size))
 
     def _on_delivered(self, receiver: int, message: Message) -> None:
@@ -249,11 +259,16 @@ class Engine:
         self._evaluation_seconds += time.perf_counter() - began
         for index, score in enumerate(scores):
             self.recorder.evaluation(index, score, self.recorder.iterations[index], self.now)
-        self.recorder.end_interval(self.now)
+        self._end_interval()
         if samples is None:
             self._last_evaluation = self.now
             if self._is_target_reached(scores):
                 self._stopped_by = "target_accuracy"
+
+    def _end_interval(self) -> None:
+        for transfer, size in self._transport.under_way():
+            self.recorder.carried(transfer, size)
+        self.recorder.end_interval(self.now)
 
     def _is_target_reached(self, scores: Sequence[Score]) -> bool:
         target = self._stop.target_accuracy

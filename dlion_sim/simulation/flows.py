@@ -34,10 +34,20 @@ class FlowNetwork:
         """Whether any flow will end with the capacities as they are; settled, as it is when an instant is over."""
         return self._next_end < float("inf")
 
-    def start(self, route: Sequence[int], size: float, done: Callable[[], None], way_back: Sequence[int] = ()) -> None:
-        """Send `size` bytes over the distinct links of `route`; `done` is called when the last one has been sent."""
-        self._done[self._links.add(route, size, way_back)] = done
+    def start(self, route: Sequence[int], size: float, done: Callable[[], None], way_back: Sequence[int] = ()) -> int:
+        """Send `size` bytes over the distinct links of `route`; `done` is called when the last one has been sent.
+
+        Returns the flow's number, until then.
+        """
+        flow = self._links.add(route, size, way_back)
+        self._done[flow] = done
         self._request_settlement()
+        return flow
+
+    def remaining(self, flows: Sequence[int]) -> list[float]:
+        """The bytes that are left of flows which started before this instant."""
+        left: list[float] = self._links.remaining(flows, self._agenda.now).tolist()
+        return left
 
     def set_capacity(self, link: int, capacity: float) -> None:
         """From now on `link` carries `capacity` bytes per second; 0 is an outage."""

@@ -16,6 +16,7 @@ from dlion_sim.learning.optimizer import Adam, Sgd
 from dlion_sim.learning.replica import State
 from dlion_sim.participants import ComputeDevice, Recorder
 from dlion_sim.participants.recording import LinkInterval
+from dlion_sim.participants.transfer import Transfer
 from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel
 from dlion_sim.protocol.choices import REGISTRY, Merge, Peer, Setup
@@ -38,7 +39,7 @@ from dlion_sim.simulation.transport import Framing, Transport
 
 _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Topology, Transport),
-    *(ComputeDevice, LinkInterval, Recorder),
+    *(ComputeDevice, LinkInterval, Recorder, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
     *(Channel, Message, Merge, Update, *get_args(AnyBody)),
     *(GradientReady, ProfileReady),
@@ -48,7 +49,7 @@ _CLASSES: tuple[type, ...] = (
 )
 _METHODS: frozenset[object] = frozenset(
     {
-        *(Engine._evaluate_regularly, Engine._on_delivered, Engine._on_gradient, Engine._on_sent),
+        *(Engine._evaluate_regularly, Engine._on_delivered, Engine._on_gradient, Engine._on_profile, Engine._on_sent),
         *(Engine._tell, Engine._tell_capacities),
         *(Transport._change, Transport._end, FlowNetwork._end, FlowNetwork._settle),
         Optimizer.factor,

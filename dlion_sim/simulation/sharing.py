@@ -125,6 +125,13 @@ class SharedLinks:
         rates: npt.NDArray[np.float64] = self._flows["rate"][np.asarray(slots, np.int64)]
         return rates
 
+    def remaining(self, slots: Sequence[int], now: float) -> npt.NDArray[np.float64]:
+        """What is left to send of flows at `now` (bytes), which were there at the last `settle`."""
+        at = np.asarray(slots, np.int64)
+        progress = self._progress[at]
+        left: npt.NDArray[np.float64] = progress["remaining"] - (now - progress["since"]) * self._flows["rate"][at]
+        return left
+
     def _make_room(self) -> None:
         """Let each link be crossed by what arrives, too."""
         routes = self._arrived[: self._arrivals, 2 : 2 + LONGEST_ROUTE].astype(np.int64)

@@ -66,7 +66,9 @@ def simulate(
             servers=[setting.server(number) for number in range(setting.workers, setting.participants)],
             topology=Topology(scenario.cluster, setting.hosts),
             equipment=equipment,
-            recorder=Recorder(writer, range(setting.workers), wall=lambda _: wall()),
+            recorder=Recorder(
+                writer, range(setting.workers), wall=lambda _: wall(), each_transfer=scenario.records_transfers
+            ),
             evaluate_every=scenario.workload.evaluate_every,
             evaluation_samples=scenario.workload.evaluation_samples,
             stop=StopRule(scenario.duration, scenario.target_accuracy),

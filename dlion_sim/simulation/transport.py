@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from dlion_sim.participants import Transfer
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.sharing import max_min_rates
 from dlion_sim.simulation.topology import BITS_PER_BYTE, Topology
 
-Sent = Callable[[int, int, Message, float], None]
-"""Called with sender, receiver, message and the seconds from its first byte to its last, queueing apart."""
+Sent = Callable[[Transfer], None]
+"""Called with a message whose last byte has been sent."""
 Delivered = Callable[[int, Message], None]
 """Called with receiver and message."""
 
@@ -63,8 +64,8 @@ class Transport:
         self._framing = framing
         capacities = [schedule.value_at(0) / BITS_PER_BYTE for schedule in topology.capacities]
         self._network = FlowNetwork(agenda, capacities, framing.acknowledgements)
-        self._busy: set[_Queue] = set()
-        """Those whose head is under way."""
+        self._heads: dict[_Queue, tuple[Transfer, int | None]] = {}
+        """What is under way, and its flow's number; None if it crosses no link."""
         self._waiting: dict[_Queue, deque[Message]] = {}
         """What is behind the head, if anything."""
         self._sent = sent
@@ -76,18 +77,29 @@ class Transport:
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
         queue = message.sender, receiver, message.body.channel
-        if queue in self._busy:
+        if queue in self._heads:
             self._waiting.setdefault(queue, deque()).append(message)
         else:
-            self._busy.add(queue)
             self._start(queue, message)
+
+    def under_way(self) -> Iterator[tuple[Transfer, float]]:
+        """Every message that has begun to cross links and has not been sent whole, and how many bytes of it have."""
+        heads = [(transfer, flow) for transfer, flow in self._heads.values() if flow is not None]
+        # Those that start in this instant get their rates only at its end.
+        begun = [(transfer, flow) for transfer, flow in heads if transfer.began < self._agenda.now]
+        remaining = self._network.remaining([flow for _, flow in begun])
+        for (transfer, _), left in zip(begun, remaining, strict=True):
+            yield transfer, transfer.message.size - left / self._framing.data
+        for transfer, _ in heads:
+            if transfer.began == self._agenda.now:
+                yield transfer, 0.0
 
     @property
     def is_stuck(self) -> bool:
         """Whether no message under way will ever be there: each waits for a link that is gone for good."""
         if self._network.is_moving:
             return False
-        waiting = (self._topology.route(sender, receiver).links for sender, receiver, _ in self._busy)
+        waiting = (self._topology.route(sender, receiver).links for sender, receiver, _ in self._heads)
         return all(any(map(self._is_gone, links)) for links in waiting)
 
     def capacities(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
@@ -104,25 +116,25 @@ class Transport:
         """Send the head of a queue."""
         sender, receiver, _ = queue
         links, latency = self._topology.route(sender, receiver)
-        ended = partial(self._end, queue, message, latency, self._agenda.now)
+        ended = partial(self._end, queue, latency)
+        flow = None
         if links:
             way_back = self._topology.route(receiver, sender).links if self._framing.acknowledgements else ()
-            self._network.start(links, message.size * self._framing.data, ended, way_back)
+            flow = self._network.start(links, message.size * self._framing.data, ended, way_back)
         else:
             self._agenda.after(0.0, ended)
+        self._heads[queue] = Transfer(receiver, message, self._agenda.now), flow
 
-    def _end(self, queue: _Queue, message: Message, latency: float, began: float) -> None:
+    def _end(self, queue: _Queue, latency: float) -> None:
         """The last byte of a queue's head has been sent."""
-        sender, receiver, _ = queue
+        transfer, _ = self._heads.pop(queue)
         waiting = self._waiting.get(queue)
         if waiting:
             self._start(queue, waiting.popleft())
             if not waiting:
                 del self._waiting[queue]
-        else:
-            self._busy.remove(queue)
-        self._agenda.after(latency, partial(self._delivered, receiver, message))
-        self._sent(sender, receiver, message, self._agenda.now - began)
+        self._agenda.after(latency, partial(self._delivered, transfer.receiver, transfer.message))
+        self._sent(transfer)
 
     def _plan_change(self, link: int, number: int) -> None:
         """Plan the `number`-th change of a link's capacity, if there is one."""

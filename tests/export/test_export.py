@@ -8,6 +8,7 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.export import export_csv, export_tensorboard, export_trace
+from dlion_sim.results import MetricsRow, Run, RunWriter, TransfersRow
 from tests.made_up import made_up_run
 
 
@@ -41,6 +42,43 @@ def test_a_trace_has_each_workers_slices_and_counters(runs, tmp_path):
     counters = {event["name"]: event["args"]["value"] for event in events if event["ph"] == "C"}
     assert counters["sent by east/0 (Mbps)"] == pytest.approx(0.8)
     assert counters["test accuracy of east/1 (%)"] == pytest.approx(61)
+
+
+@pytest.fixture
+def told(tmp_path):
+    """A run with all that a timeline tells of."""
+    manifest = {"scenario": "made-up", "system": "dlion", "workers": ["east/0", "east/1"], "clouds": ["east", "east"]}
+    writer = RunWriter.create(tmp_path / "told", scenario_yaml="", manifest=manifest)
+    writer.metrics(MetricsRow(1.0, 1.0, 0, "profile", 0, compute_seconds=1.0, wait_seconds=0.0))
+    waited = {"batch_size": 8, "compute_seconds": 2.0, "waited_for": 1, "wait_reason": "token"}
+    writer.metrics(MetricsRow(6.0, 6.0, 0, "iteration", 1, 1.0, wait_seconds=3.0, **waited))
+    writer.metrics(MetricsRow(9.0, 9.0, 0, "unfinished", 2, compute_seconds=1.0, wait_seconds=2.0))
+    for begin, end in ((1.0, 4.0), (2.0, 3.0), (3.5, 5.0), (5.0, None)):
+        writer.transfers(TransfersRow(begin, end, 0, 1, "data", "contribution", 100))
+    writer.finish({"status": "completed"})
+    return Run.open(writer.folder)
+
+
+def test_a_trace_tells_of_profiling_of_waits_without_an_end_and_of_who_was_waited_for(told, tmp_path):
+    export_trace((told,), tmp_path / "out")
+    events = json.loads((tmp_path / "out" / "told.json").read_text())["traceEvents"]
+    slices = [(one["name"], one["ts"] / 1e6, one["dur"] / 1e6) for one in events if one["ph"] == "X" and not one["tid"]]
+    assert slices == [("profile", 0, 1), ("compute", 1, 2), ("wait", 3, 3), ("compute", 6, 1), ("wait", 7, 2)]
+    args = [one["args"] for one in events if one["name"] == "wait"]
+    assert args == [{"iteration": 1, "waited for": "east/1", "reason": "token"}, {"iteration": 2}]
+
+
+def test_a_trace_has_each_message_from_its_first_byte_to_its_last_and_those_of_a_thread_apart(told, tmp_path):
+    export_trace((told,), tmp_path / "out")
+    events = json.loads((tmp_path / "out" / "told.json").read_text())["traceEvents"]
+    names = {one["tid"]: one["args"]["name"] for one in events if one["name"] == "thread_name"}
+    assert names == {0: "east/0", 1: "east/1", 2: "east/0 sends", 3: "east/0 sends"}
+    order = {one["tid"]: one["args"]["sort_index"] for one in events if one["name"] == "thread_sort_index"}
+    assert sorted(order, key=order.get) == [0, 2, 3, 1]
+    sent = [one for one in events if one["name"] == "contribution to east/1"]
+    lanes = [(one["tid"], one["ts"] / 1e6, one["dur"] / 1e6) for one in sent]
+    assert lanes == [(2, 1, 3), (3, 2, 1), (3, 3.5, 1.5), (2, 5, 4)]
+    assert sent[0]["args"] == {"to": "east/1", "channel": "data", "bytes": 100}
 
 
 def test_event_files_read_as_scalars(runs, tmp_path):

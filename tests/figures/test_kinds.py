@@ -2,13 +2,18 @@
 
 import math
 from functools import partial
+from pathlib import Path
 
 import matplotlib
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from dlion_sim import figures
 from dlion_sim.analysis import group_runs
 from dlion_sim.errors import InputError
+from dlion_sim.figures.timeline import COMPUTE, PROFILE, SEND, WAIT
+from dlion_sim.results import MetricsRow, Run, RunWriter, TransfersRow
 from tests.made_up import made_up_run
 
 ACCURACIES = {"baseline": (0.1, 0.3, 0.6), "dlion": (0.1, 0.6, 0.9)}
@@ -166,6 +171,71 @@ def test_a_timelines_window_can_be_chosen(groups, tmp_path):
     figures.plot_timeline(run, tmp_path / "figure.png", 3.0, 5.0)
     with pytest.raises(InputError, match="no worker did anything from 50 s to 60 s"):
         figures.plot_timeline(run, tmp_path / "figure.png", 50.0, 60.0)
+
+
+def drawn_bars(monkeypatch, run, *window):
+    """Of the figure: begin, end and edge width of each bar, by colour."""
+    figures_drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures_drawn.append(figure))
+    figures.plot_timeline(run, Path("figure.png"), *window)
+    bars = {}
+    for collection in figures_drawn[0].axes[0].collections:
+        for path, edge in zip(collection.get_paths(), collection.get_linewidths(), strict=True):
+            box = path.get_extents()
+            bars.setdefault(to_hex(collection.get_facecolor()[0]), []).append((box.x0, box.x1, box.y0, box.y1, edge))
+    return bars
+
+
+def of_one_worker(folder, *rows, transfers=()):
+    writer = RunWriter.create(folder, scenario_yaml="", manifest={"workers": ["a/0"]})
+    for row in rows:
+        writer.metrics(row)
+    for row in transfers:
+        writer.transfers(row)
+    writer.finish({"status": "completed"})
+    return Run.open(folder)
+
+
+def test_thin_computing_bars_stay_visible_and_dense_ones_leave_room_for_waits(tmp_path, monkeypatch):
+    def iterations(count, period):
+        return (
+            MetricsRow(
+                period * number, 0.0, 0, "iteration", number, 1.0, compute_seconds=1e-3, wait_seconds=period - 1e-3
+            )
+            for number in range(1, count + 1)
+        )
+
+    width = 1000 / 1200
+    sparse = drawn_bars(monkeypatch, of_one_worker(tmp_path / "sparse", *iterations(10, 100.0)), 0.0, 1000.0)
+    assert all(end - begin >= 0.99 * width for begin, end, *_ in sparse[COMPUTE.lower()])
+    assert {edge for *_, edge in sparse[COMPUTE.lower()]} == {0}
+    assert {edge for *_, edge in sparse[WAIT.lower()]} == {0.25}
+    dense = drawn_bars(monkeypatch, of_one_worker(tmp_path / "dense", *iterations(1000, 1.0)), 0.0, 1000.0)
+    assert all(end - begin < 0.01 for begin, end, *_ in dense[COMPUTE.lower()][:-1])
+
+
+def test_a_timeline_shows_profiling_waits_without_an_end_and_every_message_in_a_lane(tmp_path, monkeypatch):
+    rows = [
+        MetricsRow(2.0, 0.0, 0, "profile", 0, compute_seconds=2.0, wait_seconds=0.0),
+        MetricsRow(50.0, 0.0, 0, "unfinished", 1, compute_seconds=3.0, wait_seconds=45.0),
+    ]
+    sent = [
+        TransfersRow(begin, end, 0, 1, "data", "contribution", 9)
+        for begin, end in ((5, 35), (6, 10), (20, 21), (40, None))
+    ]
+    run = of_one_worker(tmp_path / "run", *rows, transfers=sent)
+    bars = drawn_bars(monkeypatch, run)
+    assert [bar[:2] for bar in bars[PROFILE.lower()]] == [(0, 2)]
+    assert [bar[:2] for bar in bars[WAIT.lower()]] == [(5, 50)]
+    lanes = {}
+    for begin, end, top, *_ in bars[SEND.lower()]:
+        lanes.setdefault(round(top, 6), []).append((begin, end))
+    assert [lanes[top] for top in sorted(lanes)] == [[(5, 35), (40, 50)], [(6, 10), (20, 21)]]
+    monkeypatch.undo()
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        svg = figures.plot_timeline(run, tmp_path / "figure.svg").read_text()
+    assert "profiling" in svg
+    assert "sending, a line a message" in svg
 
 
 def test_a_heat_map_needs_two_labels_that_tell_all_apart(groups, tmp_path):

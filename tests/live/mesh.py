@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -31,14 +32,18 @@ class Inbox:
         self.news: list[tuple[Kind, int]] = []
         self.losses: dict[int, str] = {}
 
+    @property
+    def now(self) -> float:
+        return time.monotonic()
+
     def arrived(self, message):
         assert message.sender not in self.losses, "nothing comes from who is lost"
         if isinstance(message.body, Contribution) and message.body.iteration >= 2**40:
             raise MalformedMessageError("it makes no sense")
         self.messages.append(message)
 
-    def left(self, peer, message):
-        self.departed.append((peer, message))
+    def left(self, transfer):
+        self.departed.append((transfer.receiver, transfer.message))
 
     def sent(self, peer, message):
         self.sendings.append((peer, message))

@@ -56,6 +56,23 @@ def test_in_step_a_live_run_learns_what_a_simulated_one_does_to_the_bit(tmp_path
     assert live.links()["bytes"].sum() == simulated.links()["bytes"].sum()
 
 
+def test_a_live_run_records_transfers_waits_and_profiling_as_a_simulated_one_does(tmp_path):
+    system = {"name": "dlion", "batching": {"profile_repeats": 1}, "synchronization": "synchronous"}
+    Together(brief("duration=0.7 s", system=system), tmp_path / "parts").run()
+    run = gather(tmp_path / "parts", tmp_path / "live")
+    links, transfers, metrics = run.links(), run.transfers(), run.metrics()
+    assert links["bytes"].sum() == transfers["bytes"].sum() == run.summary["bytes_sent"]
+    assert transfers["end"].notna().sum() == links["messages"].sum()
+    whole = transfers.dropna(subset=["end"])
+    assert (whole["end"] >= whole["begin"]).all()
+    assert {"contribution", "profile"} <= set(whole["kind"])
+    assert set(metrics[metrics["kind"] == "profile"]["worker"]) == {0, 1, 2}
+    assert set(metrics[metrics["kind"] == "unfinished"]["worker"]) == {0, 1, 2}
+    waits = run.iterations().query("wait_seconds > 0")
+    assert waits["waited_for"].notna().all()
+    assert set(waits["waited_for_name"]) <= {"a/0", "a/1", "a/2"}
+
+
 @pytest.mark.parametrize("system", ["ako", "hop", "adpsgd", "dlion"], ids=str)
 def test_the_other_systems_run_too(tmp_path, system):
     together = Together(brief("iterations=12", system=system), tmp_path)

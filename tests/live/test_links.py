@@ -115,6 +115,31 @@ def test_weights_go_over_a_connection_of_their_own_and_tell_nothing_of_the_link(
     asyncio.run(scenario())
 
 
+def test_of_a_message_under_way_it_is_known_how_much_has_arrived():
+    size = 8_000_000
+    big = Message(0, Contribution(1, 32), (torch.zeros(size),))
+
+    async def scenario():
+        async with victim_of_puppet(parameters=size) as (victim, inbox, puppet):
+            assert not list(victim.under_way())
+            victim.send(1, big)
+            await until(lambda: any(carried > 0 for _, carried in victim.under_way()))
+            ((transfer, before),) = victim.under_way()
+            assert (transfer.receiver, transfer.message) == (1, big)
+            assert 0 < before < big.size
+            connection, taken = puppet.incoming[Channel.DATA], 0
+            loop = asyncio.get_running_loop()
+            while taken < big.size / 2:
+                taken += len(await loop.sock_recv(connection, 1 << 20))
+            await until(lambda: next(victim.under_way())[1] > before)
+            while taken < big.size:
+                taken += len(await loop.sock_recv(connection, 1 << 20))
+            await until(lambda: inbox.departed)
+            assert not list(victim.under_way())
+
+    asyncio.run(scenario())
+
+
 def test_that_a_message_has_left_is_told_when_it_has_and_not_when_its_pace_is_known(monkeypatch):
     answered, seconds = asyncio.Event(), Meter.seconds
 

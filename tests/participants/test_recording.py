@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dlion_sim.learning import Score
-from dlion_sim.participants import Recorder
+from dlion_sim.participants import Recorder, Transfer
 from dlion_sim.protocol.events import Report
 from dlion_sim.protocol.messages import Contribution, Message, WeightsRequest
 from dlion_sim.results import Ending, Run, RunWriter
@@ -73,12 +73,12 @@ def test_times_that_cannot_be_are_refused(writer, computed, waited, end):
 
 def test_a_link_has_a_row_for_each_interval_in_which_it_carried_something(writer):
     recorder = Recorder(writer, [0, 1])
-    recorder.sent(0, 1, gradient(40.0))
-    recorder.sent(0, 1, gradient(20.0))
-    recorder.sent(1, 0, Message(1, WeightsRequest()))
+    recorder.sent(Transfer(1, gradient(40.0), 0.0), 0.5)
+    recorder.sent(Transfer(1, gradient(20.0), 0.5), 1.0)
+    recorder.sent(Transfer(0, Message(1, WeightsRequest()), 0.0), 1.0)
     recorder.end_interval(1.0)
     recorder.end_interval(2.0)
-    recorder.sent(0, 1, gradient(None))
+    recorder.sent(Transfer(1, gradient(None), 2.0), 3.0)
     recorder.end_interval(3.0)
     summary = recorder.summary(Ending("completed", "duration", 3.0))
     writer.finish(summary)
@@ -90,6 +90,30 @@ def test_a_link_has_a_row_for_each_interval_in_which_it_carried_something(writer
     ]
     assert links["n_percent"].fillna(-1).tolist() == [30.0, -1, -1]
     assert links["bytes"].sum() == summary["bytes_sent"]
+
+
+def test_a_message_counts_as_it_is_carried_and_its_bytes_just_once(writer):
+    recorder, transfer = Recorder(writer, [0, 1]), Transfer(1, gradient(40.0), 0.5)
+    size = transfer.message.size
+    for end, carried in ((1.0, 0.3 * size), (2.0, 0.3 * size), (3.0, 0.6 * size)):
+        recorder.carried(transfer, carried)
+        recorder.end_interval(end)
+    recorder.sent(transfer, 3.5)
+    cut_off = Transfer(0, Message(1, WeightsRequest()), 3.5)
+    recorder.carried(cut_off, 2.9)
+    recorder.cut_off(cut_off)
+    recorder.end_interval(4.0)
+    summary = recorder.summary(Ending("completed", "duration", 4.0))
+    writer.finish(summary)
+    links, transfers = Run.open(writer.folder).links(), Run.open(writer.folder).transfers()
+    of_first = links[links["sender"] == 0]
+    assert of_first["virtual_time"].tolist() == [1.0, 3.0, 4.0]
+    assert of_first["bytes"].tolist() == [int(0.3 * size), int(0.6 * size) - int(0.3 * size), size - int(0.6 * size)]
+    assert of_first["messages"].tolist() == [0, 0, 1]
+    rows = transfers[["begin", "sender", "receiver", "channel", "kind", "bytes"]].values.tolist()
+    assert rows == [[0.5, 0, 1, "data", "contribution", size], [3.5, 1, 0, "control", "weights?", 2]]
+    assert transfers["end"].fillna(-1).tolist() == [3.5, -1]
+    assert links["bytes"].sum() == transfers["bytes"].sum() == summary["bytes_sent"]
 
 
 def test_a_worker_that_was_not_evaluated_has_no_accuracy_and_the_mean_is_of_the_others(writer):

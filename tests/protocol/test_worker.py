@@ -5,7 +5,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.events import GradientReady, MessageArrived, MessageSent, MessageTimed, Send, Started
+from dlion_sim.protocol.events import (
+    GradientReady,
+    MessageArrived,
+    MessageSent,
+    MessageTimed,
+    ProfileReady,
+    Send,
+    Started,
+    Unfinished,
+)
 from dlion_sim.protocol.messages import ComputeProfile, Contribution, Message, Weights
 from dlion_sim.protocol.worker import Phase
 from tests.protocol.joined import run, setup, workers_of
@@ -79,6 +88,46 @@ def test_entries_not_received_count_as_zero():
 
 def arrived(sender, iteration):
     return MessageArrived(Message(sender, Contribution(iteration, 32, 100.0), (torch.zeros(6),)))
+
+
+def report_of(actions):
+    (report,) = (action for action in actions if type(action).__name__ == "Report")
+    return report.wait_seconds, report.waited_for, report.wait_reason
+
+
+def test_a_report_tells_whose_message_ended_the_wait():
+    (worker,) = workers_of({"name": "baseline"}, [setup()])
+    worker.handle(Started(), 0.0)
+    worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
+    worker.handle(arrived(1, 0), 2.0)
+    assert report_of(worker.handle(arrived(2, 0), 3.0)) == (2.0, 2, "contribution")
+    for peer in (1, 2):
+        worker.handle(arrived(peer, 1), 3.5)
+    assert report_of(worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 4.0)) == (0.0, None, None)
+
+
+def test_a_report_tells_whose_link_a_worker_waited_for():
+    (worker,) = workers_of(
+        {"name": "baseline", "synchronization": {"kind": "asynchronous", "send_buffer": 1}}, [setup(0, workers=2)]
+    )
+    worker.handle(Started(), 0.0)
+    for end in (1.0, 2.0):
+        sent = worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), end)
+    size = next(action.message.size for action in sent if isinstance(action, Send))
+    assert worker.unfinished(2.5) == Unfinished("unfinished", 2, 1.0, 0.5, 1, "queue")
+    assert report_of(worker.handle(MessageSent(1, size), 3.0)) == (1.0, 1, "queue")
+
+
+def test_what_a_worker_is_at_can_be_told_at_any_time():
+    (worker,) = workers_of({"name": "dlion", "synchronization": "synchronous"}, [setup()])
+    assert worker.unfinished(0.0) is None
+    worker.handle(Started(), 0.0)
+    assert worker.unfinished(0.5) == Unfinished("profile", 0, 0.5)
+    worker.handle(ProfileReady(((32, 1.0),)), 1.0)
+    assert worker.unfinished(1.5) == Unfinished("unfinished", 1, 0.5)
+    worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 2.0)
+    worker.handle(arrived(1, 0), 3.0)
+    assert worker.unfinished(9.0) == Unfinished("unfinished", 1, 1.0, 7.0, 2, "contribution")
 
 
 def computes(actions):

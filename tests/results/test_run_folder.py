@@ -1,5 +1,6 @@
 import errno
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -7,10 +8,24 @@ import time
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dlion_sim.errors import InputError
-from dlion_sim.results import LINKS, METRICS, Hold, LinksRow, MetricsRow, Run, RunWriter, environment, growing
+from dlion_sim.results import (
+    LINKS,
+    METRICS,
+    TRANSFERS,
+    Hold,
+    LinksRow,
+    MetricsRow,
+    Run,
+    RunWriter,
+    TransfersRow,
+    environment,
+    growing,
+)
 from dlion_sim.results.atomic import json_bytes
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +52,8 @@ def iteration(number: int) -> MetricsRow:
         merged=0,
         compute_seconds=0.4,
         wait_seconds=0.1,
+        waited_for=1,
+        wait_reason="contribution",
     )
 
 
@@ -57,6 +74,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_rows_and_schemas_have_the_same_columns() -> None:
     assert list(MetricsRow._fields) == METRICS.names
     assert list(LinksRow._fields) == LINKS.names
+    assert list(TransfersRow._fields) == TRANSFERS.names
 
 
 def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
@@ -76,7 +94,8 @@ def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
     assert run.scenario == {"name": "quickstart", "workers": 2}
     assert run.manifest == {"seed": 1, "status": "completed"}
     assert run.summary == SUMMARY
-    pd.testing.assert_frame_equal(run.metrics(), pd.DataFrame(rows), check_dtype=False, check_categorical=False)
+    metrics = run.metrics()[list(MetricsRow._fields)]
+    pd.testing.assert_frame_equal(metrics, pd.DataFrame(rows), check_dtype=False, check_categorical=False)
     assert run.links()["bytes"].tolist() == [2**40, 0]
     assert run.links()["n_percent"].isna().tolist() == [False, True]
     assert run.evaluations()["accuracy"].tolist() == [0.25]
@@ -86,6 +105,7 @@ def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
         "manifest.json",
         "metrics.parquet",
         "links.parquet",
+        "transfers.parquet",
         "summary.json",
     }
 
@@ -100,7 +120,45 @@ def test_a_run_without_rows_has_empty_tables_at_any_time(tmp_path: Path) -> None
     writer = create(tmp_path / "run")
     assert Run.open(tmp_path / "run").metrics().empty
     writer.finish(SUMMARY)
-    assert list(Run.open(tmp_path / "run").links().columns) == LINKS.names
+    run = Run.open(tmp_path / "run")
+    for table, schema in ((run.links(), LINKS), (run.transfers(), TRANSFERS)):
+        assert list(table.columns)[: len(schema)] == schema.names
+
+
+def test_numbers_have_names_beside_them(tmp_path: Path) -> None:
+    manifest = {"workers": ["east/0", "west/0"], "servers": ["server 2"], "clouds": ["east", "west", "west"]}
+    writer = RunWriter.create(tmp_path / "run", scenario_yaml=SCENARIO, manifest=manifest)
+    writer.links(LinksRow(1.0, 0, 2, 10, 1, 1))
+    writer.transfers(TransfersRow(0.5, None, 2, 1, "data", "contribution", 7))
+    writer.metrics(iteration(1)._replace(waited_for=2, wait_reason="contribution"))
+    writer.metrics(evaluation(1.0, 0, 0.5))
+    writer.finish(SUMMARY)
+    links, transfers, metrics = (
+        pd.read_parquet(tmp_path / "run" / f"{name}.parquet") for name in ("links", "transfers", "metrics")
+    )
+    ends = ["sender_name", "sender_cloud", "receiver_name", "receiver_cloud"]
+    assert links[ends].values.tolist() == [["east/0", "east", "server 2", "west"]]
+    assert transfers[ends].values.tolist() == [["server 2", "west", "west/0", "west"]]
+    assert metrics["worker_name"].tolist() == ["west/0", "east/0"]
+    assert metrics["waited_for_name"].tolist()[0] == "server 2"
+    assert metrics["waited_for_name"].isna().tolist() == [False, True]
+    schema = pq.read_schema(tmp_path / "run" / "links.parquet")
+    assert all(pa.types.is_dictionary(schema.field(name).type) for name in ends)
+
+
+def test_runs_from_before_there_were_names_and_transfers_stay_readable(tmp_path: Path) -> None:
+    create(tmp_path / "run").finish(SUMMARY)
+    (tmp_path / "run" / "manifest.json").write_text('{"workers": ["east/0", "west/0"], "status": "completed"}')
+    shutil.copytree(tmp_path / "run", tmp_path / "old")
+    former = [name for name in METRICS.names if name not in ("waited_for", "wait_reason")]
+    row = pa.Table.from_pylist([iteration(1)._asdict()], schema=METRICS).select(former)
+    pq.write_table(row, tmp_path / "old" / "metrics.parquet")
+    (tmp_path / "old" / "transfers.parquet").unlink()
+    old, new = Run.open(tmp_path / "old"), Run.open(tmp_path / "run")
+    assert old.iterations()[["worker_name", "worker_cloud"]].values.tolist() == [["west/0", "west"]]
+    assert old.iterations()["waited_for"].isna().all()
+    assert old.transfers().empty
+    assert list(old.transfers().columns) == list(new.transfers().columns)
 
 
 @pytest.mark.parametrize("status", ["completed", "interrupted", "failed"])
@@ -296,14 +354,14 @@ def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
         writer.metrics(row)
     writer.flush()
     del writer  # as if the process was killed
-    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (4, 0), resumed_at=[1.0])
-    assert again.rows == (4, 0)
+    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (4, 0, 0), resumed_at=[1.0])
+    assert again.rows == (4, 0, 0)
     again.metrics(rows[5])
     again.finish({"status": "interrupted"})
     run = Run.open(tmp_path / "run")
     assert run.manifest["resumed_at"] == [1.0]
     assert run.metrics()["iteration"].tolist() == [0, 1, 2, 3, 5]
-    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0))  # of the one file, now
+    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0))  # of the one file, now
     assert Run.open(tmp_path / "run").summary is None
     third.metrics(rows[2])
     third.finish({"status": "completed"})
@@ -318,7 +376,7 @@ def test_a_run_does_not_go_on_in_the_midst_of_a_part_or_after_its_end(tmp_path: 
     writer.flush()
     del writer
     with pytest.raises(InputError, match=f"has no part that ends with row {rows}"):
-        RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (rows, 0))
+        RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (rows, 0, 0))
 
 
 @pytest.mark.parametrize("whole", [False, True])

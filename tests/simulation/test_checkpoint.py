@@ -62,6 +62,7 @@ def check_same(one: Run, other: Run) -> None:
     metrics = [run.metrics().drop(columns=list(WALL_CLOCK_COLUMNS)) for run in (one, other)]
     pd.testing.assert_frame_equal(*metrics, check_exact=True)
     pd.testing.assert_frame_equal(one.links(), other.links(), check_exact=True)
+    pd.testing.assert_frame_equal(one.transfers(), other.transfers(), check_exact=True)
     ends = [{key: value for key, value in run.summary.items() if key not in WALL_CLOCK_FACTS} for run in (one, other)]
     assert ends[0] == ends[1]
 
@@ -265,7 +266,7 @@ def test_a_folder_that_lost_rows_is_refused(ended_early):
 
 
 def test_a_writer_goes_on_after_a_row(tmp_path, ended_early):
-    rows = len(ended_early.metrics()), len(ended_early.links())
+    rows = len(ended_early.metrics()), len(ended_early.links()), len(ended_early.transfers())
     writer = RunWriter.resume(ended_early.folder, Hold(ended_early.folder), rows)
     assert writer.rows == rows
     assert len(Run.open(ended_early.folder).metrics()) == rows[0]

@@ -42,12 +42,13 @@ class World:
         self.transport = Transport(
             self.agenda,
             topology(cluster),
-            sent=lambda sender, receiver, message, seconds: self.sent.append(
-                (sender, receiver, self.agenda.now, seconds)
-            ),
+            sent=self._on_sent,
             delivered=lambda receiver, message: self.delivered.append((message, receiver, self.agenda.now)),
             changed=lambda: None,
         )
+
+    def _on_sent(self, transfer):
+        self.sent.append((transfer.sender, transfer.receiver, self.agenda.now, self.agenda.now - transfer.began))
 
 
 def weights(sender: int, entries: int = 250_000) -> Message:
@@ -70,6 +71,28 @@ def test_a_message_takes_its_size_over_the_narrowest_link_and_half_a_round_trip(
     duration = on_the_wire(message) / 1e6  # 8 Mbps up, 40 Mbps path, 80 Mbps down
     assert world.sent == [(0, 2, pytest.approx(duration, abs=1e-9), pytest.approx(duration, abs=1e-9))]
     assert world.delivered == [(message, 2, pytest.approx(duration + 0.05, abs=1e-9))]
+
+
+def test_of_what_is_under_way_it_is_known_how_much_has_been_sent():
+    world, first, second = World(), weights(0), weights(0)
+    for message in (first, second):
+        world.transport.send(2, message)
+    shares = []
+    for seconds in (0.0, 0.25, 0.5):
+        look = lambda: shares.extend(  # noqa: E731
+            (transfer.began, size / transfer.message.size) for transfer, size in world.transport.under_way()
+        )
+        world.agenda.after(seconds * on_the_wire(first) / 1e6, look)
+    world.agenda.after(1.25 * on_the_wire(first) / 1e6, look)
+    finish(world.agenda)
+    began = on_the_wire(first) / 1e6
+    assert shares == [
+        (0, 0),
+        (0, pytest.approx(0.25)),
+        (0, pytest.approx(0.5)),
+        (pytest.approx(began), pytest.approx(0.25)),
+    ]
+    assert not list(world.transport.under_way())
 
 
 def test_the_other_direction_has_its_own_path():

@@ -1,0 +1,29 @@
+"""A message on its way over a link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dlion_sim.protocol.messages import Message
+
+
+@dataclass(slots=True)
+class Transfer:
+    """A message whose first byte was sent at `began` (seconds of the run's clock)."""
+
+    receiver: int
+    message: Message
+    began: float
+    counted: int = 0
+    """Bytes of it that are among what its link has carried."""
+
+    @property
+    def sender(self) -> int:
+        """Who sends it."""
+        return self.message.sender
+
+    def count(self, carried: float) -> int:
+        """Count what of its bytes has been carried by now, and return how many these are more than before."""
+        more = max(0, min(int(carried), self.message.size) - self.counted)
+        self.counted += more
+        return more

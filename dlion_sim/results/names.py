@@ -1,0 +1,40 @@
+"""Names beside the numbers of those who take part in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dlion_sim.results.tables import INDEX
+
+
+def participants(manifest: Mapping[str, Any]) -> list[str]:
+    """The names of all workers, then of the parameter servers, by number."""
+    return [*manifest.get("workers", []), *manifest.get("servers", [])]
+
+
+def with_names(table: pa.Table, manifest: Mapping[str, Any]) -> pa.Table:
+    """The table, and for each column of participants' numbers two more: worker_name and worker_cloud for worker.
+
+    Columns that are there stay. Numbers of whom the manifest does not know have no name.
+    """
+    names = participants(manifest)
+    # The manifests of old runs do not tell the micro-clouds, which the names of workers begin with.
+    clouds = manifest.get("clouds", [name.rpartition("/")[0] for name in names])
+    different = list(dict.fromkeys(clouds))
+    cloud_of = [different.index(cloud) for cloud in clouds]
+    for field in table.schema:
+        if (field.metadata or {}).get(b"unit") == INDEX and f"{field.name}_name" not in table.column_names:
+            numbers = table[field.name].combine_chunks()
+            known = pc.if_else(pc.less(numbers, len(names)), numbers, None)
+            in_clouds = pa.array(cloud_of, pa.int32()).take(known)
+            table = _append(table, f"{field.name}_name", known, names)
+            table = _append(table, f"{field.name}_cloud", in_clouds, different)
+    return table
+
+
+def _append(table: pa.Table, column: str, indices: pa.Array, values: Sequence[str]) -> pa.Table:
+    return table.append_column(column, pa.DictionaryArray.from_arrays(indices, pa.array(values, pa.string())))
