@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dlion_sim.cli import listings
+from dlion_sim.cli.fitting import Fitted
 from dlion_sim.protocol.choices import REGISTRY
 from dlion_sim.protocol.schema import scenario_schema
 from dlion_sim.protocol.systems import SYSTEMS
@@ -72,7 +74,21 @@ def reference() -> str:
         definition = schema["$defs"][name]
         parts.append(f"### `topology: {definition['properties']['kind']['const']}`\n\n{definition['description']}\n")
         parts += keys(definition)
+    parts += ["## Devices\n\nWhat `compute` may name; `dlion devices` prints the same.\n", *listed(listings.devices())]
+    parts += ["## Models\n\nWhat `model` may name; `dlion models` prints the same.\n", *listed(listings.models())]
+    parts += [
+        "## Data sets\n\nWhat `dataset` may name; `dlion datasets` prints the same.\n",
+        *listed(listings.datasets()),
+    ]
     return "\n".join(parts)
+
+
+def listed(listing: listings.Listing) -> list[str]:
+    """What a command lists: its tables, and what their figures are."""
+    return [
+        table([*part.headings], [*map(list, part.rows)]) if isinstance(part, Fitted) else f"{part.plain}\n"
+        for part in listing
+    ]
 
 
 def section(name: str, schema: dict[str, Any]) -> list[str]:

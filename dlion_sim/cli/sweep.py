@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import HEAVY_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
 from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob
+from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.options import Device
 
 if TYPE_CHECKING:
@@ -130,11 +131,15 @@ def _run(
 
 
 def _print_plan(points: list[Point], found: dict[str, Found]) -> None:
+    from dlion_sim.results import headings
+
     axes = [axis for axis in points[0].labels if len({point.labels[axis] for point in points}) > 1]
-    table = Table("run", *(axis.rsplit(".", 1)[-1].replace("_", " ") for axis in axes), "state")
-    for point in points[:_MOST_ROWS]:
-        table.add_row(point.name, *(point.labels[axis] for axis in axes), found[point.name].state.value)
-    Console().print(table)
+    rows = [
+        [point.name, *(point.labels[axis] for axis in axes), found[point.name].state.value]
+        for point in points[:_MOST_ROWS]
+    ]
+    columns = ["run", *(heading.replace("_", " ") for heading in headings(axes).values()), "state"]
+    Console().print(Fitted(columns, rows, box=HEAVY_HEAD))
     if len(points) > _MOST_ROWS:
         print(f"... and {len(points) - _MOST_ROWS} more")
     print(_counted(found))
