@@ -12,7 +12,7 @@ from rich.console import Console
 from dlion_sim import __version__
 from dlion_sim.cli import compare, emulation, export, live, plot, run, sweep, validate
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED
-from dlion_sim.errors import InputError
+from dlion_sim.errors import InputError, OwnCodeError
 
 app = typer.Typer(
     help="Simulate decentralized deep learning on many small clouds: real gradients, modelled machines and WAN links.",
@@ -109,6 +109,9 @@ def main() -> None:
         for fault in (error, *error.further):
             print(f"dlion: {fault}", file=sys.stderr)
         sys.exit(BAD_INPUT)
+    except OwnCodeError as error:
+        print(f"dlion: {error}\n{error.trace}", file=sys.stderr)
+        sys.exit(FAILED)
     except OSError as error:
         print(f"dlion: {error.filename or 'the run folder'}: {error.strerror}", file=sys.stderr)
         sys.exit(FAILED)

@@ -27,8 +27,8 @@ class SweepProgress:
     Where that is no terminal, it gets a line for each run that ends.
     """
 
-    def __init__(self, runs: int) -> None:
-        self._console = Console(stderr=True)
+    def __init__(self, runs: int, *, quiet: bool = False) -> None:
+        self._console = Console(stderr=True, quiet=quiet)
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
