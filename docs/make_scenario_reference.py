@@ -28,6 +28,29 @@ values, its path relative to the scenario; where it holds several series, its co
 nic: {steps: {0 s: 50 Mbps, 500 s: 20 Mbps}, repeat: 1000 s}
 nic: {trace: links.csv, series: norway_bus_1, value: mbit_per_s, unit: Mbps, repeat: true}
 ```
+
+Measured bandwidths between all clouds are read as a matrix, asymmetric if they are:
+
+```yaml
+wan: {matrix: bandwidth.csv, rtt: 60 ms}
+wan: {matrix: {file: bandwidth.csv, unit: Mbps}, rtt: 60 ms}    # where the file names no unit
+wan: {matrix: iperf3-results, rtt: 60 ms}                       # a folder
+```
+
+The CSV file has a row for each sending cloud and a column for each receiving one, with their names in the first column
+and row. A cell is a bandwidth (`40 Mbps`), or a number in the unit that stands in the first cell. What is empty or `-` is
+left to `wan.bandwidth` and `wan.paths`; so is each round-trip time.
+
+```
+Mbps,east,west,north
+east,,40,12.5
+west,25,,8
+north,10,8,
+```
+
+The folder has a file `SENDER-to-RECEIVER.json` for each direction, as `iperf3 -c RECEIVER -J` prints it at the sender,
+over TCP. iperf3 counts what arrives, without headers: the path's bandwidth is 1514/1448 of that, so that a message takes as
+long. The run folder's `scenario.yaml` has the numbers, and needs the files no more.
 """
 ORDER = [
     "Workload",
