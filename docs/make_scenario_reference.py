@@ -38,8 +38,8 @@ wan: {matrix: iperf3-results, rtt: 60 ms}                       # a folder
 ```
 
 The CSV file has a row for each sending cloud and a column for each receiving one, with their names in the first column
-and row. A cell is a bandwidth (`40 Mbps`), or a number in the unit that stands in the first cell. What is empty or `-` is
-left to `wan.bandwidth` and `wan.paths`; so is each round-trip time.
+and row. A cell is a bandwidth (`40 Mbps`), or a number in the unit that stands in the first cell. What is empty or `-`
+is left to `wan.bandwidth` and `wan.paths`; so is each round-trip time.
 
 ```
 Mbps,east,west,north
@@ -49,8 +49,8 @@ north,10,8,
 ```
 
 The folder has a file `SENDER-to-RECEIVER.json` for each direction, as `iperf3 -c RECEIVER -J` prints it at the sender,
-over TCP. iperf3 counts what arrives, without headers: the path's bandwidth is 1514/1448 of that, so that a message takes as
-long. The run folder's `scenario.yaml` has the numbers, and needs the files no more.
+over TCP. iperf3 counts what arrives, without headers: the path's bandwidth is 1514/1448 of that, so that a message
+takes as long. The run folder's `scenario.yaml` has the numbers, and needs the files no more.
 """
 ORDER = [
     "Workload",
@@ -65,7 +65,7 @@ ORDER = [
     "ComputeTime",
 ]
 TOPOLOGIES = ["AllToAll", "Ring", "Torus", "Exponential", "Regular", "SmallWorld", "Edges", "ParameterServers"]
-ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "WanPath"]
+ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "MatrixFile", "WanPath"]
 
 
 def reference() -> str:
