@@ -5,34 +5,40 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-_FIRST_SECONDS = 15.0
-"""Of wall time, until a pace is one."""
+_WINDOW_SECONDS = 15.0
+"""Of wall time, over which a pace is one."""
+_WINDOWS = 3
 _LONG_SECONDS = 1800.0
 
 
 class Pace:
     """Tells once, and early, what is left of `total` where that will take more than half an hour of wall time.
 
-    `clock` is in seconds.
+    Several windows in a row must say so, as what happens once, compiling above all, makes single ones slow. `clock` is
+    in seconds.
     """
 
     def __init__(self, total: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._total = total
         self._clock = clock
         self._began: tuple[float, float] | None = None
+        self._slow = 0
+        """Windows in a row."""
         self._told = False
 
     def seconds_left(self, done: float) -> float | None:
-        """What is left at the pace so far, if that is now to be told; `done` may begin anywhere."""
+        """What is left at the present pace, if that is now to be told; `done` may begin anywhere."""
         now = self._clock()
-        if self._began is None or done <= self._began[1]:
-            self._began = now, done  # What takes time before there is progress happens once.
+        if self._began is None:
+            self._began = now, done
         began, before = self._began
-        if self._told or now - began < _FIRST_SECONDS:
+        if self._told or now - began < _WINDOW_SECONDS or done <= before:
             return None
-        self._told = True
+        self._began = now, done
         left = (self._total - done) * (now - began) / (done - before)
-        return left if left > _LONG_SECONDS else None
+        self._slow = self._slow + 1 if left > _LONG_SECONDS else 0
+        self._told = self._slow == _WINDOWS
+        return left if self._told else None
 
 
 def in_words(seconds: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -31,11 +31,14 @@ def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progr
         TextColumn("ETA"),
         TimeRemainingColumn(),
     )
-    with compiling_told(console), Bar(*columns, console=console, disable=quiet) as bar:
+    bar = Bar(*columns, console=console, disable=quiet)
+    with compiling_told(console), ExitStack() as shown:
         task = bar.add_task(f"{scenario.name} · {scenario.system.name}", total=total, accuracy="-")
 
         def observe(progress: Progress) -> None:
             done = progress.virtual_seconds if scenario.duration is not None else progress.iterations
+            if not bar.live.is_started and not quiet:
+                shown.enter_context(bar)  # Nothing is left of it where a run could not begin.
             accuracy = "-" if progress.accuracy is None else f"{progress.accuracy:.1%}"
             bar.update(task, completed=done, accuracy=accuracy)
             if (left := pace.seconds_left(done)) is not None:
@@ -51,7 +54,7 @@ def compiling_told(console: Console) -> Iterator[None]:
     """Say on the console when kernels are compiled: once on a machine, as they are kept on disk."""
     from numba.core import event
 
-    class Told(event.Listener):  # type: ignore[misc]
+    class Told(event.Listener):
         """Says it the first time."""
 
         said = False

@@ -6,6 +6,7 @@ from rich.console import Console
 
 from dlion_sim.cli import progress
 from dlion_sim.cli.pace import Pace, in_words
+from dlion_sim.errors import InputError
 from dlion_sim.simulation import Progress
 from tests.simulation.scenarios import digits
 
@@ -19,12 +20,11 @@ def clock(monkeypatch):
 
 
 def watched(clock, pace: float, *, quiet: bool = False, **keys) -> None:
-    """A run that compiles for 100 s, and then does so much a second."""
+    """A run that compiles for 100 s at its very first, and again soon after, and else does so much a second."""
     with progress.progress_bar(digits(**keys), quiet=quiet) as observe:
-        for second in (0, *range(100, 150)):
+        for number, second in enumerate((0, 100, 101, *range(201, 260))):
             clock[0] = second
-            done = max(0, second - 100) * pace
-            observe(Progress(virtual_seconds=done, iterations=done, accuracy=None))
+            observe(Progress(virtual_seconds=number * pace, iterations=number * pace, accuracy=None))
 
 
 def test_a_run_of_hours_says_so_once(clock, capsys):
@@ -36,6 +36,12 @@ def test_a_run_of_hours_says_so_once(clock, capsys):
 def test_a_run_of_iterations_names_them(clock, capsys):
     watched(clock, 0.5, duration=None, iterations=2000)
     assert "about 66 min for the rest of 2000 iterations; --set iterations=..." in capsys.readouterr().err
+
+
+def test_a_run_that_could_not_begin_leaves_no_bar(capsys):
+    with pytest.raises(InputError), progress.progress_bar(digits(), quiet=False):
+        raise InputError("no model is named 'mpl'")
+    assert capsys.readouterr().err == ""
 
 
 def test_a_short_run_and_a_quiet_one_say_nothing(clock, capsys):
