@@ -88,6 +88,7 @@ def comparison_table(groups: Sequence[Group], target: float) -> RenderableType:
         lines,
         title=", ".join({group.labels["scenario"]: None for group in groups}),
         numbers=columns,
+        names=len(keys),
         box=HEAVY_HEAD,
     )
     return Lines(table, *map(Text, _notes(rows)))

@@ -23,6 +23,8 @@ class Fitted:
     """The headings of columns that are aligned to the right."""
     bold: Collection[int] = ()
     """The numbers of rows that stand out."""
+    names: int = 1
+    """How many of the first columns say what a row is of."""
     box: Box = SIMPLE_HEAD
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Text]:
@@ -45,13 +47,13 @@ class Fitted:
         yield table
 
     def _paragraphs(self) -> Iterator[Table | Text]:
-        """What a row begins with, and below it a line for each other cell that says something."""
+        """What a row is of, and below it a line for each other cell that says something."""
         if self.title:
             yield Text(f"{self.title}\n", style="italic")
-        for first, *others in self.rows:
-            yield Text(first, style="bold")
+        for row in self.rows:
+            yield Text(", ".join(row[: self.names]), style="bold")
             lines = Table.grid("", Column(no_wrap=True), Column(overflow="fold"), padding=(0, 2))
-            for heading, cell in zip(self.headings[1:], others, strict=True):
+            for heading, cell in zip(self.headings[self.names :], row[self.names :], strict=True):
                 if cell:
                     lines.add_row("", " ".join(heading.split()), Text(cell))
             yield lines
