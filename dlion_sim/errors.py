@@ -1,4 +1,4 @@
-"""The one error that is the user's to mend. A leaf: everything may import it."""
+"""The errors that are the user's to mend. A leaf: everything may import it."""
 
 from __future__ import annotations
 
@@ -53,3 +53,15 @@ class InputError(Exception):
         where = "".join(f"{part}: " for part in (self.file, self.path) if part)
         allowed = f"; allowed: {self.allowed}" if self.allowed else ""
         return " ".join(f"{where}{self.problem}{allowed}".split())
+
+
+class OwnCodeError(Exception):
+    """A choice or a system of the user's own has raised something.
+
+    `problem` is a line: the key that names it, what was raised, and where; `trace` has the frames in the user's code.
+    """
+
+    def __init__(self, problem: str, trace: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.trace = trace

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dlion_sim.cli import listings
+from dlion_sim.cli.fitting import Fitted
 from dlion_sim.protocol.choices import REGISTRY
 from dlion_sim.protocol.schema import scenario_schema
 from dlion_sim.protocol.systems import SYSTEMS
@@ -26,6 +28,29 @@ values, its path relative to the scenario; where it holds several series, its co
 nic: {steps: {0 s: 50 Mbps, 500 s: 20 Mbps}, repeat: 1000 s}
 nic: {trace: links.csv, series: norway_bus_1, value: mbit_per_s, unit: Mbps, repeat: true}
 ```
+
+Measured bandwidths between all clouds are read as a matrix, asymmetric if they are:
+
+```yaml
+wan: {matrix: bandwidth.csv, rtt: 60 ms}
+wan: {matrix: {file: bandwidth.csv, unit: Mbps}, rtt: 60 ms}    # where the file names no unit
+wan: {matrix: iperf3-results, rtt: 60 ms}                       # a folder
+```
+
+The CSV file has a row for each sending cloud and a column for each receiving one, with their names in the first column
+and row. A cell is a bandwidth (`40 Mbps`), or a number in the unit that stands in the first cell. What is empty or `-`
+is left to `wan.bandwidth` and `wan.paths`; so is each round-trip time.
+
+```
+Mbps,east,west,north
+east,,40,12.5
+west,25,,8
+north,10,8,
+```
+
+The folder has a file `SENDER-to-RECEIVER.json` for each direction, as `iperf3 -c RECEIVER -J` prints it at the sender,
+over TCP. iperf3 counts what arrives, without headers: the path's bandwidth is 1514/1448 of that, so that a message
+takes as long. The run folder's `scenario.yaml` has the numbers, and needs the files no more.
 """
 ORDER = [
     "Workload",
@@ -40,7 +65,7 @@ ORDER = [
     "ComputeTime",
 ]
 TOPOLOGIES = ["AllToAll", "Ring", "Torus", "Exponential", "Regular", "SmallWorld", "Edges", "ParameterServers"]
-ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "WanPath"]
+ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "MatrixFile", "WanPath"]
 
 
 def reference() -> str:
@@ -72,7 +97,21 @@ def reference() -> str:
         definition = schema["$defs"][name]
         parts.append(f"### `topology: {definition['properties']['kind']['const']}`\n\n{definition['description']}\n")
         parts += keys(definition)
+    parts += ["## Devices\n\nWhat `compute` may name; `dlion devices` prints the same.\n", *listed(listings.devices())]
+    parts += ["## Models\n\nWhat `model` may name; `dlion models` prints the same.\n", *listed(listings.models())]
+    parts += [
+        "## Data sets\n\nWhat `dataset` may name; `dlion datasets` prints the same.\n",
+        *listed(listings.datasets()),
+    ]
     return "\n".join(parts)
+
+
+def listed(listing: listings.Listing) -> list[str]:
+    """What a command lists: its tables, and what their figures are."""
+    return [
+        table([*part.headings], [*map(list, part.rows)]) if isinstance(part, Fitted) else f"{part.plain}\n"
+        for part in listing
+    ]
 
 
 def section(name: str, schema: dict[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "analysis": {"results", "scenario"},
     "figures": {"analysis", "results", "scenario"},
     "export": {"analysis", "results"},
-    "sweep": {"simulation", "protocol.compose", "analysis", "results", "scenario"},
+    "sweep": {"simulation", "protocol.compose", "protocol.extensions", "analysis", "results", "scenario"},
     "validation": {"simulation", "emulation", "analysis", "figures", "results", "scenario"},
     "cli": {
         "scenario",

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import HEAVY_HEAD
 from rich.console import Console, RenderableType
 from rich.console import Group as Lines
-from rich.table import Table
 from rich.text import Text
 
 from dlion_sim.cli.conventions import FAILED, WHY_NO_EXCHANGE
+from dlion_sim.cli.fitting import Fitted
 from dlion_sim.errors import InputError
 from dlion_sim.results.numbers import in_bytes, number, percent
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from dlion_sim.results import Run
 
 _MOST_ROWS = 1000
-_LETTERS = 8
-"""Of a label's word that are not broken."""
 _SIGNIFICANT = 0.05
 _ALONE = "!"
 """At systems whose workers did not all exchange something."""
@@ -74,22 +73,25 @@ def print_comparison(runs: Sequence[Run], target: float | None = None) -> None:
 def comparison_table(groups: Sequence[Group], target: float) -> RenderableType:
     """A row a group: what tells it apart, and what its completed runs came to; below, what the figures are."""
     from dlion_sim.analysis import accuracy_of, comparison, varying
+    from dlion_sim.results import headings
 
     compared = comparison(groups, target).to_dict("records")
     rows = [{str(column): value for column, value in row.items()} for row in compared]
     columns = {heading: cells for heading, cells in _columns(rows, accuracy_of(groups), target).items() if any(cells)}
     keys = list(dict.fromkeys([*varying(groups), "system"]))
-    table = Table(title=", ".join({group.labels["scenario"]: None for group in groups}), title_justify="left")
-    for key in keys:
-        longest = max(len(word) for group in groups for word in ["", *group.labels.get(key, "").split()])
-        heading = key.rsplit(".", 1)[-1].replace("_", " ")
-        table.add_column(heading, overflow="fold", min_width=min(max(longest, 4), _LETTERS))
-    for heading in columns:
-        table.add_column(heading, justify="right", overflow="fold")
+    lines = []
     for place, (group, row) in enumerate(zip(groups, rows, strict=True)):
         mark = f" {_ALONE}" if row["without_exchange"] else ""
         labels = [group.labels.get(key, "") + mark * (key == "system") for key in keys]
-        table.add_row(*map(Text, labels), *(cells[place] or "-" for cells in columns.values()))
+        lines.append([*labels, *(cells[place] or "-" for cells in columns.values())])
+    table = Fitted(
+        [*(heading.replace("_", " ") for heading in headings(keys).values()), *columns],
+        lines,
+        title=", ".join({group.labels["scenario"]: None for group in groups}),
+        numbers=columns,
+        names=len(keys),
+        box=HEAVY_HEAD,
+    )
     return Lines(table, *map(Text, _notes(rows)))
 
 
@@ -135,7 +137,7 @@ def _mean(written: str, row: Mapping[str, Any], name: str, unit: float = 1.0) ->
 
 def _time(row: Mapping[str, Any]) -> str:
     if row["seeds"] and not row["reached"]:
-        return f"not within {number(row['waited'], 4)} s"
+        return f"> {number(row['waited'], 4)} ({_of(row, 'reached', 'seeds')})"
     reached = f" ({_of(row, 'reached', 'seeds')})" if row["time_bound"] else ""
     return f"{row['time_bound']} {_mean('{:.1f}', row, 'time')}{reached}".lstrip()
 

@@ -40,7 +40,8 @@ def emulate(
     check_machine(paced=pacing)
     if clean:
         count = remove_leftovers()
-        print(f"removed the leftovers of {count} emulation{'' if count == 1 else 's'}")
+        if not quiet:
+            print(f"removed the leftovers of {count} emulation{'' if count == 1 else 's'}")
         return
     if scenario is None:
         raise InputError("names no scenario", file="dlion emulate", allowed="a YAML file, a name, or --clean")

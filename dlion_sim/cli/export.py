@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dlion_sim.cli.options import Quiet
+
 
 class Format(StrEnum):
     """What to export to."""
@@ -28,6 +30,7 @@ def export(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="A new or empty folder.", show_default=False)],
+    quiet: Quiet = False,
 ) -> None:
     """Export runs to CSV files, TensorBoard event files or trace files."""
     from dlion_sim.export import export_csv, export_tensorboard, export_trace
@@ -35,4 +38,5 @@ def export(
 
     exports = {Format.CSV: export_csv, Format.TENSORBOARD: export_tensorboard, Format.TRACE: export_trace}
     exports[to](Frames.of(runs).runs, output)
-    print(f"exported: {output}")
+    if not quiet:
+        print(f"exported: {output}")

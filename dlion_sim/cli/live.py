@@ -66,7 +66,9 @@ def node(
     rank: Annotated[int, typer.Option(help="Which participant this is: workers from 0 on, then parameter servers.")],
     peers: Annotated[str, typer.Option(help="Where each participant listens, in their order: host:port,host:port,...")],
     secret_file: Annotated[Path, typer.Option(help="A file of mode 600 with a secret that all nodes of the run have.")],
-    output: Annotated[Path, typer.Option(help="The folder that the node's part goes into, as rank-RANK.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder that the node's part goes into, as rank-RANK.")
+    ],
     listen: Annotated[
         str | None, typer.Option(help="Where to listen, if not as --peers says.", show_default=False)
     ] = None,
@@ -84,6 +86,7 @@ def node(
     ] = None,
     listen_fd: Annotated[int | None, typer.Option(hidden=True, help="A socket that listens already.")] = None,
     attached: Annotated[bool, typer.Option("--attached", hidden=True, help="End with standard input.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Take part in a run as one of its participants, over TCP with the others, in real time.
 
@@ -94,6 +97,7 @@ def node(
     import socket
 
     from dlion_sim.live import Address, Patience, Place, read_secret, run_node
+    from dlion_sim.protocol.extensions import own_errors_told
     from dlion_sim.scenario import find, load
 
     logging.basicConfig(format="dlion: %(message)s")
@@ -113,14 +117,16 @@ def node(
         patience=Patience(start=start_within, silence=silence),
         delays=_seconds(delays) if delays else (),
         attached=attached,
-        begun=lambda: print(f"node {rank}: begun", flush=True),
+        begun=lambda: None if quiet else print(f"node {rank}: begun", flush=True),
     )
     try:
-        done = run_node(loaded, place)
+        with own_errors_told(loaded.system):
+            done = run_node(loaded, place)
     except InputError as error:
         raise error.within(file) from None
     summary = done.summary or {}
-    print(f"node {rank}: {summary['status']} ({summary['stopped_by']}), part: {done.folder}")
+    if not quiet:
+        print(f"node {rank}: {summary['status']} ({summary['stopped_by']}), part: {done.folder}")
     _exit(summary)
 
 

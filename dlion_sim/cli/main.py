@@ -12,7 +12,7 @@ from rich.console import Console
 from dlion_sim import __version__
 from dlion_sim.cli import compare, emulation, export, live, plot, run, sweep, validate
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED
-from dlion_sim.errors import InputError
+from dlion_sim.errors import InputError, OwnCodeError
 
 app = typer.Typer(
     help="Simulate decentralized deep learning on many small clouds: real gradients, modelled machines and WAN links.",
@@ -49,17 +49,41 @@ def schema() -> None:
 @app.command()
 def systems() -> None:
     """List the systems and choices that there are, with every parameter and its default."""
-    from dlion_sim.cli.tables import system_tables
+    from dlion_sim.cli import listings
 
-    Console().print(system_tables())
+    Console().print(*listings.systems())
+
+
+@app.command()
+def models() -> None:
+    """List the models, with their sizes and what a sample costs."""
+    from dlion_sim.cli import listings
+
+    Console().print(*listings.models())
+
+
+@app.command()
+def datasets() -> None:
+    """List the data sets, with their sizes and where they come from."""
+    from dlion_sim.cli import listings
+
+    Console().print(*listings.datasets())
+
+
+@app.command()
+def devices() -> None:
+    """List the devices whose names stand for a machine's speed, with what that is derived from."""
+    from dlion_sim.cli import listings
+
+    Console().print(*listings.devices())
 
 
 @app.command()
 def scenarios() -> None:
     """List the scenarios that ship; each can be run by its name."""
-    from dlion_sim.cli.tables import scenario_table
+    from dlion_sim.cli import listings
 
-    Console().print(scenario_table())
+    Console().print(*listings.scenarios())
 
 
 for command in (
@@ -85,6 +109,9 @@ def main() -> None:
         for fault in (error, *error.further):
             print(f"dlion: {fault}", file=sys.stderr)
         sys.exit(BAD_INPUT)
+    except OwnCodeError as error:
+        print(f"dlion: {error}\n{error.trace}", file=sys.stderr)
+        sys.exit(FAILED)
     except OSError as error:
         print(f"dlion: {error.filename or 'the run folder'}: {error.strerror}", file=sys.stderr)
         sys.exit(FAILED)

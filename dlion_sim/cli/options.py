@@ -27,10 +27,11 @@ Overrides = Annotated[
     typer.Option("--set", metavar="PATH=VALUE", help="Override a value, e.g. --set system=baseline; repeatable."),
 ]
 Output = Annotated[
-    Path | None, typer.Option(help="The run folder; by default a new one in results/runs.", show_default=False)
+    Path | None,
+    typer.Option("--output", "-o", help="The run folder; by default a new one in results/runs.", show_default=False),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the run that the output folder holds.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors: no progress, no table.")]
 Fifo = Annotated[
     bool,
     typer.Option("--fifo", help="At each link one queue for all, as in simple routers, instead of one for each flow."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dlion_sim.cli.options import Quiet
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,11 +61,12 @@ def accuracy(
     output: Output,
     x: Annotated[Progress, typer.Option(help="What it is drawn over; bytes are those of all workers.")] = Progress.TIME,
     labels: Labels = None,
+    quiet: Quiet = False,
 ) -> None:
     """Accuracy over time: mean and range over seeds, a line a system, a panel an environment."""
     from dlion_sim.figures import plot_accuracies
 
-    _done(plot_accuracies(_groups(runs, labels), output, x.value))
+    _done(plot_accuracies(_groups(runs, labels), output, x.value), quiet=quiet)
 
 
 @plot.command()
@@ -75,30 +77,34 @@ def accuracy_at(
         str | None, typer.Option("--at", help='E.g. "500 s"; by default the time that all runs lasted.')
     ] = None,
     labels: Labels = None,
+    quiet: Quiet = False,
 ) -> None:
     """Accuracy at a time by environment and system, as grouped bars."""
     from dlion_sim.figures import plot_accuracy_at
 
     groups = _groups(runs, labels)
-    _done(plot_accuracy_at(groups, output, _seconds("--at", time) if time else _shortest(groups)))
+    at = _seconds("--at", time) if time else _shortest(groups)
+    _done(plot_accuracy_at(groups, output, at), quiet=quiet)
 
 
 @plot.command()
-def time_to_accuracy(runs: Runs, output: Output, target: Target = None, labels: Labels = None) -> None:
+def time_to_accuracy(
+    runs: Runs, output: Output, target: Target = None, labels: Labels = None, quiet: Quiet = False
+) -> None:
     """Time to an accuracy, and the speed-up over Baseline, as grouped bars."""
     from dlion_sim.analysis import common_target
     from dlion_sim.figures import plot_time_to_accuracy
 
     groups = _groups(runs, labels)
-    _done(plot_time_to_accuracy(groups, output, target or common_target(groups)))
+    _done(plot_time_to_accuracy(groups, output, target or common_target(groups)), quiet=quiet)
 
 
 @plot.command()
-def batch_sizes(run: OneRun, output: Output) -> None:
+def batch_sizes(run: OneRun, output: Output, quiet: Quiet = False) -> None:
     """Batch sizes over time: the global one, and each worker's."""
     from dlion_sim.figures import plot_batch_sizes
 
-    _done(plot_batch_sizes(_run(run), output))
+    _done(plot_batch_sizes(_run(run), output), quiet=quiet)
 
 
 @plot.command()
@@ -112,19 +118,20 @@ def links(
     receivers: Annotated[
         list[str] | None, typer.Option(help="Only links to this one; repeatable.", show_default=False)
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """N of Max-N and what was sent by link: over time, or as maps of means where there are more than 8 workers."""
     from dlion_sim.figures import plot_links
 
-    _done(plot_links(_run(run), output, senders or (), receivers or ()))
+    _done(plot_links(_run(run), output, senders or (), receivers or ()), quiet=quiet)
 
 
 @plot.command()
-def deviation(runs: Runs, output: Output, labels: Labels = None) -> None:
+def deviation(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
     """Worker deviation: how far apart the workers' accuracies are, over time."""
     from dlion_sim.figures import plot_deviation
 
-    _done(plot_deviation(_groups(runs, labels), output))
+    _done(plot_deviation(_groups(runs, labels), output), quiet=quiet)
 
 
 @plot.command()
@@ -133,12 +140,13 @@ def timeline(
     output: Output,
     begin: Annotated[str | None, typer.Option("--from", help="E.g. 10 s; by default the first gradient.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="By default when all have done 10 iterations.")] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Computing, waiting and sending by worker, as a Gantt chart."""
     from dlion_sim.figures import plot_timeline
 
     window = (_seconds("--from", begin) if begin else None), (_seconds("--to", end) if end else None)
-    _done(plot_timeline(_run(run), output, *window))
+    _done(plot_timeline(_run(run), output, *window), quiet=quiet)
 
 
 @plot.command()
@@ -149,13 +157,14 @@ def heatmap(
     x: Annotated[str | None, typer.Option(help="The axis along the horizontal, e.g. bandwidth.")] = None,
     y: Annotated[str | None, typer.Option(help="The axis along the vertical, e.g. system.")] = None,
     target: Target = None,
+    quiet: Quiet = False,
 ) -> None:
     """Heat map of a sweep over two of its axes."""
     from dlion_sim.analysis import common_target
     from dlion_sim.figures import plot_heatmap
 
     groups = _groups(runs)
-    _done(plot_heatmap(groups, output, show.value, target or common_target(groups), x, y))
+    _done(plot_heatmap(groups, output, show.value, target or common_target(groups), x, y), quiet=quiet)
 
 
 def _groups(paths: list[Path], labels: list[str] | None = None) -> list[Group]:
@@ -202,5 +211,6 @@ def _seconds(option: str, written: str) -> float:
         raise InputError(str(error), file=option) from None
 
 
-def _done(file: Path) -> None:
-    print(f"plot: {file}")
+def _done(file: Path, *, quiet: bool) -> None:
+    if not quiet:
+        print(f"plot: {file}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from dlion_sim.cli.pace import Pace, in_words
 from dlion_sim.scenario import Scenario
 from dlion_sim.simulation import Progress
 
@@ -17,9 +18,10 @@ from dlion_sim.simulation import Progress
 def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progress], None]]:
     """Show how far a run is; the value is what to call with its progress."""
     if scenario.duration is not None:
-        total, unit = scenario.duration, "s"
+        total, unit, key = scenario.duration, "s", "duration"
     else:
-        total, unit = float(scenario.iterations or 0), "iterations"
+        total, unit, key = float(scenario.iterations or 0), "iterations", "iterations"
+    console, pace = Console(stderr=True, quiet=quiet), Pace(total)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -29,15 +31,44 @@ def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progr
         TextColumn("ETA"),
         TimeRemainingColumn(),
     )
-    with Bar(*columns, console=Console(stderr=True), disable=quiet) as bar:
+    bar = Bar(*columns, console=console, disable=quiet)
+    with compiling_told(console), ExitStack() as shown:
         task = bar.add_task(f"{scenario.name} · {scenario.system.name}", total=total, accuracy="-")
 
         def observe(progress: Progress) -> None:
             done = progress.virtual_seconds if scenario.duration is not None else progress.iterations
+            if not bar.live.is_started and not quiet:
+                shown.enter_context(bar)  # Nothing is left of it where a run could not begin.
             accuracy = "-" if progress.accuracy is None else f"{progress.accuracy:.1%}"
             bar.update(task, completed=done, accuracy=accuracy)
+            if (left := pace.seconds_left(done)) is not None:
+                rest = f"about {in_words(left)} for the rest of {total:g} {unit}"
+                told = f"{rest}; --set {key}=... shortens it, docs/performance.md says what takes how long"
+                console.print(told, markup=False, highlight=False, soft_wrap=True)
 
         yield observe
+
+
+@contextmanager
+def compiling_told(console: Console) -> Iterator[None]:
+    """Say on the console when kernels are compiled: once on a machine, as they are kept on disk."""
+    from numba.core import event
+
+    class Told(event.Listener):
+        """Says it the first time."""
+
+        said = False
+
+        def on_start(self, _: object) -> None:
+            if not self.said:
+                console.print("compiling the simulator's kernels, once on this machine: about 15 s", highlight=False)
+            self.said = True
+
+        def on_end(self, _: object) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Told()):
+        yield
 
 
 @contextmanager

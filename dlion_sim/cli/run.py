@@ -87,13 +87,18 @@ def _simulate(
 def _resume(folder: Path, checkpoint_every: float | None, *, quiet: bool) -> Run:
     from dlion_sim.cli.progress import progress_bar
     from dlion_sim.interrupts import Interrupts
+    from dlion_sim.protocol.extensions import own_errors_told
     from dlion_sim.results import Run
     from dlion_sim.results.run_folder import SCENARIO
     from dlion_sim.scenario import load
     from dlion_sim.simulation import resume
 
     scenario = load(Run.open(folder).folder / SCENARIO)
-    with Interrupts() as interrupts, progress_bar(scenario, quiet=quiet) as observe:
+    with (
+        own_errors_told(scenario.system),
+        Interrupts() as interrupts,
+        progress_bar(scenario, quiet=quiet) as observe,
+    ):
         return resume(folder, checkpoint_every=checkpoint_every, interrupted=interrupts.asked, observe=observe)
 
 

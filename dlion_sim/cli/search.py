@@ -8,9 +8,11 @@ import os
 import shlex
 from collections import Counter
 
+from rich.box import HEAVY_HEAD
 from rich.console import Console
-from rich.table import Table
 
+from dlion_sim.cli.fitting import Fitted
+from dlion_sim.results import headings
 from dlion_sim.scenario.shipped import name_of, shipped
 from dlion_sim.scenario.yaml_text import read_yaml
 from dlion_sim.sweep import Point, Search, metric, space
@@ -20,10 +22,8 @@ _BEST_SHOWN = 10
 
 def print_space(search: Search) -> None:
     """Print what may be chosen, and how far the search is."""
-    table = Table("path", "values")
-    for path, dimension in search.spec.over.items():
-        table.add_row(path, space.described(dimension))
-    Console().print(table)
+    rows = [[path, space.described(dimension)] for path, dimension in search.spec.over.items()]
+    Console().print(Fitted(["path", "values"], rows, box=HEAVY_HEAD))
     goal = "highest" if metric.direction(search.spec.metric) == "maximize" else "lowest"
     print(f"chosen by {search.spec.sampler} for the {goal} {metric.title(search.spec.metric)}")
     print(counted(search))
@@ -41,12 +41,14 @@ def counted(search: Search) -> str:
 def print_best(search: Search) -> None:
     """Print the best trials, and how to run the very best one again."""
     best = search.best
-    headings = [path.rsplit(".", 1)[-1].replace("_", " ") for path in search.spec.over]
-    table = Table("trial", metric.title(search.spec.metric), *headings, title="The best trials", title_justify="left")
-    for value, trial in best[:_BEST_SHOWN]:
-        table.add_row(str(trial.number), metric.written(search.spec.metric, value), *trial.labels.values())
+    over = [heading.replace("_", " ") for heading in headings(search.spec.over).values()]
+    rows = [
+        [str(trial.number), metric.written(search.spec.metric, value), *trial.labels.values()]
+        for value, trial in best[:_BEST_SHOWN]
+    ]
     if best:
-        Console().print(table)
+        columns = ["trial", metric.title(search.spec.metric), *over]
+        Console().print(Fitted(columns, rows, title="The best trials", box=HEAVY_HEAD))
     print(counted(search))
     if best and math.isfinite(best[0][0]):
         first = best[0][1].points[0]

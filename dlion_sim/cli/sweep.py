@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import HEAVY_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
 from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob
-from dlion_sim.cli.options import Device
+from dlion_sim.cli.fitting import Fitted
+from dlion_sim.cli.options import Device, Quiet
 
 if TYPE_CHECKING:
     from dlion_sim.sweep import Ended, Found, Job, Point, SearchSpec
@@ -26,7 +27,7 @@ def sweep(
     file: Annotated[
         str, typer.Argument(help="A sweep YAML, or the name of one that ships, e.g. sweeps/digits.", show_default=False)
     ],
-    output: Annotated[Path, typer.Option(help="The folder for the run folders.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the run folders.", show_default=False)],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Runs side by side; by default one a core.", show_default=False)
@@ -37,6 +38,7 @@ def sweep(
     ] = ExecutorKind.LOCAL,
     address: Address = None,
     gpus_per_job: GpusPerJob = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run a sweep: scenarios that differ along axes, or by a search's trials, side by side.
 
@@ -50,25 +52,30 @@ def sweep(
     path = find_sweep(file)
     points = load_sweep(path)
     if search := load_search(path):
-        _search(search, points, output, dry_run, options)
+        _search(search, points, output, dry_run, options, quiet=quiet)
         return
     if dry_run:
         found = survey(points, output)
         check([point for point in points if found[point.name].state is not State.DONE])
-        _print_plan(points, found)
+        if not quiet:
+            _print_plan(points, found)
         return
     with locked(output) as lock:
         found = survey(points, output)
         missing = [point for point in points if found[point.name].state is not State.DONE]
-        print(_counted(found), flush=True)
+        if not quiet:
+            print(_counted(found), flush=True)
         work = (Job.of(point, output, options.device_of_jobs) for point in missing)
-        failures, interrupted = _run(work, len(missing), lambda: check(missing), output, options, lock)
+        failures, interrupted = _run(work, len(missing), lambda: check(missing), output, options, lock, quiet=quiet)
         found |= survey(missing, output)
-    _print_results(found)
-    _end(output, failures, interrupted=interrupted, failed=bool(failures))
+    if not quiet:
+        _print_results(found)
+    _end(output, failures, interrupted=interrupted, failed=bool(failures), quiet=quiet)
 
 
-def _search(spec: SearchSpec, points: list[Point], output: Path, dry_run: bool, options: ExecutorOptions) -> None:
+def _search(
+    spec: SearchSpec, points: list[Point], output: Path, dry_run: bool, options: ExecutorOptions, *, quiet: bool
+) -> None:
     """Find the values that the sweep leaves open."""
     from dlion_sim.cli.search import counted, print_best, print_space
     from dlion_sim.sweep import Search, locked
@@ -77,24 +84,28 @@ def _search(spec: SearchSpec, points: list[Point], output: Path, dry_run: bool, 
         search = Search(spec, points, output, keep=False)
         if search.remaining:
             search.check()
-        print_space(search)
+        if not quiet:
+            print_space(search)
         return
     with locked(output) as lock:
         search = Search(spec, points, output)
-        print(counted(search), flush=True)
+        if not quiet:
+            print(counted(search), flush=True)
         runs, work = search.remaining * search.runs_per_trial, search.jobs(options.device_of_jobs)
-        failures, interrupted = _run(work, runs, search.check, output, options, lock, told=search.tell)
-    print_best(search)
+        failures, interrupted = _run(work, runs, search.check, output, options, lock, quiet=quiet, told=search.tell)
+    if not quiet:
+        print_best(search)
     # A trial that diverges is no failure of the search.
-    _end(output, search.failures, interrupted=interrupted, failed=bool(failures) or not search.best)
+    _end(output, search.failures, interrupted=interrupted, failed=bool(failures) or not search.best, quiet=quiet)
 
 
-def _end(output: Path, failures: Mapping[str, str], *, interrupted: bool, failed: bool) -> None:
+def _end(output: Path, failures: Mapping[str, str], *, interrupted: bool, failed: bool, quiet: bool) -> None:
     """Tell how a sweep ended, by exit code too."""
     for name, problem in failures.items():
         print(f"dlion: {output / name}: failed: {problem}", file=sys.stderr)
     if interrupted:
-        print("interrupted; the same command goes on")
+        if not quiet:
+            print("interrupted; the same command goes on")
         raise typer.Exit(INTERRUPTED)
     if failed:
         raise typer.Exit(FAILED)
@@ -107,6 +118,8 @@ def _run(
     output: Path,
     options: ExecutorOptions,
     lock: int,
+    *,
+    quiet: bool,
     told: Callable[[Ended], None] = lambda ended: None,
 ) -> tuple[dict[str, str], bool]:
     """Do so many jobs once they are checked; why runs failed, by name, and whether the sweep was interrupted."""
@@ -119,7 +132,7 @@ def _run(
     failures: dict[str, str] = {}
     with Interrupts() as interrupts, options.open(runs, output, lock) as executor:
         check()  # while the processes get ready
-        with SweepProgress(runs) as progress:
+        with SweepProgress(runs, quiet=quiet) as progress:
             for event in run_all(work, executor, interrupts.asked):
                 progress.show(event)
                 if isinstance(event, Ended):
@@ -130,11 +143,15 @@ def _run(
 
 
 def _print_plan(points: list[Point], found: dict[str, Found]) -> None:
+    from dlion_sim.results import headings
+
     axes = [axis for axis in points[0].labels if len({point.labels[axis] for point in points}) > 1]
-    table = Table("run", *(axis.rsplit(".", 1)[-1].replace("_", " ") for axis in axes), "state")
-    for point in points[:_MOST_ROWS]:
-        table.add_row(point.name, *(point.labels[axis] for axis in axes), found[point.name].state.value)
-    Console().print(table)
+    rows = [
+        [point.name, *(point.labels[axis] for axis in axes), found[point.name].state.value]
+        for point in points[:_MOST_ROWS]
+    ]
+    columns = ["run", *(heading.replace("_", " ") for heading in headings(axes).values()), "state"]
+    Console().print(Fitted(columns, rows, box=HEAVY_HEAD))
     if len(points) > _MOST_ROWS:
         print(f"... and {len(points) - _MOST_ROWS} more")
     print(_counted(found))

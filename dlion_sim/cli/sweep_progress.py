@@ -15,6 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from dlion_sim.cli.pace import Pace, in_words
 from dlion_sim.sweep import Ended, Progressed, Started
 
 _AVERAGE_SECONDS = 24 * 3600.0
@@ -27,8 +28,8 @@ class SweepProgress:
     Where that is no terminal, it gets a line for each run that ends.
     """
 
-    def __init__(self, runs: int) -> None:
-        self._console = Console(stderr=True)
+    def __init__(self, runs: int, *, quiet: bool = False) -> None:
+        self._console = Console(stderr=True, quiet=quiet)
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -41,6 +42,7 @@ class SweepProgress:
             speed_estimate_period=_AVERAGE_SECONDS,
         )
         self._runs = runs
+        self._pace = Pace(runs)
         self._ended = self._failed = 0
         self._all = self._bars.add_task("[bold]sweep", total=runs, told="")
         self._running: dict[str, TaskID] = {}
@@ -74,3 +76,6 @@ class SweepProgress:
         parts = sum(task.completed for task in self._bars.tasks if task.id in self._running.values())
         told = f"{self._ended} of {self._runs}" + (f", [red]{self._failed} failed[/]" if self._failed else "")
         self._bars.update(self._all, completed=self._ended + parts, told=told)
+        if (left := self._pace.seconds_left(self._ended + parts)) is not None:
+            rest = f"about {in_words(left)} for the rest of {self._runs} runs"
+            self._console.print(f"{rest}; docs/performance.md says what takes how long", highlight=False)

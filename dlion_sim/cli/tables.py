@@ -15,13 +15,9 @@ from rich.text import Text
 
 from dlion_sim.analysis import Fidelity, waited_most_for
 from dlion_sim.cli.conventions import WHY_NO_EXCHANGE
-from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice
-from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import Run, participants
 from dlion_sim.results.numbers import in_bytes
 from dlion_sim.results.run_folder import ACCURACY
-from dlion_sim.scenario import load, shipped
-from dlion_sim.scenario.shipped import name_of
 
 _TIMES_SHOWN, _WAITS_SHOWN = 4, 4
 _LATE_SHARE = 0.01
@@ -164,46 +160,6 @@ def _pairs(row: pd.Series, quantities: Mapping[str, Callable[[float], str]]) -> 
         for quantity, written in quantities.items()
         for cell in (_known(row[quantity]["real"], written), _known(row[quantity]["ratio"], "{:.3f}".format))
     ]
-
-
-def scenario_table() -> Table:
-    """The scenarios that ship."""
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("name", no_wrap=True)
-    table.add_column("workers", justify="right")
-    table.add_column("workload")
-    table.add_column("description")
-    for file in shipped():
-        scenario = load(file)
-        workers = str(len(scenario.cluster.workers))
-        workload = f"{scenario.workload.model} on {scenario.workload.dataset}"
-        table.add_row(name_of(file), workers, workload, scenario.description)
-    return table
-
-
-def system_tables() -> RenderableType:
-    """The systems with their choices, then each choice with its parameters."""
-    named = Table("system", *CATEGORIES, "topology", "from", title="Systems", title_justify="left", box=SIMPLE_HEAD)
-    for name, system in SYSTEMS.items():
-        choices = map(_written, system.choices.values())
-        named.add_row(name, *choices, system.topology.kind, system.source)
-    return Group(named, *(_choice_table(category, kinds) for category, kinds in REGISTRY.items()))
-
-
-def _choice_table(category: str, kinds: Mapping[str, type[Choice]]) -> Table:
-    table = Table("kind", "parameter", "default", "meaning", title=category, title_justify="left", box=SIMPLE_HEAD)
-    for kind, choice in kinds.items():
-        table.add_row(kind, "", "", " ".join((choice.__doc__ or "").split("\n\n")[0].split()), style="bold")
-        for name, field in choice.Parameters.model_fields.items():
-            default = "" if field.default is None else str(field.default)
-            table.add_row("", name, default, field.description or "")
-    return table
-
-
-def _written(choice: Mapping[str, Any]) -> str:
-    """A kind and what a system sets it to."""
-    settings = ", ".join(f"{key} {value}" for key, value in choice.items() if key != "kind")
-    return f"{choice['kind']} ({settings})" if settings else str(choice["kind"])
 
 
 def _known(value: float, written: Callable[[float], str]) -> str:

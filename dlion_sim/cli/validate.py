@@ -28,7 +28,8 @@ def validate(
     ],
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
     output: Annotated[
-        Path | None, typer.Option(help="A folder for the comparison; by default a new one in results/runs.")
+        Path | None,
+        typer.Option("--output", "-o", help="A folder for the comparison; by default a new one in results/runs."),
     ] = None,
     fifo: Fifo = False,
     force: Force = False,

@@ -124,4 +124,5 @@ class Nodes(ABC):
 
     def _last_words(self, rank: int) -> str:
         lines = self._log(rank).read_text(errors="replace").strip().splitlines()
-        return lines[-1].removeprefix("dlion: ") if lines else "it ended without a word"
+        told = [line for line in lines if line.startswith("dlion: ")] or lines
+        return told[-1].removeprefix("dlion: ") if told else "it ended without a word"

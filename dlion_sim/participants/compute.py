@@ -8,13 +8,6 @@ import numpy as np
 
 from dlion_sim.scenario import Compute
 
-CORE_FLOPS = 1.9e9
-"""Effective FLOP/s of one core, from which a model's cost is charged where the scenario states none.
-
-Derived from TF.AKO's published runs: a 125 MFLOP training step, plus one more forward pass, on batches of 104 took
-about 0.38 s on a server with 24 logical cores.
-"""
-
 
 class ComputeDevice:
     """A machine on which b samples take T(b) = alpha + beta * b / cores seconds, while its cores may change.

@@ -25,7 +25,7 @@ from dlion_sim.learning import (
     training_flops,
 )
 from dlion_sim.learning.partition import Indices
-from dlion_sim.participants.compute import CORE_FLOPS, ComputeDevice
+from dlion_sim.participants.compute import ComputeDevice
 from dlion_sim.participants.shards import shards_of, validation_of
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.compose import System, compose
@@ -35,7 +35,7 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.scenario import Cluster, Scenario
+from dlion_sim.scenario import CORE_FLOPS, Cluster, Scenario
 from dlion_sim.scenario.topology import ParameterServers, ServerHost
 from dlion_sim.streams import stream, stream_seed
 

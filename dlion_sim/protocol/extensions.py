@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import sys
+import sysconfig
+import traceback
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from dlion_sim.errors import InputError
+from dlion_sim.errors import InputError, OwnCodeError
+from dlion_sim.scenario import SystemSpec
+from dlion_sim.scenario.faults import did_you_mean
+
+_OURS = os.path.realpath(Path(__file__).parents[1])
+_INSTALLED = [os.path.realpath(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
 
 
 def is_reference(name: str) -> bool:
@@ -24,13 +34,67 @@ def digest(module: str) -> str:
 def referenced(reference: str, path: str) -> object:
     """What `package.module:Name` refers to; modules are also looked for in the current folder.
 
-    Raises InputError, with the `path` inside the scenario, where there is no such thing.
+    Raises InputError, with the `path` inside the scenario, where there is no such thing, and OwnCodeError where the
+    module cannot be imported for what stands in it.
     """
     module, _, name = reference.partition(":")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
     try:
-        found: object = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, SyntaxError, ValueError) as error:
+        imported = importlib.import_module(module)
+    except Exception as error:
+        if own := _own_error(error, {path: reference}):
+            raise own from error
         raise InputError(f"'{reference}' cannot be found: {error}", path=path) from error
+    if not hasattr(imported, name):
+        near = did_you_mean(name, [each for each in vars(imported) if not each.startswith("_")])
+        raise InputError(f"'{reference}' cannot be found: {module} has no '{name}'{near}", path=path)
+    found: object = getattr(imported, name)
     return found
+
+
+@contextmanager
+def own_errors_told(system: SystemSpec) -> Iterator[None]:
+    """Raise what comes out of the code that `system` refers to as OwnCodeError, and anything else as it is."""
+    try:
+        yield
+    except (InputError, OwnCodeError):
+        raise
+    except Exception as error:
+        if own := _own_error(error, _references(system)):
+            raise own from error
+        raise
+
+
+def _references(system: SystemSpec) -> dict[str, str]:
+    """What of the user's own a system names, by path."""
+    categories = ("batching", "exchange", "synchronization", "knowledge_transfer")
+    choices = {f"system.{category}": getattr(system, category) for category in categories}
+    kinds = {path: choice.kind for path, choice in choices.items() if choice and choice.kind}
+    return {path: name for path, name in {"system.name": system.name, **kinds}.items() if is_reference(name)}
+
+
+def _own_error(error: Exception, references: Mapping[str, str]) -> OwnCodeError | None:
+    """The error as one of the user's own code; None if none of that was running."""
+    modules = {path: sys.modules.get(reference.partition(":")[0]) for path, reference in references.items()}
+    files = {path: os.path.realpath(getattr(module, "__file__", None) or "") for path, module in modules.items()}
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = next((number for number, frame in enumerate(frames) if _below(frame.filename, [_OURS])), len(frames))
+    own = [frame for frame in frames[inside:] if _is_own(frame.filename, files.values())]
+    if not references or not (own or isinstance(error, SyntaxError)):
+        return None
+    named = [path for path, file in files.items() if file in {os.path.realpath(frame.filename) for frame in own}]
+    keys = ", ".join(f"{path} ({references[path]})" for path in named or references)
+    last = own[-1] if own else None
+    where = f" in {last.filename}, line {last.lineno}, in {last.name}" if last else ""
+    problem = f"{keys}: {type(error).__name__}{where}: {error}"
+    shown = [*traceback.format_list(own), *traceback.format_exception_only(error)]
+    return OwnCodeError(" ".join(problem.split()), "".join(shown).rstrip())
+
+
+def _is_own(file: str, named: Collection[str]) -> bool:
+    return os.path.realpath(file) in named or not (file.startswith("<") or _below(file, [_OURS, *_INSTALLED]))
+
+
+def _below(file: str, folders: list[str]) -> bool:
+    return any(os.path.realpath(file).startswith(f"{folder}{os.sep}") for folder in folders)

@@ -3,7 +3,7 @@
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.frames import Frames
 from dlion_sim.results.holding import Hold
-from dlion_sim.results.labels import in_words, system_label, untold
+from dlion_sim.results.labels import headings, in_words, system_label, untold
 from dlion_sim.results.manifest import environment
 from dlion_sim.results.marking import mark
 from dlion_sim.results.names import participants
@@ -31,6 +31,7 @@ __all__ = [
     "final_accuracy",
     "find_runs",
     "free_folder",
+    "headings",
     "in_words",
     "mark",
     "participants",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from dlion_sim.results.finding import find_runs, run_names
+from dlion_sim.results.labels import headings
 from dlion_sim.results.reading import Run
 
 _OF_EVALUATIONS = [
@@ -37,9 +39,16 @@ class Frames:
     def summaries(self) -> pd.DataFrame:
         """A row a run: how it ended, its iterations, traffic, accuracy, and time to each accuracy.
 
-        A run of a sweep has its values of the sweep's axes too. Of a run without an end the status is known alone.
+        A run of a sweep has its values of the sweep's axes too, in columns that are called as in the sweep's tables. Of
+        a run without an end the status is known alone.
         """
-        rows = [{**about, **_summary(run)} for about, run in zip(self._about, self.runs, strict=True)]
+        measured = [_summary(run) for run in self.runs]
+        paths = dict.fromkeys(path for run in self.runs for path in run.point if path != "seed")
+        names = headings(paths, taken={column for row in measured for column in row})
+        rows = []
+        for about, run, row in zip(self._about, self.runs, measured, strict=True):
+            point = {name: run.point[path] for path, name in names.items() if path in run.point}
+            rows.append({**about, **point, **row})
         return pd.DataFrame(rows)
 
     @cached_property
@@ -91,13 +100,15 @@ class Frames:
 
 
 def _summary(run: Run) -> dict[str, Any]:
-    row: dict[str, Any] = {**run.point, "status": run.manifest["status"]}
+    row: dict[str, Any] = {"status": run.manifest["status"]}
     if run.summary is None:
         return row
     for key, value in run.summary.items():
         match key, value:
             case "time_to_accuracy", dict():
-                row |= {f"time_to_{accuracy}": seconds for accuracy, seconds in value.items()}
+                # A number in every row: a column of None alone would be one of objects.
+                times = {accuracy: math.nan if seconds is None else seconds for accuracy, seconds in value.items()}
+                row |= {f"time_to_{accuracy}": seconds for accuracy, seconds in times.items()}
             case "accuracy", dict():
                 row |= {"accuracy": value["mean"], "accuracy_std": value["std"]}
             case "iterations" | "exchanges" | "final_accuracy", dict():

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+
+
+def headings(paths: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
+    """What to call the column of each path: the shortest end that is no other's, nor `taken`, e.g. "bandwidth"."""
+    dotted = [f".{path}" for path in paths]
+    named = {}
+    for path in dotted:
+        parts = path[1:].split(".")
+        ends = [".".join(parts[-count:]) for count in range(1, len(parts) + 1)]
+        own = [end for end in ends if end not in taken and sum(each.endswith(f".{end}") for each in dotted) == 1]
+        named[path[1:]] = own[0] if own else path[1:]
+    return named
 
 
 def in_words(path: str, value: str) -> str:

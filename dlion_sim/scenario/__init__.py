@@ -1,8 +1,9 @@
 """What a scenario YAML may say: plain data, human units at the edge, SI inside."""
 
 from dlion_sim.scenario.cluster import Cloud, Cluster, Lan, Wan, WanPath, WorkerPlace
+from dlion_sim.scenario.devices import CORE_FLOPS, DEVICES, Device
 from dlion_sim.scenario.loading import dump, from_data, load, to_data
-from dlion_sim.scenario.machines import DEVICES, Compute, Nic, WorkerGroup
+from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.shipped import find, find_sweep, shipped
@@ -13,6 +14,7 @@ from dlion_sim.scenario.workload import ComputeTime, Dirichlet, Iid, LabelShards
 __all__ = [
     "BANDWIDTH",
     "CORES",
+    "CORE_FLOPS",
     "DEVICES",
     "DURATION",
     "ChoiceSpec",
@@ -20,6 +22,7 @@ __all__ = [
     "Cluster",
     "Compute",
     "ComputeTime",
+    "Device",
     "Dirichlet",
     "Iid",
     "LabelShards",

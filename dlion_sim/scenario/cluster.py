@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from dlion_sim.scenario.capacity import BandwidthSchedule
 from dlion_sim.scenario.faults import RuleError, did_you_mean
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
+from dlion_sim.scenario.matrix import BandwidthMatrix
 from dlion_sim.scenario.model import Model, Name
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.units import Duration
@@ -77,13 +78,21 @@ class Wan(Model):
     """Of each path in each direction, shared by all that crosses it. None: only NICs bound it."""
     rtt: Duration | None = None
     """Round-trip time of each path. None: 0."""
+    matrix: BandwidthMatrix | None = None
+    """Bandwidths that differ from that one, by sending and then by receiving cloud: {east: {west: 40 Mbps}}. Or a CSV
+    file with these, or a folder of iperf3's results, which is read when the scenario is."""
     paths: list[WanPath] = Field(default_factory=list)
-    """Paths that differ from those, or all paths."""
+    """Paths that differ from all those, or all paths."""
 
     @property
     def joins_all(self) -> bool:
         """Whether every two clouds have a path, listed or not."""
         return self.bandwidth is not None or self.rtt is not None
+
+    @cached_property
+    def measured(self) -> Mapping[tuple[str, str], Schedule]:
+        """The matrix' bandwidth of each (sending cloud, receiving cloud)."""
+        return {(a, b): bandwidth for a, row in (self.matrix or {}).items() for b, bandwidth in row.items()}
 
     @cached_property
     def by_direction(self) -> Mapping[tuple[str, str], WanPath]:
@@ -123,6 +132,9 @@ class Cluster(Model):
         for number, path in enumerate(wan.paths):
             _check_path(path, names, seen, at=("wan", "paths", number))
             seen.update(path.directions)
+        for a, b in wan.measured:
+            _check_path(WanPath(source=a, target=b), names, set(), at=("wan", "matrix", a))
+            seen.add((a, b))
         for a, b in () if wan.joins_all else permutations(names, 2):
             if (a, b) not in seen:
                 raise RuleError(
@@ -141,7 +153,8 @@ class Cluster(Model):
         wan = self.wan or Wan()
         path = wan.by_direction.get((a, b)) or wan
         rtt = path.rtt if path.rtt is not None else wan.rtt
-        return path.bandwidth or wan.bandwidth, rtt or 0.0
+        listed = None if path is wan else path.bandwidth
+        return listed or wan.measured.get((a, b)) or wan.bandwidth, rtt or 0.0
 
     def _places(self) -> Iterator[WorkerPlace]:
         index = 0

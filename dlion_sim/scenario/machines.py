@@ -8,12 +8,10 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, field_validator
 
 from dlion_sim.scenario.capacity import BandwidthSchedule, CoresSchedule, is_capacity
+from dlion_sim.scenario.devices import DEVICES
+from dlion_sim.scenario.faults import did_you_mean
 from dlion_sim.scenario.model import Model, ShortForm
 from dlion_sim.scenario.schedule import Schedule
-
-# Cores that compute as fast as the device. Assumptions, not measurements: one GK210 (half of a K80) sustains about
-# 1.2 TFLOP/s, a core 1.9 GFLOP/s; and eight GK210 are eight times as fast as one.
-DEVICES: Mapping[str, float] = {"p2.xlarge": 630.0, "p2.8xlarge": 8 * 630.0}
 
 
 class Compute(ShortForm):
@@ -37,12 +35,15 @@ class Compute(ShortForm):
     def _of_device(cls, given: object) -> object:
         if not isinstance(given, str):
             return given
-        if given[:1].isalpha() and given not in DEVICES:
+        if given in DEVICES:
+            return DEVICES[given].cores
+        if given[:1].isalpha():
+            near = did_you_mean(given.lower(), DEVICES)
             raise ValueError(
-                f"{given!r} is neither a number of cores nor a device; write e.g. '24 cores' or one of: "
+                f"{given!r} is neither a number of cores nor a device{near}; write e.g. '24 cores' or one of: "
                 + ", ".join(DEVICES)
             )
-        return DEVICES.get(given, given)
+        return given
 
 
 class Nic(ShortForm):

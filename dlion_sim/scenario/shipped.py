@@ -57,5 +57,7 @@ def _found(name: str | Path, ready: Iterable[Path], kind: str) -> Path:
         return files[short]
     if path.exists():
         return path
-    near = difflib.get_close_matches(short, files, cutoff=0.4) or list(files)
+    beside = [str(other) for other in path.parent.glob("*.y*ml")]
+    near = difflib.get_close_matches(str(path), beside, cutoff=0.8)
+    near += difflib.get_close_matches(short, files, cutoff=0.4) or ([] if near else list(files))
     raise InputError(f"no such file, nor a ready {kind} of that name", file=path, allowed=", ".join(near))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from dlion_sim.errors import InputError
+from dlion_sim.errors import InputError, OwnCodeError
 from dlion_sim.results import Run, RunWriter, Status, mark
 from dlion_sim.results.run_folder import holds_run
 from dlion_sim.scenario import Scenario, dump, from_data
@@ -76,6 +76,7 @@ def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed],
 
     A run of it that was ended early goes on from its last checkpoint.
     """
+    from dlion_sim.protocol.extensions import own_errors_told
     from dlion_sim.simulation import Progress, resume, simulate
 
     folder = Path(job.folder)
@@ -86,21 +87,24 @@ def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed],
             tell(Progressed(job.name, _fraction(scenario, progress), progress.accuracy))
 
         run = None
-        if _is_begun(job):
-            # Without a checkpoint, or with one of other software, it is done anew.
-            with suppress(InputError):
-                run = resume(folder, interrupted=interrupted, observe=observe)
-        run = run or simulate(
-            scenario,
-            folder,
-            device=job.device,
-            force=True,
-            manifest=job.manifest,
-            interrupted=interrupted,
-            observe=observe,
-        )
+        with own_errors_told(scenario.system):
+            if _is_begun(job):
+                # Without a checkpoint, or with one of other software, it is done anew.
+                with suppress(InputError):
+                    run = resume(folder, interrupted=interrupted, observe=observe)
+            run = run or simulate(
+                scenario,
+                folder,
+                device=job.device,
+                force=True,
+                manifest=job.manifest,
+                interrupted=interrupted,
+                observe=observe,
+            )
     except InputError as error:
         return Ended(job.name, "failed", str(error))
+    except OwnCodeError as error:
+        return Ended(job.name, "failed", error.problem, error.trace)
     except Exception as error:
         problem = str(error) if isinstance(error, OSError) else repr(error)
         return Ended(job.name, "failed", problem, traceback.format_exc())

@@ -110,7 +110,7 @@ def test_compare_says_what_is_a_bound_and_what_is_not_significant(capsys, monkey
     assert dlion(monkeypatch, "compare", tmp_path, "--target", "0.7") == 0
     output = capsys.readouterr().out
     rows = {line.split()[1]: line.split("│") for line in output.splitlines() if line.startswith("│")}
-    assert rows["ako"][5].strip() == "not within 40 s"
+    assert rows["ako"][5].strip() == "> 40.0 (0 of 3)"
     assert rows["ako"][6].strip() == "< 0.50 (3)"
     assert rows["gaia"][5].strip() == "> 40.0 (1 of 3)"
     assert rows["dlion"][7].strip() == "0.225"
@@ -128,7 +128,24 @@ def test_compare_fits_eighty_columns(capsys, monkeypatch, runs):
     output = capsys.readouterr().out
     assert max(map(len, output.splitlines())) <= 80
     assert "…" not in output
-    assert all(word in output for word in ("gossip:G", "not", "within"))
+    assert all(word in output for word in ("gossip:Gossip", "synchronization", "asynchronous", "restricted"))
+
+
+def test_compare_is_whole_where_no_table_fits(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "80")
+    for rate in ("0.05", "0.1"):
+        for seed in (0, 1):
+            about = {"seed": seed, "extra": f"rate: {rate}\n", "point": {"workload.optimizer.learning_rate": rate}}
+            made_up_run(tmp_path / f"b{rate}-{seed}", (0.1, 0.2, 0.4), system="baseline", **about)
+            made_up_run(tmp_path / f"d{rate}-{seed}", (0.1, 0.6, 0.7), **about)
+    assert dlion(monkeypatch, "compare", tmp_path, "--target", "0.5") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.strip() for line in lines if line.startswith("0") and "," in line] == [
+        f"{rate}, {system}" for rate in ("0.05", "0.1") for system in ("baseline", "dlion")
+    ]
+    told = [" ".join(line.split()) for line in lines]
+    assert {"time to 50% (s) > 20.0 (0 of 2)", "speed-up (pairs) > 2.00 (2)", "p ref.", "sent (MB) 4"} <= set(told)
 
 
 def test_compare_marks_what_never_exchanged_anything(capsys, monkeypatch, runs):

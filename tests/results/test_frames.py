@@ -66,9 +66,21 @@ def test_the_tables_say_which_run_each_row_is_of(tmp_path: Path) -> None:
     assert frames.links["bytes"].sum() == 400
     summaries = frames.summaries.set_index("run")
     assert summaries["status"].tolist() == ["completed", "running", "completed"]
-    assert summaries.loc["a", "cluster.wan.bandwidth"] == "20 Mbps"
+    assert summaries.loc["a", "bandwidth"] == "20 Mbps"
     assert summaries.loc["a", ["accuracy", "iterations", "time_to_0.5"]].tolist() == [0.5, 2.0, 1.0]
     assert summaries["accuracy"].isna().tolist() == [False, True, False]
+
+
+def test_times_are_numbers_and_axes_are_called_as_in_the_sweeps_tables(tmp_path: Path) -> None:
+    point = {"system.exchange.kind": "full", "system.batching.kind": "fixed", "cluster.wan.rtt": "5 ms", "seed": "1"}
+    run_folder(tmp_path / "a", seed=1, sweep={"point": point})
+    run_folder(tmp_path / "b", seed=2)
+    summaries = Frames.of([tmp_path]).summaries
+    assert [summaries[f"time_to_{each}"].dtype for each in (0.5, 0.6)] == ["float64", "float64"]
+    assert summaries["time_to_0.6"].isna().all()
+    assert summaries["seed"].tolist() == [1, 2]
+    assert {"exchange.kind", "batching.kind", "rtt"} <= set(summaries.columns)
+    assert not set(point) & set(summaries.columns) - {"seed"}
 
 
 def test_runs_without_rows_have_empty_tables(tmp_path: Path) -> None:

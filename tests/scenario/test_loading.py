@@ -102,3 +102,9 @@ def test_find(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find("paper/homo_a") == find("scenarios/paper/homo_a.yaml") in shipped()
     with pytest.raises(InputError, match=r"homoa: no such file.*paper/homo_a"):
         find("paper/homoa")
+
+
+def test_a_misspelt_file_is_told_with_its_neighbour(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(file.parent)
+    with pytest.raises(InputError, match=r"nor a ready scenario of that name; allowed: example\.yaml$"):
+        find("example.yml")

@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import from_data
@@ -28,6 +29,17 @@ def test_a_learning_rate_falls_along_half_a_cosine():
     schedule = optimizer(schedule={"kind": "cosine", "steps": 100, "end": 0.2}).schedule
     assert [schedule.factor(step) for step in (0, 50, 100, 1000)] == pytest.approx([1, 0.6, 0.2, 0.2])
     assert CosineDecay(steps=4).factor(4) == pytest.approx(0)
+
+
+@pytest.mark.parametrize(("steps", "end"), [(1, 0.0), (7, 0.0), (100, 0.2)])
+def test_the_cosine_is_torchs(steps, end):
+    reference = torch.optim.SGD([torch.zeros(1)], lr=0.4)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(reference, T_max=steps, eta_min=0.4 * end)
+    schedule = CosineDecay(steps=steps, end=end)
+    for step in range(steps + 1):
+        assert 0.4 * schedule.factor(step) == pytest.approx(scheduler.get_last_lr()[0], abs=1e-12)
+        reference.step()
+        scheduler.step()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The models that workers can train, one a file."""
 
 from dlion_sim.learning.models.flops import training_flops
-from dlion_sim.learning.models.registry import build
+from dlion_sim.learning.models.registry import MODELS, build
 
-__all__ = ["build", "training_flops"]
+__all__ = ["MODELS", "build", "training_flops"]

@@ -1,0 +1,67 @@
+"""Tables of which nothing is cut off, however narrow the terminal is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD, Box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
+from rich.table import Column, Table
+from rich.text import Text
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A table whose columns break between words only; where that is too wide, a paragraph a row."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    numbers: Collection[str] = ()
+    """The headings of columns that are aligned to the right."""
+    bold: Collection[int] = ()
+    """The numbers of rows that stand out."""
+    names: int = 1
+    """How many of the first columns say what a row is of."""
+    box: Box = SIMPLE_HEAD
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Text]:
+        """The table, or else the paragraphs."""
+        columns = [[heading, *cells] for heading, *cells in zip(self.headings, *self.rows, strict=True)]
+        least = [max(map(_longest_word, column)) for column in columns]
+        widths = [max(map(_width, column)) for column in columns]
+        frame = 3 * len(columns) + 1
+        if sum(least) + frame > options.max_width:
+            yield from self._paragraphs()
+            return
+        while sum(widths) + frame > options.max_width:
+            most = max(range(len(widths)), key=lambda number: (widths[number] > least[number], widths[number]))
+            widths[most] -= 1
+        table = Table(title=self.title or None, title_justify="left", box=self.box)
+        for heading, width in zip(self.headings, widths, strict=True):
+            table.add_column(Text(heading), justify="right" if heading in self.numbers else "left", width=width)
+        for number, row in enumerate(self.rows):
+            table.add_row(*map(Text, row), style="bold" if number in self.bold else None)
+        yield table
+
+    def _paragraphs(self) -> Iterator[Table | Text]:
+        """What a row is of, and below it a line for each other cell that says something."""
+        if self.title:
+            yield Text(f"{self.title}\n", style="italic")
+        for row in self.rows:
+            yield Text(", ".join(row[: self.names]), style="bold")
+            lines = Table.grid("", Column(no_wrap=True), Column(overflow="fold"), padding=(0, 2))
+            for heading, cell in zip(self.headings[self.names :], row[self.names :], strict=True):
+                if cell:
+                    lines.add_row("", " ".join(heading.split()), Text(cell))
+            yield lines
+
+
+def _longest_word(cell: str) -> int:
+    return max(map(cell_len, cell.split()), default=1)
+
+
+def _width(cell: str) -> int:
+    return max(map(cell_len, cell.splitlines()), default=1)

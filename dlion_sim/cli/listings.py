@@ -1,0 +1,122 @@
+"""What there is to choose from: systems, models, data sets, devices, scenarios, each with its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.text import Text
+
+from dlion_sim.cli.fitting import Fitted
+from dlion_sim.scenario import CORE_FLOPS, DEVICES, ComputeTime, load, shipped
+from dlion_sim.scenario.shipped import name_of
+
+Listing = Iterator[Fitted | Text]
+"""Tables, and below them what their figures are."""
+
+
+def devices() -> Listing:
+    """The devices that a scenario's `compute` may name."""
+    headings = ["device", "cores", "TFLOP/s sustained", "precision", "peak TFLOP/s", "efficiency", "ms a GFLOP"]
+    rows = []
+    for name, device in DEVICES.items():
+        peak = "" if device.peak_flops is None else f"{device.peak_flops / 1e12:.4g}"
+        efficiency = "" if device.efficiency is None else f"{device.efficiency:.0%}"
+        sustained = f"{device.sustained_flops / 1e12:.3g}"
+        takes = f"{1e12 / device.sustained_flops:.3g}"
+        rows.append([name, f"{device.cores:g}", sustained, device.precision, peak, efficiency, takes])
+    yield Fitted(headings, rows, title="Devices", numbers=headings[1:3] + headings[4:])
+    yield Fitted(["device", "source"], [[name, device.source] for name, device in DEVICES.items()])
+    yield Text(
+        f"A batch of b samples takes T(b) = alpha + beta * b / cores: alpha is {1000 * ComputeTime().alpha:g} ms on "
+        "every device and beta the model's cost on one core (`dlion models`), unless workload.compute_time says "
+        "otherwise."
+    )
+    yield Text(
+        "Derived, not measured: cores are the sustained rate over the "
+        f"{CORE_FLOPS / 1e9:g} GFLOP/s of one, and that rate is the vendor's stated peak for dense matrices times an "
+        "assumed efficiency. Small models and batches reach less; what you have measured can be stated instead."
+    )
+
+
+def datasets() -> Listing:
+    """The data sets that a scenario's `workload.dataset` may name."""
+    from dlion_sim.learning.datasets import PUBLISHED
+
+    headings = ["data set", "images", "classes", "training", "test", "from"]
+    rows = [
+        [name, _shape(each.input_shape), f"{each.classes}", f"{each.training:,}", f"{each.test:,}", each.origin]
+        for name, each in PUBLISHED.items()
+    ]
+    yield Fitted(headings, rows, title="Data sets", numbers=headings[2:5])
+    yield Text(
+        "What is not embedded is downloaded when first used, and checked; or DLION_DATA names the folder it is in."
+    )
+
+
+def models() -> Listing:
+    """The models that a scenario's `workload.model` may name, for each shape of the data sets' images."""
+    from dlion_sim.learning import build, training_flops
+    from dlion_sim.learning.datasets import PUBLISHED
+    from dlion_sim.learning.models import MODELS
+
+    shapes: dict[tuple[tuple[int, int, int], int], list[str]] = {}
+    for dataset, each in PUBLISHED.items():
+        shapes.setdefault((each.input_shape, each.classes), []).append(dataset)
+    headings = ["model", "data sets", "parameters", "gradient (MB)", "MFLOP a sample", "beta (ms)"]
+    rows = []
+    for name in MODELS:
+        for (shape, classes), names in shapes.items():
+            model = build(name, shape, classes, seed=0)
+            parameters = sum(each.numel() for each in model.parameters())
+            flops = training_flops(model, shape)
+            size, beta = f"{4 * parameters / 1e6:.3g}", f"{1000 * flops / CORE_FLOPS:.3g}"
+            rows.append([name, ", ".join(names), f"{parameters:,}", size, f"{flops / 1e6:.3g}", beta])
+    what = {name: " ".join((made.__doc__ or "").split("\n\n")[0].split()) for name, made in MODELS.items()}
+    yield Fitted(headings, rows, title="Models", numbers=headings[2:])
+    yield Fitted(["model", "layers"], list(what.items()))
+    yield Text(
+        "A gradient's size is that of its float32 entries. FLOPs are of forward and backward pass, counted (a "
+        f"multiply-add is two); beta is what they take on one core, at {CORE_FLOPS / 1e9:g} GFLOP/s."
+    )
+
+
+def scenarios() -> Listing:
+    """The scenarios that ship."""
+    rows = []
+    for file in shipped():
+        scenario = load(file)
+        workload = f"{scenario.workload.model} on {scenario.workload.dataset}"
+        rows.append([name_of(file), str(len(scenario.cluster.workers)), workload, scenario.description])
+    yield Fitted(["name", "workers", "workload", "description"], rows, numbers=["workers"])
+
+
+def systems() -> Listing:
+    """The systems with their choices, then each choice with its parameters."""
+    from dlion_sim.protocol.choices import CATEGORIES, REGISTRY
+    from dlion_sim.protocol.systems import SYSTEMS
+
+    rows = [
+        [name, *map(_written, system.choices.values()), system.topology.kind, system.source]
+        for name, system in SYSTEMS.items()
+    ]
+    yield Fitted(["system", *CATEGORIES, "topology", "from"], rows, title="Systems")
+    for category, kinds in REGISTRY.items():
+        rows, bold = [], []
+        for kind, choice in kinds.items():
+            bold.append(len(rows))
+            rows.append([kind, "", "", " ".join((choice.__doc__ or "").split("\n\n")[0].split())])
+            for name, field in choice.Parameters.model_fields.items():
+                default = "" if field.default is None else str(field.default)
+                rows.append(["", name, default, field.description or ""])
+        yield Fitted(["kind", "parameter", "default", "meaning"], rows, title=category, bold=bold)
+
+
+def _written(choice: Mapping[str, Any]) -> str:
+    """A kind and what a system sets it to."""
+    settings = ", ".join(f"{key} {value}" for key, value in choice.items() if key != "kind")
+    return f"{choice['kind']} ({settings})" if settings else str(choice["kind"])
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))

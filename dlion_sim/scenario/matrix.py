@@ -1,0 +1,156 @@
+"""The bandwidths between all micro-clouds at once: written out, or read from what was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BeforeValidator, ValidationInfo
+
+from dlion_sim.scenario.capacity import BandwidthSchedule
+from dlion_sim.scenario.faults import RuleError
+from dlion_sim.scenario.model import Model
+from dlion_sim.scenario.schedule import Schedule
+from dlion_sim.scenario.units import BANDWIDTH
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TO = "-to-"
+"""Between the two clouds in the name of a file of iperf3's."""
+_FRAME = 1514 / 1448
+"""Bytes that cross a link for each that iperf3 counts: TCP's segments over IPv4 and Ethernet."""
+
+Measured = dict[str, dict[str, Schedule]]
+"""Bandwidth by sending and then by receiving cloud."""
+
+
+class MatrixFile(Model):
+    """A file of bandwidths whose numbers have no unit in it."""
+
+    file: str
+    """CSV file, relative to the scenario file's folder."""
+    unit: str
+    """What its numbers are in, e.g. Mbps."""
+
+
+def read_csv(file: Path, unit: str | None) -> Measured:
+    """The bandwidths of a CSV file: a row a sending cloud, a column a receiving one, named in the first of each.
+
+    Cells are bandwidths, or numbers in the `unit` that is given or ends the very first cell. Those of a cloud to
+    itself mean nothing; an empty one or "-" leaves the path to what else the scenario says.
+
+    Raises:
+        RuleError: The file cannot be read, or a cell is no bandwidth; with its line and column.
+    """
+    table = _grid(file)
+    corner, *receivers = (cell.strip() for cell in table.iloc[0])
+    named = corner.split()[-1].strip("()[]") if corner else ""
+    unit = unit or (named if named in BANDWIDTH.factors else None)
+    measured: Measured = {}
+    for line, (sender, *cells) in enumerate(table.iloc[1:].itertuples(index=False, name=None), start=2):
+        row: dict[str, Schedule] = {}
+        for receiver, cell in zip(receivers, map(str.strip, cells), strict=True):
+            if receiver != sender.strip() and cell not in ("", "-"):
+                where = f"matrix {file}, line {line} (from '{sender.strip()}'), column '{receiver}'"
+                if receiver in row:
+                    raise RuleError(f"{where}: that column stands there twice")
+                row[receiver] = _bandwidth(cell, unit, where)
+        if sender.strip() in measured:
+            raise RuleError(f"matrix {file}, line {line}: a row from '{sender.strip()}' stands already above")
+        if sender.strip():
+            measured[sender.strip()] = row
+    return measured
+
+
+def read_iperf3(folder: Path) -> Measured:
+    """The bandwidths of iperf3's results in a folder, each a file SENDER-to-RECEIVER.json that `iperf3 -J` wrote.
+
+    iperf3 counts what arrives, without headers; a path has the bandwidth by which as much would.
+
+    Raises:
+        RuleError: There is none, one has no such name, or is no result of a TCP test that worked.
+    """
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        raise RuleError(f"matrix {folder}: the folder holds no iperf3 results", allowed=f"SENDER{_TO}RECEIVER.json")
+    measured: Measured = {}
+    for file in files:
+        sender, *receivers = file.stem.split(_TO)
+        if len(receivers) != 1:
+            raise RuleError(f"matrix {file}: the name does not say from where to where", allowed=f"A{_TO}B.json")
+        measured.setdefault(sender, {})[receivers[0]] = _received(file)
+    return measured
+
+
+def _received(file: Path) -> Schedule:
+    try:
+        result = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RuleError(f"matrix {file} is no JSON that can be read: {error}") from None
+    if isinstance(result, dict) and "error" in result:
+        raise RuleError(f"matrix {file}: iperf3 failed: {result['error']}")
+    try:
+        protocol = result["start"]["test_start"]["protocol"]
+        rate = float(result["end"]["sum_received"]["bits_per_second"])
+    except (KeyError, TypeError, ValueError):
+        problem = f"matrix {file} has no end.sum_received.bits_per_second"
+        raise RuleError(problem, allowed="what iperf3 -J wrote") from None
+    if protocol != "TCP":
+        raise RuleError(f"matrix {file} is of {protocol}", allowed="TCP, iperf3's default")
+    return _bandwidth(f"{rate * _FRAME!r}", "bps", f"matrix {file}")
+
+
+def _bandwidth(written: str, unit: str | None, where: str) -> Schedule:
+    try:
+        float(written)
+    except ValueError:
+        text = written
+    else:
+        if unit is None:
+            raise RuleError(
+                f"{where}: {written} has no unit; write it there, in the first cell, or as {{file: ..., unit: ...}}",
+                allowed=", ".join(BANDWIDTH.factors),
+            )
+        text = f"{written} {unit}"
+    try:
+        return Schedule.constant(BANDWIDTH.parse(text))
+    except ValueError as error:
+        raise RuleError(f"{where}: {error}") from None
+
+
+def _grid(file: Path) -> pd.DataFrame:
+    """All cells as text."""
+    import pandas as pd  # most of a second to import, and few scenarios have such files
+
+    try:
+        table = pd.read_csv(file, header=None, dtype=str, encoding="utf-8-sig", skip_blank_lines=False)
+    except (OSError, ValueError) as error:
+        raise RuleError(f"matrix {file} is not a readable CSV file: {' '.join(str(error).split())}") from None
+    return table.fillna("")
+
+
+def _read(given: object, info: ValidationInfo) -> object:
+    """A file's or a folder's bandwidths in its place."""
+    unit = None
+    if isinstance(given, Mapping) and isinstance(given.get("file"), str):
+        written = MatrixFile.model_validate(given)
+        given, unit = written.file, written.unit
+        if unit not in BANDWIDTH.factors:
+            units = ", ".join(BANDWIDTH.factors)
+            raise RuleError(f"'{unit}' is no unit of a bandwidth", allowed=units, at=("unit",))
+    if not isinstance(given, str):
+        return given
+    path = Path((info.context or {}).get("folder", "")) / given
+    if not path.exists():
+        raise RuleError(f"matrix {path}: no such file or folder")
+    return read_iperf3(path) if path.is_dir() else read_csv(path, unit)
+
+
+BandwidthMatrix = Annotated[
+    dict[str, dict[str, BandwidthSchedule]],
+    BeforeValidator(_read, json_schema_input_type=str | MatrixFile | dict[str, dict[str, Any]]),
+]
+"""Bandwidth by sending and then by receiving cloud."""

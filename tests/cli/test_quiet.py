@@ -1,0 +1,41 @@
+"""Whatever may take long can be told to print nothing but errors."""
+
+import typer
+
+from dlion_sim.cli.main import app
+from dlion_sim.cli.sweep_progress import SweepProgress
+from dlion_sim.sweep import Ended, Started
+from tests.command import dlion
+from tests.made_up import made_up_run
+from tests.sweep.scenarios import write_sweep
+
+AT_ONCE = {"schema", "systems", "models", "datasets", "devices", "scenarios", "compare"}
+"""Whose output is all that they are for."""
+
+
+def test_every_long_command_can_be_quiet():
+    commands = dict(typer.main.get_command(app).commands)
+    plots = commands.pop("plot").commands
+    for name, command in {**commands, **plots}.items():
+        quiet = [each for each in command.params if "--quiet" in each.opts]
+        assert bool(quiet) != (name in AT_ONCE), name
+        assert all(each.help == "Print nothing but errors: no progress, no table." for each in quiet)
+
+
+def test_quiet_plots_and_exports_print_nothing(capfd, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    made_up_run(tmp_path / "run")
+    assert dlion(monkeypatch, "plot", "accuracy", "run", "-o", "a.png", "-q") == 0
+    assert dlion(monkeypatch, "export", "run", "--to", "csv", "-o", "csv", "-q") == 0
+    assert (tmp_path / "a.png").exists()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_quiet_sweep_prints_nothing(capfd, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    write_sweep(tmp_path, axes={"seed": [1, 2]})
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "-o", "out", "--dry-run", "-q") == 0
+    with SweepProgress(1, quiet=True) as progress:
+        progress.show(Started("a"))
+        progress.show(Ended("a", "failed", "a reason, which the end of the command tells"))
+    assert capfd.readouterr() == ("", "")

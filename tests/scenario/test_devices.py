@@ -1,0 +1,46 @@
+"""Devices by name: what they are charged at follows from stated figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dlion_sim.errors import InputError
+from dlion_sim.scenario import DEVICES, Schedule, load
+
+COMPUTE = "cluster.clouds.0.workers.0.compute"
+
+
+@pytest.mark.parametrize(
+    ("name", "peak_tflops", "precision"),
+    [
+        ("v100", 15.7, "FP32"),
+        ("a100", 19.5, "FP32"),
+        ("a100-tf32", 156, "TF32"),
+        ("h100", 67, "FP32"),
+        ("h100-tf32", 494.7, "TF32"),
+    ],
+)
+def test_a_gpu_sustains_three_tenths_of_its_stated_peak(name: str, peak_tflops: float, precision: str) -> None:
+    device = DEVICES[name]
+    assert (device.peak_flops, device.precision) == (pytest.approx(peak_tflops * 1e12), precision)
+    assert device.sustained_flops == pytest.approx(0.3 * peak_tflops * 1e12, rel=1e-3)
+    assert device.efficiency == pytest.approx(0.3, rel=1e-3)
+    assert "NVIDIA" in device.source
+
+
+def test_the_devices_of_the_papers_environments_are_as_ever() -> None:
+    assert (DEVICES["p2.xlarge"].cores, DEVICES["p2.8xlarge"].cores) == (630.0, 5040.0)
+    assert DEVICES["p2.xlarge"].efficiency == pytest.approx(0.274, abs=5e-4)
+
+
+def test_a_core_is_one_core(file: Path) -> None:
+    cores = load(file, [f"{COMPUTE}=cpu-core"]).cluster.workers[0].compute.cores
+    assert cores == Schedule.constant(1.0)
+    assert DEVICES["cpu-core"].efficiency is None
+
+
+def test_an_unknown_device_is_refused_with_the_nearest(file: Path) -> None:
+    with pytest.raises(InputError, match=r"did you mean 'a100'\?; write e.g. '24 cores' or one of: .*h100"):
+        load(file, [f"{COMPUTE}=A100"])

@@ -1,0 +1,126 @@
+"""Bandwidths between all clouds, read from what was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlion_sim.errors import InputError
+from dlion_sim.scenario import Schedule, dump, load
+
+MATRIX = "cluster.wan.matrix"
+RTT = "cluster.wan={rtt: 60 ms}"
+
+
+def paths(file: Path, matrix: str) -> list[float | None]:
+    """Bandwidths there and back, in bps."""
+    cluster = load(file, [RTT, f"{MATRIX}={matrix}"]).cluster
+    found = [cluster.wan_path(*ends) for ends in (("east", "west"), ("west", "east"))]
+    assert [rtt for _, rtt in found] == [0.06, 0.06]
+    return [bandwidth and bandwidth.value_at(0) for bandwidth, _ in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "matrix"),
+    [
+        ("Mbps,east,west\neast,,40\nwest,2.5,-\n", "m.csv"),
+        ("from (Mbps),west,east\nwest,0,2.5\neast,40,0\n", "m.csv"),
+        (",east,west\neast,,40 Mbps\nwest,2500 kbps,\n", "m.csv"),
+        ("cloud,east,west\n east, 1, 40\n\nwest, 2.5, 1\n", "{file: m.csv, unit: Mbps}"),
+        ("", "{east: {west: 40 Mbps}, west: {east: 2.5 Mbps}}"),
+    ],
+)
+def test_each_direction_has_its_own(file: Path, text: str, matrix: str) -> None:
+    (file.parent / "m.csv").write_text(text)
+    assert paths(file, matrix) == [40e6, 2.5e6]
+
+
+def test_what_it_leaves_out_is_the_wans_and_a_listed_path_goes_first(file: Path) -> None:
+    (file.parent / "m.csv").write_text("Mbps,west\neast,40\n")
+    cluster = load(file, [f"{MATRIX}=m.csv"]).cluster
+    assert cluster.wan_path("west", "east") == (Schedule.constant(40e6), 0.06)
+    listed = "cluster.wan.paths=[{from: east, to: west, rtt: 1 ms}, {from: west, to: east, bandwidth: 1 Mbps}]"
+    cluster = load(file, ["cluster.wan={rtt: 60 ms, bandwidth: 7 Mbps}", f"{MATRIX}=m.csv", listed]).cluster
+    assert cluster.wan_path("east", "west") == (Schedule.constant(40e6), 0.001)
+    assert cluster.wan_path("west", "east") == (Schedule.constant(1e6), 0.06)
+
+
+def test_it_joins_the_clouds_or_says_which_it_does_not(file: Path) -> None:
+    assert load(file, ["cluster.wan={matrix: {east: {west: 1 Mbps}, west: {east: 1 Mbps}}}"]).cluster.wan
+    with pytest.raises(InputError, match="no path leads from 'west' to 'east'"):
+        load(file, ["cluster.wan={matrix: {east: {west: 1 Mbps}}}"])
+
+
+def test_the_resolved_scenario_needs_the_file_no_more(file: Path) -> None:
+    table = file.parent / "m.csv"
+    table.write_text("Mbps,east,west\neast,,40\nwest,2.5,\n")
+    scenario = load(file, [f"{MATRIX}=m.csv"])
+    table.unlink()
+    text = dump(scenario)
+    assert "m.csv" not in text
+    file.write_text(text)
+    assert load(file) == scenario
+
+
+@pytest.mark.parametrize(
+    ("text", "matrix", "words"),
+    [
+        (None, "m.csv", ["m.csv: no such file or folder"]),
+        ("", "m.csv", ["not a readable CSV"]),
+        (",east,west\neast,,40\nwest,2,\n", "m.csv", ["line 2 (from 'east'), column 'west'", "40 has no unit", "Mbps"]),
+        ("Mbps,east,west\neast,,fast\nwest,2,\n", "m.csv", ["line 2 (from 'east'), column 'west'", "'fast' is not a"]),
+        ("Mbps,east,west\neast,,1\nwest,-2,\n", "m.csv", ["line 3 (from 'west'), column 'east'", "negative"]),
+        ("Mbps,east,west\neast,,0\nwest,2,\n", "m.csv", ["line 2 (from 'east'), column 'west'", "outage"]),
+        ("Mbps,east,west\neast,,1\neast,,2\n", "m.csv", ["line 3", "'east' stands already above"]),
+        ("Mbps,east,west,west\neast,,1,2\n", "m.csv", ["column 'west'", "twice"]),
+        ("Mbps,east,wset\neast,,1\nwest,1,\n", "m.csv", ["no cloud 'wset'; did you mean 'west'?"]),
+        ("Mbps,east\neast,1,2\n", "m.csv", ["m.csv", "line 2"]),
+        ("x", "{file: m.csv, unit: Mb}", ["'Mb' is no unit of a bandwidth"]),
+        ("x", "{east: {east: 1 Mbps}}", ["leads from 'east' to itself"]),
+        ("x", "{east: {west: fast}}", ["matrix.east.west: 'fast' is not a bandwidth"]),
+    ],
+)
+def test_unusable_matrices(file: Path, text: str | None, matrix: str, words: list[str]) -> None:
+    if text is not None:
+        (file.parent / "m.csv").write_text(text)
+    with pytest.raises(InputError) as refusal:
+        load(file, [f"{MATRIX}={matrix}"])
+    assert (refusal.value.path or "").startswith(MATRIX)
+    assert all(word in str(refusal.value) for word in words), str(refusal.value)
+
+
+def iperf3(rate: float, protocol: str = "TCP") -> dict[str, Any]:
+    """What `iperf3 -J` prints, as far as it matters."""
+    sums = {"sum_sent": {"bits_per_second": rate * 1.01}, "sum_received": {"bits_per_second": rate}}
+    return {"start": {"test_start": {"protocol": protocol}}, "end": sums}
+
+
+def test_iperf3s_results_are_what_a_path_carries(file: Path) -> None:
+    folder = file.parent / "results"
+    folder.mkdir()
+    for name, rate in {"east-to-west": 40e6, "west-to-east": 2.5e6}.items():
+        (folder / f"{name}.json").write_text(json.dumps(iperf3(rate * 1448 / 1514)))
+    assert paths(file, "results") == pytest.approx([40e6, 2.5e6])
+
+
+@pytest.mark.parametrize(
+    ("name", "result", "words"),
+    [
+        ("notes.txt", "", "holds no iperf3 results; allowed: SENDER-to-RECEIVER.json"),
+        ("east-west.json", json.dumps(iperf3(1e6)), "does not say from where to where"),
+        ("east-to-west.json", "{", "is no JSON"),
+        ("east-to-west.json", '{"error": "unable to connect"}', "east-to-west.json: iperf3 failed: unable to connect"),
+        ("east-to-west.json", '{"end": []}', "has no end.sum_received"),
+        ("east-to-west.json", json.dumps(iperf3(1e6, "UDP")), "is of UDP; allowed: TCP"),
+        ("east-to-wset.json", json.dumps(iperf3(1e6)), "no cloud 'wset'"),
+    ],
+)
+def test_unusable_results(file: Path, name: str, result: str, words: str) -> None:
+    (file.parent / "results").mkdir()
+    (file.parent / "results" / name).write_text(result)
+    with pytest.raises(InputError) as refusal:
+        load(file, [f"{MATRIX}=results"])
+    assert words in str(refusal.value)

@@ -1,0 +1,30 @@
+"""Linting covers the project's own files, and no others that lie in a checkout."""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
+def test_what_else_lies_in_a_checkout_is_not_linted(tmp_path, command):
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for stray in ("my_test.py", "scratch/try.py"):
+        (tmp_path / stray).parent.mkdir(exist_ok=True)
+        (tmp_path / stray).write_text("import os ;x = 'a'\n")
+    ruff = [sys.executable, "-m", "ruff", *command, "--no-cache", "."]
+    assert subprocess.run(ruff, cwd=tmp_path, capture_output=True).returncode == 0
+    (tmp_path / "dlion_sim").mkdir()
+    shutil.copy(tmp_path / "my_test.py", tmp_path / "dlion_sim/own.py")
+    assert subprocess.run(ruff, cwd=tmp_path, capture_output=True).returncode == 1
+
+
+def test_types_and_tests_are_the_projects_own():
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    assert tools["mypy"]["packages"] == ["dlion_sim", "emulation"]
+    assert tools["pytest"]["ini_options"]["testpaths"] == ["tests"]
