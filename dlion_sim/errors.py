@@ -1,4 +1,4 @@
-"""The one error that is the user's to mend. A leaf: everything may import it."""
+"""The one error that is the user's to mend, in words that can be shown. A leaf: everything may import it."""
 
 from __future__ import annotations
 
@@ -52,4 +52,9 @@ class InputError(Exception):
     def __str__(self) -> str:
         where = "".join(f"{part}: " for part in (self.file, self.path) if part)
         allowed = f"; allowed: {self.allowed}" if self.allowed else ""
-        return " ".join(f"{where}{self.problem}{allowed}".split())
+        return printable(" ".join(f"{where}{self.problem}{allowed}".split()))
+
+
+def printable(text: str) -> str:
+    """The text with escapes, as Python writes them, for what a terminal would obey or could not show."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

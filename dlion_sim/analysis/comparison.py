@@ -13,6 +13,7 @@ from dlion_sim.analysis.groups import Group, without_exchange
 from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, paired_p, ratio, restricted_mean
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run, final_accuracy
+from dlion_sim.results.run_folder import SUMMARY
 
 
 def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
@@ -71,12 +72,18 @@ def time_to_accuracy(run: Run, target: float) -> float:
 def common_target(groups: Sequence[Group]) -> float:
     """The highest of the accuracies in all summaries that half of the completed runs reached.
 
-    Raises InputError where no run is completed.
+    Raises InputError where no run is completed, or there are no such accuracies.
     """
-    summaries = [run.summary for group in groups for run in group.completed if run.summary]
+    completed = [run for group in groups for run in group.completed]
+    summaries = [run.summary for run in completed if run.summary]
     if not summaries:
         raise InputError("none of the runs is completed")
-    shared = set.intersection(*(set(summary["time_to_accuracy"]) for summary in summaries))
+    shared = set(summaries[0]["time_to_accuracy"])
+    for run, summary in zip(completed, summaries, strict=True):
+        shared &= set(summary["time_to_accuracy"])
+        if not shared:
+            problem = "tells the time of no accuracy that the other summaries have too"
+            raise InputError(problem, file=run.folder / SUMMARY, path="time_to_accuracy")
     counts = {
         float(target): sum(summary["time_to_accuracy"][target] is not None for summary in summaries)
         for target in shared

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dlion_sim.scenario.shipped import name_of, shipped
-from dlion_sim.scenario.yaml_text import read_yaml
 from dlion_sim.sweep import Point, Search, metric, space
+from dlion_sim.yaml_text import read_yaml
 
 _BEST_SHOWN = 10
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dlion_sim.export.folder import new_folder
 from dlion_sim.results import Frames, Run
+from dlion_sim.results.atomic import naming
 
 
 def export_csv(runs: tuple[Run, ...], folder: Path) -> None:
@@ -21,4 +22,6 @@ def export_csv(runs: tuple[Run, ...], folder: Path) -> None:
         ("iterations", frames.iterations),
         ("links", frames.links),
     ):
-        table.to_csv(folder / f"{name}.csv", index=False)
+        file = folder / f"{name}.csv"
+        with naming(file):
+            table.to_csv(file, index=False)

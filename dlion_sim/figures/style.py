@@ -43,6 +43,7 @@ _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 7.5,
+    "text.parse_math": False,  # names may hold dollar signs
     "axes.titlesize": 8.5,
     "axes.titlelocation": "left",
     "axes.titlepad": 7,

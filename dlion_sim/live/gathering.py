@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from dlion_sim.errors import InputError
 from dlion_sim.live.handshake import run_digest
 from dlion_sim.live.machine import Lateness
@@ -26,6 +28,8 @@ from dlion_sim.results import (
     growing,
     run_folder,
 )
+from dlion_sim.results.checking import checked
+from dlion_sim.yaml_text import read_text
 
 Row = TypeVar("Row", MetricsRow, LinksRow)
 
@@ -51,8 +55,7 @@ class Part:
         run = Run.open(folder)
         if "rank" not in run.manifest:
             raise InputError("is a run, but not a node's part of one", file=folder)
-        metrics = growing.read(folder / run_folder.METRICS, METRICS).to_pylist()
-        links = growing.read(folder / run_folder.LINKS, LINKS).to_pylist()
+        metrics, links = _rows(run, run_folder.METRICS, METRICS), _rows(run, run_folder.LINKS, LINKS)
         return cls(run, [MetricsRow(**row) for row in metrics], [LinksRow(**row) for row in links])
 
     @property
@@ -71,6 +74,13 @@ class Part:
         if self.run.summary:
             return float(self.run.summary["virtual_seconds"])
         return max((row.virtual_time for row in self.metrics), default=0.0)
+
+
+def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    table = growing.read(run.folder / name, schema)
+    checked(table, run.folder / name, len(run.manifest["workers"]))
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
 
 
 def manifest_of(setting: Setting) -> dict[str, Any]:
@@ -106,7 +116,7 @@ def gather(
     shared = {key: value for key, value in of_run.items() if key not in _OF_A_NODE}
     writer = RunWriter.create(
         folder,
-        scenario_yaml=(parts[0].run.folder / run_folder.SCENARIO).read_text(),
+        scenario_yaml=read_text(parts[0].run.folder / run_folder.SCENARIO),
         manifest={**shared, **manifest, "nodes": list(map(_node, parts))},
         force=force,
         hold=hold,

@@ -37,7 +37,7 @@ class Frames:
 
         A run of a sweep has its values of the sweep's axes too. Of a run without an end the status is known alone.
         """
-        rows = [{**about, **_summary(run)} for about, run in zip(self._about, self.runs, strict=True)]
+        rows = [{**about, **_summary(run), **about} for about, run in zip(self._about, self.runs, strict=True)]
         return pd.DataFrame(rows)
 
     @cached_property
@@ -92,7 +92,7 @@ def _summary(run: Run) -> dict[str, Any]:
             case "time_to_accuracy", dict():
                 row |= {f"time_to_{accuracy}": seconds for accuracy, seconds in value.items()}
             case "accuracy", dict():
-                row |= {"accuracy": value["mean"], "accuracy_std": value["std"]}
+                row |= {"accuracy": value["mean"], "accuracy_std": value.get("std")}
             case "iterations" | "exchanges" | "final_accuracy", dict():
                 row[key] = value["mean"]
             case "scenario" | "system" | "system_label" | "seed" | "status" | "diverged", _:

@@ -6,10 +6,9 @@ once the merged file is in place.
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dlion_sim.errors import InputError
+from dlion_sim.files import opened
 from dlion_sim.results.atomic import TEMPORARY, replacing
+from dlion_sim.results.checking import conform
 
 FLUSH_ROWS = 50_000
 FLUSH_SECONDS = 10.0
+_MOST_ROWS = 100_000_000
+"""Of a table: a damaged one may claim more than fits into any memory."""
 
 
 class GrowingTable:
@@ -41,15 +44,18 @@ class GrowingTable:
 
         Killed on the way, it can be done again. Raises InputError where there are no such parts.
         """
-        if file.is_file():
-            _split(file, rows)
+        folder = _parts_folder(file)
+        if folder.is_symlink() or folder.is_file():
+            raise InputError("is no folder", file=folder)
+        if file.exists():
+            _split(file, schema, rows)
         table = cls(file, schema)
         for part in _parts(file):
             if table._rows_in_parts == rows:
                 part.unlink()
             else:
                 table._parts += 1
-                table._rows_in_parts += _rows_of(part)
+                table._rows_in_parts += _read_file(part, schema).num_rows
         if table._rows_in_parts != rows:
             raise InputError(f"has no part that ends with row {rows}", file=_parts_folder(file))
         return table
@@ -82,20 +88,21 @@ class GrowingTable:
         self.flush()
         with replacing(self._file) as merged, pq.ParquetWriter(merged, self._schema) as writer:
             for part in _parts(self._file):
-                writer.write_table(_read_file(part))
+                writer.write_table(_read_file(part, self._schema))
         shutil.rmtree(_parts_folder(self._file))
 
 
 def read(file: Path, schema: pa.Schema) -> pa.Table:
     """The table of `file`: merged, or else its parts so far.
 
-    Raises InputError where there is neither, or where a file isn't Parquet.
+    Columns that may be null are, where the table has none; others than the schema's are left out. Raises InputError
+    where there is neither, and for a file that isn't Parquet or of other columns.
     """
-    if file.is_file():
-        return _read_file(file)
+    if file.exists():
+        return _read_file(file, schema)
     if not _parts_folder(file).is_dir():
         raise InputError("is missing", file=file)
-    return pa.concat_tables([schema.empty_table(), *map(_read_file, _parts(file))])
+    return pa.concat_tables([schema.empty_table(), *(_read_file(part, schema) for part in _parts(file))])
 
 
 def remove(file: Path) -> None:
@@ -106,7 +113,7 @@ def remove(file: Path) -> None:
         shutil.rmtree(_parts_folder(file))
 
 
-def _split(file: Path, rows: int) -> None:
+def _split(file: Path, schema: pa.Schema, rows: int) -> None:
     """Turn the one file into a part of its first rows."""
     folder = _parts_folder(file)
     if folder.is_dir():
@@ -114,7 +121,7 @@ def _split(file: Path, rows: int) -> None:
     folder.mkdir()
     if rows:
         with replacing(_part(file, 1)) as part:
-            pq.write_table(_read_file(file).slice(0, rows), part)
+            pq.write_table(_read_file(file, schema).slice(0, rows), part)
     file.unlink()
 
 
@@ -127,25 +134,20 @@ def _parts_folder(file: Path) -> Path:
 
 
 def _parts(file: Path) -> list[Path]:
-    return sorted(_parts_folder(file).glob("[0-9]*.parquet"), key=lambda part: int(part.stem))
+    parts = (part for part in _parts_folder(file).glob("*.parquet") if re.fullmatch("[0-9]+", part.stem))
+    return sorted(parts, key=lambda part: int(part.stem))
 
 
-def _rows_of(file: Path) -> int:
-    with _opened(file) as parquet:
-        rows: int = parquet.metadata.num_rows
-        return rows
-
-
-def _read_file(file: Path) -> pa.Table:
-    with _opened(file) as parquet:
-        return parquet.read()
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[pq.ParquetFile]:
+def _read_file(file: Path, schema: pa.Schema) -> pa.Table:
     # Not pq.read_table: it would take a folder named "lr=0.1" for a column.
-    try:
-        with pq.ParquetFile(file) as parquet:
-            yield parquet
-    except pa.ArrowInvalid as error:
-        raise InputError("is not a whole Parquet file", file=file) from error
+    with opened(file) as content:
+        try:
+            with pq.ParquetFile(content) as parquet:
+                if parquet.metadata.num_rows > _MOST_ROWS:
+                    raise InputError(f"has {parquet.metadata.num_rows} rows", file=file, allowed=f"{_MOST_ROWS}")
+                table = parquet.read()
+                table.validate(full=True)
+        # A damaged page is an OSError, and what claims too much a MemoryError.
+        except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+            raise InputError(f"is not a whole Parquet file: {error}", file=file) from error
+    return conform(table, schema, file)

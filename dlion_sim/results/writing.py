@@ -8,13 +8,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from dlion_sim.errors import InputError
 from dlion_sim.results import run_folder
 from dlion_sim.results.atomic import TEMPORARY, json_bytes, write
 from dlion_sim.results.growing import GrowingTable
 from dlion_sim.results.holding import Hold
+from dlion_sim.results.manifest import Manifest
 from dlion_sim.results.reading import Run
 from dlion_sim.results.tables import LINKS, METRICS, LinksRow, MetricsRow
+from dlion_sim.results.told import check
 
 _TABLES = ((run_folder.METRICS, METRICS), (run_folder.LINKS, LINKS))
 _UNBORN = run_folder.MANIFEST + TEMPORARY
@@ -54,6 +58,7 @@ class RunWriter:
         behind, where the folder cannot be used.
         """
         running = json_bytes({**manifest, "status": "running"})
+        check(msgspec.json.decode(running), Manifest, folder / run_folder.MANIFEST)
         try:
             _refuse_unless_free(folder, force=force)
             with ExitStack() as undo:
