@@ -75,8 +75,8 @@ def common_target(groups: Sequence[Group]) -> float:
     Raises InputError where no run is completed, or there are no such accuracies.
     """
     completed = [run for group in groups for run in group.completed]
-    summaries = [run.summary for run in completed if run.summary]
-    if not summaries:
+    summaries = [run.outcome for run in completed]
+    if not completed:
         raise InputError("none of the runs is completed")
     shared = set(summaries[0]["time_to_accuracy"])
     for run, summary in zip(completed, summaries, strict=True):
@@ -113,7 +113,7 @@ class _Samples:
     @property
     def row(self) -> dict[str, Any]:
         """What needs no other group."""
-        summaries = [run.summary or {} for run in self._group.samples.values()]
+        summaries = [run.outcome for run in self._group.samples.values()]
         durations = list(self.durations.values())
         time = restricted_mean(durations)
         return {
@@ -158,13 +158,13 @@ def _duration(run: Run, target: float) -> Duration:
     """Until the accuracy `target`, or as long as the run lasted."""
     time = time_to_accuracy(run, target)
     if math.isnan(time):
-        return Duration(float((run.summary or {})["virtual_seconds"]), reached=False)
+        return Duration(float(run.outcome["virtual_seconds"]), reached=False)
     return Duration(time, reached=True)
 
 
 def _final_accuracy(run: Run) -> Mapping[str, Any]:
     """As its summary tells; older ones don't."""
-    summary = run.summary or {}
+    summary = run.outcome
     if "final_accuracy" in summary:
         told: Mapping[str, Any] = summary["final_accuracy"]
         return told

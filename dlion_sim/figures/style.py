@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
@@ -171,6 +172,9 @@ def drawing(file: Path, *, height: float, width: float = WIDTH) -> Iterator[Figu
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height))
         yield figure
+        for text in figure.findobj(lambda each: isinstance(each, Text) and each.get_wrap()):
+            # To wrap a text, matplotlib reads formulas in it in any case.
+            text.set(text=text.get_text().replace("$", r"\$"), parse_math=True)
         try:
             figure.savefig(file, metadata=metadata)
         except OSError as error:

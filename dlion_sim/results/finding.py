@@ -39,7 +39,7 @@ def _runs_below(path: Path) -> Iterator[Path]:
         folder = waiting.pop()
         if holds_run(folder):
             yield folder
-        elif folder.is_dir():
+        elif os.path.isdir(folder):
             with os.scandir(folder) as entries:
                 waiting += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
 

@@ -78,15 +78,18 @@ class GrowingTable:
             return
         columns = zip(*self._rows, strict=True)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
-        with replacing(_part(self._file, self._parts + 1)) as part:
-            pq.write_table(pa.table(arrays, schema=self._schema), part)
+        _write(pa.table(arrays, schema=self._schema), _part(self._file, self._parts + 1))
         # In one step: an interrupt before it has the same part written again, with these rows and those to come.
         self._rows, self._parts, self._rows_in_parts = [], self._parts + 1, self.rows
 
     def merge(self) -> None:
         """Turn all rows into the one file. No row can be added afterwards."""
         self.flush()
-        with replacing(self._file) as merged, pq.ParquetWriter(merged, self._schema) as writer:
+        with (
+            replacing(self._file) as merged,
+            merged.open("wb") as content,
+            pq.ParquetWriter(content, self._schema) as writer,
+        ):
             for part in _parts(self._file):
                 writer.write_table(_read_file(part, self._schema))
         shutil.rmtree(_parts_folder(self._file))
@@ -120,9 +123,14 @@ def _split(file: Path, schema: pa.Schema, rows: int) -> None:
         shutil.rmtree(folder)
     folder.mkdir()
     if rows:
-        with replacing(_part(file, 1)) as part:
-            pq.write_table(_read_file(file, schema).slice(0, rows), part)
+        _write(_read_file(file, schema).slice(0, rows), _part(file, 1))
     file.unlink()
+
+
+def _write(table: pa.Table, file: Path) -> None:
+    # Not by its name, which pyarrow takes for an address and which need not be text.
+    with replacing(file) as part, part.open("wb") as content:
+        pq.write_table(table, content)
 
 
 def _part(file: Path, number: int) -> Path:

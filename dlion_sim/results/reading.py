@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -52,6 +53,13 @@ class Run:
         if not isinstance(scenario, dict):
             raise InputError("holds no mapping of a scenario's keys", file=file)
         return scenario
+
+    @property
+    def outcome(self) -> Mapping[str, Any]:
+        """What its summary tells. Raises InputError where it did not finish."""
+        if self.summary is None:
+            raise InputError("is missing", file=self.folder / run_folder.SUMMARY)
+        return self.summary
 
     @property
     def point(self) -> dict[str, str]:
