@@ -172,9 +172,10 @@ def drawing(file: Path, *, height: float, width: float = WIDTH) -> Iterator[Figu
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height))
         yield figure
-        for text in figure.findobj(lambda each: isinstance(each, Text) and each.get_wrap()):
+        for text in figure.findobj(Text):
             # To wrap a text, matplotlib reads formulas in it in any case.
-            text.set(text=text.get_text().replace("$", r"\$"), parse_math=True)
+            if isinstance(text, Text) and text.get_wrap():
+                text.set(text=text.get_text().replace("$", r"\$"), parse_math=True)
         try:
             figure.savefig(file, metadata=metadata)
         except OSError as error:

@@ -4,7 +4,6 @@ import errno
 import inspect
 import json
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from dlion_sim.export import export_trace
 from dlion_sim.results import MetricsRow, Run, RunWriter, atomic, find_runs, growing, run_names
 from tests.command import dlion
 from tests.made_up import made_up_run
+from tests.results.test_damaged_folders import time_limit
 
 
 @pytest.fixture
@@ -30,9 +30,8 @@ def run(tmp_path: Path) -> Run:
 
 @pytest.fixture(autouse=True)
 def never_hanging() -> Iterator[None]:
-    signal.alarm(60)  # Its signal ends the tests.
-    yield
-    signal.alarm(0)
+    with time_limit():
+        yield
 
 
 def read_all(folder: Path) -> None:

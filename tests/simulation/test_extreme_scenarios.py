@@ -15,7 +15,7 @@ from tests.results.test_damaged_folders import places, time_limit
 from tests.simulation.scenarios import digits
 from tests.simulation.test_checkpoint import After
 
-CASES = 400
+CASES = 200
 MOST_WORKERS = 20
 """That are run."""
 EVENTS = 15
