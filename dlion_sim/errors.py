@@ -52,7 +52,7 @@ class InputError(Exception):
     def __str__(self) -> str:
         where = "".join(f"{part}: " for part in (self.file, self.path) if part)
         allowed = f"; allowed: {self.allowed}" if self.allowed else ""
-        return " ".join(f"{where}{self.problem}{allowed}".split())
+        return printable(" ".join(f"{where}{self.problem}{allowed}".split()))
 
 
 class OwnCodeError(Exception):
@@ -65,3 +65,8 @@ class OwnCodeError(Exception):
         super().__init__(problem)
         self.problem = problem
         self.trace = trace
+
+
+def printable(text: str) -> str:
+    """The text with escapes, as Python writes them, for what a terminal would obey or could not show."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -45,10 +45,11 @@ def made_up_run(
             **({"sweep": {"point": dict(point)}} if point else {}),
         },
     )
-    end = every * (len(accuracies) - 1)
+    end = every * max(len(accuracies) - 1, 0)
     evaluations = []
     for number, mean in enumerate(accuracies):
-        scores = {worker: mean + 0.02 * (worker - (workers - 1) / 2) for worker in range(workers)}
+        apart = min(0.02, 2 * min(mean, 1 - mean) / max(workers - 1, 1))
+        scores = {worker: mean + apart * (worker - (workers - 1) / 2) for worker in range(workers)}
         evaluations.append((number * every, scores))
         for worker, accuracy in scores.items():
             writer.metrics(MetricsRow(number * every, number, worker, "evaluation", number, 1.0, accuracy))
@@ -81,7 +82,7 @@ def made_up_run(
             wall_seconds=1.0,
             evaluation_seconds=0.1,
             samples=100,
-            bytes_sent=2_000_000 * (len(accuracies) - 1),
+            bytes_sent=2_000_000 * max(len(accuracies) - 1, 0),
             iterations=dict.fromkeys(range(workers), int(end)),
             exchanges=dict.fromkeys(range(workers), int(end) * exchanging),
             last_losses=dict.fromkeys(range(workers), 1.0),

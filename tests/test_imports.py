@@ -8,7 +8,7 @@ import pytest
 import dlion_sim
 
 ROOT = Path(dlion_sim.__file__).parent
-LEAVES = {"errors", "interrupts", "streams"}
+LEAVES = {"errors", "files", "interrupts", "streams", "yaml_text"}
 MAY_IMPORT = {
     "scenario": set(),
     "learning": set(),

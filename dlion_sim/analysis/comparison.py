@@ -13,6 +13,7 @@ from dlion_sim.analysis.groups import Group, without_exchange
 from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, paired_p, ratio, restricted_mean
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run, final_accuracy
+from dlion_sim.results.run_folder import SUMMARY
 
 
 def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
@@ -71,12 +72,18 @@ def time_to_accuracy(run: Run, target: float) -> float:
 def common_target(groups: Sequence[Group]) -> float:
     """The highest of the accuracies in all summaries that half of the completed runs reached.
 
-    Raises InputError where no run is completed.
+    Raises InputError where no run is completed, or there are no such accuracies.
     """
-    summaries = [run.summary for group in groups for run in group.completed if run.summary]
-    if not summaries:
+    completed = [run for group in groups for run in group.completed]
+    summaries = [run.outcome for run in completed]
+    if not completed:
         raise InputError("none of the runs is completed")
-    shared = set.intersection(*(set(summary["time_to_accuracy"]) for summary in summaries))
+    shared = set(summaries[0]["time_to_accuracy"])
+    for run, summary in zip(completed, summaries, strict=True):
+        shared &= set(summary["time_to_accuracy"])
+        if not shared:
+            problem = "tells the time of no accuracy that the other summaries have too"
+            raise InputError(problem, file=run.folder / SUMMARY, path="time_to_accuracy")
     counts = {
         float(target): sum(summary["time_to_accuracy"][target] is not None for summary in summaries)
         for target in shared
@@ -106,7 +113,7 @@ class _Samples:
     @property
     def row(self) -> dict[str, Any]:
         """What needs no other group."""
-        summaries = [run.summary or {} for run in self._group.samples.values()]
+        summaries = [run.outcome for run in self._group.samples.values()]
         durations = list(self.durations.values())
         time = restricted_mean(durations)
         return {
@@ -151,13 +158,13 @@ def _duration(run: Run, target: float) -> Duration:
     """Until the accuracy `target`, or as long as the run lasted."""
     time = time_to_accuracy(run, target)
     if math.isnan(time):
-        return Duration(float((run.summary or {})["virtual_seconds"]), reached=False)
+        return Duration(float(run.outcome["virtual_seconds"]), reached=False)
     return Duration(time, reached=True)
 
 
 def _final_accuracy(run: Run) -> Mapping[str, Any]:
     """As its summary tells; older ones don't."""
-    summary = run.summary or {}
+    summary = run.outcome
     if "final_accuracy" in summary:
         told: Mapping[str, Any] = summary["final_accuracy"]
         return told

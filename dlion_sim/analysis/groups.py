@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dlion_sim.errors import InputError
 from dlion_sim.results import Run, in_words, run_names, system_label, untold
 from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION
+from dlion_sim.yaml_text import read_text
 
 _SEED = re.compile(r"^seed: .*\n", re.MULTILINE)
 REFERENCE = "baseline"
@@ -189,8 +189,4 @@ def _way(run: Run) -> str:
 
 def _apart_from_seed(run: Run) -> str:
     """The resolved scenario's text, in which the same always stands in the same words."""
-    file = run.folder / SCENARIO
-    try:
-        return _SEED.sub("", file.read_text(encoding="utf-8"), count=1)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {error}", file=file) from error
+    return _SEED.sub("", read_text(run.folder / SCENARIO), count=1)

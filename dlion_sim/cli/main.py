@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from typing import Annotated
@@ -103,6 +104,9 @@ app.add_typer(plot.plot, name="plot")
 
 def main() -> None:
     """Run the command; what the user can mend ends it with one line a fault, what the disk refuses with one line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # Folders may have names that are no text.
     try:
         app()
     except InputError as error:
@@ -113,5 +117,5 @@ def main() -> None:
         print(f"dlion: {error}\n{error.trace}", file=sys.stderr)
         sys.exit(FAILED)
     except OSError as error:
-        print(f"dlion: {error.filename or 'the run folder'}: {error.strerror}", file=sys.stderr)
+        print(f"dlion: {error.filename or 'the run folder'}: {error.strerror or error}", file=sys.stderr)
         sys.exit(FAILED)

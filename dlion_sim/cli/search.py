@@ -14,8 +14,8 @@ from rich.console import Console
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.results import headings
 from dlion_sim.scenario.shipped import name_of, shipped
-from dlion_sim.scenario.yaml_text import read_yaml
 from dlion_sim.sweep import Point, Search, metric, space
+from dlion_sim.yaml_text import read_yaml
 
 _BEST_SHOWN = 10
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dlion_sim.export.folder import new_folder
 from dlion_sim.results import Frames, Run
+from dlion_sim.results.atomic import naming
 
 
 def export_csv(runs: tuple[Run, ...], folder: Path) -> None:
@@ -22,4 +23,6 @@ def export_csv(runs: tuple[Run, ...], folder: Path) -> None:
         ("links", frames.links),
         ("transfers", frames.transfers),
     ):
-        table.to_csv(folder / f"{name}.csv", index=False)
+        file = folder / f"{name}.csv"
+        with naming(file):
+            table.to_csv(file, index=False)

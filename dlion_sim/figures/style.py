@@ -12,6 +12,7 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import ScalarFormatter
 
 from dlion_sim.analysis.groups import Group
@@ -36,6 +37,7 @@ _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 7.5,
+    "text.parse_math": False,  # names may hold dollar signs
     "axes.titlesize": 8.5,
     "axes.titlelocation": "left",
     "axes.titlepad": 7,
@@ -146,6 +148,10 @@ def drawing(file: Path, *, height: float, width: float = WIDTH) -> Iterator[Figu
         figure = Figure(figsize=(width, height))
         yield figure
         _write_plain_numbers(figure)
+        for text in figure.findobj(Text):
+            # To wrap a text, matplotlib reads formulas in it in any case.
+            if isinstance(text, Text) and text.get_wrap():
+                text.set(text=text.get_text().replace("$", r"\$"), parse_math=True)
         try:
             figure.savefig(file, metadata=metadata)
         except OSError as error:

@@ -30,6 +30,8 @@ from dlion_sim.results import (
     growing,
     run_folder,
 )
+from dlion_sim.results.checking import checked
+from dlion_sim.yaml_text import read_text
 
 Row = TypeVar("Row", MetricsRow, LinksRow)
 
@@ -56,11 +58,9 @@ class Part:
         run = Run.open(folder)
         if "rank" not in run.manifest:
             raise InputError("is a run, but not a node's part of one", file=folder)
-        metrics = [MetricsRow(**row) for row in _rows(folder / run_folder.METRICS, METRICS)]
-        links = [LinksRow(**row) for row in _rows(folder / run_folder.LINKS, LINKS)]
-        return cls(
-            run, metrics, links, [TransfersRow(**row) for row in _rows(folder / run_folder.TRANSFERS, TRANSFERS)]
-        )
+        metrics = [MetricsRow(**row) for row in _rows(run, run_folder.METRICS, METRICS)]
+        links = [LinksRow(**row) for row in _rows(run, run_folder.LINKS, LINKS)]
+        return cls(run, metrics, links, [TransfersRow(**row) for row in _rows(run, run_folder.TRANSFERS, TRANSFERS)])
 
     @property
     def rank(self) -> int:
@@ -78,6 +78,13 @@ class Part:
         if self.run.summary:
             return float(self.run.summary["virtual_seconds"])
         return max((row.virtual_time for row in self.metrics), default=0.0)
+
+
+def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    table = growing.read(run.folder / name, schema)
+    checked(table, run.folder / name, len(run.manifest["workers"]))
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
 
 
 def manifest_of(setting: Setting) -> dict[str, Any]:
@@ -113,7 +120,7 @@ def gather(
     shared = {key: value for key, value in of_run.items() if key not in _OF_A_NODE}
     writer = RunWriter.create(
         folder,
-        scenario_yaml=(parts[0].run.folder / run_folder.SCENARIO).read_text(),
+        scenario_yaml=read_text(parts[0].run.folder / run_folder.SCENARIO),
         manifest={**shared, **manifest, "nodes": list(map(_node, parts))},
         force=force,
         hold=hold,
@@ -132,12 +139,6 @@ def gather(
     lateness = Lateness.of_all(Lateness(**late) for part in parts if (late := part.run.manifest.get("late")))
     writer.finish(recorder.summary(ending, late=asdict(lateness)))
     return Run.open(folder)
-
-
-def _rows(file: Path, schema: pa.Schema) -> list[dict[str, Any]]:
-    """The rows of a part's table, with its own columns alone."""
-    rows: list[dict[str, Any]] = growing.read(file, schema).select(schema.names).to_pylist()
-    return rows
 
 
 def _ending_at(end: float, part: Part, rows: Sequence[Row]) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,16 +18,30 @@ TEMPORARY = ".tmp"
 def replacing(file: Path) -> Iterator[Path]:
     """A path beside `file` to write to; it takes the place of `file` when the block ends without an error.
 
-    Afterwards it is on the disk, and outlives a power cut.
+    Afterwards it is on the disk, and outlives a power cut. Raises OSError, which names a file, where it cannot be
+    written.
     """
     temporary = file.with_name(file.name + TEMPORARY)
     try:
-        yield temporary
-        _sync(temporary)
-        os.replace(temporary, file)
-        _sync(file.parent)
+        with naming(file):
+            temporary.unlink(missing_ok=True)  # It could be a link to elsewhere.
+            yield temporary
+            _sync(temporary)
+            os.replace(temporary, file)
+            _sync(file.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Have an OSError in the block, such as of a full disk, name the file where it doesn't."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(file)) from error
 
 
 def write(file: Path, content: bytes) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from dlion_sim.errors import InputError
+from dlion_sim.errors import InputError, printable
 from dlion_sim.results.run_folder import MANIFEST, holds_run
 
 
@@ -29,17 +29,19 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
 def run_names(folders: Sequence[Path]) -> list[str]:
     """A name for each of some different run folders: its path below the folder that holds them all."""
     parents = [os.path.abspath(folder.parent) for folder in folders]
-    return [Path(os.path.relpath(folder, os.path.commonpath(parents))).as_posix() for folder in folders]
+    return [printable(Path(os.path.relpath(folder, os.path.commonpath(parents))).as_posix()) for folder in folders]
 
 
 def _runs_below(path: Path) -> Iterator[Path]:
-    if holds_run(path):
-        yield path
-    elif path.is_dir():
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from _runs_below(path / entry.name)
+    # No recursion: folders may be nested more deeply than Python's calls.
+    waiting = [path]
+    while waiting:
+        folder = waiting.pop()
+        if holds_run(folder):
+            yield folder
+        elif os.path.isdir(folder):
+            with os.scandir(folder) as entries:
+                waiting += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 def _natural(path: Path) -> list[str | int]:

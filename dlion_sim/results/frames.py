@@ -48,7 +48,7 @@ class Frames:
         rows = []
         for about, run, row in zip(self._about, self.runs, measured, strict=True):
             point = {name: run.point[path] for path, name in names.items() if path in run.point}
-            rows.append({**about, **point, **row})
+            rows.append({**about, **point, **row, **about})
         return pd.DataFrame(rows)
 
     @cached_property
@@ -110,7 +110,7 @@ def _summary(run: Run) -> dict[str, Any]:
                 times = {accuracy: math.nan if seconds is None else seconds for accuracy, seconds in value.items()}
                 row |= {f"time_to_{accuracy}": seconds for accuracy, seconds in times.items()}
             case "accuracy", dict():
-                row |= {"accuracy": value["mean"], "accuracy_std": value["std"]}
+                row |= {"accuracy": value["mean"], "accuracy_std": value.get("std")}
             case "iterations" | "exchanges" | "final_accuracy", dict():
                 row[key] = value["mean"]
             case "scenario" | "system" | "system_label" | "seed" | "status" | "diverged", _:

@@ -6,10 +6,10 @@ once the merged file is in place.
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dlion_sim.errors import InputError
+from dlion_sim.files import opened
 from dlion_sim.results.atomic import TEMPORARY, replacing
+from dlion_sim.results.checking import conform
 
 FLUSH_ROWS = 50_000
 FLUSH_SECONDS = 10.0
+_MOST_ROWS = 100_000_000
+"""Of a table: a damaged one may claim more than fits into any memory."""
 
 Complete = Callable[[pa.Table], pa.Table]
 
@@ -48,15 +52,15 @@ class GrowingTable:
 
         Killed on the way, it can be done again. `check_can_resume` tells whether there are such parts.
         """
-        if file.is_file():
-            _split(file, rows)
+        if file.exists():
+            _split(file, schema, rows)
         table = cls(file, schema, complete)
         for part in _parts(file):
             if table._rows_in_parts == rows:
                 part.unlink()
             else:
                 table._parts += 1
-                table._rows_in_parts += _rows_of(part)
+                table._rows_in_parts += _read_file(part, schema).num_rows
         return table
 
     @property
@@ -77,8 +81,8 @@ class GrowingTable:
             return
         columns = zip(*self._rows, strict=True)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
-        with replacing(_part(self._file, self._parts + 1)) as part:
-            pq.write_table(self._complete(pa.table(arrays, schema=self._schema)), part)
+        part = self._complete(pa.table(arrays, schema=self._schema))
+        _write(part, _part(self._file, self._parts + 1))
         # In one step: an interrupt before it has the same part written again, with these rows and those to come.
         self._rows, self._parts, self._rows_in_parts = [], self._parts + 1, self.rows
 
@@ -86,32 +90,39 @@ class GrowingTable:
         """Turn all rows into the one file. No row can be added afterwards."""
         self.flush()
         schema = self._complete(self._schema.empty_table()).schema
-        with replacing(self._file) as merged, pq.ParquetWriter(merged, schema) as writer:
+        with (
+            replacing(self._file) as merged,
+            merged.open("wb") as content,
+            pq.ParquetWriter(content, schema) as writer,
+        ):
             for part in _parts(self._file):
-                writer.write_table(_read_file(part))
+                writer.write_table(self._complete(_read_file(part, self._schema)))
         shutil.rmtree(_parts_folder(self._file))
 
 
 def read(file: Path, schema: pa.Schema) -> pa.Table:
     """The table of `file`: merged, or else its parts so far. Columns of `schema` that it has not are null.
 
-    Raises InputError where there is neither, or where a file isn't Parquet.
+    Columns that may be null are, where the table has none; others than the schema's are left out. Raises InputError
+    where there is neither, and for a file that isn't Parquet or of other columns.
     """
-    if file.is_file():
-        return _with_columns(_read_file(file), schema)
+    if file.exists():
+        return _read_file(file, schema)
     if not _parts_folder(file).is_dir():
         raise InputError("is missing", file=file)
-    parts = pa.concat_tables(list(map(_read_file, _parts(file))) or [schema.empty_table()])
-    return _with_columns(parts, schema)
+    return pa.concat_tables([schema.empty_table(), *(_read_file(part, schema) for part in _parts(file))])
 
 
-def check_can_resume(file: Path, rows: int) -> None:
+def check_can_resume(file: Path, schema: pa.Schema, rows: int) -> None:
     """Raise InputError, with nothing changed, unless the table of `file` can go on after its first `rows` rows."""
-    if file.is_file():
-        if (whole := len(_read_file(file))) < rows:
+    folder = _parts_folder(file)
+    if folder.is_symlink() or folder.is_file():
+        raise InputError("is no folder", file=folder)
+    if file.exists():
+        if (whole := _read_file(file, schema).num_rows) < rows:
             raise InputError(f"has {whole} rows, and not {rows}", file=file)
-    elif rows not in accumulate(map(_rows_of, _parts(file)), initial=0):
-        raise InputError(f"has no part that ends with row {rows}", file=_parts_folder(file))
+    elif rows not in accumulate((_read_file(part, schema).num_rows for part in _parts(file)), initial=0):
+        raise InputError(f"has no part that ends with row {rows}", file=folder)
 
 
 def remove(file: Path) -> None:
@@ -124,26 +135,24 @@ def remove(file: Path) -> None:
 
 def exists(file: Path) -> bool:
     """Whether there is a table of `file`, merged or in parts."""
-    return file.is_file() or _parts_folder(file).is_dir()
+    return file.exists() or _parts_folder(file).is_dir()
 
 
-def _with_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    for field in schema:
-        if field.name not in table.column_names:
-            table = table.append_column(field, pa.nulls(len(table), field.type))
-    return table
-
-
-def _split(file: Path, rows: int) -> None:
+def _split(file: Path, schema: pa.Schema, rows: int) -> None:
     """Turn the one file into a part of its first rows."""
     folder = _parts_folder(file)
     if folder.is_dir():
         shutil.rmtree(folder)
     folder.mkdir()
     if rows:
-        with replacing(_part(file, 1)) as part:
-            pq.write_table(_read_file(file).slice(0, rows), part)
+        _write(_read_file(file, schema).slice(0, rows), _part(file, 1))
     file.unlink()
+
+
+def _write(table: pa.Table, file: Path) -> None:
+    # Not by its name, which pyarrow takes for an address and which need not be text.
+    with replacing(file) as part, part.open("wb") as content:
+        pq.write_table(table, content)
 
 
 def _part(file: Path, number: int) -> Path:
@@ -155,25 +164,20 @@ def _parts_folder(file: Path) -> Path:
 
 
 def _parts(file: Path) -> list[Path]:
-    return sorted(_parts_folder(file).glob("[0-9]*.parquet"), key=lambda part: int(part.stem))
+    parts = (part for part in _parts_folder(file).glob("*.parquet") if re.fullmatch("[0-9]+", part.stem))
+    return sorted(parts, key=lambda part: int(part.stem))
 
 
-def _rows_of(file: Path) -> int:
-    with _opened(file) as parquet:
-        rows: int = parquet.metadata.num_rows
-        return rows
-
-
-def _read_file(file: Path) -> pa.Table:
-    with _opened(file) as parquet:
-        return parquet.read()
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[pq.ParquetFile]:
+def _read_file(file: Path, schema: pa.Schema) -> pa.Table:
     # Not pq.read_table: it would take a folder named "lr=0.1" for a column.
-    try:
-        with pq.ParquetFile(file) as parquet:
-            yield parquet
-    except pa.ArrowInvalid as error:
-        raise InputError("is not a whole Parquet file", file=file) from error
+    with opened(file) as content:
+        try:
+            with pq.ParquetFile(content) as parquet:
+                if parquet.metadata.num_rows > _MOST_ROWS:
+                    raise InputError(f"has {parquet.metadata.num_rows} rows", file=file, allowed=f"{_MOST_ROWS}")
+                table = parquet.read()
+                table.validate(full=True)
+        # A damaged page is an OSError, and what claims too much a MemoryError.
+        except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+            raise InputError(f"is not a whole Parquet file: {error}", file=file) from error
+    return conform(table, schema, file)

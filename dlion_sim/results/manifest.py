@@ -1,4 +1,4 @@
-"""Where a run was made: what a reader needs to judge it or to make it again."""
+"""The manifest of a run: what a reader needs to judge it or to make it again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,79 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Required, TypedDict
+
+from dlion_sim.results.told import Number, Seconds, ShortText
 
 _PACKAGES = (
     *("dlion-sim", "llvmlite", "networkx", "numba", "numpy", "pandas", "pyarrow"),
     *("scikit-learn", "simpy", "torch"),
 )
 _SOURCE = Path(__file__).parents[1]
+
+Count = Annotated[int, Number]
+EvaluatedOn = Literal["test", "validation"]
+"""What losses and accuracies were measured on: the test set, or training samples that were held out for it."""
+
+
+class InSweep(TypedDict, total=False):
+    """Which run of a sweep it is."""
+
+    point: dict[ShortText, ShortText]
+    """The values of the sweep's axes, as texts by axis."""
+    digest: str
+
+
+class Lateness(TypedDict):
+    """How often and by how many seconds real computations took longer than modelled."""
+
+    computations: Count
+    late: Count
+    seconds_late: Seconds
+    most_seconds_late: Seconds
+
+
+class NodeTold(TypedDict, total=False):
+    """What is known of a node of a live run."""
+
+    rank: Count
+    status: str
+    stopped_by: str | None
+    late: Lateness | None
+    lost: dict[str, str] | None
+    log: list[str]
+
+
+class Manifest(TypedDict, total=False):
+    """What is read of a manifest, and what that must be where it is there; it may tell more."""
+
+    status: Required[Literal["running", "completed", "interrupted", "failed"]]
+    scenario: ShortText
+    system: ShortText
+    replaced: dict[ShortText, ShortText]
+    """In the system, by path below it."""
+    seed: Count
+    way: Literal["simulate", "live", "emulate"]
+    device: ShortText
+    workers: list[ShortText]
+    """Their names, by number."""
+    servers: list[ShortText]
+    """The names of the parameter servers, whose numbers follow."""
+    clouds: list[ShortText]
+    """The micro-clouds of all these."""
+    training_samples: Count
+    evaluated_on: EvaluatedOn
+    sweep: InSweep
+    resumed_at: list[Seconds]
+    problem: str
+    trace: str
+    run: str
+    """The digest of a live run."""
+    rank: Count
+    """Of a node's part of a live run: whose it is."""
+    paced: bool
+    late: Lateness | None
+    nodes: list[NodeTold]
 
 
 def environment() -> dict[str, Any]:

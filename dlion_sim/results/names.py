@@ -25,11 +25,13 @@ def with_names(table: pa.Table, manifest: Mapping[str, Any]) -> pa.Table:
     # The manifests of old runs do not tell the micro-clouds, which the names of workers begin with.
     clouds = manifest.get("clouds", [name.rpartition("/")[0] for name in names])
     different = list(dict.fromkeys(clouds))
-    cloud_of = [different.index(cloud) for cloud in clouds]
+    places = {cloud: place for place, cloud in enumerate(different)}
+    cloud_of = [places[cloud] for cloud in clouds]
     for field in table.schema:
         if (field.metadata or {}).get(b"unit") == INDEX and f"{field.name}_name" not in table.column_names:
             numbers = table[field.name].combine_chunks()
-            known = pc.if_else(pc.less(numbers, len(names)), numbers, None)
+            is_known = pc.and_(pc.greater_equal(numbers, 0), pc.less(numbers, min(len(names), len(clouds))))
+            known = pc.if_else(is_known, numbers, None)
             in_clouds = pa.array(cloud_of, pa.int32()).take(known)
             table = _append(table, f"{field.name}_name", known, names)
             table = _append(table, f"{field.name}_cloud", in_clouds, different)

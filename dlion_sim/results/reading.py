@@ -2,49 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 import pandas as pd
 import pyarrow as pa
-import yaml
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import growing, run_folder
+from dlion_sim.results.checking import checked
 from dlion_sim.results.labels import system_label
+from dlion_sim.results.manifest import EvaluatedOn, Manifest
 from dlion_sim.results.names import with_names
-from dlion_sim.results.summary import EvaluatedOn
+from dlion_sim.results.summary import Summary
 from dlion_sim.results.tables import LINKS, METRICS, TRANSFERS
+from dlion_sim.results.told import read_json
+from dlion_sim.yaml_text import read_file
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder. The tables are read at each call; a pandas column of integers with nulls holds floats and NaN."""
+    """A run folder, which may come from anybody: what is read of it is checked, and what cannot be is an InputError.
+
+    The tables are read at each call; a pandas column of integers with nulls holds floats and NaN.
+    """
 
     folder: Path
     manifest: dict[str, Any]
+    """As `Manifest` describes it; reading a key that is missing raises InputError."""
     summary: dict[str, Any] | None
-    """None where the run did not finish."""
+    """As `Summary` describes it, and like the manifest; None where the run did not finish."""
 
     @classmethod
     def open(cls, folder: Path) -> Run:
         """The run in `folder`. Raises InputError where that is no run folder or a file of it cannot be read."""
         if not run_folder.holds_run(folder):
             raise InputError("is not a run folder", file=folder, allowed=f"a folder that holds a {run_folder.MANIFEST}")
+        manifest = read_json(folder / run_folder.MANIFEST, Manifest)
         summary = folder / run_folder.SUMMARY
-        return cls(
-            folder=folder,
-            manifest=_json(folder / run_folder.MANIFEST),
-            summary=_json(summary) if summary.exists() else None,
-        )
+        ended = manifest["status"] == "completed" or summary.exists()
+        return cls(folder, manifest, read_json(summary, Summary) if ended else None)
 
     @cached_property
     def scenario(self) -> dict[str, Any]:
         """The resolved scenario as plain data. Raises InputError where it cannot be read."""
-        return _yaml(self.folder / run_folder.SCENARIO)
+        file = self.folder / run_folder.SCENARIO
+        scenario = read_file(file)
+        if not isinstance(scenario, dict):
+            raise InputError("holds no mapping of a scenario's keys", file=file)
+        return scenario
+
+    @property
+    def outcome(self) -> Mapping[str, Any]:
+        """What its summary tells. Raises InputError where it did not finish."""
+        if self.summary is None:
+            raise InputError("is missing", file=self.folder / run_folder.SUMMARY)
+        return self.summary
 
     @property
     def point(self) -> dict[str, str]:
@@ -72,7 +88,8 @@ class Run:
     @property
     def evaluated_on(self) -> EvaluatedOn:
         """What its losses and accuracies were measured on; runs from before there was a choice don't say."""
-        return cast(EvaluatedOn, self.manifest.get("evaluated_on", "test"))
+        evaluated_on: EvaluatedOn = self.manifest.get("evaluated_on", "test")
+        return evaluated_on
 
     def metrics(self) -> pd.DataFrame:
         """All rows of the metrics so far. Raises InputError where the table cannot be read."""
@@ -84,8 +101,9 @@ class Run:
 
     def transfers(self) -> pd.DataFrame:
         """All rows of the transfers so far, if they were recorded. Raises InputError where they cannot be read."""
-        if not growing.exists(self.folder / run_folder.TRANSFERS):
-            return self._named(TRANSFERS.empty_table())  # It is a run from before there were any.
+        file = self.folder / run_folder.TRANSFERS
+        if not growing.exists(file):
+            return self._named(TRANSFERS.empty_table(), file)  # It is a run from before there were any.
         return self._frame(run_folder.TRANSFERS, TRANSFERS)
 
     def evaluations(self) -> pd.DataFrame:
@@ -101,22 +119,8 @@ class Run:
         return metrics[metrics["kind"] == kind].reset_index(drop=True)
 
     def _frame(self, name: str, schema: pa.Schema) -> pd.DataFrame:
-        return self._named(growing.read(self.folder / name, schema))
+        return self._named(growing.read(self.folder / name, schema), self.folder / name)
 
-    def _named(self, table: pa.Table) -> pd.DataFrame:
-        frame: pd.DataFrame = with_names(table, self.manifest).to_pandas()
-        return frame
-
-
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.MsgspecError) as error:
-        raise InputError(f"cannot be read: {error}", file=file) from error
-
-
-def _yaml(file: Path) -> dict[str, Any]:
-    try:
-        return msgspec.convert(yaml.safe_load(file.read_bytes()), dict[str, Any])
-    except (OSError, yaml.YAMLError, msgspec.MsgspecError) as error:
-        raise InputError(f"cannot be read: {error}", file=file) from error
+    def _named(self, table: pa.Table, file: Path) -> pd.DataFrame:
+        workers = self.manifest.get("workers")
+        return checked(with_names(table, self.manifest), file, workers=None if workers is None else len(workers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import chain, count
 from pathlib import Path
 
@@ -21,7 +22,7 @@ CHECKPOINT = "checkpoint.pt"
 
 def holds_run(folder: Path) -> bool:
     """Whether `folder` is a run folder, finished or not: every run has its manifest from the start."""
-    return (folder / MANIFEST).is_file()
+    return os.path.isfile(folder / MANIFEST)
 
 
 def free_folder(wanted: Path) -> Path:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Required, TypedDict
 
 import numpy as np
+
+from dlion_sim.results.manifest import Count, EvaluatedOn, Lateness
+from dlion_sim.results.told import Fraction, Seconds, ShortText, TargetText
 
 TARGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """The accuracies, as fractions, whose times every summary tells."""
@@ -18,10 +21,57 @@ _LAST_PART, _FEWEST_LAST = 0.1, 3
 Evaluation = tuple[float, Mapping[int, float]]
 """A time in seconds, and the accuracy then, as a fraction, of each worker that was evaluated."""
 
-EvaluatedOn = Literal["test", "validation"]
-"""What losses and accuracies were measured on: the test set, or training samples that were held out for it."""
-
 Status = Literal["completed", "interrupted", "failed"]
+
+
+class PerWorker(TypedDict, total=False):
+    """A count of each worker, and their mean."""
+
+    mean: Required[Seconds | None]
+    per_worker: list[Count]
+
+
+class LastAccuracy(TypedDict, total=False):
+    """Of the workers at the last evaluation; None of who was not evaluated."""
+
+    mean: Required[Fraction | None]
+    std: Fraction | None
+    per_worker: list[Fraction | None]
+
+
+class FinalAccuracy(TypedDict):
+    """The mean over the last evaluations, and how many these are."""
+
+    mean: Fraction | None
+    evaluations: Count
+
+
+class Summary(TypedDict, total=False):
+    """What is read of a summary, and what that must be where it is there; it may tell more.
+
+    What only newer ones tell is asked for with `get`.
+    """
+
+    scenario: ShortText
+    system: ShortText
+    system_label: ShortText
+    seed: Count
+    status: Status
+    stopped_by: str
+    virtual_seconds: Seconds
+    wall_seconds: Seconds
+    evaluation_share: Seconds | None
+    samples: Count
+    samples_per_wall_second: Seconds | None
+    bytes_sent: Count
+    iterations: PerWorker
+    exchanges: PerWorker
+    evaluated_on: EvaluatedOn
+    accuracy: LastAccuracy
+    final_accuracy: FinalAccuracy
+    time_to_accuracy: dict[TargetText, Seconds | None]
+    late: Lateness | None
+    diverged: list[Count]
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from dlion_sim.errors import InputError
 from dlion_sim.results import growing, run_folder
 from dlion_sim.results.atomic import TEMPORARY, json_bytes, write
 from dlion_sim.results.growing import GrowingTable
 from dlion_sim.results.holding import Hold
+from dlion_sim.results.manifest import Manifest
 from dlion_sim.results.names import with_names
 from dlion_sim.results.reading import Run
 from dlion_sim.results.tables import LINKS, METRICS, TRANSFERS, LinksRow, MetricsRow, TransfersRow
+from dlion_sim.results.told import check
 
 _TABLES = (
     (run_folder.METRICS, METRICS),
@@ -57,6 +61,7 @@ class RunWriter:
         behind, where the folder cannot be used.
         """
         running = json_bytes({**manifest, "status": "running"})
+        check(msgspec.json.decode(running), Manifest, folder / run_folder.MANIFEST)
         try:
             _refuse_unless_free(folder, force=force)
             with ExitStack() as undo:
@@ -87,8 +92,8 @@ class RunWriter:
         OSError where the folder cannot be written.
         """
         manifest = {**Run.open(folder).manifest, **facts, "status": "running"}
-        for (name, _), count in zip(_TABLES, rows, strict=True):
-            growing.check_can_resume(folder / name, count)
+        for (name, schema), count in zip(_TABLES, rows, strict=True):
+            growing.check_can_resume(folder / name, schema, count)
         named = partial(with_names, manifest=manifest)
         tables = [
             GrowingTable.resume(folder / name, schema, count, named)

@@ -13,10 +13,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.scenario.complaints import as_input_error
 from dlion_sim.scenario.overrides import overridden
 from dlion_sim.scenario.scenario import Scenario
-from dlion_sim.scenario.yaml_text import read_yaml, write_yaml
-
-MOST_BYTES = 4_000_000
-"""Of a scenario, resolved traces included; reading YAML takes some ten seconds a megabyte."""
+from dlion_sim.yaml_text import MOST_BYTES, read_file, write_yaml
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
@@ -36,9 +33,13 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
 def read_data(path: Path) -> object:
     """The plain data of a YAML file, unchecked. Raises InputError where it cannot be read or is no YAML."""
     try:
-        return read_yaml(_text(path))
-    except ValueError as error:
-        raise InputError(str(error), file=path) from None
+        path.stat()
+    except FileNotFoundError:
+        near = difflib.get_close_matches(path.name, [other.name for other in path.parent.glob("*.y*ml")])
+        raise InputError("no such file", file=path, allowed=", ".join(near) or None) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from None
+    return read_file(path)
 
 
 def from_data(
@@ -81,18 +82,3 @@ def dump(scenario: Scenario) -> str:
             f"takes {len(text.encode()) / 1e6:.1f} MB once its traces are read", allowed=f"{MOST_BYTES / 1e6:g} MB"
         )
     return text
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            problem = f"holds {path.stat().st_size / 1e6:.1f} MB, which is no scenario"
-            raise InputError(problem, file=path, allowed=f"{MOST_BYTES / 1e6:g} MB")
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
-    except FileNotFoundError:
-        near = difflib.get_close_matches(path.name, [other.name for other in path.parent.glob("*.y*ml")])
-        raise InputError("no such file", file=path, allowed=", ".join(near) or None) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=path) from None

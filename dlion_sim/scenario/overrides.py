@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dlion_sim.errors import InputError
-from dlion_sim.scenario.yaml_text import read_yaml
+from dlion_sim.yaml_text import read_yaml
 
 
 def overridden(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning import gradient_executor
 from dlion_sim.participants import Recorder, Setting
 from dlion_sim.results import Hold, Run, RunWriter, environment
-from dlion_sim.results.run_folder import SCENARIO
+from dlion_sim.results.run_folder import MANIFEST, SCENARIO
 from dlion_sim.scenario import Scenario, dump, load
 from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints, Identity
 from dlion_sim.simulation.engine import Engine, Equipment, Node, Progress, StopRule
@@ -95,7 +95,11 @@ def resume(
         former = Run.open(folder)  # As it is now that nobody else writes it.
         if former.manifest["status"] == "completed":
             raise InputError("is complete", file=folder, allowed="a run that was ended early")
-        setting = Setting.of(load(folder / SCENARIO), _device("cuda" if former.manifest["device"] == "cuda" else "cpu"))
+        scenario = load(folder / SCENARIO)
+        setting = Setting.of(scenario, _device("cuda" if former.manifest["device"] == "cuda" else "cpu"))
+        if former.manifest["workers"] != setting.manifest["workers"]:
+            allowed = f"those of {SCENARIO}"
+            raise InputError("tells of other workers", file=folder / MANIFEST, path="workers", allowed=allowed)
         identity = Identity.of(setting)
         checkpoint = Checkpoint.of(folder, identity)
         engine = checkpoint.engine

@@ -14,8 +14,8 @@ from dlion_sim.errors import InputError, OwnCodeError
 from dlion_sim.results import Run, RunWriter, Status, mark
 from dlion_sim.results.run_folder import holds_run
 from dlion_sim.scenario import Scenario, dump, from_data
-from dlion_sim.scenario.yaml_text import read_yaml
 from dlion_sim.sweep.points import Point
+from dlion_sim.yaml_text import read_yaml
 
 
 class Job(msgspec.Struct, frozen=True):

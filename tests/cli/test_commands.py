@@ -194,7 +194,7 @@ def test_a_full_disk_is_told_in_a_line_and_loses_nothing_that_was_saved(capsys, 
         full.setattr("dlion_sim.results.growing.pq.ParquetWriter", refuse)
         capsys.readouterr()
         assert dlion(full, "run", "--resume", "out", "--quiet") == 1
-    assert capsys.readouterr().err.splitlines() == ["dlion: the run folder: No space left on device"]
+    assert capsys.readouterr().err.splitlines() == ["dlion: out/metrics.parquet: No space left on device"]
     assert len(Run.open(scenario.parent / "out").metrics()) >= rows
     monkeypatch.undo()
     monkeypatch.chdir(scenario.parent)

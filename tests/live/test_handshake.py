@@ -9,7 +9,7 @@ from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Crede
 from dlion_sim.participants import Setting
 from dlion_sim.protocol.messages import Channel
 from dlion_sim.scenario import dump, from_data
-from dlion_sim.scenario.yaml_text import read_yaml
+from dlion_sim.yaml_text import read_yaml
 from tests.simulation.scenarios import digits
 
 OURS = Credentials(b"the run's secret", b"r" * 32)

@@ -6,7 +6,7 @@ from dlion_sim.participants import Setting
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.scenario import SystemSpec, dump, from_data
-from dlion_sim.scenario.yaml_text import read_yaml
+from dlion_sim.yaml_text import read_yaml
 from tests.simulation.scenarios import digits
 
 

@@ -304,8 +304,8 @@ def test_a_manifest_that_json_cannot_say_touches_nothing(tmp_path: Path) -> None
         ("manifest.json", b"{", "cannot be read"),
         ("manifest.json", b"[]", "cannot be read"),
         ("summary.json", b'{"status": NaN}', "cannot be read"),
-        ("scenario.yaml", b"a: [", "cannot be read"),
-        ("scenario.yaml", b"text", "cannot be read"),
+        ("scenario.yaml", b"a: [", "line 1, column 5"),
+        ("scenario.yaml", b"text", "holds no mapping"),
         ("metrics.parquet", b"PAR1", "is not a whole Parquet file"),
     ],
 )

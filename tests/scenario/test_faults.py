@@ -153,7 +153,7 @@ def test_malformed_overrides(file: Path, override: str, words: str) -> None:
         (b"name: \x00\n", "special characters"),
         (b"[" * 5000, "nested too deeply"),
         (b"seed: " + b"9" * 5000, "digits"),
-        (b"a: 1\n" + b"# \n" * 2_500_000, "holds 7.5 MB, which is no scenario; allowed: 4 MB"),
+        (b"a: 1\n" + b"# \n" * 2_500_000, "holds 7.5 MB, which is too much; allowed: 4 MB"),
         (MERGING, "line 13, column 12: more than 10000 keys are merged in"),
         (MERGING_WIDE, "more than 10000 keys are merged in"),
     ],

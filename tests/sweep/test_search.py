@@ -7,9 +7,9 @@ import pytest
 from dlion_sim.errors import InputError
 from dlion_sim.results import MetricsRow, Run, RunWriter
 from dlion_sim.scenario import from_data
-from dlion_sim.scenario.yaml_text import read_yaml
 from dlion_sim.sweep import Ended, Search, load_search, load_sweep, run_all
 from dlion_sim.sweep.study import Study
+from dlion_sim.yaml_text import read_yaml
 from tests.sweep.scenarios import write_sweep
 
 RATE, FLOOR = "workload.optimizer.learning_rate", "system.exchange.n_min"

@@ -1,4 +1,4 @@
-"""YAML as scenarios use it: the plain types of YAML 1.2 and no key given twice.
+"""YAML as scenarios and run folders use it: the plain types of YAML 1.2 and no key given twice.
 
 PyYAML reads YAML 1.1, in which `1e-3` is text, `off` is false, `1:30` is ninety, and the last of two equal keys wins.
 """
@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+from dlion_sim.errors import InputError
+from dlion_sim.files import read_bytes
+
+MOST_BYTES = 4_000_000
+"""Of a file; reading YAML takes some ten seconds a megabyte."""
 _MERGE = "tag:yaml.org,2002:merge"
 _MOST_MERGED = 10_000
 """Keys that all of a document's `<<` may bring in; mappings that merge each other twice would double at each level."""
@@ -82,6 +88,22 @@ def read_yaml(text: str) -> object:
         raise ValueError(" ".join(str(error).split())) from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def read_text(file: Path) -> str:
+    """The text of a YAML file. Raises InputError where it cannot be read."""
+    try:
+        return read_bytes(file, MOST_BYTES).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text (byte {error.start})", file=file) from None
+
+
+def read_file(file: Path) -> object:
+    """The plain data of a YAML file. Raises InputError where it cannot be read or is no YAML."""
+    try:
+        return read_yaml(read_text(file))
+    except ValueError as error:
+        raise InputError(str(error), file=file) from None
 
 
 def write_yaml(data: object) -> str:
