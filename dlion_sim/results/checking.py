@@ -59,7 +59,7 @@ def checked(table: pa.Table, file: Path, workers: int | None) -> pd.DataFrame:
             if name == "worker" and workers is not None:
                 most = workers - 1
             _check_range(frame[name], table.schema.field(name).nullable, least, most, file)
-    if "kind" in frame and not frame["kind"].isin(_KINDS).all():
+    if {"kind", "worker"} <= set(frame) and not frame["kind"].isin(_KINDS).all():
         raise InputError("holds rows of another kind", file=file, path="kind", allowed=", ".join(sorted(_KINDS)))
     return frame
 
