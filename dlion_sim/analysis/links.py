@@ -6,7 +6,7 @@ import pandas as pd
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
-from dlion_sim.results.run_folder import SCENARIO
+from dlion_sim.results.run_folder import LINKS, SCENARIO
 from dlion_sim.scenario import Scenario, Schedule, load
 from dlion_sim.scenario.machines import Nic
 from dlion_sim.scenario.topology import ParameterServers, ServerHost
@@ -52,6 +52,9 @@ def crossings(run: Run) -> pd.DataFrame:
     end = _end(run)
     places = _places(scenario)
     rates = mean_rates(run)
+    most = int(rates[["sender", "receiver"]].to_numpy().max(initial=0))
+    if most >= len(places):
+        raise InputError(f"tells of machine {most}", file=run.folder / LINKS, allowed=f"0 to {len(places) - 1}")
     capacities: dict[str, float] = {}
     rows = []
     for sender, receiver, rate in rates[["sender", "receiver", "rate"]].itertuples(index=False):

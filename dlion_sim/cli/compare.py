@@ -17,7 +17,7 @@ from rich.text import Text
 from dlion_sim.cli.conventions import FAILED, WHY_NO_EXCHANGE
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.errors import InputError
-from dlion_sim.results.numbers import in_bytes, number, percent
+from dlion_sim.results.numbers import in_bytes, percent
 
 if TYPE_CHECKING:
     from dlion_sim.analysis import Group
@@ -137,7 +137,7 @@ def _mean(written: str, row: Mapping[str, Any], name: str, unit: float = 1.0) ->
 
 def _time(row: Mapping[str, Any]) -> str:
     if row["seeds"] and not row["reached"]:
-        return f"> {number(row['waited'], 4)} ({_of(row, 'reached', 'seeds')})"
+        return f"> {row['waited']:.1f} ({_of(row, 'reached', 'seeds')})"
     reached = f" ({_of(row, 'reached', 'seeds')})" if row["time_bound"] else ""
     return f"{row['time_bound']} {_mean('{:.1f}', row, 'time')}{reached}".lstrip()
 

@@ -82,6 +82,8 @@ def _column(table: pa.Table, field: pa.Field, file: Path) -> pa.ChunkedArray:
         problem = "is there twice" if places else "is missing"
         raise InputError(problem, file=file, path=field.name, allowed="one such column")
     column = table.column(places[0])
+    if field.nullable and pa.types.is_null(column.type):
+        return pa.chunked_array([pa.nulls(table.num_rows, field.type)])
     if column.type != field.type:
         if _family(column.type) != _family(field.type):
             raise InputError(f"is of the type {column.type}", file=file, path=field.name, allowed=str(field.type))

@@ -17,7 +17,7 @@ from numba import carray, njit, types  # type: ignore[attr-defined]
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-NOWHERE, _GONE = -1, -2
+NOWHERE, GONE = -1, -2
 LONGEST_ROUTE = 4
 """Links that a flow can cross."""
 ARRIVAL = 2 + 2 * LONGEST_ROUTE
@@ -43,7 +43,6 @@ LINK = np.dtype(
         ("changed", np.int32),  # the last pass in which it counted as changed
         ("filled", np.int32),  # the last pass that found its level
         ("watched", np.int32),  # the last pass that waited for it to hold its flows as before
-        ("passed", np.int32),  # the last pass in which its flows went beyond its level
         ("kept", np.int32),  # the last pass in which it did so
         ("touched", np.int32),  # the last pass that changed what it carries of cross-traffic
     ]
@@ -51,7 +50,7 @@ LINK = np.dtype(
 FLOW = np.dtype(
     [
         ("rate", np.float64),  # bytes per second
-        ("bottleneck", np.int32),  # the link that holds it, NOWHERE while it is new, _GONE when it has left
+        ("bottleneck", np.int32),  # the link that holds it, NOWHERE while it is new, GONE when it has left
         ("settled", np.int32),  # the last pass that found its rate
     ]
 )
@@ -158,7 +157,7 @@ def settle(located, now, departures, arrivals, resized, cross_traffic):
         ends[slot] = np.inf
         earliest[slot // BLOCK] = -np.inf
         level = min(level, flows[slot].rate)
-        flows[slot].bottleneck = _GONE
+        flows[slot].bottleneck = GONE
         for step in range(LONGEST_ROUTE):
             link = routes[slot, step]
             if link == NOWHERE:
@@ -264,12 +263,13 @@ def _fill(net, count, level):
                 continue
             share = max(0.0, links[link].free / links[link].rising)
             if share > level * (1 + _SAME):
-                waiting = _await(net, waiting, link, level, share)  # others of its flows have been held at less since
+                waiting = _push(heap, waiting, share, item)  # others of its flows have been held at less since
                 continue
             links[link].filled = number
             links[link].level = level
         elif kind == _PASSES:
-            links[link].passed = number
+            if links[link].filled == number:
+                continue
         else:
             if links[link].changed == number:
                 continue
@@ -308,8 +308,6 @@ def _fill(net, count, level):
                 elif moved:
                     count = _note(net, count, other)
                     waiting = _take_up(net, waiting, other, level)
-        if kind == _PASSES and links[link].rising:
-            waiting = _push(heap, waiting, max(level, links[link].free / links[link].rising), _FILLS + 3 * link)
     for place in range(count):
         link = net.changed[place]
         if links[link].filled != number and links[link].kept != number:
@@ -339,19 +337,12 @@ def _take_up(net, waiting, link, level):
                 waiting = _push(heap, waiting, max(level, links[held].level), _HOLDS + 3 * held)
     links[link].free, links[link].rising = free, rising
     if rising:
-        waiting = _await(net, waiting, link, level, max(level, free / rising))
+        waiting = _push(heap, waiting, max(level, free / rising), _FILLS + 3 * link)
+        if links[link].level < np.inf:
+            # After whatever fills at the same level.
+            key = max(level, links[link].level) * (1 + 2 * _SAME) + _TINY
+            waiting = _push(heap, waiting, key, _PASSES + 3 * link)
     return waiting
-
-
-@_inlined
-def _await(net, waiting, link, level, fills):
-    """Note what comes first for a changed link: that it fills, not before the level `fills`, or that its flows pass."""
-    if net.links[link].level < np.inf and net.links[link].passed != net.counters[_PASS]:
-        # After whatever fills at the same level.
-        passes = max(level, net.links[link].level) * (1 + 2 * _SAME) + _TINY
-        if passes < fills:
-            return _push(net.heap, waiting, passes, _PASSES + 3 * link)
-    return _push(net.heap, waiting, fills, _FILLS + 3 * link)
 
 
 @_inlined
@@ -387,7 +378,7 @@ def _drop_gone(net, link):
     link, kept = net.links[link], 0
     for place in range(link.first, link.first + link.crossed):
         slot = net.crossing[place]
-        if net.flows[slot].bottleneck != _GONE:
+        if net.flows[slot].bottleneck != GONE:
             net.crossing[link.first + kept] = slot
             kept += 1
     link.crossed = kept

@@ -188,7 +188,63 @@ class SharedLinks:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._check()
         self._located = self._locate()
+
+    def _check(self) -> None:
+        """Raise ValueError for a state, which may come from anybody, that would lead out of its arrays.
+
+        What is compiled trusts what it is handed.
+        """
+        links, flows, taken = len(self._links), len(self._ends), len(self._crossing)
+        shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
+            "links": (filling.LINK, (links,)),
+            "flows": (filling.FLOW, (flows,)),
+            "progress": (filling.PROGRESS, (flows,)),
+            "routes": (np.int32, (flows, LONGEST_ROUTE)),
+            "returns": (np.int32, (flows, LONGEST_ROUTE)),
+            "crossing": (np.int32, (taken,)),
+            "ends": (np.float64, (flows,)),
+            "earliest": (np.float64, (flows // BLOCK,)),
+            "ended": (np.int64, (flows,)),
+            "heap": (np.float64, (3 * links, 2)),
+            "changed": (np.int64, (links,)),
+            "touched": (np.int64, (links,)),
+            "left": (np.int64, (flows,)),
+            "arrived": (np.float64, (len(self._arrived), filling.ARRIVAL)),
+            "counters": (np.int64, (filling.COUNTERS,)),
+        }
+        for name, (dtype, shape) in shapes.items():
+            array = getattr(self, f"_{name}")
+            if array.dtype != dtype or array.shape != shape or not array.flags.carray:
+                raise ValueError(f"{name} of links are not {dtype} {shape}")
+        arrived = self._arrived[: self._arrivals]
+        first, room, crossed = (self._links[each].astype(np.int64) for each in ("first", "room", "crossed"))
+        within = (
+            (self._routes, NOWHERE, links - 1),
+            (self._returns, NOWHERE, links - 1),
+            (self._flows["bottleneck"], filling.GONE, links - 1),
+            (first, 0, taken),
+            (crossed, 0, room),
+            (self._taken_by(first, crossed), 0, flows - 1),
+            (self._left[: self._departures], 0, flows - 1),
+            (arrived[:, 0], 0, flows - 1),
+            (arrived[:, 2:], NOWHERE, links - 1),
+            (np.array(self._unused, np.int64), 0, flows - 1),
+            (np.array([link for link, _ in self._resized], np.int64), 0, links - 1),
+            (np.array([self._arrivals]), 0, len(self._arrived)),
+            (np.array([self._departures]), 0, flows),
+            (np.array([self._spare]), -len(self._arrived), (room - crossed).min(initial=_LEAST_ROOM)),
+            (np.array([self._taken]), (first + room).max(initial=0), taken),
+            (self._counters, 0, 2**31 - 2),
+        )
+        if not all(((array >= least) & (array <= most)).all() for array, least, most in within):
+            raise ValueError("links lead to what is not there")
+
+    def _taken_by(self, first: npt.NDArray[np.int64], crossed: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """The flows that cross any link."""
+        places = [self._crossing[begin : begin + count] for begin, count in zip(first, crossed, strict=True)]
+        return np.concatenate([self._crossing[:0], *places])
 
 
 def max_min_rates(

@@ -97,11 +97,11 @@ def resume(
             raise InputError("is complete", file=folder, allowed="a run that was ended early")
         scenario = load(folder / SCENARIO)
         setting = Setting.of(scenario, _device("cuda" if former.manifest["device"] == "cuda" else "cpu"))
+        identity = Identity.of(setting)
+        checkpoint = Checkpoint.of(folder, identity)
         if former.manifest["workers"] != setting.manifest["workers"]:
             allowed = f"those of {SCENARIO}"
             raise InputError("tells of other workers", file=folder / MANIFEST, path="workers", allowed=allowed)
-        identity = Identity.of(setting)
-        checkpoint = Checkpoint.of(folder, identity)
         engine = checkpoint.engine
         with _equipment(setting) as equipment:
             engine.equip(equipment)

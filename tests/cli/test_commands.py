@@ -39,6 +39,7 @@ def test_run_writes_a_run_folder_and_tells_what_came_of_it(capsys, monkeypatch, 
         "metrics.parquet",
         "scenario.yaml",
         "summary.json",
+        "transfers.parquet",
     ]
     assert (folder / "accuracy.png").read_bytes().startswith(PNG)
     summary = json.loads((folder / "summary.json").read_text())

@@ -244,7 +244,7 @@ def resumed(run: Run, sound: Run, out: Path) -> None:
         resume(run.folder)
     hold = Hold(run.folder)
     try:
-        rows = len(sound.metrics()), len(sound.links())
+        rows = len(sound.metrics()), len(sound.links()), len(sound.transfers())
         RunWriter.resume(run.folder, hold, rows).finish(dict(sound.summary or {}))
     finally:
         hold.close()
@@ -326,7 +326,7 @@ def test_damaged_folders_are_read_or_named(sound: Run, tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"device": None}, "device: expected `str`"), ({"workers": ["a"]}, "workers: tells of other workers")],
+    [({"device": None}, "device: expected `str`"), ({"workers": [7]}, "workers.*: expected `str`")],
 )
 def test_a_run_is_not_gone_on_with_by_another_manifest(
     sound: Run, tmp_path: Path, change: dict[str, Any], words: str

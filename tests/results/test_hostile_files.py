@@ -237,7 +237,7 @@ def test_folders_may_be_nested_more_deeply_than_calls(tmp_path: Path) -> None:
 
 def test_names_of_folders_that_are_no_text_can_be_shown(tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    runs = [made_up_run(Path("runs") / os.fsdecode(name), extra=str(name)) for name in (b"\xff", b"\x1b[2J")]
+    runs = [made_up_run(Path("runs") / os.fsdecode(name), extra=f"own: {len(name)}") for name in (b"\xff", b"\x1b[2J")]
     assert all(name.isprintable() for name in run_names([run.folder for run in runs]))
     assert dlion(monkeypatch, "compare", "runs") == 0
     assert dlion(monkeypatch, "export", "runs", "--to", "csv", "-o", "out") == 0
@@ -274,11 +274,11 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(tmp_path: Path)
     assert (tmp_path / "manifest.json").read_bytes() == b"{}"
 
 
-@pytest.mark.parametrize("name", ["metrics.parts", "links.parts"])
+@pytest.mark.parametrize("name", ["metrics.parts", "links.parts", "transfers.parts"])
 def test_a_run_whose_parts_are_no_folder_is_not_gone_on_with(run: Run, name: str) -> None:
     (run.folder / name).symlink_to("..")
     with pytest.raises(InputError, match="is no folder") as refused:
-        growing.GrowingTable.resume((run.folder / name).with_suffix(".parquet"), growing.pa.schema([]), 1)
+        growing.check_can_resume((run.folder / name).with_suffix(".parquet"), growing.pa.schema([]), 1)
     assert refused.value.file == run.folder / name
 
 

@@ -1,5 +1,6 @@
 """Runs that are ended early and go on: by an interrupt at any event, by SIGKILL at any moment."""
 
+import json
 import multiprocessing
 import random
 import re
@@ -15,7 +16,7 @@ import yaml
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Hold, Run, RunWriter
-from dlion_sim.results.run_folder import CHECKPOINT, SCENARIO
+from dlion_sim.results.run_folder import CHECKPOINT, MANIFEST, SCENARIO
 from dlion_sim.simulation import resume, simulate
 from tests.simulation.scenarios import digits
 
@@ -232,6 +233,15 @@ def test_a_scenario_that_was_edited_is_refused_and_the_run_left_as_it_is(ended_e
     with pytest.raises(InputError, match=re.escape(f"{path} was {was} and is {now}")) as refusal:
         resume(ended_early.folder)
     assert refusal.value.file == ended_early.folder / CHECKPOINT
+    assert contents(ended_early.folder) == before
+
+
+def test_a_manifest_of_other_workers_is_refused(ended_early):
+    file = ended_early.folder / MANIFEST
+    file.write_text(json.dumps({**json.loads(file.read_text()), "workers": ["a"]}))
+    before = contents(ended_early.folder)
+    with pytest.raises(InputError, match="workers: tells of other workers"):
+        resume(ended_early.folder)
     assert contents(ended_early.folder) == before
 
 

@@ -196,3 +196,35 @@ def test_hundreds_of_flows_are_found_by_their_ends():
 def test_rates_of_a_given_moment():
     assert max_min_rates([(0, 1), (0,), (1,)], [1.0, 2.0]) == pytest.approx([0.5, 0.5, 1.5])
     assert max_min_rates([], [1.0]) == []
+
+
+@pytest.mark.parametrize(
+    ("array", "place", "value"),
+    [("_routes", (0, 0), 99), ("_crossing", 0, -5), ("_flows", 0, (1.0, 7, 0)), ("_left", slice(0, 1), 1 << 40)],
+)
+def test_a_state_that_leads_out_of_its_arrays_is_refused(array, place, value):
+    links = SharedLinks([10.0, 10.0])
+    first = links.add((0, 1), 100.0)
+    links.settle(0.0)
+    links.remove(first)
+    getattr(links, array)[place] = value
+    with pytest.raises(ValueError, match="links lead to what is not there"):
+        pickle.loads(pickle.dumps(links))
+
+
+@pytest.mark.parametrize("change", [{"_spare": 1 << 40}, {"_departures": -1}, {"_unused": [4096]}, {"_taken": 0}])
+def test_counts_that_are_not_true_are_refused(change):
+    links = SharedLinks([10.0, 10.0])
+    links.add((0, 1), 100.0)
+    links.settle(0.0)
+    vars(links).update(change)
+    with pytest.raises(ValueError, match="links lead to what is not there"):
+        pickle.loads(pickle.dumps(links))
+
+
+def test_arrays_of_other_lengths_are_refused():
+    links = SharedLinks([10.0, 10.0])
+    links.add((0, 1), 100.0)
+    links._routes = links._routes[:1].copy()
+    with pytest.raises(ValueError, match="routes of links are not"):
+        pickle.loads(pickle.dumps(links))
