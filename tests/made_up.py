@@ -49,7 +49,7 @@ def made_up_run(
     evaluations = []
     for number, mean in enumerate(accuracies):
         apart = min(0.02, 2 * min(mean, 1 - mean) / max(workers - 1, 1))
-        scores = {worker: mean + apart * (worker - (workers - 1) / 2) for worker in range(workers)}
+        scores = {worker: max(0.0, mean + apart * (worker - (workers - 1) / 2)) for worker in range(workers)}
         evaluations.append((number * every, scores))
         for worker, accuracy in scores.items():
             writer.metrics(MetricsRow(number * every, number, worker, "evaluation", number, 1.0, accuracy))

@@ -32,9 +32,8 @@ def folders(tmp_path, monkeypatch):
         does.get(scenario.name, lambda: None)()
         ending = {"status": "completed", "stopped_by": "duration", **endings.get(scenario.name, {})}
         simulated = written(folder / f"simulated-{len(asked)}")
-        real = written(
-            folder / f"real-{len(asked)}", period=1.01, ending=ending, late={"seconds_late": 0.1}, way="emulate"
-        )
+        late = {"computations": 20, "late": 1, "seconds_late": 0.1, "most_seconds_late": 0.1}
+        real = written(folder / f"real-{len(asked)}", period=1.01, ending=ending, late=late, way="emulate")
         return held_against(simulated, real, folder)
 
     monkeypatch.setattr(script, "validate", validate)
