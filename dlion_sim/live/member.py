@@ -135,7 +135,7 @@ def _rehearse(twin: Worker, machine: Machine) -> None:
         twin.handle(ProfileReady(((batch_size, 1.0),)), 0.0)
     for peer in twin.setup.peers:
         # So that links are known to carry a part of a gradient.
-        twin.choices.exchange.queued(peer, parameters, 0.0)
+        twin.setup.links.queued(peer, parameters, 0.0)
         twin.handle(MessageTimed(peer, parameters, 1.0), 0.0)
         twin.handle(MessageSent(peer, parameters), 0.0)
     twin.handle(GradientReady(computed.loss, computed.gradient, 1.0), 0.0)

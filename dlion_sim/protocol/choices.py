@@ -15,6 +15,7 @@ from torch import Tensor
 
 from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.events import Action
+from dlion_sim.protocol.link_monitor import LinkMonitor
 from dlion_sim.protocol.messages import Body, Contribution, Message
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
@@ -50,6 +51,8 @@ class Setup:
     """The run's, for random streams."""
     sums: WeightedSums = field(default_factory=WeightedSums)
     """Forms updates; workers of one process may share it."""
+    links: LinkMonitor = field(default_factory=LinkMonitor)
+    """What the worker knows of its links to its peers."""
 
     @property
     def peers(self) -> tuple[int, ...]:
@@ -109,69 +112,68 @@ class Batching(Choice, ABC):
 
 
 class Exchange(Choice, ABC):
-    """What of a gradient goes to whom."""
+    """What goes to whom of a worker's gradient or parameters, and what becomes of that which comes.
+
+    An iteration calls `began`, `outgoing` and `apply`, in this order; `arrived`, `covers` and `ready` say what of the
+    peers' contributions is taken, and whether an iteration must wait for it.
+    """
 
     needs_servers: ClassVar[bool] = False
     """Whether its peers are parameter servers."""
     needs_sides: ClassVar[bool] = False
     """Whether it needs a bipartite graph, and its worker's side of that."""
     needs_oracle: bool = False
-    """Whether `capacity` is to be called: only a simulation can."""
+    """Whether `setup.links` is to be told true bandwidths: only a simulation can."""
     tells_all: ClassVar[bool] = True
     """Whether every peer gets a message of every iteration, if an empty one, so that it can wait for that."""
-
-    def queued(self, peer: int, size: int, now: float) -> None:
-        """A message of `size` bytes is queued on the data channel to `peer`."""
-
-    def sent(self, peer: int, size: int, now: float) -> None:
-        """The first of them to `peer` has left, of `size` bytes."""
-
-    def timed(self, peer: int, size: int, seconds: float) -> None:
-        """The link to `peer` took `seconds` for one of them that has left, of `size` bytes."""
-
-    def capacity(self, peer: int, alone: float, shared: float) -> None:
-        """The link to `peer` has these bandwidths now (bytes per second), see `LinkCapacity`."""
-
-    def covers(self, tag: int) -> int:
-        """The last iteration for which a contribution of iteration `tag` is the newest there is; for -1, none yet."""
-        return tag
-
-    def arrived(self, peer: int, tag: int) -> None:
-        """A peer's contribution of iteration `tag` is here."""
-
-    def fits(self, update: Update) -> bool:
-        """Whether a peer's contribution, well-formed as it is, is one that `apply` can take."""
-        return True
-
-    def ready(self, iteration: int) -> bool:
-        """Whether `iteration` may end as far as the exchange is concerned."""
-        return True
-
-    def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
-        """The messages to send when an iteration begins, before its gradient is known."""
-        return []
-
-    @abstractmethod
-    def outgoing(self, own: LocalGradient) -> Outgoing:
-        """What to apply and what to send of a new local gradient. The replica may be written."""
-
-    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
-        """End an iteration: write the replica, with what outgoing made of the own gradient and what was received.
-
-        Returns how many contributions of peers have entered.
-
-        Here one step with the weighted mean, sum of factor_j * g_j, in which entries that were not received count as 0.
-        Workers which received the same end up with the same, to the bit.
-        """
-        terms = [(update, factor(update.body)) for update in (own, *received)]
-        self.setup.replica.step(self.setup.sums.of(terms, self.setup.replica.layout.size))
-        return len(received)
 
     catches_up: ClassVar[bool] = False
     """Whether a worker that has left out iterations takes in what its peers came to meanwhile before it goes on."""
 
-    def catch_up(self, iteration: int, received: Sequence[Update]) -> None:
-        """The iterations up to `iteration` were left out: write the replica with what was received of them."""
+    def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
+        """The messages to send when an iteration begins: what can go out while its gradient is computed."""
+        return []
+
+    @abstractmethod
+    def outgoing(self, own: LocalGradient) -> Outgoing:
+        """What to send of a new local gradient, and what of it to apply. The replica may be written."""
+
+    def arrived(self, update: Update) -> None:
+        """A peer's contribution is here, and will be handed to `apply` when it is due.
+
+        Raises MalformedMessageError, with nothing changed, where `apply` could not take it.
+        """
+
+    def covers(self, tag: int) -> int:
+        """The last iteration for which a contribution of iteration `tag` is the newest there is; for -1, none yet.
+
+        Who contributes only every so many iterations must not be waited for in between.
+        """
+        return tag
+
+    def ready(self, iteration: int) -> bool:
+        """Whether `iteration` may end as far as the exchange is concerned: some are barriers themselves."""
+        return True
+
+    def apply(
+        self,
+        iteration: int,
+        own: Update | None,
+        received: Sequence[Update],
+        factor: Callable[[Contribution], float],
+    ) -> int:
+        """End an iteration: write the replica, with what `outgoing` made of the own gradient and what was received.
+
+        `factor` tells by which a contribution enters the mean over all. Of iterations that were left out there is no
+        own gradient; only an exchange that `catches_up` is asked to end them. Returns how many contributions of peers
+        have entered.
+
+        Here one step with the weighted mean, sum of factor_j * g_j, in which entries that were not received count as 0.
+        Workers which received the same end up with the same, to the bit.
+        """
+        terms = [(update, factor(update.body)) for update in ((own, *received) if own else received)]
+        self.setup.replica.step(self.setup.sums.of(terms, self.setup.replica.layout.size))
+        return len(received)
 
     def whole(self, own: LocalGradient, n_percent: float | None = None) -> Update:
         """All of a gradient."""
@@ -195,10 +197,9 @@ class Exchange(Choice, ABC):
 class Peer:
     """How a worker stands with a peer."""
 
+    number: int
     newest: int = -1
     """The last iteration for which the peer's contribution is here; -1 for none."""
-    outstanding: int = 0
-    """Messages queued on the data channel to the peer whose last byte has not left yet."""
 
 
 Due = Literal["now", "later", "never"]

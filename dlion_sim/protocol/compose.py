@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice, ChoiceParameters, Setup
 from dlion_sim.protocol.extensions import is_reference, referenced
+from dlion_sim.protocol.messages import Body
 from dlion_sim.protocol.systems import SYSTEMS, Composition
 from dlion_sim.protocol.topology import is_complete
 from dlion_sim.protocol.worker import Choices, Worker
@@ -136,7 +137,16 @@ def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology
             path="system.topology",
             allowed="parameter_server with the exchange parameter_server, and only with that",
         )
+    receivers: dict[type[Body], str] = {}
     for category, choice in choices.items():
+        for body in choice.implementation.receives:
+            if body in receivers:
+                raise InputError(
+                    f"'{choice.kind}' receives {body.__name__} messages, which are {receivers[body]}'s",
+                    path=f"system.{category}",
+                    allowed="one receiver of each kind of message",
+                )
+            receivers[body] = category
         if choice.implementation.needs_everyone and not is_complete(topology):
             raise InputError(
                 f"'{choice.kind}' needs every worker to hear from all others, which a {topology.kind} does not let it",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,11 @@ class Update:
         """Whether it is all `size` entries."""
         return len(self.tensors) == 1 and len(self.tensors[0]) == size
 
+    def check_whole(self, size: int) -> None:
+        """Raise MalformedMessageError unless it is all `size` entries."""
+        if not self.is_whole(size):
+            raise MalformedMessageError("a contribution of other entries than the exchange takes")
+
     @property
     def message(self) -> Message:
         """The message that carries it."""
@@ -54,5 +59,6 @@ class Update:
 class Outgoing:
     """What an exchange makes of a local gradient: what the worker itself applies, and what it sends to whom."""
 
-    own: Update
+    own: Update | None
+    """None where nothing of it is left to apply here."""
     messages: Sequence[tuple[int, Message]]

@@ -83,13 +83,13 @@ class Worker:
         self.phase = Phase.READY
         self.iteration = 0
         self._batch_size = 0
-        self._own: tuple[GradientReady, Update] | None = None
+        self._own: tuple[GradientReady, Update | None] | None = None
         self._skipped = 0
         """Iterations to leave out after the last one."""
         self._now = 0.0
         self._since = 0.0
         """When the present phase began."""
-        self._peers = {peer: Peer(newest=choices.exchange.covers(-1)) for peer in setup.peers}
+        self._peers = {peer: Peer(peer, newest=choices.exchange.covers(-1)) for peer in setup.peers}
         self._awaited: list[Peer] = []
         """Those that synchronization waited for when it was last asked of all, less some that have been heard of."""
         self._inbox: list[Update] = []
@@ -114,17 +114,16 @@ class Worker:
                 return [*self._receive(event.message), *self._step_if_allowed(event)]
             case MessageSent():
                 if event.peer in self._peers:
-                    self._peers[event.peer].outstanding -= 1
-                    self.choices.exchange.sent(event.peer, event.size, now)
+                    self.setup.links.sent(event.peer, now)
                 return self._step_if_allowed(event)
             case MessageTimed():
                 if event.peer in self._peers:
-                    self.choices.exchange.timed(event.peer, event.size, event.seconds)
+                    self.setup.links.timed(event.peer, event.size, event.seconds)
                 return []
             case PeerLost():
                 return [*self._lose(event.peer), *self._step_if_allowed(event)]
             case LinkCapacity():
-                self.choices.exchange.capacity(event.peer, event.alone, event.shared)
+                self.setup.links.told(event.peer, event.alone, event.shared)
                 return []
 
     def unfinished(self, now: float) -> Unfinished | None:
@@ -164,6 +163,7 @@ class Worker:
     def _exchange(self, ready: GradientReady) -> list[Action]:
         self._enter(Phase.WAITING)
         factor = self._factor(Contribution(self.iteration, self._batch_size))
+        self.setup.links.computed(ready.seconds)
         outgoing = self.choices.exchange.outgoing(
             LocalGradient(self.iteration, self._batch_size, ready.gradient, ready.seconds, factor, self._now)
         )
@@ -176,11 +176,9 @@ class Worker:
             raise MalformedMessageError(f"{message.sender} is no peer of {self.setup.worker}")
         if isinstance(message.body, Contribution):
             update = Update(message.sender, message.body, message.tensors)
-            if not self.choices.exchange.fits(update):
-                raise MalformedMessageError("a contribution of other entries than the exchange takes")
+            self.choices.exchange.arrived(update)
             peer = self._peers[message.sender]
             peer.newest = max(peer.newest, self.choices.exchange.covers(message.body.iteration))
-            self.choices.exchange.arrived(message.sender, message.body.iteration)
             self._inbox.append(update)
             return []
         receiver = self._receivers.get(type(message.body))
@@ -192,6 +190,7 @@ class Worker:
             return []
         del self._peers[peer]
         self._awaited = []
+        self.setup.links.lost(peer)
         del self.setup.mixing[peer]
         self._inbox = [update for update in self._inbox if update.sender != peer]
         reasons = [reason for choice in self.choices.all if (reason := choice.lost(peer))]
@@ -203,7 +202,7 @@ class Worker:
     def _step_if_allowed(self, event: Event) -> list[Action]:
         """End the iteration if it may end, now that `event` has happened."""
         if self.phase is Phase.CATCHING_UP and not self._is_held_up(last := self.iteration + self._skipped - 1):
-            self.choices.exchange.catch_up(last, self._due(last))
+            self.choices.exchange.apply(last, None, self._due(last), self._factor)
             self.iteration = last + 1
             return self._compute()
         if self.phase is not Phase.WAITING or self._own is None or self._is_held_up(self.iteration):
@@ -213,7 +212,7 @@ class Worker:
         for merge in merges:
             self.replica.merge(merge.weights, merge.share)
         received = self._due(self.iteration)
-        applied = self.choices.exchange.apply(own, received, self._factor)
+        applied = self.choices.exchange.apply(self.iteration, own, received, self._factor)
         lags = [self.iteration - update.body.iteration for update in received]
         self._skipped = self.choices.synchronization.skipped(self.iteration)
         self.iteration += 1
@@ -266,7 +265,7 @@ class Worker:
             return None, None  # It is something else that the wait is for.
         if synchronization.waits_for_peers:
             return min(awaited, key=lambda number: self._peers[number].newest), _UPDATE
-        return max(awaited, key=lambda number: self._peers[number].outstanding), QUEUE
+        return max(awaited, key=self.setup.links.messages), QUEUE
 
     def _due(self, iteration: int) -> list[Update]:
         """Take the received contributions that belong to `iteration` out of the inbox."""
@@ -281,11 +280,10 @@ class Worker:
         return self.choices.batching.weight(contribution, self._batch_size) / (len(self._peers) + 1)
 
     def _queue(self, actions: list[Action]) -> list[Action]:
-        """The same actions, the data among them noted, since exchange and synchronization watch the links."""
+        """The same actions, the data among them noted, since choices watch the links."""
         for action in actions:
             if isinstance(action, Send) and action.message.body.channel is Channel.DATA:
-                self._peers[action.peer].outstanding += 1
-                self.choices.exchange.queued(action.peer, action.message.size, self._now)
+                self.setup.links.queued(action.peer, action.message.size, self._now)
         return actions
 
 

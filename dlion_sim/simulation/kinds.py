@@ -21,7 +21,7 @@ from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel
 from dlion_sim.protocol.choices import REGISTRY, Merge, Peer, Setup
 from dlion_sim.protocol.events import GradientReady, ProfileReady
-from dlion_sim.protocol.exchange.links import LinkMonitor
+from dlion_sim.protocol.link_monitor import LinkMonitor
 from dlion_sim.protocol.messages import AnyBody, Channel, Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums

@@ -128,3 +128,27 @@ def test_what_cannot_be_used_is_refused(gossip, system, path, words):
     with pytest.raises(InputError, match=words) as fault:
         compose(spec(system))
     assert fault.value.path == path
+
+
+def test_two_choices_that_receive_the_same_messages_are_refused(tmp_path, monkeypatch):
+    code = """
+from dlion_sim.protocol.choices import KnowledgeTransfer
+from dlion_sim.protocol.messages import Announcement
+
+class Eavesdropping(KnowledgeTransfer):
+    receives = (Announcement,)
+
+    def stepped(self, iterations, loss):
+        return []
+
+    def merges(self):
+        return []
+"""
+    (tmp_path / "eavesdropping.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    both = {"name": "gaia", "knowledge_transfer": "eavesdropping:Eavesdropping"}
+    with pytest.raises(InputError, match="receives Announcement messages, which are exchange's") as refused:
+        compose(spec(both))
+    sys.modules.pop("eavesdropping", None)
+    assert refused.value.path == "system.knowledge_transfer"

@@ -4,12 +4,19 @@ import tracemalloc
 
 import pytest
 
-from dlion_sim.protocol.exchange.links import LinkMonitor
+from dlion_sim.protocol.link_monitor import LinkMonitor
+
+
+def monitor():
+    """One that follows what is measured quickly."""
+    made = LinkMonitor()
+    made.follow("measured", 0.5)
+    return made
 
 
 def links(bandwidth=100.0, compute_seconds=2.0):
     """Those of a worker whose link to peer 1 has carried so many bytes a second, until time 10."""
-    made = LinkMonitor(0.5)
+    made = monitor()
     made.queued(1, 1000, 10 - 1000 / bandwidth)
     made.sent(1, 10.0)
     made.timed(1, 1000, 1000 / bandwidth)
@@ -62,7 +69,7 @@ def test_short_messages_count_for_little():
 
 def test_a_link_takes_little_memory_whether_it_carries_something_or_not():
     tracemalloc.start()
-    made, sizes = LinkMonitor(0.5), []
+    made, sizes = monitor(), []
     for peer in range(2000):
         made.queued(peer, 1000, 0.0)
     sizes.append(tracemalloc.get_traced_memory()[0])

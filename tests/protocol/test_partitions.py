@@ -23,6 +23,7 @@ def exchange(worker=0, workers=3, **parameters):
 
 def sent(one, gradient, iteration=0):
     """What a peer gets of a gradient, as a vector."""
+    one.setup.links.computed(1.0)
     outgoing = one.outgoing(LocalGradient(iteration, 32, gradient, seconds=1.0, factor=1 / 3, time=0.0))
     assert torch.equal(outgoing.own.tensors[0], gradient)
     assert len({id(message) for _, message in outgoing.messages}) == 1, "the same to all"
@@ -98,9 +99,9 @@ def test_partitions_by_layers_are_the_minimax_linear_partition(sizes, count):
 def measured(one, *rates):
     """The links to peers 1, 2, ... have just carried so many bytes a second."""
     for peer, rate in enumerate(rates, 1):
-        one.queued(peer, 10**6, 0.0)
-        one.sent(peer, 10**6, 0.0)
-        one.timed(peer, 10**6, 10**6 / rate)
+        one.setup.links.queued(peer, 10**6, 0.0)
+        one.setup.links.sent(peer, 0.0)
+        one.setup.links.timed(peer, 10**6, 10**6 / rate)
 
 
 def lengths(one, count):

@@ -70,9 +70,10 @@ def exchanged(gradient, budgets, n_min=0.85, **parameters):
     own = setup(workers=len(budgets) + 1, variables=VARIABLES)
     exchange = MaxNExchange(MaxNExchange.Parameters(n_min=n_min, **parameters), own)
     for peer, budget in enumerate(budgets, start=1):
-        exchange.queued(peer, 10**6, 0.0)
-        exchange.sent(peer, 10**6, 0.0)
-        exchange.timed(peer, 10**6, 10**6 / budget)
+        exchange.setup.links.queued(peer, 10**6, 0.0)
+        exchange.setup.links.sent(peer, 0.0)
+        exchange.setup.links.timed(peer, 10**6, 10**6 / budget)
+    exchange.setup.links.computed(1.0)
     return dict(exchange.outgoing(LocalGradient(0, 32, gradient, seconds=1.0, factor=0.5, time=0.0)).messages)
 
 
@@ -112,15 +113,16 @@ def test_what_arrives_leads_downhill_and_the_own_gradient_is_applied_whole(gradi
         MaxNExchange.Parameters(n_min=n_min), setup(workers=len(budgets) + 1, variables=VARIABLES, learning_rate=1.0)
     )
     for peer, budget in enumerate(budgets, start=1):
-        one.queued(peer, 10**6, 0.0)
-        one.sent(peer, 10**6, 0.0)
-        one.timed(peer, 10**6, 10**6 / budget)
+        one.setup.links.queued(peer, 10**6, 0.0)
+        one.setup.links.sent(peer, 0.0)
+        one.setup.links.timed(peer, 10**6, 10**6 / budget)
+    one.setup.links.computed(1.0)
     outgoing = one.outgoing(LocalGradient(0, 32, gradient, seconds=1.0, factor=0.5, time=0.0))
     for peer, message in outgoing.messages:
         arrived = torch.zeros(20)
         Update(peer, message.body, message.tensors).add_to(arrived, 1.0)
         assert float(arrived.double() @ gradient.double()) > 0 or gradient.abs().max() < 1e-30
-    one.apply(outgoing.own, [], lambda body: 0.5)
+    one.apply(0, outgoing.own, [], lambda body: 0.5)
     torch.testing.assert_close(one.setup.replica.parameters, -0.5 * gradient)
 
 
@@ -168,6 +170,7 @@ def test_a_diverged_gradient_is_survived():
 def test_a_fixed_n_is_every_links():
     gradient = torch.linspace(0.05, 1, 20)
     exchange = MaxNExchange(MaxNExchange.Parameters(n=10), setup(variables=VARIABLES))
+    exchange.setup.links.computed(1.0)
     messages = dict(exchange.outgoing(LocalGradient(0, 32, gradient, 1.0, 0.5, 0.0)).messages)
     expected = (magnitudes(gradient) >= 0.9).nonzero().squeeze(1).tolist()
     assert [message.tensors[0].tolist() for message in messages.values()] == [expected, expected]
@@ -177,12 +180,13 @@ def test_a_fixed_n_is_every_links():
 @given(st.lists(gradients, min_size=1, max_size=6))
 def test_residuals_lose_nothing_on_any_link(all_gradients):
     exchange = MaxNExchange(MaxNExchange.Parameters(residual="accumulate"), setup(workers=3, variables=VARIABLES))
-    exchange.queued(2, 100, 0.0)
-    exchange.sent(2, 100, 0.0)
-    exchange.timed(2, 100, 1.0)
+    exchange.setup.links.queued(2, 100, 0.0)
+    exchange.setup.links.sent(2, 0.0)
+    exchange.setup.links.timed(2, 100, 1.0)
     total, received = torch.zeros(20), {1: torch.zeros(20), 2: torch.zeros(20)}
     for iteration, gradient in enumerate(all_gradients):
         total += gradient
+        exchange.setup.links.computed(1.0)
         for peer, message in exchange.outgoing(LocalGradient(iteration, 32, gradient, 1.0, 0.5, 0.0)).messages:
             Update(0, message.body, message.tensors).add_to(received[peer], 1.0)
     for peer in (1, 2):

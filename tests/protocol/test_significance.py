@@ -112,7 +112,7 @@ def test_the_selective_barrier_announces_what_a_busy_link_delays():
     one = exchange(weights, threshold=0.01, barrier="selective")
     gradient = torch.zeros(20)
     gradient[4] = 4.0
-    one.queued(1, 1000, 0.0)
+    one.setup.links.queued(1, 1000, 0.0)
     messages = one.outgoing(LocalGradient(3, 32, gradient, seconds=1.0, factor=1 / 3, time=0.0)).messages
     announced = [
         (peer, message.tensors[0].tolist()) for peer, message in messages if isinstance(message.body, Announcement)

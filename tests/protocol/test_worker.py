@@ -216,7 +216,7 @@ def test_weights_under_way_take_nothing_of_a_links_buffer_or_budget():
     (worker,) = workers_of(system, [setup(0, workers=2)])
     worker.handle(Started(), 0.0)
     worker.handle(MessageTimed(1, 1000, 1.0), 0.5)
-    links = worker.choices.exchange.links
+    links = worker.setup.links
     for end in (1.0, 2.0):
         actions = worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), end)
         sent = [type(action.message.body) for action in actions if isinstance(action, Send)]

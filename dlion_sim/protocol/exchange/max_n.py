@@ -12,9 +12,9 @@ from pydantic import Field
 from torch import Tensor
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
-from dlion_sim.protocol.exchange.links import LinkMonitor
 from dlion_sim.protocol.exchange.selection import Ranking
 from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES, HEADER_BYTES, SPARSE_ENTRY_BYTES, dense_is_smaller
+from dlion_sim.protocol.link_monitor import Source
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 
 _NOTHING = math.inf
@@ -48,7 +48,7 @@ class MaxNExchange(Exchange):
             "drop",
             description="What a link does not carry is dropped (recalled), or added to what it is to carry next.",
         )
-        bandwidth: Literal["measured", "oracle_pair", "oracle_share"] = Field(
+        bandwidth: Source = Field(
             "measured",
             description="What a link can carry: as achieved; or, in simulations, the true capacity of its path, "
             "alone or shared with all other links at once.",
@@ -62,33 +62,15 @@ class MaxNExchange(Exchange):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self.needs_oracle = parameters.bandwidth != "measured"
-        self.links = LinkMonitor(parameters.bandwidth_smoothing, oracle=self.needs_oracle)
+        setup.links.follow(parameters.bandwidth, parameters.bandwidth_smoothing)
         self._residuals: dict[int, Tensor] = {}
-
-    def queued(self, peer: int, size: int, now: float) -> None:
-        """Known to the link monitor."""
-        self.links.queued(peer, size, now)
-
-    def sent(self, peer: int, size: int, now: float) -> None:
-        """Known to the link monitor."""
-        self.links.sent(peer, now)
-
-    def timed(self, peer: int, size: int, seconds: float) -> None:
-        """Known to the link monitor."""
-        self.links.timed(peer, size, seconds)
 
     def lost(self, peer: int) -> None:
         """Nothing is kept for it."""
-        self.links.lost(peer)
         self._residuals.pop(peer, None)
-
-    def capacity(self, peer: int, alone: float, shared: float) -> None:
-        """The oracle's word."""
-        self.links.told(peer, shared if self.parameters.bandwidth == "oracle_share" else alone)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """To each peer what its link can carry."""
-        self.links.computed(own.seconds)
         peers = self.setup.peers
         if self.parameters.residual == "drop":
             chosen = self._chosen(own, peers)
@@ -124,7 +106,7 @@ class MaxNExchange(Exchange):
         if self.parameters.n is not None:
             return [1 - self.parameters.n / 100] * len(peers)
         size = own.gradient.numel()
-        budgets = [self.links.budget(peer, own.time) - HEADER_BYTES for peer in peers]
+        budgets = [self.setup.links.budget(peer, own.time) - HEADER_BYTES for peer in peers]
         counts = [
             size if budget >= DENSE_ENTRY_BYTES * size else int(max(0.0, budget) // SPARSE_ENTRY_BYTES)
             for budget in budgets

@@ -84,10 +84,17 @@ class PairwiseExchange(Exchange):
         self._average(mine, message.tensors[0])
         return [Send(message.sender, Message(self.setup.worker, Swap(answer=True), (mine,)))]
 
-    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
+    def apply(
+        self,
+        iteration: int,
+        own: Update | None,
+        received: Sequence[Update],
+        factor: Callable[[Contribution], float],
+    ) -> int:
         """Take over the averages, then take the own gradient's step."""
         self._is_computing = False
         averages = self._write()
+        assert own is not None
         self.setup.replica.step(own.tensors[0])
         return averages
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
 from dlion_sim.protocol.exchange.partitions import by_bytes
-from dlion_sim.protocol.messages import Contribution, Message, Push
+from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, Push
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 
 
@@ -37,10 +37,12 @@ class ParameterServerExchange(Exchange):
         stretches = by_bytes(setup.replica.layout.size, len(setup.peers))
         self._stretches = dict(zip(setup.peers, stretches, strict=True))
 
-    def fits(self, update: Update) -> bool:
+    def arrived(self, update: Update) -> None:
         """A server's own part."""
         begin, end = self._stretches[update.sender]
-        return update.body.offset == begin and update.is_whole(end - begin)
+        if update.body.offset != begin:
+            raise MalformedMessageError("a contribution of other entries than the server holds")
+        update.check_whole(end - begin)
 
     def lost(self, peer: int) -> str:
         """Nobody else has its part."""
@@ -57,9 +59,15 @@ class ParameterServerExchange(Exchange):
             )
             for server, (begin, end) in self._stretches.items()
         ]
-        return Outgoing(Update(self.setup.worker, Contribution(own.iteration, own.batch_size), ()), messages)
+        return Outgoing(None, messages)
 
-    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
+    def apply(
+        self,
+        iteration: int,
+        own: Update | None,
+        received: Sequence[Update],
+        factor: Callable[[Contribution], float],
+    ) -> int:
         """Take over what the servers sent."""
         for update in received:
             self.setup.replica.write(update.body.offset, update.tensors[0])

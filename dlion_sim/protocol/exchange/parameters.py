@@ -35,9 +35,9 @@ class ParameterExchange(Exchange):
         super().__init__(parameters, setup)
         self._latest: dict[int, Update] = {}
 
-    def fits(self, update: Update) -> bool:
+    def arrived(self, update: Update) -> None:
         """All parameters."""
-        return update.is_whole(self.setup.replica.layout.size)
+        update.check_whole(self.setup.replica.layout.size)
 
     def lost(self, peer: int) -> None:
         """Its weight goes to the own parameters."""
@@ -52,15 +52,22 @@ class ParameterExchange(Exchange):
         """Nothing more to send; the own gradient stays here."""
         return Outgoing(self.whole(own), [])
 
-    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
-        """Mix, then take the own gradient's step."""
-        mixed = self._mix(own.body.iteration, received)
-        self.setup.replica.step(own.tensors[0])
-        return mixed
+    def apply(
+        self,
+        iteration: int,
+        own: Update | None,
+        received: Sequence[Update],
+        factor: Callable[[Contribution], float],
+    ) -> int:
+        """Mix, then take the own gradient's step.
 
-    def catch_up(self, iteration: int, received: Sequence[Update]) -> None:
-        """Mix with where the peers are now: the next gradient is of that, and so is what they get."""
-        self._mix(iteration, received)
+        After iterations that were left out it is mixed with where the peers are now: the next gradient is of that, and
+        so is what they get.
+        """
+        mixed = self._mix(iteration, received)
+        if own:
+            self.setup.replica.step(own.tensors[0])
+        return mixed
 
     def _mix(self, iteration: int, received: Sequence[Update]) -> int:
         """Mix the parameters with what is known of those of `iteration`; returns with how many peers'."""

@@ -13,7 +13,6 @@ from pydantic import BeforeValidator, Field
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
-from dlion_sim.protocol.exchange.links import LinkMonitor
 from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES
 from dlion_sim.protocol.updates import LocalGradient, Outgoing
 
@@ -83,7 +82,7 @@ class PartitionedExchange(Exchange):
                 allowed=f"one value, or {setup.workers}",
             )
         self._given = given[setup.worker % len(given)] if given else None
-        self._links = LinkMonitor(parameters.bandwidth_smoothing)
+        setup.links.follow("measured", parameters.bandwidth_smoothing)
         self._unsent = torch.zeros_like(setup.replica.parameters)
         self._count: int | None = None
         """p as it was chosen last."""
@@ -92,25 +91,8 @@ class PartitionedExchange(Exchange):
         self._position = 0
         """Where the next one begins."""
 
-    def queued(self, peer: int, size: int, now: float) -> None:
-        """Known to the link monitor."""
-        self._links.queued(peer, size, now)
-
-    def sent(self, peer: int, size: int, now: float) -> None:
-        """Known to the link monitor."""
-        self._links.sent(peer, now)
-
-    def timed(self, peer: int, size: int, seconds: float) -> None:
-        """Known to the link monitor."""
-        self._links.timed(peer, size, seconds)
-
-    def lost(self, peer: int) -> None:
-        """Known to the link monitor."""
-        self._links.lost(peer)
-
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """The next partition of what was not sent yet, the same to all."""
-        self._links.computed(own.seconds)
         self._unsent += own.gradient
         begin, end = self._position, self._end_of_next()
         self._position = end % self._unsent.numel()
@@ -133,7 +115,7 @@ class PartitionedExchange(Exchange):
         """p such that the links carry a partition to every peer while one gradient is computed; None if not known."""
         if not self.setup.peers:
             return 1
-        carried = self._links.carried(self.setup.peers)
+        carried = self.setup.links.carried(self.setup.peers)
         if not carried:
             return None
         each = min(carried) if self.parameters.bandwidth == "slowest" else sum(carried) / len(carried)

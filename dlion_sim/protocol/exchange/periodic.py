@@ -37,9 +37,9 @@ class LocalSgdExchange(Exchange):
         """Up to the next exchange there is nothing to wait for."""
         return tag + self.parameters.period - 1
 
-    def fits(self, update: Update) -> bool:
+    def arrived(self, update: Update) -> None:
         """All parameters."""
-        return update.is_whole(self.setup.replica.layout.size)
+        update.check_whole(self.setup.replica.layout.size)
 
     def lost(self, peer: int) -> None:
         """Nothing of it counts any more."""
@@ -49,17 +49,23 @@ class LocalSgdExchange(Exchange):
         """Step; at the end of a period, tell everyone where that led."""
         replica = self.setup.replica
         replica.step(own.gradient)
-        body = Contribution(own.iteration, own.batch_size)
         if not self._ends_period(own.iteration):
-            return Outgoing(Update(self.setup.worker, body, ()), [])
+            return Outgoing(None, [])
+        body = Contribution(own.iteration, own.batch_size)
         update = Update(self.setup.worker, body, (replica.snapshot(),))
         return Outgoing(update, self.to_all(update))
 
-    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
+    def apply(
+        self,
+        iteration: int,
+        own: Update | None,
+        received: Sequence[Update],
+        factor: Callable[[Contribution], float],
+    ) -> int:
         """At the end of a period, go on from the mean of what is here."""
         for update in sorted(received, key=lambda update: update.body.iteration):
             self._received[update.sender] = update
-        if not self._ends_period(own.body.iteration):
+        if own is None:
             return 0
         updates = sorted([own, *self._received.values()], key=lambda update: update.sender)
         self._received.clear()

@@ -50,7 +50,7 @@ class RingAllReduceExchange(Exchange):
         early, self._early = self._early, []
         for message in early:
             messages += [(self._next, following) for following in self._take(message)]
-        return Outgoing(Update(self.setup.worker, Contribution(own.iteration, own.batch_size), ()), messages)
+        return Outgoing(None, messages)
 
     def received(self, message: Message) -> list[Action]:
         """A chunk from the worker before."""
@@ -68,7 +68,13 @@ class RingAllReduceExchange(Exchange):
         """Every worker is part of it."""
         return "the ring is broken"
 
-    def apply(self, own: Update, received: Sequence[Update], factor: Callable[[Contribution], float]) -> int:
+    def apply(
+        self,
+        iteration: int,
+        own: Update | None,
+        received: Sequence[Update],
+        factor: Callable[[Contribution], float],
+    ) -> int:
         """One step with the mean."""
         self.setup.replica.step(self._sum)
         return self.setup.workers - 1

@@ -48,29 +48,19 @@ class SignificanceExchange(Exchange):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._unsent = torch.zeros_like(setup.replica.parameters)
-        self._queued = dict.fromkeys(setup.peers, 0)
-        """Bytes still to leave for each peer."""
         self._announced = dict.fromkeys(setup.peers, -1)
         """The newest iteration of which each peer has announced updates."""
         self._here = dict.fromkeys(setup.peers, -1)
         """The newest iteration of which each peer's updates are here."""
 
-    def queued(self, peer: int, size: int, now: float) -> None:
-        """Count it."""
-        self._queued[peer] += size
-
-    def sent(self, peer: int, size: int, now: float) -> None:
-        """Count it."""
-        self._queued[peer] -= size
-
     def lost(self, peer: int) -> None:
         """What it announced will never be here."""
-        for known in (self._queued, self._announced, self._here):
+        for known in (self._announced, self._here):
             del known[peer]
 
-    def arrived(self, peer: int, tag: int) -> None:
-        """What was announced up to `tag` is here, since messages arrive in order."""
-        self._here[peer] = max(self._here[peer], tag)
+    def arrived(self, update: Update) -> None:
+        """What was announced up to its iteration is here, since messages arrive in order."""
+        self._here[update.sender] = max(self._here[update.sender], update.body.iteration)
 
     def received(self, message: Message) -> list[Action]:
         """A peer's announcement."""
@@ -101,7 +91,7 @@ class SignificanceExchange(Exchange):
         if self.parameters.barrier == "none" or len(update.tensors) == 1 or not len(update.tensors[0]):
             return []
         message = Message(self.setup.worker, Announcement(update.body.iteration), (update.tensors[0],))
-        return [(peer, message) for peer, size in self._queued.items() if size]
+        return [(peer, message) for peer in self.setup.peers if self.setup.links.is_busy(peer)]
 
     def _significant(self, own: LocalGradient) -> Tensor:
         """Which entries [P] to send: updates and weights as they are once the own update is applied (plain SGD)."""

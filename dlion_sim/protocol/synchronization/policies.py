@@ -81,7 +81,7 @@ class Asynchronous(Synchronization):
 
     def waits_for(self, peer: Peer, iteration: int) -> bool:
         """For its link to hold no more than its buffer does."""
-        return peer.outstanding > self.parameters.send_buffer
+        return self.setup.links.messages(peer.number) > self.parameters.send_buffer
 
     def due(self, tag: int, iteration: int) -> Due:
         """At once."""

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
+
+Source = Literal["measured", "oracle_pair", "oracle_share"]
 
 
 class LinkMonitor:
     """Moving averages of the bandwidth achieved on each link, and of the time an iteration's computation takes.
 
     A bandwidth is the average size of messages over their average time. Messages shorter than the average, whose times
-    tell less, count for less. With an oracle, bandwidths are those that it tells, and not measured.
+    tell less, count for less. The worker keeps it; any of its choices may read it, and the exchange says by `follow`
+    how bandwidths are to be found.
     """
 
-    def __init__(self, smoothing: float, *, oracle: bool = False) -> None:
-        self._smoothing = smoothing
-        self._oracle = oracle
+    def __init__(self) -> None:
+        self._smoothing = 0.3
+        self._source: Source = "measured"
         self._carried: dict[int, tuple[float, float]] = {}
         """On each link, the average size of messages (bytes) and the average time that they take (seconds)."""
         self._queues: dict[int, list[int]] = {}
@@ -22,6 +26,12 @@ class LinkMonitor:
         self._begun: dict[int, float] = {}
         """When the first of them began to leave."""
         self._compute_seconds: float | None = None
+
+    def follow(self, source: Source, smoothing: float) -> None:
+        """Bandwidths are as measured, with `smoothing` the weight of the newest value in the averages; or, in
+        simulations, what an oracle tells: those of a pair's path alone, or shared with all other links at once.
+        """
+        self._source, self._smoothing = source, smoothing
 
     def queued(self, peer: int, size: int, now: float) -> None:
         """`size` bytes are queued to `peer`."""
@@ -38,7 +48,7 @@ class LinkMonitor:
 
     def timed(self, peer: int, size: int, seconds: float) -> None:
         """`size` bytes took `seconds` to `peer`."""
-        if seconds > 0 and not self._oracle:
+        if seconds > 0 and self._source == "measured":
             of_sizes, of_seconds = self._carried.get(peer, (size, seconds))
             weight = self._smoothing * min(1.0, size / of_sizes)
             self._carried[peer] = of_sizes + weight * (size - of_sizes), of_seconds + weight * (seconds - of_seconds)
@@ -48,9 +58,18 @@ class LinkMonitor:
         for of_peers in (self._carried, self._queues, self._begun):
             of_peers.pop(peer, None)
 
-    def told(self, peer: int, bandwidth: float) -> None:
-        """The link to `peer` has this bandwidth (bytes per second)."""
-        self._carried[peer] = bandwidth, 1.0
+    def told(self, peer: int, alone: float, shared: float) -> None:
+        """The oracle's word: what the link to `peer` could carry (bytes per second), see `LinkCapacity`."""
+        if self._source != "measured":
+            self._carried[peer] = alone if self._source == "oracle_pair" else shared, 1.0
+
+    def messages(self, peer: int) -> int:
+        """How many that were queued to `peer` have not left whole."""
+        return len(self._queues.get(peer, ()))
+
+    def is_busy(self, peer: int) -> bool:
+        """Whether there is any such message."""
+        return peer in self._queues
 
     def computed(self, seconds: float) -> None:
         """An iteration's computation took `seconds`."""
