@@ -188,7 +188,9 @@ def test_acknowledgements_take_their_part_of_the_way_back():
 def memory(workers: int) -> tuple[float, float]:
     """Bytes for each message, where all send to all, half of it over one path: at most, and when all is over."""
     cloud = {"workers": [{"count": workers // 2, "nic": "10 Mbps"}]}
-    cluster = topology({"clouds": [{"name": name, **cloud} for name in "ab"], "wan": {"bandwidth": "1 Gbps"}})
+    cluster = topology(
+        {"clouds": [{"name": name, **cloud} for name in "ab"], "wan": {"bandwidth": "1 Gbps", "rtt": "0 ms"}}
+    )
     messages = [Message(worker, WeightsRequest()) for worker in range(workers)]
     tracemalloc.start()
     agenda = Agenda()
