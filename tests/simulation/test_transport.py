@@ -168,7 +168,7 @@ def test_the_oracle_knows_paths_alone_and_shared():
     back = TCP.acknowledgements
     up, path = np.linalg.solve([[2, back], [back, 2]], [1e6, 0.5e6])
     expected = [(1e6, up), (1e6, up), (0.5e6, path), (0.5e6, path)]
-    on_links = [tuple(rate * TCP.data for rate in rates) for rates in world.transport.capacities(pairs)]
+    on_links = [tuple(rate * TCP.data for rate in rates) for rates in world.transport.bytes_per_second(pairs)]
     assert on_links == [pytest.approx(rates, rel=1e-3) for rates in expected]
 
 
