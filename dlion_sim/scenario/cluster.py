@@ -142,12 +142,12 @@ class Cluster(Model):
                     f"all clouds, or list it in wan.paths, e.g. {{between: [{a}, {b}], rtt: 60 ms}}"
                 )
         for a, b in () if wan.rtt is not None else permutations(names, 2):
-            path = wan.by_direction.get((a, b))
-            if path is None or path.rtt is None:
+            listed = wan.by_direction.get((a, b))
+            if listed is None or listed.rtt is None:
                 raise RuleError(
                     f"nothing says how long the path from '{a}' to '{b}' takes",
                     allowed="rtt: 60 ms, for all paths or for this one; 0 ms without latency",
-                    at=("wan",) if path is None else ("wan", "paths", wan.paths.index(path)),
+                    at=("wan",) if listed is None else ("wan", "paths", wan.paths.index(listed)),
                 )
         return self
 
