@@ -47,7 +47,7 @@ class Setting:
     """A resolved scenario, and the maker of its participants: workers, numbered first, then parameter servers."""
 
     scenario: Scenario
-    """With every default of its system."""
+    """With every default of its system, and what a computation costs."""
     system: System
     dataset: Dataset
     model: nn.Module
@@ -69,15 +69,19 @@ class Setting:
             scenario.workload.model, dataset.input_shape, dataset.classes, stream_seed(scenario.seed, "model")
         )
         beta = scenario.workload.compute_time.beta
+        if beta is None:
+            beta = training_flops(model, dataset.input_shape) / CORE_FLOPS
+        compute_time = scenario.workload.compute_time.model_copy(update={"beta": beta})
+        workload = scenario.workload.model_copy(update={"compute_time": compute_time})
         validation = validation_of(scenario, dataset)
         setting = cls(
-            scenario=scenario.model_copy(update={"system": system.spec}),
+            scenario=scenario.model_copy(update={"system": system.spec, "workload": workload}),
             system=system,
             dataset=dataset,
             model=model,
             shards=shards_of(scenario, dataset, validation),
             validation=validation,
-            core_seconds_per_sample=training_flops(model, dataset.input_shape) / CORE_FLOPS if beta is None else beta,
+            core_seconds_per_sample=beta,
             device=device,
         )
         _check_clouds(setting.hosts, scenario.cluster)

@@ -211,6 +211,11 @@ class Synchronization(Choice, ABC):
     waits_for_peers: ClassVar[bool] = True
     """Whether it waits for messages of its peers' iterations."""
 
+    @classmethod
+    def lag(cls, parameters: Any) -> int | None:
+        """Iterations that a peer may be behind, with those parameters; None: any number."""
+        return None
+
     @property
     def spared(self) -> int:
         """How many of the peers that `waits_for` names need not be waited for."""

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice, ChoiceParameters, Setup
+from dlion_sim.protocol.exchange import ParameterExchange
 from dlion_sim.protocol.extensions import is_reference, referenced
 from dlion_sim.protocol.messages import Body
 from dlion_sim.protocol.systems import SYSTEMS, Composition
@@ -130,6 +131,15 @@ def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology
             f"'{choices['exchange'].kind}' does not send",
             path="system.synchronization",
             allowed="asynchronous, or an exchange that tells all peers",
+        )
+    mixed = choices["exchange"].parameters
+    lag = synchronization_kind.lag(choices["synchronization"].parameters)  # type: ignore[attr-defined]
+    if isinstance(mixed, ParameterExchange.Parameters) and lag not in (None, mixed.staleness):
+        raise InputError(
+            f"parameters may be {mixed.staleness} iterations old, but the synchronization "
+            f"'{choices['synchronization'].kind}' lets a peer be {lag} behind",
+            path="system.exchange.staleness",
+            allowed=f"{lag}, or another synchronization",
         )
     if exchange_kind.needs_servers != isinstance(topology, ParameterServers):  # type: ignore[attr-defined]
         raise InputError(

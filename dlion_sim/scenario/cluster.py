@@ -51,7 +51,7 @@ class WanPath(Model):
     bandwidth: BandwidthSchedule | None = None
     """In each direction. None: the WAN's."""
     rtt: Duration | None = None
-    """Round-trip time. None: the WAN's."""
+    """Round-trip time. None: the WAN's, which then has to state one."""
 
     @model_validator(mode="after")
     def _has_two_ends(self) -> Self:
@@ -77,7 +77,7 @@ class Wan(Model):
     bandwidth: BandwidthSchedule | None = None
     """Of each path in each direction, shared by all that crosses it. None: only NICs bound it."""
     rtt: Duration | None = None
-    """Round-trip time of each path. None: 0."""
+    """Round-trip time of each path. None: every path states its own. Without latency it is 0 ms."""
     matrix: BandwidthMatrix | None = None
     """Bandwidths that differ from that one, by sending and then by receiving cloud: {east: {west: 40 Mbps}}. Or a CSV
     file with these, or a folder of iperf3's results, which is read when the scenario is."""
@@ -138,8 +138,16 @@ class Cluster(Model):
         for a, b in () if wan.joins_all else permutations(names, 2):
             if (a, b) not in seen:
                 raise RuleError(
-                    f"the clouds are disconnected: no path leads from '{a}' to '{b}'; give wan.rtt or wan.bandwidth "
-                    f"for a path between all clouds, or list it in wan.paths, e.g. {{between: [{a}, {b}], rtt: 60 ms}}"
+                    f"the clouds are disconnected: no path leads from '{a}' to '{b}'; give wan.rtt for a path between "
+                    f"all clouds, or list it in wan.paths, e.g. {{between: [{a}, {b}], rtt: 60 ms}}"
+                )
+        for a, b in () if wan.rtt is not None else permutations(names, 2):
+            listed = wan.by_direction.get((a, b))
+            if listed is None or listed.rtt is None:
+                raise RuleError(
+                    f"nothing says how long the path from '{a}' to '{b}' takes",
+                    allowed="rtt: 60 ms, for all paths or for this one; 0 ms without latency",
+                    at=("wan",) if listed is None else ("wan", "paths", wan.paths.index(listed)),
                 )
         return self
 
@@ -153,8 +161,9 @@ class Cluster(Model):
         wan = self.wan or Wan()
         path = wan.by_direction.get((a, b)) or wan
         rtt = path.rtt if path.rtt is not None else wan.rtt
+        assert rtt is not None
         listed = None if path is wan else path.bandwidth
-        return listed or wan.measured.get((a, b)) or wan.bandwidth, rtt or 0.0
+        return listed or wan.measured.get((a, b)) or wan.bandwidth, rtt
 
     def _places(self) -> Iterator[WorkerPlace]:
         index = 0

@@ -20,6 +20,8 @@ _LEAST_STEP = 0.001
 class Schedule:
     """Capacity that holds from each step's time until the next step's; the last holds for ever, or until it repeats.
 
+    It is in one unit throughout, which the name of whatever holds it tells: bits per second, or cores.
+
     Raises:
         ValueError: The steps don't start at 0, don't increase in time, start with an outage or hold a capacity that
             is negative or not finite; or the period ends before the last step.
@@ -60,7 +62,7 @@ class Schedule:
         return all(value == self.steps[0][1] for _, value in self.steps)
 
     def value_at(self, time_s: float) -> float:
-        """Capacity at a time >= 0."""
+        """Capacity at a time >= 0, in the schedule's unit."""
         return self.steps[self._step_at(time_s if self.repeat is None else time_s % self.repeat)][1]
 
     def change(self, number: int) -> tuple[float, float] | None:

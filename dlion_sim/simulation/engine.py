@@ -238,7 +238,7 @@ class Engine:
         if not any(node.worker.choices.exchange.needs_oracle for node in self._nodes):
             return
         pairs = [(sender, peer) for sender, node in enumerate(self._nodes) for peer in node.worker.setup.peers]
-        for (sender, peer), (alone, shared) in zip(pairs, self._transport.capacities(pairs), strict=True):
+        for (sender, peer), (alone, shared) in zip(pairs, self._transport.bytes_per_second(pairs), strict=True):
             self._tell(sender, LinkCapacity(peer, alone, shared))
 
     def _evaluate_regularly(self) -> None:

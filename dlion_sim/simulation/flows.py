@@ -16,15 +16,15 @@ _INSTANT = 1e-12
 
 
 class FlowNetwork:
-    """Links, by number, with their present `capacities` in bytes per second, and the flows over them.
+    """Links, by number, with what they carry now in `bytes_per_second`, and the flows over them.
 
     `cross_traffic` is the share of a flow's rate that loads its way back.
     """
 
-    def __init__(self, agenda: Agenda, capacities: Sequence[float], cross_traffic: float = 0.0) -> None:
+    def __init__(self, agenda: Agenda, bytes_per_second: Sequence[float], cross_traffic: float = 0.0) -> None:
         self._agenda = agenda
-        self.capacities = list(capacities)
-        self._links = SharedLinks(capacities, cross_traffic)
+        self.bytes_per_second = list(bytes_per_second)
+        self._links = SharedLinks(bytes_per_second, cross_traffic)
         self._done: dict[int, Callable[[], None]] = {}
         self._settlement_is_due = False
         self._next_end = float("inf")
@@ -49,10 +49,10 @@ class FlowNetwork:
         left: list[float] = self._links.remaining(flows, self._agenda.now).tolist()
         return left
 
-    def set_capacity(self, link: int, capacity: float) -> None:
-        """From now on `link` carries `capacity` bytes per second; 0 is an outage."""
-        self.capacities[link] = capacity
-        self._links.resize(link, capacity)
+    def resize(self, link: int, bytes_per_second: float) -> None:
+        """From now on `link` carries so much; 0 is an outage."""
+        self.bytes_per_second[link] = bytes_per_second
+        self._links.resize(link, bytes_per_second)
         self._request_settlement()
 
     def _request_settlement(self) -> None:

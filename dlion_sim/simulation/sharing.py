@@ -37,25 +37,26 @@ _LEAST_ROOM = 256
 
 
 class SharedLinks:
-    """Links, by number, of given capacities (bytes per second), and flows over them, by slot.
+    """Links, by number, that carry so many `bytes_per_second`, and flows over them, by slot.
 
     Slots are numbered from 0 and used again. Changes take effect at the next `settle`; no flow may come and go between
     two of these. `cross_traffic` is the share of a flow's rate that goes back, where it has a way back.
     """
 
-    def __init__(self, capacities: Sequence[float], cross_traffic: float = 0.0) -> None:
+    def __init__(self, bytes_per_second: Sequence[float], cross_traffic: float = 0.0) -> None:
         self._cross_traffic = cross_traffic
-        self._links = np.zeros(len(capacities), filling.LINK)
-        self._links["capacity"] = capacities
+        links = len(bytes_per_second)
+        self._links = np.zeros(links, filling.LINK)
+        self._links["capacity"] = bytes_per_second
         self._links["level"] = np.inf
         self._links["room"] = _LEAST_ROOM
-        self._links["first"] = np.arange(len(capacities)) * _LEAST_ROOM
+        self._links["first"] = np.arange(links) * _LEAST_ROOM
         self._unused: list[int] = []
         self._flows = np.empty(0, filling.FLOW)
         self._progress = np.empty(0, filling.PROGRESS)
         self._routes = np.empty((0, LONGEST_ROUTE), np.int32)
         self._returns = np.empty((0, LONGEST_ROUTE), np.int32)
-        self._crossing = np.empty(len(capacities) * _LEAST_ROOM, np.int32)
+        self._crossing = np.empty(links * _LEAST_ROOM, np.int32)
         self._taken = len(self._crossing)
         """So much of it is some link's room."""
         self._spare = 0
@@ -63,9 +64,9 @@ class SharedLinks:
         self._ends = np.empty(0)
         self._earliest = np.empty(0)
         self._ended = np.empty(0, np.int64)
-        self._heap = np.empty((3 * len(capacities), 2))
-        self._changed = np.empty(len(capacities), np.int64)
-        self._touched = np.empty(len(capacities), np.int64)
+        self._heap = np.empty((3 * links, 2))
+        self._changed = np.empty(links, np.int64)
+        self._touched = np.empty(links, np.int64)
         self._counters = np.zeros(filling.COUNTERS, np.int64)
         self._arrived = np.empty((1, filling.ARRIVAL))
         self._arrivals = 0
@@ -94,9 +95,9 @@ class SharedLinks:
         self._left[self._departures] = slot
         self._departures += 1
 
-    def resize(self, link: int, capacity: float) -> None:
-        """`link` carries `capacity` bytes per second."""
-        self._resized.append((link, capacity))
+    def resize(self, link: int, bytes_per_second: float) -> None:
+        """From now on `link` carries so much."""
+        self._resized.append((link, bytes_per_second))
 
     def settle(self, now: float) -> float:
         """Give every flow its fair rate from `now` on (seconds), and return when the next one ends."""

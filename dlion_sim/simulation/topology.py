@@ -19,7 +19,7 @@ class Route(NamedTuple):
 
 
 class Topology:
-    """Links with their `capacities` over time (bits per second), and the route between any two participants.
+    """Links with their `capacities_bps` over time, and the route between any two participants.
 
     These are the workers, and after them parameter servers on the machines that `servers` names: a worker's, or their
     own.
@@ -30,7 +30,7 @@ class Topology:
     """
 
     def __init__(self, cluster: Cluster, servers: Sequence[int | ServerHost] = ()) -> None:
-        self.capacities: list[Schedule] = []
+        self.capacities_bps: list[Schedule] = []
         workers = len(cluster.workers)
         own = [server for server in servers if isinstance(server, ServerHost)]
         machines: list[WorkerPlace | ServerHost] = [*cluster.workers, *own]
@@ -57,12 +57,12 @@ class Topology:
         """Whether messages between two participants cross nothing."""
         return self._machine[one] == self._machine[other]
 
-    def _add(self, capacity: Schedule) -> int:
-        self.capacities.append(capacity)
-        return len(self.capacities) - 1
+    def _add(self, capacity_bps: Schedule) -> int:
+        self.capacities_bps.append(capacity_bps)
+        return len(self.capacities_bps) - 1
 
-    def _segment(self, bandwidth: Schedule | None, rtt: float) -> Route:
-        return Route((self._add(bandwidth),) if bandwidth else (), rtt / 2)
+    def _segment(self, capacity_bps: Schedule | None, rtt: float) -> Route:
+        return Route((self._add(capacity_bps),) if capacity_bps else (), rtt / 2)
 
 
 def _machines_of(servers: Sequence[int | ServerHost], workers: int) -> Iterator[int]:

@@ -62,8 +62,8 @@ class Transport:
         self._agenda = agenda
         self._topology = topology
         self._framing = framing
-        capacities = [schedule.value_at(0) / BITS_PER_BYTE for schedule in topology.capacities]
-        self._network = FlowNetwork(agenda, capacities, framing.acknowledgements)
+        bytes_per_second = [capacity_bps.value_at(0) / BITS_PER_BYTE for capacity_bps in topology.capacities_bps]
+        self._network = FlowNetwork(agenda, bytes_per_second, framing.acknowledgements)
         self._heads: dict[_Queue, tuple[Transfer, int | None]] = {}
         """What is under way, and its flow's number; None if it crosses no link."""
         self._waiting: dict[_Queue, deque[Message]] = {}
@@ -71,7 +71,7 @@ class Transport:
         self._sent = sent
         self._delivered = delivered
         self._changed = changed
-        for link in range(len(capacities)):
+        for link in range(len(bytes_per_second)):
             self._plan_change(link, 1)
 
     def send(self, receiver: int, message: Message) -> None:
@@ -102,11 +102,11 @@ class Transport:
         waiting = (self._topology.route(sender, receiver).links for sender, receiver, _ in self._heads)
         return all(any(map(self._is_gone, links)) for links in waiting)
 
-    def capacities(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
-        """What messages of each (sender, receiver) could have now: alone, and if all send at once (bytes a second)."""
+    def bytes_per_second(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+        """What messages of each (sender, receiver) could have now: alone, and if all send at once."""
         routes = [self._topology.route(*pair).links for pair in pairs]
         ways_back = [self._topology.route(receiver, sender).links for sender, receiver in pairs]
-        links = self._network.capacities
+        links = self._network.bytes_per_second
         shared = max_min_rates(routes, links, ways_back, self._framing.acknowledgements)
         alone = (min(links[link] for link in route) for route in routes)
         data = self._framing.data
@@ -138,17 +138,17 @@ class Transport:
 
     def _plan_change(self, link: int, number: int) -> None:
         """Plan the `number`-th change of a link's capacity, if there is one."""
-        change = self._topology.capacities[link].change(number)
+        change = self._topology.capacities_bps[link].change(number)
         if change is not None:
-            time, capacity = change
-            change_it = partial(self._change, link, number, capacity)
+            time, capacity_bps = change
+            change_it = partial(self._change, link, number, capacity_bps)
             self._agenda.after(time - self._agenda.now, change_it, background=True)
 
-    def _change(self, link: int, number: int, capacity: float) -> None:
-        self._network.set_capacity(link, capacity / BITS_PER_BYTE)
+    def _change(self, link: int, number: int, capacity_bps: float) -> None:
+        self._network.resize(link, capacity_bps / BITS_PER_BYTE)
         self._changed()
         self._plan_change(link, number + 1)
 
     def _is_gone(self, link: int) -> bool:
         """Whether a link will never carry a bit again."""
-        return math.isinf(self._topology.capacities[link].finish_time(self._agenda.now, 1.0))
+        return math.isinf(self._topology.capacities_bps[link].finish_time(self._agenda.now, 1.0))

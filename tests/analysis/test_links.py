@@ -16,7 +16,7 @@ cluster:
   clouds:
     - {name: east, workers: [{count: 2, nic: {up: 8 Mbps, down: 4 Mbps}}]}
     - {name: west, workers: [{nic: {up: {steps: {0 s: 1 Mbps, 10 s: 3 Mbps}}, down: 8 Mbps}}]}
-  wan: {bandwidth: 1 Mbps}
+  wan: {bandwidth: 1 Mbps, rtt: 60 ms}
 system: dlion
 """
 

@@ -5,6 +5,7 @@ import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.participants import Setting
+from dlion_sim.scenario import from_data, to_data
 from tests.simulation.scenarios import digits
 
 SERVERS = {"kind": "parameter_server", "hosts": [1, {"cloud": "east"}]}
@@ -50,6 +51,20 @@ def test_servers_hold_all_parameters_between_them():
     setting = Setting.of(digits(system={"name": "parameter_server", "topology": SERVERS}))
     parts = [setting.server(number)._replica.parameters for number in (3, 4)]
     assert torch.equal(torch.cat(parts), setting.worker(0).replica.parameters)
+
+
+@pytest.mark.parametrize("model", ["mlp", "tutorial_cnn"])
+def test_the_resolved_scenario_says_what_a_computation_costs(model):
+    given = digits("workload.compute_time={alpha: 3 ms}", f"workload.model={model}")
+    setting = Setting.of(given)
+    assert setting.scenario.workload.compute_time.beta == setting.core_seconds_per_sample > 0
+    assert setting.scenario.workload.compute_time.alpha == 0.003
+    again = Setting.of(from_data(to_data(setting.scenario)))
+    assert again.core_seconds_per_sample == setting.core_seconds_per_sample
+    assert to_data(again.scenario) == to_data(setting.scenario)
+    assert [each.machine(2).seconds(16, 0.0) for each in (again, setting)] == [
+        0.003 + setting.core_seconds_per_sample * 16 / 4
+    ] * 2
 
 
 @pytest.mark.parametrize(

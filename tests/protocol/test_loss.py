@@ -239,7 +239,7 @@ def test_the_update_is_the_mean_over_those_who_are_left():
 
 
 def test_parameters_are_mixed_with_those_who_are_left():
-    system = {"name": "dpsgd", "synchronization": {"kind": "hop", "backup_workers": 1}}
+    system = {"name": "dpsgd", "synchronization": {"kind": "hop", "staleness": 0, "backup_workers": 1}}
     (worker,) = workers_of(system, [setup(workers=3, mixing={1: 0.25, 2: 0.25})])
     worker.handle(Started(), 0.0)
     worker.handle(PeerLost(2), 0.5)

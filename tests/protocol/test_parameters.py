@@ -5,10 +5,13 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
+from dlion_sim.errors import InputError
+from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.exchange.parameters import ParameterExchange
 from dlion_sim.protocol.messages import Contribution
 from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.protocol.updates import LocalGradient, Update
+from dlion_sim.scenario import SystemSpec
 from dlion_sim.scenario.topology import Topology
 from tests.protocol.joined import run, setup, workers_of
 
@@ -80,3 +83,46 @@ def test_parameters_go_out_before_the_gradient_is_known():
     assert list(messages) == [1, 2]
     assert messages[1].tensors[0].tolist() == [3.0] * 6
     assert one.outgoing(LocalGradient(4, 32, torch.ones(6), 1.0, 1.0, 0.0)).messages == []
+
+
+def system(synchronization, staleness):
+    return SystemSpec.model_validate(
+        {
+            "name": "dpsgd",
+            "synchronization": synchronization,
+            "exchange": {"kind": "parameters", "staleness": staleness},
+        }
+    )
+
+
+STALE = [
+    ("synchronous", 0),
+    ({"kind": "bounded_staleness", "staleness": 3}, 3),
+    ({"kind": "hop", "staleness": 2}, 2),
+    ("asynchronous", 0),
+    ("asynchronous", 7),
+]
+
+
+@pytest.mark.parametrize(("synchronization", "staleness"), STALE, ids=str)
+def test_as_stale_as_the_synchronization_allows_or_of_its_own_where_nothing_bounds_it(synchronization, staleness):
+    assert compose(system(synchronization, staleness)).spec.exchange.parameters == {"staleness": staleness}
+
+
+@pytest.mark.parametrize(
+    ("synchronization", "staleness", "told"),
+    [
+        (
+            "synchronous",
+            2,
+            "parameters may be 2 iterations old, but the synchronization 'synchronous' lets a peer be 0",
+        ),
+        ({"kind": "bounded_staleness", "staleness": 3}, 0, "'bounded_staleness' lets a peer be 3 behind; allowed: 3"),
+        ({"kind": "hop", "staleness": 2}, 5, "'hop' lets a peer be 2 behind; allowed: 2"),
+    ],
+)
+def test_a_staleness_that_contradicts_the_synchronization_is_refused(synchronization, staleness, told):
+    with pytest.raises(InputError) as refusal:
+        compose(system(synchronization, staleness))
+    assert refusal.value.path == "system.exchange.staleness"
+    assert told in str(refusal.value)

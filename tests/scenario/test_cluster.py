@@ -27,8 +27,8 @@ def test_a_path_inherits_what_it_omits(data: dict[str, Any]) -> None:
 
 
 def test_paths_alone_may_join_the_clouds(data: dict[str, Any]) -> None:
-    data["cluster"]["wan"] = {"paths": [{"between": ["east", "west"], "bandwidth": "5 Mbps"}]}
-    assert from_data(data).cluster.wan_path("west", "east") == (Schedule.constant(5e6), 0.0)
+    data["cluster"]["wan"] = {"paths": [{"between": ["east", "west"], "bandwidth": "5 Mbps", "rtt": "9 ms"}]}
+    assert from_data(data).cluster.wan_path("west", "east") == (Schedule.constant(5e6), 0.009)
 
 
 def test_one_worker_is_enough(data: dict[str, Any]) -> None:

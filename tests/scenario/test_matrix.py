@@ -49,7 +49,8 @@ def test_what_it_leaves_out_is_the_wans_and_a_listed_path_goes_first(file: Path)
 
 
 def test_it_joins_the_clouds_or_says_which_it_does_not(file: Path) -> None:
-    assert load(file, ["cluster.wan={matrix: {east: {west: 1 Mbps}, west: {east: 1 Mbps}}}"]).cluster.wan
+    paths = "paths: [{between: [east, west], rtt: 60 ms}]"
+    assert load(file, [f"cluster.wan={{matrix: {{east: {{west: 1 Mbps}}}}, {paths}}}"]).cluster.wan
     with pytest.raises(InputError, match="no path leads from 'west' to 'east'"):
         load(file, ["cluster.wan={matrix: {east: {west: 1 Mbps}}}"])
 

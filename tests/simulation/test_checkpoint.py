@@ -17,6 +17,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Hold, Run, RunWriter
 from dlion_sim.results.run_folder import CHECKPOINT, MANIFEST, SCENARIO
+from dlion_sim.scenario import load
 from dlion_sim.simulation import resume, simulate
 from tests.simulation.scenarios import digits
 
@@ -257,6 +258,17 @@ def test_a_scenario_that_says_the_same_in_other_words_goes_on(ended_early, tmp_p
     data = yaml.safe_load(file.read_text())
     file.write_text(yaml.safe_dump({**data, "duration": "2000 ms", "system": "ako"}, sort_keys=True))
     check_same(resume(ended_early.folder), simulate(scenario("ako", "2 s"), tmp_path / "whole"))
+
+
+def test_a_computation_that_costs_what_its_model_does_costs_the_same_again_and_when_it_goes_on(tmp_path):
+    given = scenario("ako", "1 s", "workload.compute_time={alpha: 10 ms}")
+    whole = simulate(given, tmp_path / "whole")
+    resolved = load(whole.folder / SCENARIO)
+    assert resolved.workload.compute_time.beta == whole.manifest["core_seconds_per_sample"]
+    check_same(simulate(resolved, tmp_path / "again"), whole)
+    assert (tmp_path / "again" / SCENARIO).read_text() == (whole.folder / SCENARIO).read_text()
+    assert simulate(given, tmp_path / "parts", interrupted=After(60)).manifest["status"] == "interrupted"
+    check_same(resume(tmp_path / "parts"), whole)
 
 
 def test_rows_after_the_checkpoint_are_dropped(ended_early, tmp_path):

@@ -26,7 +26,7 @@ def ends(capacities, flows, changes=()):
     for number, (begin, route, size) in enumerate(flows):
         agenda.after(begin, partial(start, number, route, size))
     for time, link, capacity in changes:
-        agenda.after(time, partial(network.set_capacity, link, capacity))
+        agenda.after(time, partial(network.resize, link, capacity))
     finish(agenda)
     return times
 

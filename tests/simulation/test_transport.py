@@ -168,7 +168,7 @@ def test_the_oracle_knows_paths_alone_and_shared():
     back = TCP.acknowledgements
     up, path = np.linalg.solve([[2, back], [back, 2]], [1e6, 0.5e6])
     expected = [(1e6, up), (1e6, up), (0.5e6, path), (0.5e6, path)]
-    on_links = [tuple(rate * TCP.data for rate in rates) for rates in world.transport.capacities(pairs)]
+    on_links = [tuple(rate * TCP.data for rate in rates) for rates in world.transport.bytes_per_second(pairs)]
     assert on_links == [pytest.approx(rates, rel=1e-3) for rates in expected]
 
 
@@ -188,7 +188,9 @@ def test_acknowledgements_take_their_part_of_the_way_back():
 def memory(workers: int) -> tuple[float, float]:
     """Bytes for each message, where all send to all, half of it over one path: at most, and when all is over."""
     cloud = {"workers": [{"count": workers // 2, "nic": "10 Mbps"}]}
-    cluster = topology({"clouds": [{"name": name, **cloud} for name in "ab"], "wan": {"bandwidth": "1 Gbps"}})
+    cluster = topology(
+        {"clouds": [{"name": name, **cloud} for name in "ab"], "wan": {"bandwidth": "1 Gbps", "rtt": "0 ms"}}
+    )
     messages = [Message(worker, WeightsRequest()) for worker in range(workers)]
     tracemalloc.start()
     agenda = Agenda()

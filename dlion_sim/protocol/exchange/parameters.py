@@ -25,7 +25,10 @@ class ParameterExchange(Exchange):
         """The age of what is mixed."""
 
         staleness: int = Field(
-            0, ge=0, description="Iterations that a peer's parameters may be old; that of the synchronization."
+            0,
+            ge=0,
+            description="Iterations that a peer's parameters may be old: as many as the synchronization lets it be "
+            "behind, if that has a bound; older ones are left out.",
         )
 
     parameters: Parameters

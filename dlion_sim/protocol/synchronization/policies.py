@@ -11,6 +11,11 @@ from dlion_sim.protocol.choices import ChoiceParameters, Due, Peer, Setup, Synch
 class Synchronous(Synchronization):
     """End an iteration with all gradients of it, and no others."""
 
+    @classmethod
+    def lag(cls, parameters: ChoiceParameters) -> int:
+        """None may be."""
+        return 0
+
     def waits_for(self, peer: Peer, iteration: int) -> bool:
         """For its gradient of `iteration`."""
         return peer.newest < iteration
@@ -42,6 +47,11 @@ class BoundedStaleness(Synchronization):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._lost = 0
+
+    @classmethod
+    def lag(cls, parameters: Parameters) -> int:
+        """The bound."""
+        return parameters.staleness
 
     @property
     def spared(self) -> int:
