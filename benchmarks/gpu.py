@@ -19,7 +19,7 @@ from rich.table import Table
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmarks.measuring import ratio
+from benchmarks.measuring import options, ratio
 from dlion_sim.learning import Dataset, FusedGradientExecutor, Layout, Replica, build, flatten
 
 WORKERS, BATCH, ROUNDS, TURNS = 32, 32, 20, 5
@@ -37,21 +37,22 @@ def plain_gradient(model: nn.Module, dataset: Dataset, indices: Tensor) -> None:
     """A forward and a backward pass."""
     model.zero_grad()
     images = dataset.normalise(dataset.train_images[indices]).contiguous()  # the format that PyTorch defaults to
-    cross_entropy(model(images), dataset.train_labels[indices]).backward()
+    cross_entropy(model(images), dataset.train_labels[indices]).backward()  # type: ignore[no-untyped-call]
 
 
-def rate(compute: Callable[[], None]) -> float:
+def rate(compute: Callable[[], None], rounds: int) -> float:
     """Samples a second of `compute`, which takes a batch of each worker."""
     torch.cuda.synchronize()
     began = time.perf_counter()
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         compute()
     torch.cuda.synchronize()
-    return ROUNDS * WORKERS * BATCH / (time.perf_counter() - began)
+    return rounds * WORKERS * BATCH / (time.perf_counter() - began)
 
 
 def main() -> None:
     """Take turns."""
+    rounds, turns = (1, 1) if options(__doc__).parse_args().short else (ROUNDS, TURNS)
     if not torch.cuda.is_available():
         print("this benchmark needs a GPU that PyTorch can use", file=sys.stderr)
         raise SystemExit(2)
@@ -84,18 +85,18 @@ def main() -> None:
             f"one model, batch of {WORKERS * BATCH}": one_batch,
         }
         for compute in ways.values():
-            rate(compute)  # libraries and graphs are set up
+            rate(compute, rounds)  # libraries and graphs are set up
         rates: dict[str, list[float]] = {name: [] for name in ways}
-        for _ in range(TURNS):
+        for _ in range(turns):
             for name, compute in ways.items():
-                rates[name].append(rate(compute))
+                rates[name].append(rate(compute, rounds))
 
     table = Table(title=f"{WORKERS} workers, batches of {BATCH}, Cipher, {torch.cuda.get_device_name()}")
     for column in ("", "samples/s", "times one after another", "times one model"):
         table.add_column(column, justify="right")
     _, loop, batch = rates.values()
     for name, measured in rates.items():
-        table.add_row(name, f"{sorted(measured)[TURNS // 2]:,.0f}", ratio(measured, loop), ratio(measured, batch))
+        table.add_row(name, f"{sorted(measured)[turns // 2]:,.0f}", ratio(measured, loop), ratio(measured, batch))
     Console().print(table)
 
 

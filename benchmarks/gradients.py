@@ -9,7 +9,6 @@ as the simulator changes how its process allocates memory. What the loop gains b
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 import time
@@ -25,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from torch.nn.functional import cross_entropy
 
-from benchmarks.measuring import ratio
+from benchmarks.measuring import options, ratio
 from dlion_sim.learning import Dataset, build
 from dlion_sim.learning.datasets.registry import DATASETS
 from dlion_sim.learning.memory import keep_freed_memory
@@ -33,6 +32,8 @@ from dlion_sim.scenario import from_data
 from dlion_sim.simulation.simulate import simulate
 
 WORKERS, BATCH, ROUNDS = 16, 32, 12
+SHORT = 2, 1
+"""Workers and rounds."""
 SHAPED = "noise of CIFAR-10's shape"
 SYSTEMS = {
     "baseline": "baseline",
@@ -43,30 +44,33 @@ SYSTEMS = {
 def noise() -> Dataset:
     """50,000 training samples that say nothing, and few test samples."""
     numbers = np.random.default_rng(0)
-    samples = {}
-    for part, count in (("train", 50_000), ("test", 100)):
-        samples[f"{part}_images"] = torch.from_numpy(numbers.integers(256, size=(count, 3, 32, 32), dtype=np.uint8))
-        samples[f"{part}_labels"] = torch.from_numpy(numbers.integers(10, size=count))
-    return Dataset(SHAPED, **samples, classes=10, mean=(0.5,) * 3, std=(0.25,) * 3)
+    training, test = (
+        (
+            torch.from_numpy(numbers.integers(256, size=(count, 3, 32, 32), dtype=np.uint8)),
+            torch.from_numpy(numbers.integers(10, size=count)),
+        )
+        for count in (50_000, 100)
+    )
+    return Dataset(SHAPED, *training, *test, classes=10, mean=(0.5,) * 3, std=(0.25,) * 3)
 
 
-def plain_loop(threads: int, memory_is_kept: bool) -> float:
+def plain_loop(workers: int, rounds: int, threads: int, memory_is_kept: bool) -> float:
     """Samples a second of the loop."""
     if memory_is_kept:
         keep_freed_memory()
     torch.set_num_threads(threads)
-    models = [build("cipher", (3, 32, 32), 10, seed=0) for _ in range(WORKERS)]
+    models = [build("cipher", (3, 32, 32), 10, seed=0) for _ in range(workers)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.05) for model in models]
     images = torch.randn(1000, 3, 32, 32)
     labels = torch.randint(0, 10, (1000,))
     began = time.perf_counter()
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for model, optimizer in zip(models, optimizers, strict=True):
             batch = torch.randint(0, len(labels), (BATCH,))
             optimizer.zero_grad()
-            cross_entropy(model(images[batch]), labels[batch]).backward()
+            cross_entropy(model(images[batch]), labels[batch]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-    return ROUNDS * WORKERS * BATCH / (time.perf_counter() - began)
+    return rounds * workers * BATCH / (time.perf_counter() - began)
 
 
 def alone(function: Callable[..., float], *arguments: object) -> float:
@@ -75,47 +79,52 @@ def alone(function: Callable[..., float], *arguments: object) -> float:
         return process.submit(function, *arguments).result()
 
 
-def simulation(system: object, bandwidth: str) -> float:
+def simulation(workers: int, rounds: int, system: object, kernels: str, bandwidth: str) -> float:
     """Samples a second of a whole run, evaluation apart."""
     scenario = from_data(
         {
             "name": "gradients",
-            "iterations": ROUNDS,
+            "iterations": rounds,
             "workload": {
                 "dataset": SHAPED,
                 "model": "cipher",
                 "batch_size": BATCH,
                 "evaluate_every": "1000 s",
+                "kernels": kernels,
             },
             "cluster": {
-                "clouds": [{"name": "lab", "workers": [{"count": WORKERS, "compute": "24 cores", "nic": bandwidth}]}]
+                "clouds": [{"name": "lab", "workers": [{"count": workers, "compute": "24 cores", "nic": bandwidth}]}]
             },
             "system": system,
         }
     )
     torch.set_num_threads(os.cpu_count() or 1)
     with tempfile.TemporaryDirectory() as folder:
-        summary = simulate(scenario, Path(folder) / "run").summary
+        summary = simulate(scenario, Path(folder) / "run", device="cpu").summary or {}
     return float(summary["samples"] / (summary["wall_seconds"] * (1 - summary["evaluation_share"])))
 
 
 def main() -> None:
     """Take turns."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--bandwidth", default="50 Mbps", help="of every worker's NIC")
     arguments = parser.parse_args()
     cores = os.cpu_count() or 1
+    repeat, size = (1, SHORT) if arguments.short else (arguments.repeat, (WORKERS, ROUNDS))
+    assert isinstance(DATASETS, dict)
     DATASETS[SHAPED] = lru_cache(noise)
     rates: dict[str, list[float]] = {}
-    for _ in range(arguments.repeat):
+    for _ in range(repeat):
         for threads in sorted({1, cores}):
-            rates.setdefault(f"plain loop, {threads} threads", []).append(alone(plain_loop, threads, False))
-        rates.setdefault(f"the loop, {cores} threads, freed memory kept", []).append(alone(plain_loop, cores, True))
+            rates.setdefault(f"plain loop, {threads} threads", []).append(alone(plain_loop, *size, threads, False))
+        kept = f"the loop, {cores} threads, freed memory kept"
+        rates.setdefault(kept, []).append(alone(plain_loop, *size, cores, True))
         for name, system in SYSTEMS.items():
-            rates.setdefault(name, []).append(simulation(system, arguments.bandwidth))
+            for kernels, told in (("fast", name), ("torch", f"{name}, PyTorch's kernels")):
+                rates.setdefault(told, []).append(simulation(*size, system, kernels, arguments.bandwidth))
     best = max((name for name in rates if name.startswith("plain")), key=lambda name: sorted(rates[name])[-1])
-    table = Table(title=f"gradients: {WORKERS} workers, batches of {BATCH}, Cipher, {arguments.bandwidth}")
+    table = Table(title=f"gradients: {size[0]} workers, batches of {BATCH}, Cipher, {arguments.bandwidth}")
     for column in ("", "samples/s", f"times {best}"):
         table.add_column(column, justify="right")
     for name, measured in rates.items():

@@ -1,4 +1,4 @@
-"""Bytes a second that one live node sends another on this machine, against iperf3 (Debian: iperf3), in turns.
+"""Bytes a second that one live node sends another on this machine, in turns with iperf3 where that is installed.
 
 The messages are whole gradients of 17 MB, checked and decoded at their receiver as in any run. Each side of either is a
 process of its own, and both use one TCP connection.
@@ -14,23 +14,25 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 
 import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measuring import ratio
+from benchmarks.measuring import options, ratio
 from dlion_sim.live.frames import Kind
 from dlion_sim.live.handshake import Credentials
 from dlion_sim.live.links import Links
 from dlion_sim.live.meeting import Meeting
 from dlion_sim.live.patience import DEFAULT_PATIENCE
 from dlion_sim.live.sockets import Address, listen
+from dlion_sim.participants import Transfer
 from dlion_sim.protocol.messages import Contribution, Message
 
 ENTRIES = 4_259_274
 """Parameters of DLion's 17 MB network."""
-MESSAGES = 150
+MESSAGES, SHORT = 150, 5
 QUEUED = 3
 """Messages that wait on the link."""
 SECONDS = 3
@@ -40,8 +42,9 @@ HOST = "127.0.0.1"
 class Node:
     """Node 0 sends, node 1 receives."""
 
-    def __init__(self, rank: int) -> None:
+    def __init__(self, rank: int, messages: int) -> None:
         self.rank = rank
+        self.messages = messages
         self.gradient = torch.randn(ENTRIES)
         self.queued = 0
         self.times: list[float] = []
@@ -71,17 +74,22 @@ class Node:
 
     def send(self) -> None:
         """Queue the next gradient."""
-        if self.queued < MESSAGES:
+        if self.queued < self.messages:
             self.links.send(1, Message(0, Contribution(self.queued, 1), (self.gradient,)))
             self.queued += 1
 
+    @property
+    def now(self) -> float:
+        """The clock."""
+        return time.perf_counter()
+
     def arrived(self, message: Message) -> None:
         """Note when."""
-        self.times.append(time.perf_counter())
-        if len(self.times) == MESSAGES:
+        self.times.append(self.now)
+        if len(self.times) == self.messages:
             self.over.set()
 
-    def left(self, peer: int, message: Message) -> None:
+    def left(self, transfer: Transfer) -> None:
         """One has left this machine."""
 
     def sent(self, peer: int, message: Message) -> None:
@@ -101,49 +109,53 @@ class Node:
         self.over.set()
 
 
-def nodes() -> float:
+def nodes(messages: int) -> float:
     """Bytes a second from node to node."""
     with socket.create_server((HOST, 0)) as one, socket.create_server((HOST, 0)) as other:
         ports = [str(each.getsockname()[1]) for each in (one, other)]
-    command = [sys.executable, "-m", "benchmarks.live", "--ports", *ports, "--node"]
+    command = [sys.executable, "-m", "benchmarks.live", "--ports", *ports, "--messages", str(messages), "--node"]
     with subprocess.Popen([*command, "0"]):
         return float(subprocess.run([*command, "1"], check=True, capture_output=True, text=True).stdout)
 
 
-def iperf3() -> float:
+def iperf3(seconds: int) -> float:
     """Bytes a second that iperf3 says its receiver got."""
     with socket.create_server((HOST, 0)) as free:
         port = str(free.getsockname()[1])
     with subprocess.Popen(["iperf3", "-s", "-1", "-p", port], stdout=subprocess.DEVNULL):
         time.sleep(0.5)
-        command = ["iperf3", "-c", HOST, "-p", port, "-t", str(SECONDS), "-J"]
+        command = ["iperf3", "-c", HOST, "-p", port, "-t", str(seconds), "-J"]
         answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return float(answer["end"]["sum_received"]["bits_per_second"] / 8)
 
 
 def main() -> None:
     """Take turns."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--node", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--ports", type=int, nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--messages", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.node is not None:
         torch.set_num_threads(1)
-        asyncio.run(Node(arguments.node).run(arguments.ports))
+        asyncio.run(Node(arguments.node, arguments.messages).run(arguments.ports))
         return
-    if shutil.which("iperf3") is None:
-        sys.exit("iperf3 is not installed: apt-get install iperf3")
-    rates: dict[str, list[float]] = {"iperf3": [], "live nodes": []}
-    for _ in range(arguments.repeat):
-        rates["iperf3"].append(iperf3())
-        rates["live nodes"].append(nodes())
+    repeat, messages, seconds = (1, SHORT, 1) if arguments.short else (arguments.repeat, MESSAGES, SECONDS)
+    ways = {"live nodes": partial(nodes, messages)}
+    if shutil.which("iperf3"):
+        ways = {"iperf3": partial(iperf3, seconds), **ways}
+    rates: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(repeat):
+        for name, measure in ways.items():
+            rates[name].append(measure())
     table = Table(title="live: whole gradients of 17 MB over loopback")
     for column in ("", "GB/s", "times iperf3"):
         table.add_column(column, justify="right")
     for name, measured in rates.items():
-        median = sorted(measured)[len(measured) // 2] / 1e9
-        table.add_row(name, f"{median:.2f}", ratio(measured, rates["iperf3"]))
+        median = sorted(measured)[repeat // 2] / 1e9
+        times = ratio(measured, rates["iperf3"]) if "iperf3" in rates else "not installed"
+        table.add_row(name, f"{median:.2f}", times)
     Console().print(table)
 
 

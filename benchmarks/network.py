@@ -6,7 +6,6 @@ peers' have come: all-to-all, and on a sparse graph. SimGrid runs the same as `s
 
 from __future__ import annotations
 
-import argparse
 import gc
 import math
 import re
@@ -16,13 +15,13 @@ import tempfile
 import time
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measuring import ratio
-from dlion_sim.protocol.messages import Channel
+from benchmarks.measuring import options, ratio
+from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.topology import Topology
@@ -30,6 +29,7 @@ from dlion_sim.simulation.transport import Framing, Transport
 
 WORKLOADS = ((6, 200, 5), (32, 10, 31), (64, 5, 63), (256, 5, 8), (1000, 5, 8))
 """Workers, rounds, peers of each."""
+SHORT = ((6, 20, 5),)
 SIZE = 5e6
 SIMGRID_SOURCE = Path(__file__).with_name("simgrid_mesh.cpp")
 # Without its TCP correction factors, SimGrid shares links max-min fairly, as we do.
@@ -110,10 +110,12 @@ class Mesh:
         for k in range(self.degree):
             peer = (worker + 1 + k) % self.workers
             scale = 0.5 + ((worker * 7919 + peer * 104729 + self.round[worker] * 31) % 1000) / 1000
-            self.transport.send(peer, Parcel(worker, int(SIZE * scale), self.round[worker]))
+            parcel = Parcel(worker, int(SIZE * scale), self.round[worker])
+            self.transport.send(peer, cast(Message, parcel))
         self._advance(worker)
 
-    def _delivered(self, receiver: int, parcel: Parcel) -> None:
+    def _delivered(self, receiver: int, message: Message) -> None:
+        parcel = cast(Parcel, message)
         for worker in (parcel.sender, receiver):
             self.missing[worker][parcel.round] -= 1
             self._advance(worker)
@@ -144,16 +146,17 @@ class SimGrid:
 
 def main() -> None:
     """Run each workload `--repeat` times, taking turns with SimGrid."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options(__doc__)
     parser.add_argument("--repeat", type=int, default=3)
-    repeat = parser.parse_args().repeat
+    arguments = parser.parse_args()
+    repeat, workloads = (1, SHORT) if arguments.short else (arguments.repeat, WORKLOADS)
     Mesh(4, 1, 3).run()  # compiles
     table = Table(title="network: flows per wall second")
     for column in ("workers", "peers", "flows", "dlion_sim", "SimGrid", "ratio", "virtual end", "difference"):
         table.add_column(column, justify="right")
     with tempfile.TemporaryDirectory() as folder:
         simgrid = SimGrid(Path(folder)) if _has_simgrid() else None
-        for workers, rounds, degree in WORKLOADS:
+        for workers, rounds, degree in workloads:
             ours, theirs = [], []
             for _ in range(repeat):
                 end, wall = Mesh(workers, rounds, degree).run()

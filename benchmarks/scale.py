@@ -7,7 +7,6 @@ The reference is the same system with 64 workers.
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measuring import options
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.simulate import simulate
 
@@ -28,6 +28,7 @@ CASES = {
     "all to all": [(8, 50), (64, 10), (256, 3), (1024, 1)],
 }
 """Workers and iterations."""
+SHORT = {kind: [(REFERENCE, 1)] for kind in CASES}
 SYSTEMS = {
     "graph of degree 8": {"name": "dpsgd", "topology": {"kind": "regular", "degree": 8}},
     "all to all": "baseline",
@@ -82,16 +83,17 @@ def in_process_of_its_own(kind: str, workers: int, iterations: int) -> dict[str,
 
 def main() -> None:
     """Run every case."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--only", nargs=3, metavar=("KIND", "WORKERS", "ITERATIONS"), help="one case, as JSON")
-    only = parser.parse_args().only
+    arguments = parser.parse_args()
+    only = arguments.only
     if only:
         print(json.dumps(run(only[0], int(only[1]), int(only[2]))))
         return
     table = Table(title="scale: digits MLP")
     for column in ("", "workers", "iterations", "wall", "peak memory", "ms a worker-iteration", "times 64 workers'"):
         table.add_column(column, justify="right")
-    for kind, sizes in CASES.items():
+    for kind, sizes in (SHORT if arguments.short else CASES).items():
         measured = {size: in_process_of_its_own(kind, *size) for size in sizes}
         each = {size: result["seconds"] / (size[0] * size[1]) for size, result in measured.items()}
         reference = next(value for (workers, _), value in each.items() if workers == REFERENCE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 
@@ -11,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from benchmarks.measuring import ratio
+from benchmarks.measuring import options, ratio
 from dlion_sim.learning import Layout, build
 from dlion_sim.learning.memory import keep_freed_memory
 from dlion_sim.protocol.exchange.selection import Ranking
@@ -37,9 +36,10 @@ def seconds(function: Callable[[], object]) -> float:
 
 def main() -> None:
     """Take turns with a copy, on a gradient whose magnitudes spread over decades, as real ones do."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options(__doc__)
     parser.add_argument("--repeat", type=int, default=21)
-    repeat = parser.parse_args().repeat
+    arguments = parser.parse_args()
+    repeat = 1 if arguments.short else arguments.repeat
     torch.set_num_threads(1)
     keep_freed_memory()  # as simulations do
     layout = Layout.of(build("tutorial_cnn", (3, 32, 32), 10, seed=0))

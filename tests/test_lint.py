@@ -26,5 +26,5 @@ def test_what_else_lies_in_a_checkout_is_not_linted(tmp_path, command):
 
 def test_types_and_tests_are_the_projects_own():
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
-    assert tools["mypy"]["packages"] == ["dlion_sim", "emulation"]
+    assert tools["mypy"]["files"] == ["benchmarks", "dlion_sim", "docs", "emulation"]
     assert tools["pytest"]["ini_options"]["testpaths"] == ["tests"]

@@ -93,14 +93,12 @@ def node(
     All nodes of a run need the same scenario, overrides, version and secret. `dlion gather` makes a run folder of what
     they write.
     """
-    import logging
     import socket
 
     from dlion_sim.live import Address, Patience, Place, read_secret, run_node
     from dlion_sim.protocol.extensions import own_errors_told
     from dlion_sim.scenario import find, load
 
-    logging.basicConfig(format="dlion: %(message)s")
     file = find(scenario)
     loaded = load(file, overrides)
     try:

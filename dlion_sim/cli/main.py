@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import sys
 from typing import Annotated
 
@@ -107,6 +108,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # Folders may have names that are no text.
+    logging.basicConfig(format="dlion: %(message)s")
     try:
         app()
     except InputError as error:

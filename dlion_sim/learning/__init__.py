@@ -6,6 +6,7 @@ from dlion_sim.learning.evaluation import Evaluator, Score
 from dlion_sim.learning.flat import Layout, flatten
 from dlion_sim.learning.fused import FusedGradientExecutor, gradient_executor
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
+from dlion_sim.learning.layers import Kernels, usable_kernels
 from dlion_sim.learning.models import build, training_flops
 from dlion_sim.learning.partition import class_histogram, hold_out, partition
 from dlion_sim.learning.replica import Replica
@@ -16,6 +17,7 @@ __all__ = [
     "Evaluator",
     "FusedGradientExecutor",
     "GradientExecutor",
+    "Kernels",
     "Layout",
     "Replica",
     "Score",
@@ -28,4 +30,5 @@ __all__ = [
     "load",
     "partition",
     "training_flops",
+    "usable_kernels",
 ]

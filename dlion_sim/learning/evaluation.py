@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning.datasets import Dataset
+from dlion_sim.learning.layers import Kernels
 from dlion_sim.learning.partition import Indices
 from dlion_sim.learning.pool import ModelPool
 from dlion_sim.learning.replica import Replica, look_at
@@ -30,7 +31,8 @@ class Score:
 class Evaluator:
     """Scores replicas of `model` on the test set, or in its place on training samples that are held out for it.
 
-    Scores do not depend, to the bit, on the number of `threads` (default: as many as torch uses).
+    Scores do not depend, to the bit, on the number of `threads` (default: as many as torch uses). `kernels` are
+    those of a CPU.
     """
 
     def __init__(
@@ -41,13 +43,14 @@ class Evaluator:
         *,
         validation: Indices | None = None,
         threads: int | None = None,
+        kernels: Kernels = "fast",
     ) -> None:
         self._dataset = dataset.to(device)
         self._images, self._labels = self._dataset.test_images, self._dataset.test_labels
         if validation is not None:
             held_out = torch.from_numpy(validation).to(device)
             self._images, self._labels = self._dataset.train_images[held_out], self._dataset.train_labels[held_out]
-        self._pool = ModelPool(model, device, threads)
+        self._pool = ModelPool(model, device, threads, kernels)
 
     def evaluate(self, replicas: Sequence[Replica], samples: int | None = None) -> list[Score]:
         """The score of each replica as it is now, on the whole set, or on its first `samples`.

@@ -19,6 +19,7 @@ from torch.nn.functional import cross_entropy
 from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.flat import Layout
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
+from dlion_sim.learning.layers import Kernels
 from dlion_sim.learning.pool import make_cuda_exact
 from dlion_sim.learning.replica import Replica
 
@@ -235,12 +236,21 @@ def _power_of_two(count: int) -> int:
 
 
 def gradient_executor(
-    model: nn.Module, dataset: Dataset, device: torch.device, *, replicas: int, threads: int | None = None
+    model: nn.Module,
+    dataset: Dataset,
+    device: torch.device,
+    *,
+    replicas: int,
+    threads: int | None = None,
+    kernels: Kernels = "fast",
 ) -> GradientExecutor | FusedGradientExecutor:
-    """What computes gradients of so many replicas of `model` fastest on `device`; `threads` are those of a CPU."""
+    """What computes gradients of so many replicas of `model` fastest on `device`.
+
+    `threads` and `kernels` are those of a CPU.
+    """
     if device.type == "cuda" or (replicas >= _MANY and _is_tiny(model)):
         return FusedGradientExecutor(model, dataset, device)
-    return GradientExecutor(model, dataset, device, threads=threads)
+    return GradientExecutor(model, dataset, device, threads=threads, kernels=kernels)
 
 
 def _is_tiny(model: nn.Module) -> bool:

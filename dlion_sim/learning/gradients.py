@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning.datasets import Dataset
+from dlion_sim.learning.layers import Kernels
 from dlion_sim.learning.pool import ModelPool
 from dlion_sim.learning.replica import Replica, look_at
 
@@ -62,11 +63,20 @@ class GradientExecutor:
 
     What was submitted is computed in the background, side by side, until it is read. Losses and gradients do not
     depend, to the bit, on what was computed together or by how many `threads` (default: as many as torch uses).
+    `kernels` are those of a CPU.
     """
 
-    def __init__(self, model: nn.Module, dataset: Dataset, device: torch.device, *, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        dataset: Dataset,
+        device: torch.device,
+        *,
+        threads: int | None = None,
+        kernels: Kernels = "fast",
+    ) -> None:
         self._dataset = dataset.to(device)
-        self._pool = ModelPool(model, device, threads)
+        self._pool = ModelPool(model, device, threads, kernels)
 
     def submit(self, replica: Replica, indices: npt.NDArray[np.int64]) -> Ticket:
         """Ask for the gradient of `replica` over the training samples `indices` [B].

@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from dlion_sim.learning.layers import with_faster_layers
+from dlion_sim.learning.layers import Kernels, with_kernels
 from dlion_sim.learning.memory import keep_freed_memory
 
 Item = TypeVar("Item")
@@ -21,15 +21,18 @@ Result = TypeVar("Result")
 class ModelPool:
     """Threads that each own a copy of a model and compute with one core: on a CPU as many as torch uses, on a GPU one.
 
-    On a CPU the copies have faster layers, whose results differ from the model's by rounding.
+    On a CPU the copies compute by `kernels`, whose results may differ from the model's by rounding.
     Small batches gain more from running side by side than from sharing their operators among cores. And as no operator
     is ever split, a result depends neither on the number of threads nor on what else is computed.
     """
 
-    def __init__(self, model: nn.Module, device: torch.device, threads: int | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, device: torch.device, threads: int | None = None, kernels: Kernels = "fast"
+    ) -> None:
         keep_freed_memory()
         self._model = model
         self._device = device
+        self._kernels: Kernels = kernels if device.type == "cpu" else "torch"
         self._own = threading.local()
         # Asked in any case: it settles the count of the calling thread, which would else follow the pool's threads.
         cores = torch.get_num_threads()
@@ -52,8 +55,7 @@ class ModelPool:
 
     def _prepare(self) -> None:
         torch.set_num_threads(1)
-        model = copy.deepcopy(self._model).to(self._device)
-        self._own.model = with_faster_layers(model) if self._device.type == "cpu" else model
+        self._own.model = with_kernels(copy.deepcopy(self._model).to(self._device), self._kernels)
 
 
 def make_cuda_exact() -> None:

@@ -38,7 +38,9 @@ class Member:
         if rank >= setting.workers:
             return cls(setting.server(rank), None)
         worker = setting.worker(rank)
-        executor = GradientExecutor(setting.model, setting.dataset, torch.device("cpu"), threads=1)
+        executor = GradientExecutor(
+            setting.model, setting.dataset, torch.device("cpu"), threads=1, kernels=setting.kernels
+        )
         machine = Machine(executor, worker.replica, setting.sampler(rank), setting.machine(rank) if paced else None)
         _rehearse(setting.worker(rank), machine)
         return cls(worker, machine)

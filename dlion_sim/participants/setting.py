@@ -16,6 +16,7 @@ from dlion_sim.learning import (
     BatchSampler,
     Dataset,
     Evaluator,
+    Kernels,
     Layout,
     Replica,
     build,
@@ -23,6 +24,7 @@ from dlion_sim.learning import (
     flatten,
     load,
     training_flops,
+    usable_kernels,
 )
 from dlion_sim.learning.partition import Indices
 from dlion_sim.participants.compute import ComputeDevice
@@ -107,6 +109,11 @@ class Setting:
         """Of the model's parameters."""
         return Layout.of(self.model)
 
+    @cached_property
+    def kernels(self) -> Kernels:
+        """Whose kernels compute the model: as the scenario says, as far as they can be had here."""
+        return usable_kernels(self.model, self.device, self.scenario.workload.kernels)
+
     @property
     def manifest(self) -> dict[str, Any]:
         """What the manifest of the run tells of it, however it is run."""
@@ -120,6 +127,7 @@ class Setting:
             "seed": self.scenario.seed,
             "device": str(self.device),
             "device_name": torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU",
+            "kernels": self.kernels,
             "workers": [worker.name for worker in self.scenario.cluster.workers],
             "servers": [f"server {number}" for number in range(self.workers, self.participants)],
             "clouds": [*clouds, *(host.cloud if isinstance(host, ServerHost) else clouds[host] for host in self.hosts)],
@@ -183,7 +191,7 @@ class Setting:
 
     def evaluator(self) -> Evaluator:
         """What scores the workers' replicas, all of them on the same samples."""
-        return Evaluator(self.model, self.dataset, self.device, validation=self.validation)
+        return Evaluator(self.model, self.dataset, self.device, validation=self.validation, kernels=self.kernels)
 
     @cached_property
     def _initial(self) -> Replica:

@@ -171,6 +171,9 @@ class Workload(Model):
     """Samples of the evaluations on the way, the first so many; by default all, as always at the end."""
     compute_time: ComputeTime = ComputeTime()
     """What an iteration costs."""
+    kernels: Literal["fast", "torch"] = "fast"
+    """What computes gradients and evaluations on a CPU. fast: compiled kernels for the layers that they suit, within
+    rounding of PyTorch's, and PyTorch's for all where they cannot be compiled; torch: PyTorch's for all."""
 
     @property
     def evaluated_on(self) -> Literal["test", "validation"]:

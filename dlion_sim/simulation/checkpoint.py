@@ -36,7 +36,7 @@ class Identity:
     scenario: dict[str, Any]
     """The resolved one, as plain data."""
     versions: dict[str, str]
-    """Of the software, the source of the user's own choices included."""
+    """Of the software, the source of the user's own choices included, and whose kernels compute."""
     kinds: Kinds
     """What its state is made of."""
 
@@ -45,7 +45,8 @@ class Identity:
         """Of a run with that setting, here and now."""
         own = setting.system.own_modules
         digests = {module: extensions.digest(module) for module in sorted(own)}
-        return cls(to_data(setting.scenario), {**environment()["versions"], **digests}, Kinds(own))
+        versions = {**environment()["versions"], **digests, "kernels": setting.kernels}
+        return cls(to_data(setting.scenario), versions, Kinds(own))
 
 
 @dataclass(frozen=True)

@@ -144,8 +144,10 @@ def _run(
 def _equipment(setting: Setting) -> Iterator[Equipment]:
     """What computes, for as long as the block lasts, and a process that is set up for it."""
     with ExitStack() as stack:
-        of = setting.model, setting.dataset, setting.device
-        executor = stack.enter_context(closing(gradient_executor(*of, replicas=setting.workers)))
+        executor = gradient_executor(
+            setting.model, setting.dataset, setting.device, replicas=setting.workers, kernels=setting.kernels
+        )
+        stack.enter_context(closing(executor))
         evaluator = stack.enter_context(closing(setting.evaluator()))
         # The protocol's own operators are short; waking a second core for each costs more than it brings.
         stack.callback(torch.set_num_threads, torch.get_num_threads())

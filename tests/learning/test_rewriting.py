@@ -9,9 +9,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning import GradientExecutor, build, flatten
-from dlion_sim.learning.layers import with_faster_layers
 from dlion_sim.learning.layers.dense import OneDnnLinear
 from dlion_sim.learning.layers.pooling import RectifiedMaxPool2d
+from dlion_sim.learning.layers.rewriting import with_faster_layers
 from dlion_sim.learning.layers.winograd import WinogradConv2d
 from dlion_sim.learning.models.registry import MODELS
 from tests.learning.conftest import CPU

@@ -1,5 +1,5 @@
 """Layers that compute what PyTorch's do, in less time on a CPU core."""
 
-from dlion_sim.learning.layers.rewriting import with_faster_layers
+from dlion_sim.learning.layers.choosing import Kernels, usable_kernels, with_kernels
 
-__all__ = ["with_faster_layers"]
+__all__ = ["Kernels", "usable_kernels", "with_kernels"]

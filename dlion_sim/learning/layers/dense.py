@@ -5,6 +5,7 @@ PyTorch gives matrix products to MKL, which on other processors than Intel's lea
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeGuard, cast
 
 import torch
@@ -21,6 +22,7 @@ class OneDnnLinear(nn.Module):
 
     def __init__(self, plain: nn.Linear) -> None:
         super().__init__()
+        _prepare()
         self.weight, self.bias = plain.weight, plain.bias
 
     @staticmethod
@@ -52,6 +54,12 @@ class _Dense(torch.autograd.Function):
         by_inputs = _multiply(gradient, weight.t())
         by_weight = _multiply(gradient.t().contiguous(), inputs.t())
         return by_inputs, by_weight, gradient.sum(0) if ctx.is_biased else None
+
+
+@cache
+def _prepare() -> None:
+    """Use the operator once, so that it is known to be as expected."""
+    _multiply(torch.zeros(1, 1), torch.zeros(1, 1), torch.zeros(1))
 
 
 def _multiply(one: Tensor, other: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +16,10 @@ from dlion_sim.learning.layers.images import empty_images, pixels
 
 class RectifiedMaxPool2d(nn.Module):
     """`nn.ReLU` followed by `nn.MaxPool2d(2)`, equal to the bit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        _prepare()
 
     @staticmethod
     def replaces(layer: nn.Module) -> bool:
@@ -47,6 +52,15 @@ class _Pooling(torch.autograd.Function):
         by_images = empty_images(*ctx.shape)
         _unpool(pixels(gradient), ctx.winners, pixels(by_images))
         return by_images
+
+
+@cache
+def _prepare() -> None:
+    """Compile what follows, or load it, so that it is known to work before it is used."""
+    images, pooled = np.zeros((1, 2, 2, 1), np.float32), np.zeros((1, 1, 1, 1), np.float32)
+    winners = np.zeros((1, 1, 1, 1), np.uint8)
+    _pool(images, pooled, winners)
+    _unpool(pooled, winners, images)
 
 
 _NONE = 4

@@ -10,10 +10,7 @@ from dlion_sim.learning.layers.winograd import WinogradConv2d
 
 
 def with_faster_layers(model: nn.Module) -> nn.Module:
-    """`model` itself, in whose `nn.Sequential`s layers that follow each other were replaced where that pays on a CPU.
-
-    Parameters stay the same objects, under the same names and in the same order. Results move by rounding.
-    """
+    """`model` itself, in whose `nn.Sequential`s successive layers were replaced where that pays on a CPU."""
     for layers in [*model.modules()]:
         if isinstance(layers, nn.Sequential):
             _replace(layers)

@@ -19,7 +19,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-_LANES, _ROWS, _VECTORS = (16, 8, 2) if get_host_cpu_features().get("avx512f") else (8, 4, 2)
+_FEATURES = get_host_cpu_features()
+_LANES, _ROWS, _VECTORS = (16, 8, 2) if _FEATURES.get("avx512f") else (8, 4, 2)
 """Entries of a vector; rows and vectors a row of the part of a matrix product that is kept in registers."""
 
 CHANNELS = _LANES * _VECTORS
@@ -182,7 +183,12 @@ _to_weight_gradients = _transform(_transposed(_WEIGHTS))
 
 @cache
 def prepare() -> None:
-    """Compile what follows, or load it if it was compiled before, so that the first use takes no longer than others."""
+    """Compile what follows, or load it if it was compiled before, so that the first use takes no longer than others.
+
+    Raises RuntimeError on a processor whose vectors it was not written for.
+    """
+    if not (_FEATURES.get("avx512f") or (_FEATURES.get("avx2") and _FEATURES.get("fma"))):
+        raise RuntimeError("this processor has neither AVX-512 nor AVX2 with FMA")
     image, taps = np.zeros((1, 4, 4, CHANNELS), np.float32), np.zeros((3, 3, CHANNELS, CHANNELS), np.float32)
     bias = np.zeros(CHANNELS, np.float32)
     convolve(image, taps, bias, False, image)

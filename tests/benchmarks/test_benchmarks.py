@@ -1,0 +1,90 @@
+"""Every benchmark runs and prints its table; what its figures are on a machine that is shared says nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[2]
+NO_FIGURE = {"-", "not installed"}
+"""Where there is nothing to compare with."""
+
+
+def columns(name: str) -> dict[str, list[str]]:
+    """The table that a benchmark prints: cells by heading."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--short"]
+    ran = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "COLUMNS": "200"}, capture_output=True, text=True, timeout=300
+    )
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    (headings,) = (line.strip("┃").split("┃") for line in lines if line.startswith("┃"))
+    rows = [line.strip("│").split("│") for line in lines if line.startswith("│")]
+    return {
+        heading.strip(): [cell.strip() for cell in cells]
+        for heading, cells in zip(headings, zip(*rows, strict=True), strict=True)
+    }
+
+
+def figures(cells: list[str]) -> list[float]:
+    """What stands first in each cell: a number above 0."""
+    told = [float(re.match(r"[\d,.]+", cell)[0].replace(",", "")) for cell in cells if cell not in NO_FIGURE]
+    assert all(0 < figure < 1e9 for figure in told), cells
+    return told
+
+
+def test_each_benchmark_has_its_test():
+    named = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - {"__init__", "measuring"}
+    assert named == {"gpu", "gradients", "live", "network", "scale", "selection"}
+
+
+def test_gradients():
+    table = columns("gradients")
+    systems = [f"{name}{kernels}" for name in ("baseline", "dlion") for kernels in ("", ", PyTorch's kernels")]
+    assert table[""][-4:] == systems
+    (times,) = (cells for heading, cells in table.items() if heading.startswith("times plain loop"))
+    assert len(figures(times)) == len(figures(table["samples/s"])) == len(table[""]) >= 6
+
+
+def test_live():
+    table = columns("live")
+    assert table[""][-1] == "live nodes"
+    assert len(figures(table["GB/s"])) == len(table[""])
+    figures(table["times iperf3"])
+
+
+def test_network():
+    table = columns("network")
+    assert table["flows"] == ["600"]
+    assert len(figures(table["dlion_sim"])) == len(figures(table["virtual end"])) == 1
+    figures(table["ratio"])
+
+
+def test_scale():
+    table = columns("scale")
+    assert table["workers"] == ["64", "64"]
+    assert figures(table["times 64 workers'"]) == [1, 1]
+    assert len(figures(table["ms a worker-iteration"])) == len(figures(table["peak memory"])) == 2
+
+
+def test_selection():
+    table = columns("selection")
+    assert len(figures(table["ms"])) == len(figures(table["times one copy"])) == 2
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
+def test_gpu():
+    table = columns("gpu")
+    assert len(figures(table["samples/s"])) == len(figures(table["times one after another"])) == 3
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_one_line_says_so():
+    ran = subprocess.run([sys.executable, "-m", "benchmarks.gpu"], cwd=ROOT, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (2, "this benchmark needs a GPU that PyTorch can use\n")

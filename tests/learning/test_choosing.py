@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from dlion_sim.learning import build
+from dlion_sim.learning.layers import dense, pooling, tiles, usable_kernels, with_kernels
+from tests.learning.conftest import CPU
+
+CIPHER = build("cipher", (3, 32, 32), 10, seed=0)
+
+
+def test_cipher_has_layers_for_fast_kernels():
+    assert usable_kernels(CIPHER, CPU, "fast") == "fast"
+    assert nn.ReLU in map(type, CIPHER)  # as it was
+
+
+def test_asked_for_pytorchs_the_model_stays_as_it_is():
+    assert usable_kernels(CIPHER, CPU, "torch") == "torch"
+    before = [*CIPHER]
+    assert [*with_kernels(CIPHER, "torch")] == before
+
+
+def test_those_of_a_gpu_are_pytorchs():
+    assert usable_kernels(CIPHER, torch.device("cuda"), "fast") == "torch"
+
+
+@pytest.mark.parametrize("layers", [[nn.Linear(8, 8), nn.ReLU()], [nn.Conv2d(3, 5, 3)]])
+def test_where_no_layer_suits_them_they_are_pytorchs(layers, caplog):
+    assert usable_kernels(nn.Sequential(*layers), CPU, "fast") == "torch"
+    assert caplog.messages == []
+
+
+def without_numba(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    for module in ("rewriting", "pooling", "tiles", "winograd"):
+        monkeypatch.delitem(sys.modules, f"dlion_sim.learning.layers.{module}", raising=False)
+
+
+def on_another_processor(monkeypatch):
+    monkeypatch.setattr(tiles, "_FEATURES", {"sse2": True})
+    tiles.prepare.cache_clear()
+
+
+def with_a_compiler_that_fails(monkeypatch):
+    def fail(*_):
+        raise TypeError("Failed in nopython mode\nand so on, for many lines")
+
+    monkeypatch.setattr(pooling, "_pool", fail)
+    pooling._prepare.cache_clear()
+
+
+def with_an_operator_of_another_version(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("_linear_pointwise() expected at most 5 arguments")
+
+    monkeypatch.setattr(dense, "_multiply", fail)
+    dense._prepare.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "reason"),
+    [
+        (without_numba, "ModuleNotFoundError: import of numba halted; None in sys.modules"),
+        (on_another_processor, "RuntimeError: this processor has neither AVX-512 nor AVX2 with FMA"),
+        (with_a_compiler_that_fails, "TypeError: Failed in nopython mode"),
+        (with_an_operator_of_another_version, "RuntimeError: _linear_pointwise() expected at most 5 arguments"),
+    ],
+)
+def test_where_they_cannot_be_had_they_are_pytorchs_and_a_line_says_why(elsewhere, reason, monkeypatch, caplog):
+    elsewhere(monkeypatch)
+    assert usable_kernels(CIPHER, CPU, "fast") == "torch"
+    told = f"workload.kernels: fast cannot be compiled here ({reason}), so PyTorch's kernels compute, and take longer"
+    assert caplog.messages == [told]

@@ -1,0 +1,107 @@
+"""Whose kernels compute a run: this package's, or PyTorch's where that is asked for or nothing else can be had."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from dlion_sim.errors import InputError
+from dlion_sim.learning import load
+from dlion_sim.learning.layers import tiles
+from dlion_sim.participants import Setting
+from dlion_sim.simulation import resume, simulate
+from tests.simulation.scenarios import digits
+
+ALONE = {"clouds": [{"name": "lab", "workers": [{"compute": "4 cores", "nic": "50 Mbps"}]}]}
+LEARNT = 0.6
+"""An accuracy that guessing does not reach."""
+
+
+def convolutional(kernels):
+    workload = [f"workload.kernels={kernels}", "workload.model=cipher", "workload.optimizer.momentum=0.9"]
+    return digits(*workload, "workload.batch_size=32", duration=None, iterations=40, cluster=ALONE)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run by each kernels."""
+    folder = tmp_path_factory.mktemp("kernels")
+    return {kernels: simulate(convolutional(kernels), folder / kernels, device="cpu") for kernels in ("fast", "torch")}
+
+
+@pytest.fixture
+def cannot_compile(monkeypatch):
+    def fails():
+        raise NotImplementedError("no such thing\non this machine")
+
+    monkeypatch.setattr(tiles, "prepare", fails)
+
+
+def losses(run):
+    metrics = run.metrics()
+    return metrics[metrics["kind"] == "iteration"]["loss"].tolist()
+
+
+def of_a_plain_loop(iterations):
+    """The losses of PyTorch's own loop over the same batches."""
+    setting = Setting.of(convolutional("torch"))
+    model, data, sampler = setting.model, load("digits"), setting.sampler(0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(iterations):
+        indices = torch.from_numpy(sampler.take(32))
+        loss = cross_entropy(model(data.normalise(data.train_images[indices]).contiguous()), data.train_labels[indices])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
+
+
+def test_both_train_as_a_plain_loop_does_within_rounding(runs):
+    expected = list(of_a_plain_loop(20))  # later on, the rounding has grown
+    for run in runs.values():
+        assert losses(run)[:20] == pytest.approx(expected, rel=1e-3)
+        assert run.summary["accuracy"]["mean"] > LEARNT
+
+
+def test_they_are_not_the_same(runs):
+    assert losses(runs["fast"]) != losses(runs["torch"])
+
+
+def test_torchs_are_deterministic(runs, tmp_path):
+    again = simulate(convolutional("torch"), tmp_path / "again", device="cpu")
+    assert losses(again) == losses(runs["torch"])
+
+
+def test_a_run_tells_whose_computed(runs):
+    assert {kernels: run.manifest["kernels"] for kernels, run in runs.items()} == {"fast": "fast", "torch": "torch"}
+
+
+def test_a_model_of_small_layers_is_pytorchs_anyway(caplog):
+    assert Setting.of(digits()).kernels == "torch"
+    assert caplog.messages == []
+
+
+@pytest.mark.usefixtures("cannot_compile")
+def test_where_they_cannot_be_compiled_pytorchs_compute_and_a_line_says_so(runs, tmp_path, caplog):
+    run = simulate(convolutional("fast"), tmp_path / "run", device="cpu")
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert caplog.messages == [
+        "workload.kernels: fast cannot be compiled here (NotImplementedError: no such thing), "
+        "so PyTorch's kernels compute, and take longer"
+    ]
+    assert run.manifest["kernels"] == "torch"
+    assert losses(run) == losses(runs["torch"])
+
+
+def test_a_run_does_not_go_on_with_others(tmp_path, request):
+    asked = iter([False] * 30 + [True])
+    early = simulate(convolutional("fast"), tmp_path / "run", device="cpu", interrupted=lambda: next(asked, True))
+    assert early.manifest["status"] == "interrupted"
+    before = {file: file.read_bytes() for file in early.folder.iterdir()}
+    request.getfixturevalue("cannot_compile")
+    with pytest.raises(InputError, match="was saved with kernels fast, and here is torch"):
+        resume(early.folder)
+    assert {file: file.read_bytes() for file in early.folder.iterdir()} == before
