@@ -6,13 +6,14 @@ Run it after changing those: `python docs/make_scenario_reference.py`.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from dlion_sim.cli import listings
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.protocol.choices import REGISTRY
 from dlion_sim.protocol.schema import scenario_schema
 from dlion_sim.protocol.systems import SYSTEMS
+from dlion_sim.scenario.topology import AnyTopology
 
 FILE = Path(__file__).parent / "scenario.md"
 INTRODUCTION = """# Scenario reference
@@ -64,7 +65,7 @@ ORDER = [
     "Shared",
     "ComputeTime",
 ]
-TOPOLOGIES = ["AllToAll", "Ring", "Torus", "Exponential", "Regular", "SmallWorld", "Edges", "ParameterServers"]
+TOPOLOGIES = [kind.__name__ for kind in get_args(AnyTopology)]
 ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "MatrixFile", "WanPath"]
 
 

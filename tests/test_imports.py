@@ -1,4 +1,4 @@
-"""Who may import whom: the house that docs/design.md describes."""
+"""Who may import whom: the house that docs/architecture.md describes."""
 
 import ast
 from pathlib import Path
@@ -8,7 +8,8 @@ import pytest
 import dlion_sim
 
 ROOT = Path(dlion_sim.__file__).parent
-LEAVES = {"errors", "files", "interrupts", "streams", "yaml_text"}
+IO = {"asyncio", "multiprocessing", "random", "selectors", "simpy", "socket", "subprocess", "threading", "time"}
+LEAVES = {"__version__", "errors", "files", "interrupts", "streams", "yaml_text"}
 MAY_IMPORT = {
     "scenario": set(),
     "learning": set(),
@@ -40,24 +41,69 @@ MAY_IMPORT = {
 }
 
 
-def imported(file: Path) -> set[str]:
-    """The modules of ours that a file imports, without the package's own name."""
-    modules = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+def imported(source: str) -> set[str]:
+    """The dotted names that a source imports: of `from x import y` x.y, be that a module or what stands in one."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            modules |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            assert node.level == 0, f"{file}: relative import"
-            modules.add(node.module)
-    return {name.removeprefix("dlion_sim.") for name in modules if name.startswith("dlion_sim.")}
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def strays(source: str, allowed: set[str]) -> set[str]:
+    """What a source imports of ours that is neither `allowed` nor a leaf."""
+    ours = {name.removeprefix("dlion_sim.") for name in imported(source) if name.partition(".")[0] == "dlion_sim"}
+    return {name for name in ours if not any(name == one or name.startswith(f"{one}.") for one in allowed | LEAVES)}
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_imports_run_downwards_only(package):
-    allowed = MAY_IMPORT[package] | LEAVES | {package}
     for file in (ROOT / package).rglob("*.py"):
-        for module in imported(file):
-            assert any(module == one or module.startswith(one + ".") for one in allowed), f"{file} imports {module}"
+        assert not strays(file.read_text(), MAY_IMPORT[package] | {package}), file
+
+
+@pytest.mark.parametrize("leaf", sorted(LEAVES - {"__version__"}))
+def test_leaves_import_nothing_but_leaves(leaf):
+    assert not strays((ROOT / f"{leaf}.py").read_text(), set())
+
+
+@pytest.mark.parametrize(
+    ("package", "source"),
+    [
+        ("protocol", "import dlion_sim.simulation"),
+        ("protocol", "import dlion_sim.simulation.engine as engine"),
+        ("protocol", "from dlion_sim.simulation import Engine"),
+        ("protocol", "from dlion_sim import errors, simulation"),
+        ("protocol", "def later():\n    from dlion_sim import simulation"),
+        ("protocol", "from dlion_sim.learning import pool"),
+        ("figures", "import dlion_sim"),
+        ("figures", "from dlion_sim import simulate"),
+        ("results", "from dlion_sim import *"),
+    ],
+)
+def test_what_a_package_may_not_import_is_seen_however_it_is_written(package, source):
+    assert strays(source, MAY_IMPORT[package] | {package})
+
+
+@pytest.mark.parametrize(
+    ("package", "source"),
+    [
+        ("sweep", "from dlion_sim.protocol import compose, extensions"),
+        ("protocol", "from dlion_sim.learning import flat"),
+        ("live", "from dlion_sim import __version__, errors, protocol"),
+        ("results", "import dlion_simulator, numpy.random"),
+    ],
+)
+def test_what_a_package_may_import_is_let_pass_however_it_is_written(package, source):
+    assert not strays(source, MAY_IMPORT[package] | {package})
+
+
+def test_relative_imports_are_refused():
+    with pytest.raises(AssertionError, match="relative"):
+        imported("from . import simulation")
 
 
 def test_every_package_has_its_rule():
@@ -66,10 +112,4 @@ def test_every_package_has_its_rule():
 
 def test_the_protocol_knows_neither_clock_nor_socket():
     for file in (ROOT / "protocol").rglob("*.py"):
-        names = {
-            alias.name
-            for node in ast.walk(ast.parse(file.read_text()))
-            if isinstance(node, ast.Import)
-            for alias in node.names
-        }
-        assert not names & {"simpy", "asyncio", "socket", "time", "random", "threading"}, file
+        assert not IO & {name.partition(".")[0] for name in imported(file.read_text())}, file

@@ -1,7 +1,9 @@
 """The JSON Schema accepts what loads and refuses what doesn't; the reference made from it is current."""
 
 import importlib.util
+import re
 from pathlib import Path
+from typing import get_args
 
 import jsonschema
 import pytest
@@ -9,6 +11,7 @@ import yaml
 
 from dlion_sim.protocol.schema import scenario_schema
 from dlion_sim.scenario import shipped
+from dlion_sim.scenario.topology import AnyTopology
 
 DOCS = Path(__file__).parents[2] / "docs"
 VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())
@@ -43,3 +46,9 @@ def test_the_reference_is_current():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (DOCS / "scenario.md").read_text() == module.reference(), "run: python docs/make_scenario_reference.py"
+
+
+def test_the_reference_has_every_graph_of_peers():
+    page = (DOCS / "scenario.md").read_text()
+    kinds = {topology.model_fields["kind"].default for topology in get_args(AnyTopology)}
+    assert kinds == set(re.findall(r"^### `topology: (\w+)`$", page, re.MULTILINE))

@@ -1,0 +1,42 @@
+"""What the page on the architecture says of the code's places and imports is so."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.test_imports import MAY_IMPORT
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+ROWS = [row for row in re.findall(r"^\|(.+)\|$", PAGE, re.MULTILINE) if not set(row) <= set("-| ")]
+WORDS = {word for row in ROWS for word in re.findall(r"`([^`]+)`", row)}
+PACKAGES = sorted(file.parent.relative_to(ROOT).as_posix() for file in (ROOT / "dlion_sim").rglob("*/__init__.py"))
+
+
+def test_every_path_in_its_tables_is_there():
+    paths = {word for word in WORDS if "/" in word and " " not in word}
+    assert len(paths) > 100
+    assert not [path for path in sorted(paths) if not (ROOT / path).exists()]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_is_named(package):
+    assert f"{package}/" in WORDS
+
+
+def test_every_leaf_is_named():
+    modules = {file.relative_to(ROOT).as_posix() for file in (ROOT / "dlion_sim").glob("*.py")}
+    assert modules <= WORDS
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_it_says_who_may_import_whom_as_the_rules_have_it(package):
+    """In the last column of the package's row."""
+    (row,) = (row for row in ROWS if row.startswith(f" `dlion_sim/{package}/` |") and row.count("|") == 2)
+    assert set(re.findall(r"`([^`]+)`", row.rpartition("|")[2])) == MAY_IMPORT[package]
+
+
+def test_what_it_points_to_is_there():
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", PAGE):
+        assert target.startswith("http") or (ROOT / "docs" / target).exists(), target
