@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 
@@ -28,3 +29,12 @@ def test_types_and_tests_are_the_projects_own():
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
     assert tools["mypy"]["files"] == ["benchmarks", "dlion_sim", "docs", "emulation"]
     assert tools["pytest"]["ini_options"]["testpaths"] == ["tests"]
+
+
+@pytest.mark.parametrize("name", ["llvmlite", "numba"])
+def test_what_kernels_are_compiled_with_is_of_versions_that_were_tried(name):
+    given = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    (allowed,) = (each.specifier for each in map(Requirement, given) if each.name == name)
+    (tried,) = (each for each in (ROOT / "constraints.txt").read_text().split() if each.startswith(f"{name}=="))
+    assert tried.removeprefix(f"{name}==") in allowed
+    assert "1000" not in allowed

@@ -27,6 +27,7 @@ _MOST_DIFFERENCES = 3
 """That a refusal tells."""
 _LETTERS = 40
 """Of a value that it tells."""
+_KERNELS = "kernels"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Identity:
         """Of a run with that setting, here and now."""
         own = setting.system.own_modules
         digests = {module: extensions.digest(module) for module in sorted(own)}
-        versions = {**environment()["versions"], **digests, "kernels": setting.kernels}
+        versions = {**environment()["versions"], **digests, _KERNELS: setting.kernels}
         return cls(to_data(setting.scenario), versions, Kinds(own))
 
 
@@ -142,13 +143,9 @@ class Checkpoints:
 
 def _check(header: Header, identity: Identity, file: Path) -> None:
     """Raise InputError, which says what differs, unless a checkpoint is of the same."""
-    for package, version in identity.versions.items():
-        if header.versions.get(package) != version:
-            raise InputError(
-                f"was saved with {package} {_shown(header.versions.get(package))}, and here is {version}",
-                file=file,
-                allowed="the same versions, with which it goes on to the bit",
-            )
+    software = dict(identity.versions)
+    kernels = {_KERNELS: software.pop(_KERNELS)}  # which follow from the scenario, too
+    _check_versions(header, software, file)
     differing = _differing(header.scenario, identity.scenario)
     if differing:
         told = [f"{path} was {was} and is {now}" for path, (was, now) in list(differing.items())[:_MOST_DIFFERENCES]]
@@ -158,6 +155,17 @@ def _check(header: Header, identity: Identity, file: Path) -> None:
             file=file,
             allowed=f"the {SCENARIO} that it was saved with",
         )
+    _check_versions(header, kernels, file)
+
+
+def _check_versions(header: Header, here: Mapping[str, str], file: Path) -> None:
+    for package, version in here.items():
+        if header.versions.get(package) != version:
+            raise InputError(
+                f"was saved with {package} {_shown(header.versions.get(package))}, and here is {version}",
+                file=file,
+                allowed="the same versions, with which it goes on to the bit",
+            )
 
 
 def _differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
