@@ -1,1 +1,1 @@
-"""What people run by hand for Mininet: drawing scenarios, and holding the simulator against the emulator on them."""
+"""What people run by hand for Mininet: looking into a scenario's network, and validating the simulator by it."""

@@ -29,15 +29,16 @@ def one_emulation_at_a_time(request):
 
 
 def pytest_runtest_setup(item):
-    if item.get_closest_marker("emulation") and (reason := why_not_to_emulate()):
+    marker = item.get_closest_marker("emulation")
+    if marker and (reason := why_not_to_emulate(**marker.kwargs)):
         # Where all is to be tested, what cannot be is a failure.
         (pytest.fail if os.environ.get("DLION_REQUIRE_EMULATION") else pytest.skip)(reason)
 
 
 @cache
-def why_not_to_emulate() -> str:
+def why_not_to_emulate(by_hand: bool = False) -> str:
     try:
-        check_machine()
+        check_machine(by_hand=by_hand)
     except InputError as error:
         return str(error)
     return ""

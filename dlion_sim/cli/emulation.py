@@ -1,4 +1,4 @@
-"""The command that runs real nodes over an emulated network."""
+"""The command that runs real nodes over an emulated network, or opens Mininet's command line on it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from dlion_sim.cli.chosen import chosen
 from dlion_sim.cli.live import Pacing, Silence, StartWithin, report
 from dlion_sim.cli.options import Fifo, Force, Output, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.errors import InputError
+
+Start = Annotated[bool, typer.Option("--start", help="Run the scenario while the command line is open.")]
 
 
 def emulate(
@@ -25,6 +27,10 @@ def emulate(
     clean: Annotated[
         bool, typer.Option("--clean", help="Only remove what emulations have left that were killed.")
     ] = False,
+    cli: Annotated[
+        bool, typer.Option("--cli", help="Open Mininet's command line on the network, on which nothing else runs.")
+    ] = False,
+    start: Start = False,
 ) -> None:
     """Run a scenario in real time over the network that it describes, emulated on this machine. Needs root.
 
@@ -37,7 +43,9 @@ def emulate(
     from dlion_sim.interrupts import Interrupts
     from dlion_sim.live import Patience
 
-    check_machine(paced=pacing)
+    if start and not cli:
+        raise InputError("--start is for --cli", file="dlion emulate", allowed="neither: a scenario is run anyway")
+    check_machine(paced=pacing, by_hand=cli)
     if clean:
         count = remove_leftovers()
         if not quiet:
@@ -45,10 +53,19 @@ def emulate(
         return
     if scenario is None:
         raise InputError("names no scenario", file="dlion emulate", allowed="a YAML file, a name, or --clean")
+    meanwhile = None
+    if cli:
+        from dlion_sim.emulation.console import obey, open_console
+
+        if not start:
+            with chosen(scenario, overrides, output) as (loaded, _):
+                open_console(loaded, fair=not fifo)
+            return
+        meanwhile = obey
     with (
         chosen(scenario, overrides, output, "emulate") as (loaded, folder),
         Interrupts() as interrupts,
-        clock_bar(loaded, quiet=quiet) as observe,
+        clock_bar(loaded, quiet=quiet or cli) as observe,
     ):
         done = emulate_run(
             loaded,
@@ -59,5 +76,6 @@ def emulate(
             force=force,
             interrupted=interrupts.asked,
             observe=observe,
+            meanwhile=meanwhile,
         )
     report(done, quiet=quiet)

@@ -103,14 +103,14 @@ for command in (
 app.add_typer(plot.plot, name="plot")
 
 
-def main() -> None:
-    """Run the command; what the user can mend ends it with one line a fault, what the disk refuses with one line."""
+def main(command: typer.Typer = app) -> None:
+    """Run a command; what the user can mend ends it with one line a fault, what the disk refuses with one line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # Folders may have names that are no text.
     logging.basicConfig(format="dlion: %(message)s")
     try:
-        app()
+        command()
     except InputError as error:
         for fault in (error, *error.further):
             print(f"dlion: {fault}", file=sys.stderr)

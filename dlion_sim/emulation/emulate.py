@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from dlion_sim.emulation.network import Network
 
 _FIRST_PORT = 7000
-_LEAST_DELAY = 0.001
-"""What is shorter is left away: a message takes about as long on this machine."""
 
 
 def emulate(
@@ -35,6 +33,7 @@ def emulate(
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
     observe: Callable[[float | None], None] = lambda seconds: None,
+    meanwhile: Callable[[Network], object] | None = None,
 ) -> Run:
     """Run a scenario by nodes on hosts of an emulated network and return its run folder; nothing else is left.
 
@@ -42,6 +41,7 @@ def emulate(
     With `fair`, what one machine sends another has a queue of its own at each link; without, all wait in one.
     `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
     `observe` is told as often for how many seconds the nodes have been training, None before they begin.
+    `meanwhile` is called once they do, and when it returns the run ends, too.
     `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run; `check_machine`
     says whether this machine can.
     """
@@ -67,7 +67,16 @@ def emulate(
             EmulatedNodes(setting, parts, network, limited, patience) as nodes,
         ):
             changes.follow(nodes.clock)
-            nodes.wait(interrupted, observe)
+
+            def over() -> bool:
+                if interrupted():
+                    return True
+                if meanwhile is None or nodes.clock.seconds is None:
+                    return False
+                meanwhile(network)
+                return True
+
+            nodes.wait(over, observe)
         emulation["changes_seconds_late"] = changes.most_seconds_late
         if not paced:
             emulation["cores"] = [processor.share for processor in limited]
@@ -90,7 +99,7 @@ class EmulatedNodes(Nodes):
 
     def _spot(self, rank: int) -> Spot:
         missing = [self._network.missing_delay(sender, rank) for sender in range(self.setting.participants)]
-        delays = ",".join(DURATION.format(delay if delay >= _LEAST_DELAY else 0.0) for delay in missing)
+        delays = ",".join(map(DURATION.format, missing))
         processor = self._processors.get(self._network.machine[rank])
         return Spot(
             Address(self._network.address(rank), _FIRST_PORT + rank),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dlion_sim.emulation.shaping import reshape
+from dlion_sim.emulation.shaping import Flow, reshape
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import Schedule
 
@@ -25,6 +25,8 @@ class Link:
     """In bits per second; None: only others limit it."""
     delay: float
     """In seconds, by the kernel."""
+    flows: Sequence[Flow]
+    """All that can cross it."""
     fair: bool
     """Whether each flow has a queue of its own."""
 

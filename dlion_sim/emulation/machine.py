@@ -11,11 +11,17 @@ from dlion_sim.errors import InputError
 
 _TOOLS = {"mnexec": "mininet", "ifconfig": "net-tools", "brctl": "bridge-utils", "ip": "iproute2", "tc": "iproute2"}
 """The Debian package of each."""
+_BY_HAND = {"ping": "iputils-ping"}
+"""What else is used by whoever looks into a network."""
 
 
-def check_machine(*, paced: bool = True) -> None:
-    """Raise InputError, saying what to do about it, unless this machine can emulate, with pacing or without."""
-    packages = {package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
+def check_machine(*, paced: bool = True, by_hand: bool = False) -> None:
+    """Raise InputError, saying what to do about it, unless this machine can emulate, with pacing or without.
+
+    With `by_hand`, it also has to have what networks are looked into with.
+    """
+    tools = _TOOLS | _BY_HAND if by_hand else _TOOLS
+    packages = {package for tool, package in tools.items() if shutil.which(tool) is None}
     if packages:
         names = " ".join(sorted(packages))
         raise InputError(f"emulation needs system packages: apt-get install --no-install-recommends {names}")

@@ -12,8 +12,8 @@ away what waits when they change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from ipaddress import IPv4Address
 from itertools import combinations, count, permutations, product
 from typing import Any
@@ -23,12 +23,17 @@ from mininet.log import setLogLevel
 from mininet.node import Node
 from mininet.nodelib import LinuxBridge
 
+from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.link import CONGESTION_CONTROL, Link, run
+from dlion_sim.emulation.machine import has_netem
 from dlion_sim.emulation.shaping import Flow, shape, unbundled
 from dlion_sim.errors import InputError
-from dlion_sim.scenario import Cluster, Schedule, WorkerPlace
+from dlion_sim.participants import server_hosts
+from dlion_sim.scenario import Cluster, Scenario, Schedule, WorkerPlace
 from dlion_sim.scenario.topology import ServerHost
 
+LEAST_DELAY = 0.001
+"""Seconds; what is shorter is left away: a message takes about as long on this machine."""
 _MOST_CLOUDS = 250
 _ROUTER, _LAN = 0xFFFE, 0xFFFD
 """Their numbers in a cloud's addresses."""
@@ -69,36 +74,51 @@ class Network:
         """The number of each participant's machine: first workers' ones, then servers' own."""
         self._setup: dict[Any, list[str]] = {}
         """Of each node, as lines of shell."""
-        self._hosts: list[Any] = []
+        self.nodes: dict[Any, str] = {}
+        """What each Mininet node is."""
+        self.hosts: list[Any] = []
+        """The Mininet node of each machine."""
         self.links: list[Link] = []
         """All that are limited or delayed."""
 
     def host(self, participant: int) -> Any:
         """The Mininet node of the machine that a participant is on."""
-        return self._hosts[self.machine[participant]]
+        return self.hosts[self.machine[participant]]
 
     def address(self, participant: int) -> str:
         """The IP address of the machine that a participant is on."""
         machine = self.machine[participant]
         return _address(self._cloud_of(machine), machine + 1)
 
-    def missing_delay(self, sender: int, receiver: int) -> float:
-        """The seconds that a message between two participants should take besides what it takes in this network."""
+    def delay(self, sender: int, receiver: int) -> float:
+        """The seconds for which a message between two participants is under way, as the scenario states."""
         here, there = self.machine[sender], self.machine[receiver]
         clouds = [self._cluster.clouds[self._cloud_of(machine)] for machine in (here, there)]
         if here == there:
             return 0.0
         if clouds[0] is clouds[1]:
             return clouds[0].lan.rtt / 2
-        return 0.0 if self._delayed else self._cluster.wan_path(clouds[0].name, clouds[1].name)[1] / 2
+        return self._cluster.wan_path(clouds[0].name, clouds[1].name)[1] / 2
+
+    def missing_delay(self, sender: int, receiver: int) -> float:
+        """The seconds of it that this network does not delay: whoever receives has to hold the message back."""
+        across = self._cloud_of(self.machine[sender]) != self._cloud_of(self.machine[receiver])
+        delay = self.delay(sender, receiver)
+        return 0.0 if delay < LEAST_DELAY or (across and self._delayed) else delay
 
     def __enter__(self) -> Network:
         setLogLevel("error")  # It warns of a firewall, of which namespaces of our own have none.
         with ExitStack() as undo:
             undo.callback(self._end)
             clouds = range(len(self._cluster.clouds))
-            switches = [self._node(LinuxBridge(f"s{cloud}", inNamespace=True)) for cloud in clouds]
-            routers = [self._router(f"r{cloud}", cloud, _ROUTER, switches[cloud])[0] for cloud in clouds]
+            names = [cloud.name for cloud in self._cluster.clouds]
+            switches = [
+                self._node(LinuxBridge(f"s{cloud}", inNamespace=True), f"switch of {names[cloud]}") for cloud in clouds
+            ]
+            routers = [
+                self._router(f"r{cloud}", f"router of {names[cloud]}", cloud, _ROUTER, switches[cloud])[0]
+                for cloud in clouds
+            ]
             for cloud in clouds:
                 self._lan(cloud, switches[cloud])
             for machine in range(len(self._machines)):
@@ -115,9 +135,9 @@ class Network:
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    def _router(self, name: str, cloud: int, number: int, switch: Any) -> tuple[Any, str]:
+    def _router(self, name: str, what: str, cloud: int, number: int, switch: Any) -> tuple[Any, str]:
         """A node at a cloud's switch that forwards, and its device there."""
-        router = self._node(Node(name), *_FORWARDING)
+        router = self._node(Node(name), what, *_FORWARDING)
         device, _ = self._plug(router, switch, _address(cloud, number))
         return router, device
 
@@ -125,14 +145,15 @@ class Network:
         """What limits the LAN of a cloud, if anything does."""
         spec = self._cluster.clouds[cloud]
         if spec.lan.bandwidth:
-            node, device = self._router(f"lan{cloud}", cloud, _LAN, switch)
+            node, device = self._router(f"lan{cloud}", f"LAN of {spec.name}", cloud, _LAN, switch)
             self._limit(f"{spec.name} lan", node, device, spec.lan.bandwidth, permutations(self._addresses(cloud), 2))
 
     def _host(self, machine: int, switch: Any) -> None:
         """The host of a machine."""
         spec, cloud = self._machines[machine], self._cloud_of(machine)
-        host = self._node(Node(f"h{machine}"))
-        self._hosts.append(host)
+        name = spec.name if isinstance(spec, WorkerPlace) else f"{spec.cloud} server"
+        host = self._node(Node(f"h{machine}"), name)
+        self.hosts.append(host)
         device, port = self._plug(host, switch, _address(cloud, machine + 1))
         lines = self._setup[host]
         lines.append(unbundled(device))
@@ -140,7 +161,6 @@ class Network:
         if self._cluster.clouds[cloud].lan.bandwidth:
             lines.append(f"ip route add {_address(cloud, _LAN)} dev {device}")
             lines.append(f"ip route replace {_subnet(cloud)} via {_address(cloud, _LAN)} dev {device}")
-        name = spec.name if isinstance(spec, WorkerPlace) else f"{spec.cloud} server"
         here = _address(cloud, machine + 1)
         others = [address for each in range(len(self._cluster.clouds)) for address in self._addresses(each)]
         others.remove(here)
@@ -152,7 +172,7 @@ class Network:
         cable = Cable(routers[one], routers[other])
         a, b = (IPv4Address(_WAN + 2 * pair + end) for end in (0, 1))
         for here, there, device, address, gateway in ((one, other, cable.intf1, a, b), (other, one, cable.intf2, b, a)):
-            self._setup[routers[here]].append(f"ip addr add {address}/31 dev {device}")
+            self._assign(device, f"{address}/31")
             self._setup[routers[here]].append(f"ip route add {_subnet(there)} via {gateway}")
             names = [self._cluster.clouds[cloud].name for cloud in (here, there)]
             bandwidth, rtt = self._cluster.wan_path(*names)
@@ -164,10 +184,10 @@ class Network:
         self, name: str, node: Any, device: str, capacity: Schedule | None, flows: Iterable[Flow], delay: float = 0.0
     ) -> None:
         """Limit and delay what a device sends."""
-        bps = capacity.value_at(0.0) if capacity else None
-        self._setup[node] += shape(device, bps, delay, list(flows) if self._fair else None)
+        bps, crossing = capacity.value_at(0.0) if capacity else None, list(flows)
+        self._setup[node] += shape(device, bps, delay, crossing if self._fair else None)
         if capacity or delay:
-            self.links.append(Link(name, node, device, capacity, delay, self._fair))
+            self.links.append(Link(name, node, device, capacity, delay, crossing, self._fair))
 
     def _addresses(self, cloud: int) -> list[str]:
         """Of a cloud's machines."""
@@ -177,10 +197,16 @@ class Network:
     def _plug(self, node: Any, switch: Any, address: str) -> tuple[str, str]:
         """Connect a node with a switch; its device and its port there."""
         cable = Cable(node, switch)
-        self._setup[node].append(f"ip addr add {address}/16 dev {cable.intf1}")
+        self._assign(cable.intf1, f"{address}/16")
         return str(cable.intf1), str(cable.intf2)
 
-    def _node(self, node: Any, *setup: str) -> Any:
+    def _assign(self, device: Any, address: str) -> None:
+        """Give a device an address, of which Mininet's command line is to know, too."""
+        self._setup[device.node].append(f"ip addr add {address} dev {device}")
+        device.ip, device.prefixLen = address.split("/")
+
+    def _node(self, node: Any, what: str, *setup: str) -> Any:
+        self.nodes[node] = what
         self._setup[node] = [*_ANY_NODE, *setup]
         return node
 
@@ -191,6 +217,17 @@ class Network:
     def _end(self) -> None:
         for node in self._setup:
             node.terminate()
+
+
+@contextmanager
+def network_of(scenario: Scenario, *, fair: bool = True) -> Iterator[Network]:
+    """The network that a scenario describes at its start, without nodes; after the block nothing of it is left.
+
+    Raises InputError for a scenario whose network cannot be emulated.
+    """
+    servers = server_hosts(scenario)
+    with workplace(), Network(scenario.cluster, servers, delayed=has_netem(), fair=fair) as network:
+        yield network
 
 
 def _address(cloud: int, number: int) -> str:

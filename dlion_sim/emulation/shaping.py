@@ -1,7 +1,6 @@
 """How fast and how late a network device sends, as `tc` commands.
 
-A token bucket, and before it queues. Rates count whole Ethernet frames, so that at most 1448 of 1514 bytes, 95.6 %, are
-payload.
+A token bucket, and before it queues. Rates count whole Ethernet frames, so that at most 95.6 % of them is payload.
 
 With one first-in-first-out queue, as simple routers have, flows share the link as TCP settles it: evenly on average
 only. With a queue for each flow, served in turn, they share it evenly at any time; so do the queues that Linux hosts
@@ -22,6 +21,8 @@ Flow = tuple[str, str]
 
 FRAME_BYTES = 1514
 """The longest Ethernet frame; devices hand over no longer ones (see `unbundled`)."""
+PAYLOAD_BYTES = 1448
+"""What TCP delivers of it."""
 
 _QUEUE_SECONDS, _LEAST_QUEUE_FRAMES = 0.020, 12
 """Of one queue for all: TCP fills the link, and a short message does not wait long. With fewer frames TCP on slow links

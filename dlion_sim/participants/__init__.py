@@ -2,7 +2,7 @@
 
 from dlion_sim.participants.compute import ComputeDevice
 from dlion_sim.participants.recording import Recorder
-from dlion_sim.participants.setting import Setting
+from dlion_sim.participants.setting import Setting, server_hosts
 from dlion_sim.participants.transfer import Transfer
 
-__all__ = ["ComputeDevice", "Recorder", "Setting", "Transfer"]
+__all__ = ["ComputeDevice", "Recorder", "Setting", "Transfer", "server_hosts"]

@@ -38,7 +38,7 @@ from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario import CORE_FLOPS, Cluster, Scenario
-from dlion_sim.scenario.topology import ParameterServers, ServerHost
+from dlion_sim.scenario.topology import AnyTopology, ParameterServers, ServerHost
 from dlion_sim.streams import stream, stream_seed
 
 CPU = torch.device("cpu")
@@ -97,7 +97,7 @@ class Setting:
     @property
     def hosts(self) -> Sequence[int | ServerHost]:
         """Where each parameter server is: at a worker, by number, or on a machine of its own."""
-        return self.system.topology.hosts if isinstance(self.system.topology, ParameterServers) else ()
+        return _hosts(self.system.topology)
 
     @property
     def participants(self) -> int:
@@ -227,6 +227,21 @@ class Setting:
             weight_decay=optimizer.weight_decay,
             decay=optimizer.factor,
         )
+
+
+def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:
+    """Where each parameter server of a scenario is, as `Setting.hosts`, for which it takes no data.
+
+    Raises InputError where one cannot be there, or the system cannot be.
+    """
+    topology = compose(scenario.system).topology
+    mixing_weights(topology, len(scenario.cluster.workers), scenario.seed)  # It knows who may be a host.
+    _check_clouds(_hosts(topology), scenario.cluster)
+    return _hosts(topology)
+
+
+def _hosts(topology: AnyTopology) -> Sequence[int | ServerHost]:
+    return topology.hosts if isinstance(topology, ParameterServers) else ()
 
 
 def _check_clouds(servers: Sequence[int | ServerHost], cluster: Cluster) -> None:

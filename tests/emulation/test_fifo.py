@@ -2,8 +2,8 @@
 
 import pytest
 
+from emulation.traffic import flows
 from tests.emulation.test_network import made, mbps
-from tests.emulation.traffic import flows
 
 
 @pytest.mark.emulation

@@ -4,12 +4,15 @@ import builtins
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
+from dlion_sim.cli.main import main
 from dlion_sim.emulation import cpu
 from dlion_sim.emulation.machine import check_machine
 from dlion_sim.errors import InputError
+from emulation import cli, measure
 from tests.command import dlion
 
 
@@ -74,9 +77,26 @@ def test_without_pacing_it_takes_one_that_can_be_written(able, monkeypatch, tmp_
         check_machine(paced=False)
 
 
-@pytest.mark.parametrize("arguments", [["emulation/four_workers"], ["--clean"]])
+def test_who_looks_into_networks_needs_ping(able, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda tool: None if tool == "ping" else tool)
+    check_machine()
+    with pytest.raises(InputError, match="apt-get install --no-install-recommends iputils-ping"):
+        check_machine(by_hand=True)
+
+
+@pytest.mark.parametrize("arguments", [["emulation/four_workers"], ["emulation/four_workers", "--cli"], ["--clean"]])
 def test_the_command_says_it_in_one_line(able, monkeypatch, capsys, arguments):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert dlion(monkeypatch, "emulate", *arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("dlion: emulation needs root")
+
+
+@pytest.mark.parametrize("script", [cli, measure])
+def test_scripts_say_it_in_one_line(able, monkeypatch, capsys, script):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sys, "argv", ["script", "emulation/four_workers"])
+    with pytest.raises(SystemExit) as stopped:
+        main(script.app)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert (stopped.value.code, line.startswith("dlion: emulation needs root")) == (2, True)

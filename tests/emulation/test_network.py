@@ -6,11 +6,14 @@ import pytest
 
 from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.network import Network
+from dlion_sim.errors import InputError
 from dlion_sim.live.sockets import WEIGHTS_TOS
+from dlion_sim.participants import server_hosts
 from dlion_sim.scenario import from_data
 from dlion_sim.scenario.topology import ServerHost
+from emulation.traffic import flows, round_trip
 from tests.emulation.traces import traces
-from tests.emulation.traffic import flows, round_trip
+from tests.simulation.scenarios import digits
 
 CLOUDS = [
     {
@@ -141,10 +144,24 @@ def test_participants_share_machines_as_the_scenario_says():
     assert addresses[5:] == ["10.0.0.2", "10.1.0.6", "10.1.0.7"]
 
 
+def test_hosts_of_parameter_servers_are_checked():
+    def scenario(*hosts):
+        return digits(system={"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [*hosts]}})
+
+    assert server_hosts(digits(system="baseline")) == ()
+    assert server_hosts(scenario(0)) == [0]
+    with pytest.raises(InputError, match=r"hosts.0"):
+        server_hosts(scenario(99))
+    with pytest.raises(InputError, match=r"hosts.0.cloud: there is no cloud 'nowhere'"):
+        server_hosts(scenario({"cloud": "nowhere"}))
+
+
 def test_what_the_network_does_not_delay_is_told():
     network = Network(CLUSTER, [1], delayed=False)
     assert network.missing_delay(0, 2) == network.missing_delay(2, 0) == pytest.approx(0.015)
     assert network.missing_delay(3, 4) == pytest.approx(0.002)
     assert network.missing_delay(1, 5) == 0
+    assert network.missing_delay(0, 1) == 0  # A tenth of a millisecond.
     by_kernel = Network(CLUSTER, delayed=True)
+    assert (by_kernel.delay(0, 2), by_kernel.delay(3, 4)) == (pytest.approx(0.015), pytest.approx(0.002))
     assert (by_kernel.missing_delay(0, 2), by_kernel.missing_delay(3, 4)) == (0, pytest.approx(0.002))
