@@ -24,6 +24,7 @@ from dlion_sim.learning import (
     load,
     training_flops,
 )
+from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.learning.partition import Indices
 from dlion_sim.participants.compute import ComputeDevice
 from dlion_sim.participants.shards import shards_of, validation_of
@@ -119,6 +120,8 @@ class Setting:
             "replaced": dict(self.system.replaced),
             "seed": self.scenario.seed,
             "device": str(self.device),
+            "threads": torch.get_num_threads(),
+            "arithmetic": arithmetic(self.device),
             "device_name": torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU",
             "workers": [worker.name for worker in self.scenario.cluster.workers],
             "servers": [f"server {number}" for number in range(self.workers, self.participants)],
@@ -181,9 +184,9 @@ class Setting:
         """Which samples a worker takes next."""
         return BatchSampler(self.shards[worker], stream(self.scenario.seed, "batches", worker))
 
-    def evaluator(self) -> Evaluator:
-        """What scores the workers' replicas, all of them on the same samples."""
-        return Evaluator(self.model, self.dataset, self.device, validation=self.validation)
+    def evaluator(self, threads: int | None = None) -> Evaluator:
+        """What scores the workers' replicas, all of them on the same samples, by so many `threads` of a CPU."""
+        return Evaluator(self.model, self.dataset, self.device, validation=self.validation, threads=threads)
 
     @cached_property
     def _initial(self) -> Replica:

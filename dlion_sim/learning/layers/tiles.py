@@ -19,16 +19,16 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-_LANES, _ROWS, _VECTORS = (16, 8, 2) if get_host_cpu_features().get("avx512f") else (8, 4, 2)
+LANES, _ROWS, _VECTORS = (16, 8, 2) if get_host_cpu_features().get("avx512f") else (8, 4, 2)
 """Entries of a vector; rows and vectors a row of the part of a matrix product that is kept in registers."""
 
-CHANNELS = _LANES * _VECTORS
+CHANNELS = LANES * _VECTORS
 """What the numbers of channels have to be multiples of."""
 
 _TILES = 32
 """Tiles that are handled at a time, at least."""
 
-_VECTOR = ir.VectorType(ir.FloatType(), _LANES)
+_VECTOR = ir.VectorType(ir.FloatType(), LANES)
 
 
 def _multiply_add(builder: Any, one: Any, other: Any, total: Any) -> Any:
@@ -36,7 +36,7 @@ def _multiply_add(builder: Any, one: Any, other: Any, total: Any) -> Any:
 
 
 def _constant(value: float) -> Any:
-    return ir.Constant(_VECTOR, [float(np.float32(value))] * _LANES)
+    return ir.Constant(_VECTOR, [float(np.float32(value))] * LANES)
 
 
 class _Matrix:
@@ -50,9 +50,9 @@ class _Matrix:
     def entry(self, row: Any, column: Any) -> Any:
         """The entry there, in each lane of a vector."""
         entry = self._builder.load(self._at(row, column))
-        undefined, lanes = ir.Constant(_VECTOR, ir.Undefined), ir.VectorType(ir.IntType(32), _LANES)
+        undefined, lanes = ir.Constant(_VECTOR, ir.Undefined), ir.VectorType(ir.IntType(32), LANES)
         first = self._builder.insert_element(undefined, entry, ir.IntType(32)(0))
-        return self._builder.shuffle_vector(first, undefined, ir.Constant(lanes, [0] * _LANES))
+        return self._builder.shuffle_vector(first, undefined, ir.Constant(lanes, [0] * LANES))
 
     def load(self, row: Any, column: Any) -> Any:
         """The vector that begins there."""
@@ -87,7 +87,7 @@ def _product(adds: bool) -> Callable[..., None]:
         b: Any, b_start: Any, b_row: Any, c: Any, c_start: Any, c_row: Any, inner: Any,
     ) -> Any:  # fmt: skip
         def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[Any]) -> Any:
-            step = arguments[1].type(_LANES)
+            step = arguments[1].type(LANES)
             left = _Matrix(context, builder, signature.args[0], *arguments[:4])
             right = _Matrix(context, builder, signature.args[4], *arguments[4:7], step)
             result = _Matrix(context, builder, signature.args[7], *arguments[7:10], step)
@@ -274,7 +274,7 @@ def differentiate(
             _join_gradient(by_inputs, (sample - first) * down * across, by_padded)
             by_images[sample] = by_padded[1 : height + 1, 1 : width + 1]
     pairs = channels * filters
-    for pair in range(0, pairs, _LANES):
+    for pair in range(0, pairs, LANES):
         _to_weight_gradients(by_weights, pair, 6 * pairs, pairs, by_taps.reshape(-1), pair, 3 * pairs, pairs)
 
 
@@ -291,7 +291,7 @@ def _transformed(taps: Any) -> Any:
     """The weights [3, 3, K, N] as matrices [36, K, N], flat."""
     pairs = taps.shape[2] * taps.shape[3]
     weights = np.empty(36 * pairs, np.float32)
-    for pair in range(0, pairs, _LANES):
+    for pair in range(0, pairs, LANES):
         _of_weights(taps.reshape(-1), pair, 3 * pairs, pairs, weights, pair, 6 * pairs, pairs)
     return weights
 
@@ -315,7 +315,7 @@ def _cut(padded: Any, inputs: Any, tile: int) -> None:
     height, width, channels = padded.shape
     for row in range(0, height - 2, 4):
         for column in range(0, width - 2, 4):
-            for channel in range(0, channels, _LANES):
+            for channel in range(0, channels, LANES):
                 _of_inputs(
                     padded.reshape(-1), (row * width + column) * channels + channel, width * channels, channels,
                     inputs, tile * 36 * channels + channel, 6 * channels, channels,
@@ -330,7 +330,7 @@ def _join_gradient(by_inputs: Any, tile: int, by_padded: Any) -> None:
     by_padded[:] = 0
     for row in range(0, height - 2, 4):
         for column in range(0, width - 2, 4):
-            for channel in range(0, channels, _LANES):
+            for channel in range(0, channels, LANES):
                 _onto_input_gradients(
                     by_inputs, tile * 36 * channels + channel, 6 * channels, channels,
                     by_padded.reshape(-1), (row * width + column) * channels + channel, width * channels, channels,
@@ -344,7 +344,7 @@ def _join(products: Any, tile: int, convolved: Any) -> None:
     height, width, filters = convolved.shape
     for row in range(0, height, 4):
         for column in range(0, width, 4):
-            for channel in range(0, filters, _LANES):
+            for channel in range(0, filters, LANES):
                 _to_outputs(
                     products, tile * 36 * filters + channel, 6 * filters, filters,
                     convolved.reshape(-1), (row * width + column) * filters + channel, width * filters, filters,
@@ -358,7 +358,7 @@ def _cut_gradient(passed: Any, by_products: Any, tile: int) -> None:
     height, width, filters = passed.shape
     for row in range(0, height, 4):
         for column in range(0, width, 4):
-            for channel in range(0, filters, _LANES):
+            for channel in range(0, filters, LANES):
                 _of_output_gradients(
                     passed.reshape(-1), (row * width + column) * filters + channel, width * filters, filters,
                     by_products, tile * 36 * filters + channel, 6 * filters, filters,
