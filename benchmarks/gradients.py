@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,7 +28,7 @@ from torch.nn.functional import cross_entropy
 from benchmarks.measuring import options, ratio
 from dlion_sim.learning import Dataset, build
 from dlion_sim.learning.datasets.registry import DATASETS
-from dlion_sim.learning.memory import keep_freed_memory
+from dlion_sim.learning.memory import kept_memory
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.simulate import simulate
 
@@ -56,21 +57,20 @@ def noise() -> Dataset:
 
 def plain_loop(workers: int, rounds: int, threads: int, memory_is_kept: bool) -> float:
     """Samples a second of the loop."""
-    if memory_is_kept:
-        keep_freed_memory()
-    torch.set_num_threads(threads)
-    models = [build("cipher", (3, 32, 32), 10, seed=0) for _ in range(workers)]
-    optimizers = [torch.optim.SGD(model.parameters(), lr=0.05) for model in models]
-    images = torch.randn(1000, 3, 32, 32)
-    labels = torch.randint(0, 10, (1000,))
-    began = time.perf_counter()
-    for _ in range(rounds):
-        for model, optimizer in zip(models, optimizers, strict=True):
-            batch = torch.randint(0, len(labels), (BATCH,))
-            optimizer.zero_grad()
-            cross_entropy(model(images[batch]), labels[batch]).backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-    return rounds * workers * BATCH / (time.perf_counter() - began)
+    with kept_memory() if memory_is_kept else nullcontext():
+        torch.set_num_threads(threads)
+        models = [build("cipher", (3, 32, 32), 10, seed=0) for _ in range(workers)]
+        optimizers = [torch.optim.SGD(model.parameters(), lr=0.05) for model in models]
+        images = torch.randn(1000, 3, 32, 32)
+        labels = torch.randint(0, 10, (1000,))
+        began = time.perf_counter()
+        for _ in range(rounds):
+            for model, optimizer in zip(models, optimizers, strict=True):
+                batch = torch.randint(0, len(labels), (BATCH,))
+                optimizer.zero_grad()
+                cross_entropy(model(images[batch]), labels[batch]).backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+        return rounds * workers * BATCH / (time.perf_counter() - began)
 
 
 def alone(function: Callable[..., float], *arguments: object) -> float:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from benchmarks.measuring import options, ratio
 from dlion_sim.learning import Layout, build
-from dlion_sim.learning.memory import keep_freed_memory
+from dlion_sim.learning.memory import kept_memory
 from dlion_sim.protocol.exchange.selection import Ranking
 
 LINKS_MBPS = (100, 50, 35, 20, 10)
@@ -41,7 +41,6 @@ def main() -> None:
     arguments = parser.parse_args()
     repeat = 1 if arguments.short else arguments.repeat
     torch.set_num_threads(1)
-    keep_freed_memory()  # as simulations do
     layout = Layout.of(build("tutorial_cnn", (3, 32, 32), 10, seed=0))
     random = torch.Generator().manual_seed(0)
     gradient = torch.randn(layout.size, generator=random) * torch.randn(layout.size, generator=random).exp()
@@ -62,4 +61,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with kept_memory():  # as in simulations
+        main()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -20,7 +21,7 @@ from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.flat import Layout
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
 from dlion_sim.learning.layers import Kernels
-from dlion_sim.learning.pool import make_cuda_exact
+from dlion_sim.learning.process import exact_cuda, one_core
 from dlion_sim.learning.replica import Replica
 
 # All are powers of two, as are the shapes of programs: padding never exceeds them.
@@ -58,6 +59,7 @@ class FusedGradientExecutor:
     """
 
     def __init__(self, model: nn.Module, dataset: Dataset, device: torch.device) -> None:
+        self._settings = ExitStack()
         self._device = device
         self._dataset = dataset.to(device)
         self._model = copy.deepcopy(model).to(device)
@@ -66,7 +68,7 @@ class FusedGradientExecutor:
         self._program = lru_cache(_PROGRAMS)(self._new_program)
         self._record: Callable[[_Function], _Function] = _on_one_core
         if device.type == "cuda":
-            make_cuda_exact()
+            self._settings.enter_context(exact_cuda())
             self._record = _GraphRecorder(device)
 
     def submit(self, replica: Replica, indices: npt.NDArray[np.int64]) -> Ticket:
@@ -93,6 +95,7 @@ class FusedGradientExecutor:
             ticket.answer.cancel()
         self._waiting.clear()
         self._program.cache_clear()
+        self._settings.close()
 
     def _compute_waiting(self) -> None:
         """Answer everything that waits, in as few programs as bounds and paddings allow."""
@@ -179,12 +182,8 @@ def _on_one_core(function: _Function) -> _Function:
     """The function as it is computed on one core: shared among several, its sums would depend on its shape."""
 
     def run() -> tuple[Tensor, Tensor]:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+        with one_core():
             return function()
-        finally:
-            torch.set_num_threads(threads)
 
     return run
 

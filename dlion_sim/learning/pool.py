@@ -6,13 +6,15 @@ import copy
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import TypeVar
 
 import torch
 from torch import nn
 
 from dlion_sim.learning.layers import Kernels, with_kernels
-from dlion_sim.learning.memory import keep_freed_memory
+from dlion_sim.learning.memory import kept_memory
+from dlion_sim.learning.process import exact_cuda
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -29,7 +31,8 @@ class ModelPool:
     def __init__(
         self, model: nn.Module, device: torch.device, threads: int | None = None, kernels: Kernels = "fast"
     ) -> None:
-        keep_freed_memory()
+        self._settings = ExitStack()
+        self._settings.enter_context(kept_memory())
         self._model = model
         self._device = device
         self._kernels: Kernels = kernels if device.type == "cpu" else "torch"
@@ -37,7 +40,7 @@ class ModelPool:
         # Asked in any case: it settles the count of the calling thread, which would else follow the pool's threads.
         cores = torch.get_num_threads()
         if device.type == "cuda":
-            make_cuda_exact()
+            self._settings.enter_context(exact_cuda())
             threads = 1
         self._threads = ThreadPoolExecutor(threads or cores, "model", initializer=self._prepare)
 
@@ -52,15 +55,8 @@ class ModelPool:
     def close(self) -> None:
         """End the threads; what has not begun is dropped."""
         self._threads.shutdown(cancel_futures=True)
+        self._settings.close()
 
     def _prepare(self) -> None:
         torch.set_num_threads(1)
         self._own.model = with_kernels(copy.deepcopy(self._model).to(self._device), self._kernels)
-
-
-def make_cuda_exact() -> None:
-    """Have CUDA compute the same each time, and in float32 where it would round factors to TF32."""
-    torch.backends.cudnn.deterministic = True
-    torch.backends.cudnn.benchmark = False
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cuda.matmul.allow_tf32 = False

@@ -35,7 +35,10 @@ from dlion_sim.yaml_text import read_text
 
 Row = TypeVar("Row", MetricsRow, LinksRow)
 
-_OF_A_NODE = ("rank", "hostname", "platform", "cpu_count", "versions", "kernels", "late", "lost", "refused_connections")
+_OF_A_NODE = (
+    *("rank", "hostname", "platform", "cpu_count", "versions", "arithmetic", "kernels"),
+    *("late", "lost", "refused_connections"),
+)
 """What the manifest of a part tells of its node; the last three only at its end."""
 _DECISIVE_FIRST: Sequence[Status] = ("interrupted", "failed", "completed")
 """Nodes may fail because another one was interrupted a little earlier."""

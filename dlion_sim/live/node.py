@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 
-import torch
-
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.learning import Replica
+from dlion_sim.learning.process import frozen_objects, one_core
 from dlion_sim.live.driver import Driver, Snapshot
 from dlion_sim.live.gathering import manifest_of, part_folder
 from dlion_sim.live.member import Member, take_part
@@ -38,8 +36,7 @@ def run_node(scenario: Scenario, place: Place) -> Run:
     with Interrupts() as interrupts:
         with ExitStack() as stack:
             # As in a simulation: the protocol's own operators are short.
-            stack.callback(torch.set_num_threads, torch.get_num_threads())
-            torch.set_num_threads(1)
+            stack.enter_context(one_core())
             listener = stack.enter_context(place.listener())
             member = stack.enter_context(closing(Member.of(setting, place.rank, paced=place.paced)))
             writer = RunWriter.create(
@@ -48,10 +45,7 @@ def run_node(scenario: Scenario, place: Place) -> Run:
                 manifest={**manifest_of(setting), "paced": place.paced, "rank": place.rank},
             )
             recorder = Recorder(writer, [place.rank], each_transfer=scenario.records_transfers)
-            # What is there by now stays: the garbage collector need not walk it while the clock runs.
-            stack.callback(gc.unfreeze)
-            gc.collect()
-            gc.freeze()
+            stack.enter_context(frozen_objects())
             # Step 2: take part.
             try:
                 outcome = asyncio.run(

@@ -26,6 +26,7 @@ from dlion_sim.learning import (
     training_flops,
     usable_kernels,
 )
+from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.learning.partition import Indices
 from dlion_sim.participants.compute import ComputeDevice
 from dlion_sim.participants.shards import shards_of, validation_of
@@ -126,6 +127,8 @@ class Setting:
             "replaced": dict(self.system.replaced),
             "seed": self.scenario.seed,
             "device": str(self.device),
+            "threads": torch.get_num_threads(),
+            "arithmetic": arithmetic(self.device),
             "device_name": torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU",
             "kernels": self.kernels,
             "workers": [worker.name for worker in self.scenario.cluster.workers],
@@ -189,9 +192,16 @@ class Setting:
         """Which samples a worker takes next."""
         return BatchSampler(self.shards[worker], stream(self.scenario.seed, "batches", worker))
 
-    def evaluator(self) -> Evaluator:
-        """What scores the workers' replicas, all of them on the same samples."""
-        return Evaluator(self.model, self.dataset, self.device, validation=self.validation, kernels=self.kernels)
+    def evaluator(self, threads: int | None = None) -> Evaluator:
+        """What scores the workers' replicas, all of them on the same samples, by so many `threads` of a CPU."""
+        return Evaluator(
+            self.model,
+            self.dataset,
+            self.device,
+            validation=self.validation,
+            threads=threads,
+            kernels=self.kernels,
+        )
 
     @cached_property
     def _initial(self) -> Replica:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dlion_sim.errors import InputError
+from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.participants import Setting
 from dlion_sim.protocol import extensions
 from dlion_sim.results import RunWriter, environment
@@ -27,7 +28,6 @@ _MOST_DIFFERENCES = 3
 """That a refusal tells."""
 _LETTERS = 40
 """Of a value that it tells."""
-_KERNELS = "kernels"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,9 @@ class Identity:
     scenario: dict[str, Any]
     """The resolved one, as plain data."""
     versions: dict[str, str]
-    """Of the software, the source of the user's own choices included, and whose kernels compute."""
+    """Of the software, the source of the user's own choices included."""
+    arithmetic: dict[str, str]
+    """What else decides the bits of what it computes, and whose kernels do."""
     kinds: Kinds
     """What its state is made of."""
 
@@ -46,8 +48,12 @@ class Identity:
         """Of a run with that setting, here and now."""
         own = setting.system.own_modules
         digests = {module: extensions.digest(module) for module in sorted(own)}
-        versions = {**environment()["versions"], **digests, _KERNELS: setting.kernels}
-        return cls(to_data(setting.scenario), versions, Kinds(own))
+        return cls(
+            scenario=to_data(setting.scenario),
+            versions={**environment()["versions"], **digests},
+            arithmetic={**arithmetic(setting.device), "kernels": setting.kernels},
+            kinds=Kinds(own),
+        )
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,7 @@ class Checkpoints:
             ) from None
         header = Header(
             versions=self._identity.versions,
+            arithmetic=self._identity.arithmetic,
             scenario=self._identity.scenario,
             rows=self._writer.rows,
             wall_seconds=began,
@@ -143,29 +150,25 @@ class Checkpoints:
 
 def _check(header: Header, identity: Identity, file: Path) -> None:
     """Raise InputError, which says what differs, unless a checkpoint is of the same."""
-    software = dict(identity.versions)
-    kernels = {_KERNELS: software.pop(_KERNELS)}  # which follow from the scenario, too
-    _check_versions(header, software, file)
-    differing = _differing(header.scenario, identity.scenario)
-    if differing:
-        told = [f"{path} was {was} and is {now}" for path, (was, now) in list(differing.items())[:_MOST_DIFFERENCES]]
-        more = len(differing) - len(told)
-        raise InputError(
-            f"was saved for another scenario: {', '.join(told)}{f', and {more} more' if more else ''}",
-            file=file,
-            allowed=f"the {SCENARIO} that it was saved with",
-        )
-    _check_versions(header, kernels, file)
+    _check_maker("versions", header.versions, identity.versions, file)
+    if told := _told(header.scenario, identity.scenario, "{} was {} and is {}", ", "):
+        allowed = f"the {SCENARIO} that it was saved with"
+        raise InputError(f"was saved for another scenario: {told}", file=file, allowed=allowed)
+    _check_maker("arithmetic", header.arithmetic, identity.arithmetic, file)
 
 
-def _check_versions(header: Header, here: Mapping[str, str], file: Path) -> None:
-    for package, version in here.items():
-        if header.versions.get(package) != version:
-            raise InputError(
-                f"was saved with {package} {_shown(header.versions.get(package))}, and here is {version}",
-                file=file,
-                allowed="the same versions, with which it goes on to the bit",
-            )
+def _check_maker(what: str, was: Mapping[str, str], now: Mapping[str, str], file: Path) -> None:
+    if told := _told(was, now, "{} {}, and here is {}", "; with "):
+        allowed = f"the same {what}, with which it goes on to the bit"
+        raise InputError(f"was saved with {told}", file=file, allowed=allowed)
+
+
+def _told(was: Mapping[str, Any], now: Mapping[str, Any], words: str, between: str) -> str:
+    """The first differences in `words` for a path, what was and what is; nothing where there are none."""
+    differing = _differing(was, now)
+    told = [words.format(path, *values) for path, values in list(differing.items())[:_MOST_DIFFERENCES]]
+    more = len(differing) - len(told)
+    return f"{between.join(told)}{f', and {more} more' if more else ''}"
 
 
 def _differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[str, str]]:

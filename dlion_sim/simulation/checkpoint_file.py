@@ -20,7 +20,7 @@ from torch import Tensor
 
 from dlion_sim.simulation.encoding import Block
 
-_FORMAT = b"dlion_sim checkpoint 2\n"
+_FORMAT = b"dlion_sim checkpoint 3\n"
 _HEADER = Struct("<QI")
 _CHECKSUM = Struct("<I")
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -31,6 +31,8 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     versions: dict[str, str]
     """Of the software that saved it."""
+    arithmetic: dict[str, str]
+    """What else decides the bits of what it computes."""
     scenario: dict[str, Any]
     """The resolved one, as plain data."""
     rows: tuple[Count, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -14,6 +13,7 @@ import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.learning import gradient_executor
+from dlion_sim.learning.process import frozen_objects, one_core
 from dlion_sim.participants import Recorder, Setting
 from dlion_sim.results import Hold, Run, RunWriter, environment
 from dlion_sim.results.run_folder import MANIFEST, SCENARIO
@@ -144,18 +144,13 @@ def _run(
 def _equipment(setting: Setting) -> Iterator[Equipment]:
     """What computes, for as long as the block lasts, and a process that is set up for it."""
     with ExitStack() as stack:
-        executor = gradient_executor(
-            setting.model, setting.dataset, setting.device, replicas=setting.workers, kernels=setting.kernels
-        )
-        stack.enter_context(closing(executor))
-        evaluator = stack.enter_context(closing(setting.evaluator()))
         # The protocol's own operators are short; waking a second core for each costs more than it brings.
-        stack.callback(torch.set_num_threads, torch.get_num_threads())
-        torch.set_num_threads(1)
-        # What is there by now stays until the end: the garbage collector need not walk it over and over.
-        stack.callback(gc.unfreeze)
-        gc.collect()
-        gc.freeze()
+        threads = stack.enter_context(one_core())
+        of = setting.model, setting.dataset, setting.device
+        executor = gradient_executor(*of, replicas=setting.workers, threads=threads, kernels=setting.kernels)
+        stack.enter_context(closing(executor))
+        evaluator = stack.enter_context(closing(setting.evaluator(threads)))
+        stack.enter_context(frozen_objects())
         yield Equipment(executor, evaluator)
 
 

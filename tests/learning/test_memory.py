@@ -9,28 +9,59 @@ import pytest
 PROGRAM = """
 import resource, sys
 import torch
-from dlion_sim.learning.memory import keep_freed_memory
-if sys.argv[1] == "kept":
-    keep_freed_memory()
+from contextlib import nullcontext
+from dlion_sim.learning.memory import kept_memory
 
 def use():
     for size in (1, 5, 3, 8, 2, 13):
         torch.empty(size * 2**18).fill_(1.0)
 
-use()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(5):
+with kept_memory() if sys.argv[1] == "kept" else nullcontext():
     use()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(5):
+        use()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
+
+AFTERWARDS = """
+import torch
+from contextlib import closing
+from torch import nn
+from dlion_sim.learning.pool import ModelPool
+
+def megabytes():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) // 1000
+
+device = torch.device("cpu")
+one, other = ModelPool(nn.Identity(), device), ModelPool(nn.Identity(), device)
+parts = [torch.ones(2**21) for _ in range(25)]
+del parts
+before = megabytes()
+one.close()
+still = before - megabytes() < 100
+other.close()
+print(still, before - megabytes() > 150)
+"""
+needs_glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
+
+
+def printed(program: str, *arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def new_pages(how: str) -> int:
     """That the system had to provide for tensors of 1 to 13 MB, one after another, after the first of each size."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True)
-    return int(done.stdout)
+    return int(printed(PROGRAM, how))
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
+@needs_glibc
+def test_memory_that_was_freed_is_the_systems_again_once_nobody_computes_any_more():
+    assert printed(AFTERWARDS).split() == ["True", "True"]
+
+
+@needs_glibc
 def test_memory_that_was_freed_is_used_again():
     assert new_pages("kept") < 100 < 1000 < new_pages("given back")

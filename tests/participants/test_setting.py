@@ -4,10 +4,12 @@ import pytest
 import torch
 
 from dlion_sim.errors import InputError
+from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.participants import Setting
 from dlion_sim.scenario import from_data, to_data
 from tests.simulation.scenarios import digits
 
+CPU = torch.device("cpu")
 SERVERS = {"kind": "parameter_server", "hosts": [1, {"cloud": "east"}]}
 
 
@@ -51,6 +53,16 @@ def test_servers_hold_all_parameters_between_them():
     setting = Setting.of(digits(system={"name": "parameter_server", "topology": SERVERS}))
     parts = [setting.server(number)._replica.parameters for number in (3, 4)]
     assert torch.equal(torch.cat(parts), setting.worker(0).replica.parameters)
+
+
+def test_the_manifest_tells_all_that_decides_bits():
+    told = Setting.of(digits()).manifest
+    assert told["threads"] == torch.get_num_threads()
+    assert told["arithmetic"] == arithmetic(CPU)
+    assert {"cpu", "cpu_capability", "vector_lanes", "libc", "denormals", "default_dtype", "onednn"} <= set(
+        arithmetic(CPU)
+    )
+    assert "gpu" not in told["arithmetic"]
 
 
 @pytest.mark.parametrize("model", ["mlp", "tutorial_cnn"])

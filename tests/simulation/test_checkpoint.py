@@ -15,7 +15,7 @@ import yaml
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
-from dlion_sim.results import WALL_CLOCK_COLUMNS, Hold, Run, RunWriter
+from dlion_sim.results import WALL_CLOCK_COLUMNS, Hold, Run, RunWriter, environment
 from dlion_sim.results.run_folder import CHECKPOINT, MANIFEST, SCENARIO
 from dlion_sim.scenario import load
 from dlion_sim.simulation import resume, simulate
@@ -195,20 +195,55 @@ def test_a_damaged_checkpoint_is_refused_and_the_run_left_as_it_is(ended_early, 
 
 
 def test_a_checkpoint_of_other_software_is_refused(ended_early, monkeypatch):
-    monkeypatch.setattr("dlion_sim.simulation.checkpoint.environment", lambda: {"versions": {"torch": "9.9"}})
+    versions = {**environment()["versions"], "torch": "9.9"}
+    monkeypatch.setattr("dlion_sim.simulation.checkpoint.environment", lambda: {"versions": versions})
     with pytest.raises(InputError, match=r"was saved with torch .*, and here is 9\.9"):
         resume(ended_early.folder)
 
 
 def test_a_checkpoint_of_another_state_of_the_code_is_refused(ended_early, monkeypatch):
-    from dlion_sim.results import environment
-
     versions = {**environment()["versions"], "dlion_sim_source": "0123456789abcdef"}
     monkeypatch.setattr("dlion_sim.simulation.checkpoint.environment", lambda: {"versions": versions})
     before = contents(ended_early.folder)
     with pytest.raises(InputError, match=r"was saved with dlion_sim_source .*, and here is 0123456789abcdef"):
         resume(ended_early.folder)
     assert contents(ended_early.folder) == before
+
+
+@pytest.fixture
+def flushed_denormals():
+    torch.set_flush_denormal(True)
+    yield
+    torch.set_flush_denormal(False)
+
+
+def test_a_checkpoint_of_other_arithmetic_is_refused_with_what_differs(ended_early, monkeypatch, flushed_denormals):
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
+    before = contents(ended_early.folder)
+    told = "was saved with denormals kept, and here is flushed; with ONEDNN_MAX_CPU_ISA absent, and here is SSE41;"
+    with pytest.raises(InputError, match=told) as refusal:
+        resume(ended_early.folder)
+    assert refusal.value.file == ended_early.folder / CHECKPOINT
+    assert contents(ended_early.folder) == before
+
+
+def test_a_checkpoint_of_another_processor_is_refused(ended_early, monkeypatch):
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "VSX")
+    monkeypatch.setattr("dlion_sim.learning.arithmetic.LANES", 2)
+    told = r"was saved with cpu_capability .*, and here is VSX; with vector_lanes (8|16), and here is 2;"
+    with pytest.raises(InputError, match=told):
+        resume(ended_early.folder)
+
+
+def test_a_run_goes_on_with_any_number_of_threads(ended_early, tmp_path):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 2)
+    try:
+        run = resume(ended_early.folder)
+    finally:
+        torch.set_num_threads(threads)
+    assert run.manifest["threads"] == threads
+    check_same(run, simulate(scenario("ako", "2 s"), tmp_path / "whole"))
 
 
 @pytest.mark.parametrize(

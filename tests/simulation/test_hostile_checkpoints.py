@@ -213,7 +213,7 @@ def test_a_file_that_claims_to_be_huge_is_refused_before_memory_is_taken(folder,
         checkpoint_file.write(file, msgspec.structs.replace(header, **claim), memoryview(b""), [])
         refusal(folder, tmp_path / "canary")
     for length in (2**40, 2**64 - 1):
-        file.write_bytes(b"dlion_sim checkpoint 2\n" + length.to_bytes(8, "little") + bytes(100))
+        file.write_bytes(b"dlion_sim checkpoint 3\n" + length.to_bytes(8, "little") + bytes(100))
         refusal(folder, tmp_path / "canary")
 
 

@@ -1,0 +1,103 @@
+"""Settings of the process: there while somebody needs them, and then as they were."""
+
+import gc
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import torch
+
+from dlion_sim.learning.process import frozen_objects, one_core, while_needed
+
+
+@contextmanager
+def noted(events):
+    events.append("made")
+    try:
+        yield
+    finally:
+        events.append("put back")
+
+
+def test_a_shared_setting_is_put_back_by_whoever_ends_last():
+    events = []
+    setting = while_needed(lambda: noted(events))
+    one, other = ExitStack(), ExitStack()
+    for _ in range(2):
+        one.enter_context(setting())
+        other.enter_context(setting())
+        one.close()
+        assert events == ["made"]
+        other.close()
+        assert events == ["made", "put back"]
+        events.clear()
+
+
+def cuda_settings():
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    return cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32
+
+
+def test_cuda_computes_exactly_for_as_long_as_anybody_needs_it():
+    """Whatever the caller has set, in torch's former words, its newer ones, or for all of torch."""
+    program = """
+from contextlib import closing
+import torch
+from torch import nn
+from dlion_sim.learning.pool import ModelPool
+from dlion_sim.learning.process import exact_cuda
+from tests.learning.test_process import cuda_settings, everything
+
+def check():
+    before = everything()
+    with exact_cuda():
+        with closing(ModelPool(nn.Identity(), torch.device("cuda"))):
+            assert cuda_settings() == (True, False, False, False)
+        assert cuda_settings() == (True, False, False, False)
+    assert everything() == before, (everything(), before)
+
+check()
+torch.set_float32_matmul_precision("medium")
+torch.backends.cudnn.benchmark = True
+check()
+torch.backends.cuda.matmul.fp32_precision = "tf32"
+torch.backends.cudnn.conv.fp32_precision = "ieee"
+check()
+torch.backends.fp32_precision = "tf32"
+check()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])
+
+
+def everything():
+    """All that can be told of how floats are rounded."""
+    backends = torch.backends
+    places = (backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn, backends.mkldnn.matmul, backends)
+    told = [str(getattr(place, "fp32_precision", None)) for place in places]
+    for read in (torch.get_float32_matmul_precision, cuda_settings):
+        try:
+            told.append(str(read()))
+        except RuntimeError:
+            told.append("mixed")
+    return told
+
+
+def test_one_core_and_then_as_many_as_before():
+    threads = torch.get_num_threads()
+    with one_core() as former:
+        assert (torch.get_num_threads(), former) == (1, threads)
+    assert torch.get_num_threads() == threads
+
+
+def test_objects_are_frozen_unless_the_caller_has_done_so():
+    with frozen_objects():
+        assert gc.get_freeze_count()
+    assert not gc.get_freeze_count()
+    gc.freeze()
+    try:
+        with frozen_objects():
+            frozen = gc.get_freeze_count()
+        assert gc.get_freeze_count() == frozen > 0
+    finally:
+        gc.unfreeze()
