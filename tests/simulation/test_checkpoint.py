@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from llvmlite.binding import get_host_cpu_features
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
@@ -229,8 +230,9 @@ def test_a_checkpoint_of_other_arithmetic_is_refused_with_what_differs(ended_ear
 
 def test_a_checkpoint_of_another_processor_is_refused(ended_early, monkeypatch):
     monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "VSX")
-    monkeypatch.setattr("dlion_sim.learning.arithmetic.LANES", 2)
-    told = r"was saved with cpu_capability .*, and here is VSX; with vector_lanes (8|16), and here is 2;"
+    other = {"avx512f": not get_host_cpu_features().get("avx512f")}
+    monkeypatch.setattr("dlion_sim.learning.arithmetic.get_host_cpu_features", lambda: other)
+    told = r"was saved with cpu_capability .*, and here is VSX; with vector_lanes (8|16), and here is (8|16);"
     with pytest.raises(InputError, match=told):
         resume(ended_early.folder)
 
