@@ -36,7 +36,9 @@ class Identity:
     scenario: dict[str, Any]
     """The resolved one, as plain data."""
     versions: dict[str, str]
-    """Of the software, the source of the user's own choices included, and whose kernels compute."""
+    """Of the software, the source of the user's own choices included."""
+    kernels: str
+    """That compute: they follow from the scenario and the machine."""
     kinds: Kinds
     """What its state is made of."""
 
@@ -45,8 +47,8 @@ class Identity:
         """Of a run with that setting, here and now."""
         own = setting.system.own_modules
         digests = {module: extensions.digest(module) for module in sorted(own)}
-        versions = {**environment()["versions"], **digests, "kernels": setting.kernels}
-        return cls(to_data(setting.scenario), versions, Kinds(own))
+        versions = {**environment()["versions"], **digests}
+        return cls(to_data(setting.scenario), versions, setting.kernels, Kinds(own))
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ class Checkpoints:
             wall_seconds=began,
             state=len(state),
             blocks=tuple(block.nbytes for block in blocks),
+            kernels=self._identity.kernels,
         )
         with replacing(self._writer.folder / CHECKPOINT) as file:
             write(file, header, state, blocks)
@@ -157,6 +160,12 @@ def _check(header: Header, identity: Identity, file: Path) -> None:
             f"was saved for another scenario: {', '.join(told)}{f', and {more} more' if more else ''}",
             file=file,
             allowed=f"the {SCENARIO} that it was saved with",
+        )
+    if header.kernels != identity.kernels:
+        raise InputError(
+            f"was computed by kernels: {_shown(header.kernels)}, and here are {identity.kernels}",
+            file=file,
+            allowed="the same kernels, with which it goes on to the bit",
         )
 
 

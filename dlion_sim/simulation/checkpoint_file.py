@@ -41,6 +41,8 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Its bytes."""
     blocks: tuple[Count, ...]
     """The bytes of each."""
+    kernels: str = ""
+    """That computed; older software did not tell."""
 
 
 def write(file: Path, header: Header, state: memoryview, blocks: Sequence[Block]) -> None:

@@ -102,6 +102,6 @@ def test_a_run_does_not_go_on_with_others(tmp_path, request):
     assert early.manifest["status"] == "interrupted"
     before = {file: file.read_bytes() for file in early.folder.iterdir()}
     request.getfixturevalue("cannot_compile")
-    with pytest.raises(InputError, match="was saved with kernels fast, and here is torch"):
+    with pytest.raises(InputError, match="was computed by kernels: fast, and here are torch"):
         resume(early.folder)
     assert {file: file.read_bytes() for file in early.folder.iterdir()} == before
