@@ -97,6 +97,7 @@ def test_a_live_run_is_a_normal_run_and_learns_what_a_simulated_one_does(folder,
     assert run.summary["evaluated_on"] == ("validation" if validation else "test")
     assert run.manifest["way"] == "live"
     assert [part["late"]["computations"] for part in run.manifest["nodes"]] == [20, 20, 20]
+    assert [part["kernels"] for part in run.manifest["nodes"]] == ["torch"] * 3  # small dense layers
     assert run.summary["late"]["computations"] == 60
     assert sorted(file.name for file in run.folder.iterdir()) == sorted(
         ["accuracy.png", *(file.name for file in simulated.folder.iterdir())]
