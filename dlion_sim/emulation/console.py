@@ -43,7 +43,7 @@ def obey(network: Network) -> bool:
     try:
         with _signals(), _terminal():
             _Console(whole, stdin=sys.stdin)
-    except (KeyboardInterrupt, _EndError):
+    except (KeyboardInterrupt, SystemExit):
         print()
         return False
     finally:
@@ -94,13 +94,11 @@ class _Console(CLI):  # type: ignore[misc]
             return False
 
 
-class _EndError(BaseException):
-    """Somebody asks to terminate. Mininet takes no notice of KeyboardInterrupt while a host's command runs."""
-
-
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Ctrl-C and requests to terminate as exceptions; after the block as before."""
+    """Ctrl-C as KeyboardInterrupt, which Mininet hands on to a host's command that runs, and requests to terminate as
+    SystemExit, which it lets pass; after the block as before.
+    """
     handlers: dict[signal.Signals, Callable[..., Any]] = dict.fromkeys(_REQUESTS_TO_END, _end)
     handlers[signal.SIGINT] = signal.default_int_handler
     former = {number: signal.signal(number, handler) for number, handler in handlers.items()}
@@ -124,4 +122,4 @@ def _terminal() -> Iterator[None]:
 
 
 def _end(number: int, frame: object) -> None:
-    raise _EndError
+    raise SystemExit

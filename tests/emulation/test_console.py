@@ -1,5 +1,7 @@
 """Mininet's command line on a scenario's network, fed as if typed; nothing is left behind."""
 
+import io
+import logging
 import os
 import signal
 import subprocess
@@ -7,7 +9,9 @@ import sys
 from contextlib import contextmanager
 
 import pytest
+from mininet.log import StreamHandlerNoNewline
 
+from dlion_sim.emulation.console import _signals
 from dlion_sim.emulation.leftovers import remove_leftovers
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
@@ -127,6 +131,18 @@ def test_nodes_train_meanwhile_until_it_is_left(console, tmp_path):
         output = said(running, "sh sleep 1", "exit", code=130)
     assert output.index("h2") < output.index("ended interrupted")
     assert len(Run.open(tmp_path / "run").iterations()) > 3
+
+
+def test_a_request_to_terminate_is_not_lost_where_mininet_prints():
+    """It keeps most exceptions to itself there."""
+
+    class Asking(io.StringIO):
+        def write(self, text):
+            signal.raise_signal(signal.SIGTERM)
+
+    record = logging.makeLogRecord({"msg": "begun"})
+    with _signals(), pytest.raises(SystemExit):
+        StreamHandlerNoNewline(Asking()).emit(record)
 
 
 def test_nodes_to_start_are_for_the_console(monkeypatch, capsys):
