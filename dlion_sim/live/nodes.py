@@ -97,7 +97,17 @@ class Nodes(ABC):
             raise InputError("interrupted before it began" if asked else f"no node could start: {self._last_words(0)}")
 
     def _start(self, rank: int, spot: Spot, arguments: list[str]) -> None:
-        command = [*spot.enter, sys.executable, "-m", "dlion_sim", "node", *arguments, *self._options, *spot.options]
+        command = [
+            *spot.enter,
+            sys.executable,
+            "-P",
+            "-m",
+            "dlion_sim",
+            "node",
+            *arguments,
+            *self._options,
+            *spot.options,
+        ]
         listeners = [spot.listener.fileno()] if spot.listener else []
         command += [f"--listen-fd={number}" for number in listeners]
         with self._log(rank).open("wb") as log:

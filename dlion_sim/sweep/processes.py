@@ -86,7 +86,7 @@ class LocalProcesses:
     def _new_worker(self) -> _Worker:
         with self._log.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "dlion_sim.sweep.worker"],
+                [sys.executable, "-P", "-m", "dlion_sim.sweep.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

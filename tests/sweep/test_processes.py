@@ -94,3 +94,16 @@ def test_each_process_gets_so_many_threads(tmp_path):
             while not environment.read_bytes() and time.monotonic() < deadline:
                 time.sleep(0.01)  # It reads as empty while the process begins.
             assert b"OMP_NUM_THREADS=3" in environment.read_bytes().split(b"\0")
+
+
+@pytest.fixture
+def stray(tmp_path, monkeypatch):
+    """The current folder holds a file that is called like a module of somebody else's."""
+    (tmp_path / "msgspec.py").write_text("open('run', 'w').close()")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_what_lies_about_in_the_current_folder_is_not_imported(tmp_path, stray, processes):
+    (ended,) = [event for event in run_all(jobs_of(tmp_path), processes, lambda: False) if isinstance(event, Ended)]
+    assert ended.status == "completed"
+    assert not (tmp_path / "run").exists()
