@@ -32,7 +32,7 @@ _PLAIN_WORDS = {
     "too_long": "must have {max_length} or fewer entries, not {actual_length}",
     "string_pattern_mismatch": "{given} may hold only letters, digits, '.', '_' and '-', and not begin with '.' or '-'",
     "literal_error": "{given} is unknown",
-    "union_tag_invalid": "kind '{tag}' is unknown",
+    "union_tag_invalid": "kind {tag} is unknown",
     "union_tag_not_found": "'kind' is required",
 }
 
@@ -58,7 +58,8 @@ def _explained(line: ErrorDetails, data: object, file: str | Path | None) -> Inp
     if cause is not None:
         return InputError(str(cause), file=file, path=path)
     words = _PLAIN_WORDS.get(line["type"])
-    problem = words.format(**context, given=_shown(given)) if words else line["msg"]
+    shown = {"given": _shown(given), "tag": _shown(context.get("tag"))}
+    problem = words.format(**{**context, **shown}) if words else line["msg"]
     return InputError(problem, file=file, path=path, allowed=context.get("expected") or context.get("expected_tags"))
 
 

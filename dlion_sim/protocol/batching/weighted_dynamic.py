@@ -50,7 +50,7 @@ class WeightedDynamicBatching(Batching):
             description="Batch sizes timed before training; by default a quarter, a half and the whole of the first "
             "batch, which takes no longer than two iterations. With none, [], the first iterations must do.",
         )
-        profile_repeats: int = Field(1, ge=1, description="How often each is timed.")
+        profile_repeats: int = Field(1, ge=1, le=1000, description="How often each is timed.")
         window: int = Field(50, ge=2, description="Newest measurements that a fit uses.")
         refit_every: int = Field(50, ge=1, description="Iterations between fits.")
         surprise: float = Field(0.20, gt=0, description="Relative error of a prediction that counts as a surprise.")
