@@ -16,11 +16,11 @@ _NOTHING = pd.DataFrame({"sender": [], "receiver": [], "crossed": [], "full": []
 
 
 def interval_rates(run: Run) -> pd.DataFrame:
-    """The links' rows with `rate` (bits per second), the mean over the interval that the row ends."""
+    """The links' rows with `begin` (s) of the interval that each ends, and `rate` over that (bits per second)."""
     links = run.links()
     ends = sorted({*links["virtual_time"], *run.evaluations()["virtual_time"]})
     begins = links["virtual_time"].map(dict(zip(ends, [0.0, *ends], strict=False))).astype(float)
-    return links.assign(rate=_BITS * links["bytes"] / (links["virtual_time"] - begins))
+    return links.assign(begin=begins, rate=_BITS * links["bytes"] / (links["virtual_time"] - begins))
 
 
 def mean_rates(run: Run) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from heapq import heappop, heappush
 
 import pandas as pd
 
+from dlion_sim.analysis.links import interval_rates
 from dlion_sim.results import Run
 
 _OF_SPANS = ["worker", "iteration", "waited_for", "wait_reason"]
@@ -48,19 +49,8 @@ def waited_most_for(run: Run) -> pd.DataFrame:
 
 def sending(run: Run) -> pd.DataFrame:
     """A row an interval of a sender: `worker`, `begin` and `end` (s), `rate`, what it sent (bits per second)."""
-    links = run.links()
-    ends = sorted({*links["virtual_time"], *run.evaluations()["virtual_time"]})
-    begins = dict(zip(ends, [0.0, *ends], strict=False))
-    sent = links.groupby(["sender", "virtual_time"], as_index=False)["bytes"].sum()
-    begin = sent["virtual_time"].map(begins).astype(float)
-    return pd.DataFrame(
-        {
-            "worker": sent["sender"],
-            "begin": begin,
-            "end": sent["virtual_time"],
-            "rate": 8 * sent["bytes"] / (sent["virtual_time"] - begin),
-        }
-    )
+    links = interval_rates(run).rename(columns={"sender": "worker", "virtual_time": "end"})
+    return links.groupby(["worker", "end", "begin"])["rate"].sum().reset_index()
 
 
 def transfers(run: Run) -> pd.DataFrame:
