@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measuring import options, ratio
+from dlion_sim.assembly import Transfer
 from dlion_sim.live.frames import Kind
 from dlion_sim.live.handshake import Credentials
-from dlion_sim.live.links import Links
-from dlion_sim.live.meeting import Meeting
-from dlion_sim.live.patience import DEFAULT_PATIENCE
+from dlion_sim.live.mesh import Mesh
+from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.sockets import Address, listen
-from dlion_sim.participants import Transfer
+from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS
 from dlion_sim.protocol.messages import Contribution, Message
 
 ENTRIES = 4_259_274
@@ -54,11 +54,11 @@ class Node:
         """Until all messages have arrived; the receiver prints how many bytes a second that were."""
         addresses = [Address(HOST, port) for port in ports]
         credentials = Credentials(b"benchmark", b"b" * 32)
-        meeting = Meeting(
-            self.rank, [1 - self.rank], addresses, listen(addresses[self.rank]), credentials, DEFAULT_PATIENCE
+        meeting = Rendezvous(
+            self.rank, [1 - self.rank], addresses, listen(addresses[self.rank]), credentials, DEFAULT_TIMEOUTS
         )
         async with asyncio.TaskGroup() as tasks:
-            links = Links(participants=2, parameters=ENTRIES, silence=30.0, delays={}, tasks=tasks, hub=self)
+            links = Mesh(participants=2, parameters=ENTRIES, silence=30.0, delays={}, tasks=tasks, hub=self)
             self.links = links
             links.begin(await meeting.meet())
             if self.rank == 0:

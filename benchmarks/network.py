@@ -24,7 +24,7 @@ from benchmarks.measuring import options, ratio
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.agenda import Agenda
-from dlion_sim.simulation.topology import Topology
+from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.transport import Framing, Transport
 
 WORKLOADS = ((6, 200, 5), (32, 10, 31), (64, 5, 63), (256, 5, 8), (1000, 5, 8))
@@ -79,7 +79,7 @@ class Mesh:
         ).cluster
         self.transport = Transport(
             self.agenda,
-            Topology(cluster),
+            Routing(cluster),
             sent=lambda *_: None,
             delivered=self._delivered,
             changed=lambda: None,

@@ -13,7 +13,7 @@ from dlion_sim.cli.chosen import chosen
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
 from dlion_sim.cli.main import main
 from dlion_sim.cli.options import Fifo, Overrides, ScenarioName
-from dlion_sim.emulation import check_machine
+from dlion_sim.emulation import check_requirements
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.scenario import Scenario
@@ -34,7 +34,7 @@ def measure(
 
     Exits with 1 where one is off. Ctrl-C ends it after the link at hand, with what was measured so far.
     """
-    check_machine(by_hand=True)
+    check_requirements(by_hand=True)
     with chosen(scenario, overrides, None) as (loaded, _), Interrupts() as interrupts:
         found = _measured(loaded, seconds, fair=not fifo, interrupted=interrupts.asked)
     Console().print(report(found, tolerance / 100))
@@ -48,7 +48,7 @@ def _measured(
     scenario: Scenario, seconds: float, *, fair: bool, interrupted: Callable[[], bool]
 ) -> Sequence[Measurement]:
     from dlion_sim.emulation.network import network_of  # It imports Mininet, which is an extra.
-    from emulation.links import to_measure
+    from emulation.endpoints import to_measure
 
     found = []
     with network_of(scenario, fair=fair) as network:

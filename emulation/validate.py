@@ -17,7 +17,7 @@ import pandas as pd
 
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED, INTERRUPTED
 from dlion_sim.cli.progress import clock_bar, progress_bar
-from dlion_sim.emulation import check_machine
+from dlion_sim.emulation import check_requirements
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.results import Run
@@ -72,7 +72,7 @@ def run_missing(scenarios: Mapping[str, Scenario], output: Path, interrupted: Ca
     missing = [name for name, scenario in scenarios.items() if not _is_compared(scenario, output / name)]
     print(f"{len(missing)} of {len(scenarios)} scenarios to run", file=sys.stderr)
     if missing:
-        check_machine()
+        check_requirements()
     for number, name in enumerate(missing, 1):
         print(f"{number} of {len(missing)}: {name}", file=sys.stderr)
         _run(scenarios[name], output / name, interrupted)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from dlion_sim.emulation.machine import check_machine
+from dlion_sim.emulation.requirements import check_requirements
 from dlion_sim.errors import InputError
 
 # How long an example takes says nothing on a machine that is shared.
@@ -38,7 +38,7 @@ def pytest_runtest_setup(item):
 @cache
 def why_not_to_emulate(by_hand: bool = False) -> str:
     try:
-        check_machine(by_hand=by_hand)
+        check_requirements(by_hand=by_hand)
     except InputError as error:
         return str(error)
     return ""

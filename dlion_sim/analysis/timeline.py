@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 import pandas as pd
 
-from dlion_sim.analysis.links import interval_rates
+from dlion_sim.analysis.traffic import interval_rates
 from dlion_sim.results import Run
 
 _OF_SPANS = ["worker", "iteration", "waited_for", "wait_reason"]

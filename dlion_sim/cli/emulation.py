@@ -38,14 +38,14 @@ def emulate(
     when the next one begins, or by --clean.
     """
     from dlion_sim.cli.progress import clock_bar
-    from dlion_sim.emulation import check_machine, remove_leftovers
+    from dlion_sim.emulation import check_requirements, remove_leftovers
     from dlion_sim.emulation import emulate as emulate_run
     from dlion_sim.interrupts import Interrupts
-    from dlion_sim.live import Patience
+    from dlion_sim.live import Timeouts
 
     if start and not cli:
         raise InputError("--start is for --cli", file="dlion emulate", allowed="neither: a scenario is run anyway")
-    check_machine(paced=pacing, by_hand=cli)
+    check_requirements(paced=pacing, by_hand=cli)
     if clean:
         count = remove_leftovers()
         if not quiet:
@@ -72,7 +72,7 @@ def emulate(
             folder,
             paced=pacing,
             fair=not fifo,
-            patience=Patience(start=start_within, silence=silence),
+            patience=Timeouts(start=start_within, silence=silence),
             force=force,
             interrupted=interrupts.asked,
             observe=observe,

@@ -42,7 +42,7 @@ def live(
     """
     from dlion_sim.cli.progress import clock_bar
     from dlion_sim.interrupts import Interrupts
-    from dlion_sim.live import Patience, run_locally
+    from dlion_sim.live import Timeouts, run_locally
 
     with (
         chosen(scenario, overrides, output, "live") as (loaded, folder),
@@ -53,7 +53,7 @@ def live(
             loaded,
             folder,
             paced=pacing,
-            patience=Patience(start=start_within, silence=silence),
+            patience=Timeouts(start=start_within, silence=silence),
             force=force,
             interrupted=interrupts.asked,
             observe=observe,
@@ -95,7 +95,7 @@ def node(
     """
     import socket
 
-    from dlion_sim.live import Address, Patience, Place, read_secret, run_node
+    from dlion_sim.live import Address, NodeConfig, Timeouts, read_secret, run_node
     from dlion_sim.protocol.extensions import own_errors_told
     from dlion_sim.scenario import find, load
 
@@ -105,14 +105,14 @@ def node(
         addresses = [Address.parse(each) for each in peers.split(",")]
     except InputError as error:
         raise error.within("--peers") from None
-    place = Place(
+    place = NodeConfig(
         rank=rank,
         addresses=addresses,
         listen=Address.parse(listen) if listen else None if listen_fd is None else socket.socket(fileno=listen_fd),
         secret=read_secret(secret_file),
         output=output,
         paced=pacing,
-        patience=Patience(start=start_within, silence=silence),
+        patience=Timeouts(start=start_within, silence=silence),
         delays=_seconds(delays) if delays else (),
         attached=attached,
         begun=lambda: None if quiet else print(f"node {rank}: begun", flush=True),

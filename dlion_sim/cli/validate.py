@@ -60,11 +60,11 @@ def _run_both(
     name: str, overrides: list[str], output: Path | None, *, fifo: bool, force: bool, quiet: bool
 ) -> Validation:
     from dlion_sim.cli.progress import clock_bar, progress_bar
-    from dlion_sim.emulation import check_machine
+    from dlion_sim.emulation import check_requirements
     from dlion_sim.interrupts import Interrupts
     from dlion_sim.validation import validate
 
-    check_machine()
+    check_requirements()
     with (
         chosen(name, overrides, output, "fidelity") as (scenario, folder),
         Interrupts() as interrupts,

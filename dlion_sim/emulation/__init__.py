@@ -2,6 +2,6 @@
 
 from dlion_sim.emulation.emulate import emulate
 from dlion_sim.emulation.leftovers import remove_leftovers
-from dlion_sim.emulation.machine import check_machine
+from dlion_sim.emulation.requirements import check_requirements
 
-__all__ = ["check_machine", "emulate", "remove_leftovers"]
+__all__ = ["check_requirements", "emulate", "remove_leftovers"]

@@ -7,13 +7,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlion_sim.assembly import Setting
 from dlion_sim.emulation.changes import Changes
 from dlion_sim.emulation.cpu import Processor, processors
 from dlion_sim.emulation.leftovers import workplace
-from dlion_sim.emulation.link import CONGESTION_CONTROL
-from dlion_sim.emulation.machine import has_netem
-from dlion_sim.live import DEFAULT_PATIENCE, Address, Nodes, Patience, Spot, announced, check_live, gather
-from dlion_sim.participants import Setting
+from dlion_sim.emulation.requirements import has_netem
+from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL
+from dlion_sim.live import DEFAULT_TIMEOUTS, Address, Nodes, Spot, Timeouts, announced, check_live, gather
 from dlion_sim.results import Run
 from dlion_sim.scenario import DURATION, Scenario
 
@@ -29,7 +29,7 @@ def emulate(
     *,
     paced: bool = True,
     fair: bool = True,
-    patience: Patience = DEFAULT_PATIENCE,
+    patience: Timeouts = DEFAULT_TIMEOUTS,
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
     observe: Callable[[float | None], None] = lambda seconds: None,
@@ -42,8 +42,8 @@ def emulate(
     `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
     `observe` is told as often for how many seconds the nodes have been training, None before they begin.
     `meanwhile` is called once they do, and when it returns the run ends, too.
-    `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run; `check_machine`
-    says whether this machine can.
+    `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run;
+    `check_requirements` says whether this machine can.
     """
     from dlion_sim.emulation.network import Network  # It imports Mininet, which is an extra.
 
@@ -87,7 +87,7 @@ class EmulatedNodes(Nodes):
     """Nodes on the hosts of a network, whose computations are paced unless workers' machines have processors."""
 
     def __init__(
-        self, setting: Setting, parts: Path, network: Network, limited: Sequence[Processor], patience: Patience
+        self, setting: Setting, parts: Path, network: Network, limited: Sequence[Processor], patience: Timeouts
     ) -> None:
         super().__init__(setting, parts, paced=not limited, patience=patience)
         self._network = network

@@ -23,12 +23,12 @@ from mininet.log import setLogLevel
 from mininet.node import Node
 from mininet.nodelib import LinuxBridge
 
+from dlion_sim.assembly import server_hosts
 from dlion_sim.emulation.leftovers import workplace
-from dlion_sim.emulation.link import CONGESTION_CONTROL, Link, run
-from dlion_sim.emulation.machine import has_netem
+from dlion_sim.emulation.requirements import has_netem
+from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL, Link, run
 from dlion_sim.emulation.shaping import Flow, shape, unbundled
 from dlion_sim.errors import InputError
-from dlion_sim.participants import server_hosts
 from dlion_sim.scenario import Cluster, Scenario, Schedule, WorkerPlace
 from dlion_sim.scenario.topology import ServerHost
 

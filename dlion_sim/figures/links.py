@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from dlion_sim.analysis.links import crossings, interval_rates, mean_rates
+from dlion_sim.analysis.traffic import crossings, interval_rates, mean_rates
 from dlion_sim.errors import InputError
 from dlion_sim.figures.link_map import draw_link_map
 from dlion_sim.figures.looks import look_in_order
@@ -28,7 +28,7 @@ def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Seq
 
     Of up to 8 senders and receivers: N of Max-N (%) and the rate (Mbps) by interval, a row a sender, a line a receiver.
     Of more: maps of the means over the run, and of how full the fullest is that a link's messages cross; see
-    `analysis.links.crossings`. Below stands what was fullest.
+    `analysis.traffic.crossings`. Below stands what was fullest.
 
     Args:
         run: Of which to draw the links.

@@ -5,20 +5,20 @@ from dlion_sim.live.coordinate import announced, run_locally
 from dlion_sim.live.gathering import gather
 from dlion_sim.live.member import check_live
 from dlion_sim.live.node import run_node
+from dlion_sim.live.node_config import NodeConfig
 from dlion_sim.live.nodes import Nodes, Spot
-from dlion_sim.live.patience import DEFAULT_PATIENCE, Patience
-from dlion_sim.live.place import Place
 from dlion_sim.live.secret import read_secret
 from dlion_sim.live.sockets import Address
+from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
 
 __all__ = [
-    "DEFAULT_PATIENCE",
+    "DEFAULT_TIMEOUTS",
     "Address",
     "Clock",
+    "NodeConfig",
     "Nodes",
-    "Patience",
-    "Place",
     "Spot",
+    "Timeouts",
     "announced",
     "check_live",
     "gather",

@@ -9,12 +9,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.live.gathering import gather, manifest_of
 from dlion_sim.live.member import check_live
 from dlion_sim.live.nodes import Nodes, Spot
-from dlion_sim.live.patience import DEFAULT_PATIENCE, Patience
 from dlion_sim.live.sockets import Address, listen
-from dlion_sim.participants import Recorder, Setting
+from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from dlion_sim.results import Ending, Hold, Run, RunWriter
 from dlion_sim.scenario import Scenario, dump
 
@@ -26,7 +26,7 @@ def run_locally(
     folder: Path,
     *,
     paced: bool = True,
-    patience: Patience = DEFAULT_PATIENCE,
+    patience: Timeouts = DEFAULT_TIMEOUTS,
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
     observe: Callable[[float | None], None] = lambda seconds: None,

@@ -12,14 +12,14 @@ from typing import Any
 
 from torch import Tensor
 
+from dlion_sim.assembly import Recorder, Transfer
 from dlion_sim.errors import InputError
 from dlion_sim.live.frames import Kind
-from dlion_sim.live.links import Links
 from dlion_sim.live.machine import Machine
-from dlion_sim.live.meeting import Meeting
-from dlion_sim.live.patience import Patience
-from dlion_sim.live.roll import Roll
-from dlion_sim.participants import Recorder, Transfer
+from dlion_sim.live.mesh import Mesh
+from dlion_sim.live.rendezvous import Rendezvous
+from dlion_sim.live.roster import Roster
+from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.events import (
     Abort,
     Compute,
@@ -83,7 +83,7 @@ class Driver:
         *,
         plan: Plan,
         recorder: Recorder,
-        patience: Patience,
+        patience: Timeouts,
         begun: Callable[[], None],
         tasks: asyncio.TaskGroup,
     ) -> None:
@@ -100,7 +100,7 @@ class Driver:
         self._everyone_ready = asyncio.Event()
         self._began: float | None = None
         workers = [peer for peer in peers if peer < plan.workers]
-        self._roll = Roll(rank, plan.participants, workers, serves=isinstance(participant, ParameterServer))
+        self._roster = Roster(rank, plan.participants, workers, serves=isinstance(participant, ParameterServer))
         self._settled = asyncio.Event()
         self._is_written_down = False
         """Whether all is that belongs to the run; what leaves during the good-byes does not."""
@@ -116,9 +116,9 @@ class Driver:
     @property
     def gone(self) -> Mapping[int, str]:
         """Why who was lost, in the order in which that was heard."""
-        return self._roll.gone
+        return self._roster.gone
 
-    async def run(self, links: Links, meeting: Meeting) -> Ending:
+    async def run(self, links: Mesh, meeting: Rendezvous) -> Ending:
         """Run until a stop rule holds, or it cannot go on. Raises InputError where it cannot start."""
         self._links = links
         self._spawn(self._start(meeting))
@@ -163,24 +163,24 @@ class Driver:
             case Kind.READY:
                 self._note_ready(rank)
             case Kind.DONE:
-                self._roll.done(rank)
+                self._roster.done(rank)
                 self._settle()
             case Kind.GONE:
-                if not self._end.done() and self._roll.missed(rank):
+                if not self._end.done() and self._roster.missed(rank):
                     self._pass_on(rank)
 
     def lost(self, peer: int, reason: str) -> None:
         """A peer's connections have ended, which is no loss once it has said that it is done."""
-        if self._end.done() or self._roll.is_done(peer):
+        if self._end.done() or self._roster.is_done(peer):
             return
         if self._began is None:
             raise InputError(f"node {peer} was lost before the start: it {reason}")
-        if self._roll.lost(peer, f"it {reason}"):
+        if self._roster.lost(peer, f"it {reason}"):
             self._pass_on(peer)
         self._tell(PeerLost(peer))
         self._settle()
 
-    async def _start(self, meeting: Meeting) -> None:
+    async def _start(self, meeting: Rendezvous) -> None:
         """Connect, wait for all others, begin."""
         try:
             async with asyncio.timeout(self._patience.start):
@@ -188,7 +188,7 @@ class Driver:
                 self._note_ready(self._rank)
                 await self._everyone_ready.wait()
         except TimeoutError:
-            missing = meeting.missing() or [f"node {rank} is not ready" for rank in self._roll.unready]
+            missing = meeting.missing() or [f"node {rank} is not ready" for rank in self._roster.unready]
             raise InputError(f"could not start within {self._patience.start:g} s: {'; '.join(missing)}") from None
         self._begin()
 
@@ -294,12 +294,12 @@ class Driver:
         return (each for each in self._links.under_way() if each[0].receiver not in self._plan.same_machine)
 
     def _say_done(self) -> None:
-        if self._roll.done(self._rank):
+        if self._roster.done(self._rank):
             self._links.tell(Kind.DONE)
             self._settle()
 
     def _settle(self) -> None:
-        if self._roll.settled:
+        if self._roster.settled:
             self._settled.set()
             self._finish("completed", "iterations")
 
@@ -311,9 +311,9 @@ class Driver:
                 await self._settled.wait()
 
     def _note_ready(self, rank: int) -> None:
-        if self._roll.ready(rank):
+        if self._roster.ready(rank):
             self._links.tell(Kind.READY, rank)
-            if not self._roll.unready:
+            if not self._roster.unready:
                 self._everyone_ready.set()
 
     def _pass_on(self, lost: int) -> None:

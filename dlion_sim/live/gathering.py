@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.errors import InputError
 from dlion_sim.live.handshake import run_digest
 from dlion_sim.live.machine import Lateness
-from dlion_sim.participants import Recorder, Setting
 from dlion_sim.results import (
     LINKS,
     METRICS,

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from dlion_sim.assembly import ComputeDevice
 from dlion_sim.learning import BatchSampler, GradientExecutor, Replica
-from dlion_sim.participants import ComputeDevice
 
 Samples = npt.NDArray[np.int64]
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 import torch
 
+from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning import GradientExecutor
 from dlion_sim.live.driver import Driver, Plan, Snapshot
 from dlion_sim.live.handshake import Credentials, run_digest
-from dlion_sim.live.links import Links
 from dlion_sim.live.machine import Machine
-from dlion_sim.live.meeting import Meeting
-from dlion_sim.live.place import Place
-from dlion_sim.participants import Recorder, Setting
+from dlion_sim.live.mesh import Mesh
+from dlion_sim.live.node_config import NodeConfig
+from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.protocol.events import GradientReady, MessageSent, MessageTimed, ProfileReady, Started
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Phase, Worker
@@ -80,7 +80,7 @@ class Outcome:
 
 async def take_part(
     setting: Setting,
-    place: Place,
+    place: NodeConfig,
     listener: socket.socket,
     member: Member,
     recorder: Recorder,
@@ -92,7 +92,7 @@ async def take_part(
     """
     neighbours = setting.neighbours(place.rank)
     credentials = Credentials(place.secret, run_digest(setting.scenario))
-    meeting = Meeting(place.rank, neighbours, place.addresses, listener, credentials, place.patience)
+    meeting = Rendezvous(place.rank, neighbours, place.addresses, listener, credentials, place.patience)
     plan = Plan(
         workers=setting.workers,
         participants=setting.participants,
@@ -113,7 +113,7 @@ async def take_part(
                 begun=place.begun,
                 tasks=tasks,
             )
-            links = Links(
+            links = Mesh(
                 participants=setting.participants,
                 parameters=setting.layout.size,
                 silence=place.patience.silence,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 
+from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.learning import Replica
@@ -15,8 +16,7 @@ from dlion_sim.learning.process import frozen_objects, one_core
 from dlion_sim.live.driver import Driver, Snapshot
 from dlion_sim.live.gathering import manifest_of, part_folder
 from dlion_sim.live.member import Member, take_part
-from dlion_sim.live.place import Place
-from dlion_sim.participants import Recorder, Setting
+from dlion_sim.live.node_config import NodeConfig
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Run, RunWriter
 from dlion_sim.scenario import Scenario, dump
@@ -24,7 +24,7 @@ from dlion_sim.scenario import Scenario, dump
 _STANDARD_INPUT = 0
 
 
-def run_node(scenario: Scenario, place: Place) -> Run:
+def run_node(scenario: Scenario, place: NodeConfig) -> Run:
     """Take part in a run, then evaluate what the worker's parameters were, and return the folder of the node's part.
 
     Raises InputError for what cannot be run, and where the others cannot be reached.
@@ -69,7 +69,7 @@ def run_node(scenario: Scenario, place: Place) -> Run:
     return Run.open(writer.folder)
 
 
-def _watch(driver: Driver, place: Place, interrupts: Interrupts) -> None:
+def _watch(driver: Driver, place: NodeConfig, interrupts: Interrupts) -> None:
     """End the run on Ctrl-C, a request to terminate or, if attached, when whoever started this node is gone."""
     loop = asyncio.get_running_loop()
 

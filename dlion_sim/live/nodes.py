@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.live.clock import Clock
 from dlion_sim.live.gathering import part_folder
-from dlion_sim.live.patience import Patience
 from dlion_sim.live.secret import write_secret
 from dlion_sim.live.sockets import Address
-from dlion_sim.participants import Setting
+from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.scenario import dump
 
 _POLL_SECONDS = 0.05
@@ -43,7 +43,7 @@ class Spot:
 class Nodes(ABC):
     """The processes of a run's nodes, which write their parts into the folder `parts`. None outlives the block."""
 
-    def __init__(self, setting: Setting, parts: Path, *, paced: bool, patience: Patience) -> None:
+    def __init__(self, setting: Setting, parts: Path, *, paced: bool, patience: Timeouts) -> None:
         self.setting = setting
         self._parts = parts
         self._options = [f"--start-within={patience.start}", f"--silence={patience.silence}"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
+from dlion_sim.assembly import Transfer
 from dlion_sim.live.delivery import Delivery, Meter
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError
-from dlion_sim.live.meeting import Connection
+from dlion_sim.live.rendezvous import Connection
 from dlion_sim.live.sockets import all_left, end, send_frame, set_apart
-from dlion_sim.participants import Transfer
 from dlion_sim.protocol.messages import Channel, Message
 
 _PROBE, _PROBES = Payload((bytes(8192),)), 4

@@ -8,9 +8,9 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning.arithmetic import arithmetic
-from dlion_sim.participants import Setting
 from dlion_sim.protocol import extensions
 from dlion_sim.results import RunWriter, environment
 from dlion_sim.results.atomic import replacing

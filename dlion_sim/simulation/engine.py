@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dlion_sim.assembly import ComputeDevice, Recorder, Transfer
 from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Score, Ticket
-from dlion_sim.participants import ComputeDevice, Recorder, Transfer
 from dlion_sim.protocol.events import (
     Compute,
     Event,
@@ -32,7 +32,7 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, Status
 from dlion_sim.simulation.agenda import Agenda
-from dlion_sim.simulation.topology import Topology
+from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.transport import Transport
 
 StoppedBy = Literal["duration", "iterations", "target_accuracy", "interrupt", "stall"]
@@ -94,7 +94,7 @@ class Engine:
         *,
         nodes: Sequence[Node],
         servers: Sequence[ParameterServer],
-        topology: Topology,
+        topology: Routing,
         equipment: Equipment,
         recorder: Recorder,
         evaluate_every: float,

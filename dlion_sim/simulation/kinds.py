@@ -11,12 +11,12 @@ from typing import Any, get_args
 
 import msgspec
 
+from dlion_sim.assembly import ComputeDevice, Recorder
+from dlion_sim.assembly.recording import LinkInterval
+from dlion_sim.assembly.transfer import Transfer
 from dlion_sim.learning import BatchSampler, Layout, Replica, Ticket
 from dlion_sim.learning.optimizer import Adam, Sgd
 from dlion_sim.learning.replica import State
-from dlion_sim.participants import ComputeDevice, Recorder
-from dlion_sim.participants.recording import LinkInterval
-from dlion_sim.participants.transfer import Transfer
 from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel
 from dlion_sim.protocol.choices import REGISTRY, Merge, Peer, Setup
@@ -33,12 +33,12 @@ from dlion_sim.scenario.workload import ConstantRate, CosineDecay, Optimizer, St
 from dlion_sim.simulation.agenda import Agenda, Background
 from dlion_sim.simulation.engine import Engine, Node, StopRule
 from dlion_sim.simulation.flows import FlowNetwork
+from dlion_sim.simulation.routing import Route, Routing
 from dlion_sim.simulation.sharing import SharedLinks
-from dlion_sim.simulation.topology import Route, Topology
 from dlion_sim.simulation.transport import Framing, Transport
 
 _CLASSES: tuple[type, ...] = (
-    *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Topology, Transport),
+    *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
     *(ComputeDevice, LinkInterval, Recorder, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
     *(Channel, Message, Merge, Update, *get_args(AnyBody)),

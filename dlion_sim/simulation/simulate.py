@@ -11,16 +11,16 @@ from typing import Any, Literal
 
 import torch
 
+from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning import gradient_executor
 from dlion_sim.learning.process import frozen_objects, one_core
-from dlion_sim.participants import Recorder, Setting
 from dlion_sim.results import Hold, Run, RunWriter, environment
 from dlion_sim.results.run_folder import MANIFEST, SCENARIO
 from dlion_sim.scenario import Scenario, dump, load
 from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints, Identity
 from dlion_sim.simulation.engine import Engine, Equipment, Node, Progress, StopRule
-from dlion_sim.simulation.topology import Topology
+from dlion_sim.simulation.routing import Routing
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -64,7 +64,7 @@ def simulate(
         engine = Engine(
             nodes=nodes,
             servers=[setting.server(number) for number in range(setting.workers, setting.participants)],
-            topology=Topology(scenario.cluster, setting.hosts),
+            topology=Routing(scenario.cluster, setting.hosts),
             equipment=equipment,
             recorder=Recorder(
                 writer, range(setting.workers), wall=lambda _: wall(), each_transfer=scenario.records_transfers

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from dlion_sim.participants import Transfer
+from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.flows import FlowNetwork
+from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
 from dlion_sim.simulation.sharing import max_min_rates
-from dlion_sim.simulation.topology import BITS_PER_BYTE, Topology
 
 Sent = Callable[[Transfer], None]
 """Called with a message whose last byte has been sent."""
@@ -52,7 +52,7 @@ class Transport:
     def __init__(
         self,
         agenda: Agenda,
-        topology: Topology,
+        topology: Routing,
         *,
         sent: Sent,
         delivered: Delivered,

@@ -13,8 +13,8 @@ from dlion_sim.cli.main import main
 from dlion_sim.emulation.leftovers import remove_leftovers
 from dlion_sim.emulation.network import network_of
 from dlion_sim.scenario import DURATION, dump
-from emulation import links, measure
-from emulation.links import to_measure
+from emulation import endpoints, measure
+from emulation.endpoints import to_measure
 from emulation.measurement import Measurement, report
 from emulation.tools import delivered, median_round_trip
 from tests.emulation.traces import traces
@@ -136,7 +136,7 @@ def test_the_script_measures_all_and_leaves_nothing(monkeypatch, tmp_path, capsy
 @pytest.mark.parametrize(("found", "code"), [(1.0, 0), (0.9, 1)])
 def test_what_is_off_tells_by_the_exit_code(monkeypatch, tmp_path, capsys, found, code):
     measurement = Measurement.of_payload("a/0 up", 1e6, found * 1e6 * 1448 / 1514)
-    monkeypatch.setattr(measure, "check_machine", lambda **_: None)
+    monkeypatch.setattr(measure, "check_requirements", lambda **_: None)
     monkeypatch.setattr(measure, "_measured", lambda *_, **__: [measurement])
     assert run(monkeypatch, tmp_path) == code
     assert f"{code} of 1 off" in capsys.readouterr().out

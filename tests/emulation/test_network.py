@@ -4,11 +4,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from dlion_sim.assembly import server_hosts
 from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.network import Network
 from dlion_sim.errors import InputError
 from dlion_sim.live.sockets import WEIGHTS_TOS
-from dlion_sim.participants import server_hosts
 from dlion_sim.scenario import from_data
 from dlion_sim.scenario.topology import ServerHost
 from emulation.traffic import flows, round_trip

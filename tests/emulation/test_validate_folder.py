@@ -37,7 +37,7 @@ def folders(tmp_path, monkeypatch):
         return held_against(simulated, real, folder)
 
     monkeypatch.setattr(script, "validate", validate)
-    monkeypatch.setattr(script, "check_machine", lambda: None)
+    monkeypatch.setattr(script, "check_requirements", lambda: None)
     run = lambda: script.main([str(scenarios), "--output", str(output)])  # noqa: E731
     return SimpleNamespace(scenarios=scenarios, output=output, asked=asked, does=does, endings=endings, run=run)
 

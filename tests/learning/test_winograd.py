@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from dlion_sim.learning.layers import tiles
+from dlion_sim.learning.layers import kernels
 from dlion_sim.learning.layers.winograd import WinogradConv2d
 
 TOLERANCE = 1e-5
@@ -37,7 +37,7 @@ def outputs_and_gradients(layer, images):
     return outputs.detach(), *torch.autograd.grad(outputs, [images, *layer.parameters()], factors)
 
 
-widths = st.sampled_from([tiles.CHANNELS, 2 * tiles.CHANNELS, 3 * tiles.CHANNELS])
+widths = st.sampled_from([kernels.CHANNELS, 2 * kernels.CHANNELS, 3 * kernels.CHANNELS])
 sizes = st.integers(1, 13)
 
 
@@ -54,7 +54,7 @@ def test_equals_a_convolution_in_double_precision(batch, channels, filters, heig
 
 
 def test_rectifying_is_a_relu_after():
-    plain, images = convolution(tiles.CHANNELS, tiles.CHANNELS), normal(3, tiles.CHANNELS, 6, 9)
+    plain, images = convolution(kernels.CHANNELS, kernels.CHANNELS), normal(3, kernels.CHANNELS, 6, 9)
     found = outputs_and_gradients(WinogradConv2d(plain, rectifies=True), images)
     for one, other in zip(
         found, outputs_and_gradients(nn.Sequential(WinogradConv2d(plain), nn.ReLU()), images), strict=True
@@ -64,7 +64,7 @@ def test_rectifying_is_a_relu_after():
 
 
 def test_the_next_layer_may_write_onto_its_outputs():
-    plain, images = convolution(tiles.CHANNELS, tiles.CHANNELS), normal(3, tiles.CHANNELS, 8, 8)
+    plain, images = convolution(kernels.CHANNELS, kernels.CHANNELS), normal(3, kernels.CHANNELS, 8, 8)
     found, expected = (
         outputs_and_gradients(nn.Sequential(WinogradConv2d(plain), nn.LeakyReLU(inplace=inplace)), images)
         for inplace in (True, False)
@@ -74,7 +74,7 @@ def test_the_next_layer_may_write_onto_its_outputs():
 
 
 def test_samples_have_nothing_to_do_with_each_other():
-    layer, images = WinogradConv2d(convolution(tiles.CHANNELS, tiles.CHANNELS)), normal(37, tiles.CHANNELS, 8, 8)
+    layer, images = WinogradConv2d(convolution(kernels.CHANNELS, kernels.CHANNELS)), normal(37, kernels.CHANNELS, 8, 8)
     outputs, by_images, *_ = outputs_and_gradients(layer, images)
     images[20] = torch.nan
     others, by_others, *_ = outputs_and_gradients(layer, images)
@@ -85,14 +85,14 @@ def test_samples_have_nothing_to_do_with_each_other():
 
 
 def test_no_number_passes_a_relu():
-    layer = WinogradConv2d(convolution(tiles.CHANNELS, tiles.CHANNELS), rectifies=True)
-    assert layer(torch.full((1, tiles.CHANNELS, 4, 4), torch.nan)).isnan().all()
+    layer = WinogradConv2d(convolution(kernels.CHANNELS, kernels.CHANNELS), rectifies=True)
+    assert layer(torch.full((1, kernels.CHANNELS, 4, 4), torch.nan)).isnan().all()
 
 
 @pytest.mark.parametrize("rectifies", [False, True])
 def test_tiny_images_are_left_to_torch(rectifies, monkeypatch):
     monkeypatch.undo()
-    plain, images = convolution(tiles.CHANNELS, tiles.CHANNELS), normal(2, tiles.CHANNELS, 2, 2)
+    plain, images = convolution(kernels.CHANNELS, kernels.CHANNELS), normal(2, kernels.CHANNELS, 2, 2)
     reference = nn.Sequential(plain, nn.ReLU()) if rectifies else plain
     found = outputs_and_gradients(WinogradConv2d(plain, rectifies), images)
     for one, other in zip(found, outputs_and_gradients(reference, images), strict=True):
@@ -102,7 +102,7 @@ def test_tiny_images_are_left_to_torch(rectifies, monkeypatch):
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("size", [1, 4])
 def test_use_compiles_nothing_more(batch, size):
-    layer = WinogradConv2d(convolution(tiles.CHANNELS, tiles.CHANNELS))
+    layer = WinogradConv2d(convolution(kernels.CHANNELS, kernels.CHANNELS))
     for order in (torch.channels_last, torch.contiguous_format):
-        outputs_and_gradients(layer, normal(batch, tiles.CHANNELS, size, size).contiguous(memory_format=order))
-    assert len(tiles.convolve.signatures) == len(tiles.differentiate.signatures) == 1
+        outputs_and_gradients(layer, normal(batch, kernels.CHANNELS, size, size).contiguous(memory_format=order))
+    assert len(kernels.convolve.signatures) == len(kernels.differentiate.signatures) == 1

@@ -10,15 +10,15 @@ from contextlib import asynccontextmanager
 
 from dlion_sim.live.frames import Kind, Payload, Seal
 from dlion_sim.live.handshake import Acceptor, Connector, Credentials, Ends
-from dlion_sim.live.links import Links
-from dlion_sim.live.meeting import Meeting, _expect, _first_frames
-from dlion_sim.live.patience import Patience
+from dlion_sim.live.mesh import Mesh
+from dlion_sim.live.rendezvous import Rendezvous, _expect, _first_frames
 from dlion_sim.live.sockets import Address, connect, listen, prepare, send_frame
+from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.messages import Channel, Contribution, MalformedMessageError, Message
 
 OURS = Credentials(b"the run's secret", b"r" * 32)
 P = 50
-QUICK = Patience(start=20, handshake=1, silence=20)
+QUICK = Timeouts(start=20, handshake=1, silence=20)
 
 
 class Inbox:
@@ -63,13 +63,13 @@ def listeners(count: int) -> tuple[list[socket.socket], list[Address]]:
     return sockets, [Address(*each.getsockname()) for each in sockets]
 
 
-def meeting_of(rank, addresses, listener, *, credentials=OURS, patience=QUICK) -> Meeting:
+def meeting_of(rank, addresses, listener, *, credentials=OURS, patience=QUICK) -> Rendezvous:
     peers = [peer for peer in range(len(addresses)) if peer != rank]
-    return Meeting(rank, peers, addresses, listener, credentials, patience)
+    return Rendezvous(rank, peers, addresses, listener, credentials, patience)
 
 
-def links_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None) -> Links:
-    return Links(
+def links_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None) -> Mesh:
+    return Mesh(
         participants=participants,
         parameters=parameters,
         silence=silence,
@@ -80,7 +80,7 @@ def links_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=Non
 
 
 @asynccontextmanager
-async def mesh(count: int, **settings) -> AsyncIterator[tuple[Sequence[Links], Sequence[Inbox]]]:
+async def mesh(count: int, **settings) -> AsyncIterator[tuple[Sequence[Mesh], Sequence[Inbox]]]:
     """`count` nodes, each connected with all others."""
     sockets, addresses = listeners(count)
     meetings = [meeting_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
@@ -133,7 +133,7 @@ async def introduce(victim: Address, ends: Ends) -> tuple[socket.socket, Seal]:
 
 
 @asynccontextmanager
-async def victim_of_puppet(**settings) -> AsyncIterator[tuple[Links, Inbox, Puppet]]:
+async def victim_of_puppet(**settings) -> AsyncIterator[tuple[Mesh, Inbox, Puppet]]:
     """Node 0, honest, connected with a puppet."""
     sockets, addresses = listeners(2)
     inbox, puppet = Inbox(), Puppet()

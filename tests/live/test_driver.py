@@ -12,7 +12,7 @@ from dlion_sim.live import outbox
 from dlion_sim.live.delivery import Meter
 from dlion_sim.live.driver import Driver, Plan
 from dlion_sim.live.gathering import gather
-from dlion_sim.live.links import Links
+from dlion_sim.live.mesh import Mesh
 from dlion_sim.protocol.events import PeerLost
 from dlion_sim.protocol.messages import Channel, Message, Swap
 from dlion_sim.simulation import simulate
@@ -91,14 +91,14 @@ def test_a_duration_ends_all_nodes_at_that_time_and_none_is_a_loss(tmp_path):
 
 
 def test_no_peer_is_always_the_first_to_be_sent_to(tmp_path, monkeypatch):
-    order, send = [], Links.send
+    order, send = [], Mesh.send
 
     def note(links, peer, message):
         if message.body.channel is Channel.DATA and message.sender == 0:
             order.append(peer)
         send(links, peer, message)
 
-    monkeypatch.setattr(Links, "send", note)
+    monkeypatch.setattr(Mesh, "send", note)
     Together(brief("iterations=8", system="baseline"), tmp_path).run()
     assert set(zip(order[::2], order[1::2], strict=True)) == {(1, 2), (2, 1)}
     assert 3 <= order[::2].count(1) <= 5

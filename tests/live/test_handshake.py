@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlion_sim.assembly import Setting
 from dlion_sim.live.frames import PeerError
 from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Credentials, Ends, run_digest
-from dlion_sim.participants import Setting
 from dlion_sim.protocol.messages import Channel
 from dlion_sim.scenario import dump, from_data
 from dlion_sim.yaml_text import read_yaml

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from dlion_sim.assembly import Setting
 from dlion_sim.live import node
 from dlion_sim.live.coordinate import LocalNodes, run_locally
 from dlion_sim.live.gathering import gather, part_folder
-from dlion_sim.live.patience import Patience
-from dlion_sim.live.place import Place
+from dlion_sim.live.node_config import NodeConfig
 from dlion_sim.live.secret import write_secret
-from dlion_sim.participants import Setting
+from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
 from dlion_sim.simulation import simulate
@@ -119,7 +119,7 @@ def test_dlion_runs_live_and_shares_the_work_by_the_machines_speed(folder, dlion
 
 def killed(folder: Path, written) -> tuple[Run, float]:
     """A run whose last node is killed as soon as all have begun, and the seconds from then on until all have ended."""
-    with LocalNodes(Setting.of(written), folder, paced=True, patience=Patience()) as nodes:
+    with LocalNodes(Setting.of(written), folder, paced=True, patience=Timeouts()) as nodes:
         until_all_have_begun(nodes, folder)
         nodes.processes[-1].send_signal(signal.SIGKILL)
         killed_at = time.monotonic()
@@ -180,14 +180,14 @@ def test_a_request_to_end_after_the_run_has_ended_costs_nothing(folder, monkeypa
     monkeypatch.setattr(node, "_evaluate", asked_meanwhile)
     (listener,), addresses = listeners(1)
     alone = scenario("iterations=3", system="baseline", cluster={"clouds": [{"name": "a", "workers": [{}]}]})
-    part = node.run_node(alone, Place(0, addresses, b"x" * 32, folder, listen=listener, paced=False))
+    part = node.run_node(alone, NodeConfig(0, addresses, b"x" * 32, folder, listen=listener, paced=False))
     assert part.summary["status"] == "completed"
     assert len(part.evaluations()) > 0
 
 
 def test_nodes_end_by_themselves_when_their_coordinator_is_gone(folder):
     written = scenario("duration=600 s", system="baseline", cluster=TWO)
-    with LocalNodes(Setting.of(written), folder, paced=True, patience=Patience()) as nodes:
+    with LocalNodes(Setting.of(written), folder, paced=True, patience=Timeouts()) as nodes:
         until_all_have_begun(nodes, folder)
         for process in nodes.processes:
             process.stdin.close()

@@ -8,9 +8,9 @@ from dataclasses import asdict
 import pytest
 import torch
 
+from dlion_sim.assembly import ComputeDevice, Setting
 from dlion_sim.learning import GradientExecutor
 from dlion_sim.live.machine import Lateness, Machine
-from dlion_sim.participants import ComputeDevice, Setting
 from dlion_sim.scenario import Compute
 from dlion_sim.streams import stream
 from tests.simulation.scenarios import digits

@@ -2,9 +2,9 @@
 
 import pytest
 
+from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.live.member import check_live
-from dlion_sim.participants import Setting
 from tests.simulation.scenarios import digits
 
 

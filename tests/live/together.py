@@ -7,23 +7,23 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.live.driver import Driver
 from dlion_sim.live.gathering import manifest_of, part_folder
 from dlion_sim.live.member import Member, Outcome, take_part
-from dlion_sim.live.patience import Patience
-from dlion_sim.live.place import Place
-from dlion_sim.participants import Recorder, Setting
+from dlion_sim.live.node_config import NodeConfig
+from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.results import RunWriter
 from dlion_sim.scenario import Scenario, dump
 from tests.live.mesh import listeners
 
-QUICK = Patience(start=20)
+QUICK = Timeouts(start=20)
 
 
 class Together:
     """The nodes of a run; `drivers` by rank, as soon as there are any."""
 
-    def __init__(self, scenario: Scenario, folder: Path, *, paced: bool = True, patience: Patience = QUICK) -> None:
+    def __init__(self, scenario: Scenario, folder: Path, *, paced: bool = True, patience: Timeouts = QUICK) -> None:
         self.setting = Setting.of(scenario)
         self.folder = folder
         self.paced = paced
@@ -61,7 +61,7 @@ class Together:
             self.sockets[rank].close()
             return None
         setting, member = self.setting, self.members[rank]
-        place = Place(rank, self.addresses, b"the run's secret", self.folder, patience=self.patience)
+        place = NodeConfig(rank, self.addresses, b"the run's secret", self.folder, patience=self.patience)
         writer = RunWriter.create(
             part_folder(self.folder, rank),
             scenario_yaml=dump(setting.scenario),

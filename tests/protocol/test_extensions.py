@@ -86,7 +86,7 @@ def test_of_a_users_module_a_checkpoint_may_name_the_classes_that_are_defined_th
 
 def test_a_module_of_this_package_is_not_the_users():
     """Else a scenario that names one would let a checkpoint name all its classes."""
-    given = {"name": "baseline", "exchange": "dlion_sim.participants.setting:ParameterServerExchange"}
+    given = {"name": "baseline", "exchange": "dlion_sim.assembly.setting:ParameterServerExchange"}
     assert not compose(spec({**given, "topology": "parameter_server"})).own_modules
 
 

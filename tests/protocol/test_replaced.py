@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlion_sim.participants import Setting
+from dlion_sim.assembly import Setting
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.scenario import SystemSpec, dump, from_data

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning import load
 from dlion_sim.learning.layers import tiles
-from dlion_sim.participants import Setting
 from dlion_sim.simulation import resume, simulate
 from tests.simulation.scenarios import digits
 

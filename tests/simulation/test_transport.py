@@ -9,7 +9,7 @@ import torch
 from dlion_sim.protocol.messages import Contribution, Message, Weights, WeightsRequest
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.agenda import Agenda
-from dlion_sim.simulation.topology import Topology
+from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.transport import TCP, Transport
 from tests.simulation.agendas import finish
 
@@ -22,7 +22,7 @@ CLUSTER = {
 }
 
 
-def topology(cluster) -> Topology:
+def topology(cluster) -> Routing:
     data = {
         "name": "t",
         "duration": "1 s",
@@ -30,7 +30,7 @@ def topology(cluster) -> Topology:
         "cluster": cluster,
         "system": "dlion",
     }
-    return Topology(from_data(data).cluster)
+    return Routing(from_data(data).cluster)
 
 
 class World:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dlion_sim.assembly import Setting
 from dlion_sim.learning import load
-from dlion_sim.participants import Setting
 from dlion_sim.results import WALL_CLOCK_COLUMNS
 from dlion_sim.simulation import simulate
 from tests.simulation.scenarios import digits
@@ -20,7 +20,7 @@ def measured(run) -> list[pd.DataFrame]:
 
 
 def use(monkeypatch, dataset) -> None:
-    monkeypatch.setattr("dlion_sim.participants.setting.load", lambda name: dataset)
+    monkeypatch.setattr("dlion_sim.assembly.setting.load", lambda name: dataset)
 
 
 def split_before(scenario):

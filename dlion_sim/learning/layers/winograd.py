@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import conv2d, relu
 
-from dlion_sim.learning.layers import tiles
+from dlion_sim.learning.layers import kernels
 from dlion_sim.learning.layers.images import empty_images, pixels
 
 
@@ -26,7 +26,7 @@ class WinogradConv2d(nn.Module):
 
     def __init__(self, plain: nn.Conv2d, rectifies: bool = False) -> None:
         super().__init__()
-        tiles.prepare()
+        kernels.prepare()
         self.weight, self.bias = plain.weight, plain.bias
         self._rectifies = rectifies
 
@@ -36,12 +36,12 @@ class WinogradConv2d(nn.Module):
         return type(layer) is nn.Conv2d and (
             (layer.kernel_size, layer.stride, layer.padding, layer.dilation) == ((3, 3), (1, 1), (1, 1), (1, 1))
             and (layer.groups, layer.padding_mode) == (1, "zeros")
-            and layer.in_channels % tiles.CHANNELS == layer.out_channels % tiles.CHANNELS == 0
+            and layer.in_channels % kernels.CHANNELS == layer.out_channels % kernels.CHANNELS == 0
         )
 
     def forward(self, images: Tensor) -> Tensor:
         """Of [B, C, H, W], the convolved images [B, O, H, W]."""
-        if not tiles.pay(len(images), *images.shape[2:]):
+        if not kernels.pay(len(images), *images.shape[2:]):
             convolved = conv2d(images, self.weight, self.bias, padding=1)
             return relu(convolved) if self._rectifies else convolved
         convolve: Any = _Convolution.apply
@@ -53,7 +53,7 @@ class _Convolution(torch.autograd.Function):
     def forward(ctx: Any, images: Tensor, weight: Tensor, bias: Tensor | None, rectifies: bool) -> Tensor:
         outputs = empty_images(len(images), len(weight), *images.shape[2:])
         offsets = torch.zeros(len(weight)) if bias is None else bias.detach()
-        tiles.convolve(pixels(images), _taps(weight, 1, 0), offsets.numpy(), rectifies, pixels(outputs))
+        kernels.convolve(pixels(images), _taps(weight, 1, 0), offsets.numpy(), rectifies, pixels(outputs))
         ctx.save_for_backward(images, weight, outputs if rectifies else None)
         ctx.is_biased = bias is not None
         return outputs
@@ -66,7 +66,7 @@ class _Convolution(torch.autograd.Function):
         by_images = empty_images(*images.shape)
         by_taps = torch.empty(3, 3, weight.shape[1], len(weight))
         by_bias = torch.zeros(len(weight))
-        tiles.differentiate(
+        kernels.differentiate(
             pixels(images),
             _taps(weight, 0, 1),
             by_outputs if outputs is None else pixels(outputs),

@@ -18,7 +18,7 @@ class Route(NamedTuple):
     latency: float
 
 
-class Topology:
+class Routing:
     """Links with their `capacities_bps` over time, and the route between any two participants.
 
     These are the workers, and after them parameter servers on the machines that `servers` names: a worker's, or their

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning.arithmetic import arithmetic
-from dlion_sim.participants import Setting
 from dlion_sim.scenario import from_data, to_data
 from tests.simulation.scenarios import digits
 

@@ -12,11 +12,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
+from dlion_sim.assembly import Transfer
 from dlion_sim.live.frames import Kind, Payload, PeerError
-from dlion_sim.live.meeting import Connection, Connections, Place
 from dlion_sim.live.outbox import Outbox
+from dlion_sim.live.rendezvous import Connection, Connections, Place
 from dlion_sim.live.sockets import FrameReader, PeerClosedError, acknowledge_at_once, end
-from dlion_sim.participants import Transfer
 from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message, decode
 
 _FAREWELL_SECONDS = 2.0
@@ -54,8 +54,8 @@ class Hub(Protocol):
         """A peer's connections have ended; nothing from it comes any more."""
 
 
-class Links:
-    """The links of a node, once it has connections.
+class Mesh:
+    """A node's part in the mesh of nodes: its links to and from each peer, once it is connected.
 
     Messages are of one of `participants` and of models with `parameters` entries. Peers are dropped after `silence`
     seconds without a sign of life, or without taking a byte of what they are sent. Messages from peers in `delays` are

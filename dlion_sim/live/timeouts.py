@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """For how many seconds a node waits before it goes on without somebody, or gives up."""
 
     start: float = 60.0
@@ -17,4 +17,4 @@ class Patience:
     """For a sign of life from a peer, and for a peer to take something of a message."""
 
 
-DEFAULT_PATIENCE = Patience()
+DEFAULT_TIMEOUTS = Timeouts()

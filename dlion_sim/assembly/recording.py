@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dlion_sim.assembly.transfer import Transfer
 from dlion_sim.learning import Score
-from dlion_sim.participants.transfer import Transfer
 from dlion_sim.protocol.events import Report, Unfinished
 from dlion_sim.protocol.messages import Channel, Contribution
 from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, TransfersRow, summarize, system_label

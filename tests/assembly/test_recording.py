@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from dlion_sim.assembly import Recorder, Transfer
 from dlion_sim.learning import Score
-from dlion_sim.participants import Recorder, Transfer
 from dlion_sim.protocol.events import Report
 from dlion_sim.protocol.messages import Contribution, Message, WeightsRequest
 from dlion_sim.results import Ending, Run, RunWriter

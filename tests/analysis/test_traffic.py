@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlion_sim.analysis.links import crossings, interval_rates, mean_rates
+from dlion_sim.analysis.traffic import crossings, interval_rates, mean_rates
 from dlion_sim.results import Run
 from dlion_sim.results.run_folder import SCENARIO
 from tests.made_up import made_up_run

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dlion_sim.participants import ComputeDevice
+from dlion_sim.assembly import ComputeDevice
 from dlion_sim.scenario import Compute
 
 

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dlion_sim.assembly.compute import ComputeDevice
+from dlion_sim.assembly.shards import shards_of, validation_of
 from dlion_sim.errors import InputError
 from dlion_sim.learning import (
     BatchSampler,
@@ -28,8 +30,6 @@ from dlion_sim.learning import (
 )
 from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.learning.partition import Indices
-from dlion_sim.participants.compute import ComputeDevice
-from dlion_sim.participants.shards import shards_of, validation_of
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.compose import System, compose
 from dlion_sim.protocol.exchange import ParameterServerExchange

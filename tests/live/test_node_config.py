@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
-from dlion_sim.live.place import Place
+from dlion_sim.live.node_config import NodeConfig
 from dlion_sim.live.sockets import Address
-from dlion_sim.participants import Setting
 from tests.simulation.scenarios import digits
 
 
@@ -16,7 +16,7 @@ def test_a_run_that_might_never_end_is_refused():
     dead = {"steps": {"0 s": "8 cores", "1 s": "0 cores"}}
     cluster = {"clouds": [{"name": "a", "workers": [{}, {"compute": dead}]}]}
     setting = Setting.of(digits(cluster=cluster, duration=None, iterations=5))
-    place = Place(0, [Address("a", 1), Address("b", 2)], b"", Path())
+    place = NodeConfig(0, [Address("a", 1), Address("b", 2)], b"", Path())
     with pytest.raises(InputError, match="the cores of a/1 are gone for good"):
         place.check(setting)
     replace(place, paced=False).check(setting)

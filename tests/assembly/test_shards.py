@@ -11,10 +11,10 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from dlion_sim.assembly import Setting
+from dlion_sim.assembly.shards import shards_of, validation_of
 from dlion_sim.errors import InputError
 from dlion_sim.learning.partition import Indices
-from dlion_sim.participants import Setting
-from dlion_sim.participants.shards import shards_of, validation_of
 from tests.learning.conftest import random_dataset
 from tests.simulation.scenarios import digits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 
-class Roll:
+class Roster:
     """The roll that node `rank` keeps; of the `workers` among its peers it waits until they are done."""
 
     def __init__(self, rank: int, participants: int, workers: Collection[int], *, serves: bool) -> None:

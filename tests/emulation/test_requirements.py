@@ -10,7 +10,7 @@ import pytest
 
 from dlion_sim.cli.main import main
 from dlion_sim.emulation import cpu
-from dlion_sim.emulation.machine import check_machine
+from dlion_sim.emulation.requirements import check_requirements
 from dlion_sim.errors import InputError
 from emulation import cli, measure
 from tests.command import dlion
@@ -26,12 +26,12 @@ def able(monkeypatch):
 
 def fault() -> str:
     with pytest.raises(InputError) as error:
-        check_machine()
+        check_requirements()
     return str(error.value)
 
 
 def test_a_machine_that_has_all_will_do(able):
-    check_machine()
+    check_requirements()
 
 
 def test_missing_tools_are_named_by_their_packages(able, monkeypatch):
@@ -64,24 +64,24 @@ def test_it_takes_a_root_that_may(able, monkeypatch):
 
 def test_without_pacing_it_takes_a_cpu_controller(able, monkeypatch):
     monkeypatch.setattr(cpu, "_mounted", lambda: None)
-    check_machine()
+    check_requirements()
     with pytest.raises(InputError, match="'cpu', which is not mounted"):
-        check_machine(paced=False)
+        check_requirements(paced=False)
 
 
 def test_without_pacing_it_takes_one_that_can_be_written(able, monkeypatch, tmp_path):
     monkeypatch.setattr(cpu, "_mounted", lambda: tmp_path)
-    check_machine(paced=False)
+    check_requirements(paced=False)
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(InputError, match=f"needs {tmp_path} to be writable"):
-        check_machine(paced=False)
+        check_requirements(paced=False)
 
 
 def test_who_looks_into_networks_needs_ping(able, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda tool: None if tool == "ping" else tool)
-    check_machine()
+    check_requirements()
     with pytest.raises(InputError, match="apt-get install --no-install-recommends iputils-ping"):
-        check_machine(by_hand=True)
+        check_requirements(by_hand=True)
 
 
 @pytest.mark.parametrize("arguments", [["emulation/four_workers"], ["emulation/four_workers", "--cli"], ["--clean"]])

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from dlion_sim.live.frames import Kind, Payload, PeerError, Seal
 from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Credentials, Ends
-from dlion_sim.live.patience import Patience
 from dlion_sim.live.sockets import Address, FrameReader, connect, prepare, send_frame
+from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.messages import Channel
 
 _LOG = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Connections:
     incoming: dict[Place, Connection] = field(default_factory=dict)
 
 
-class Meeting:
+class Rendezvous:
     """Connects node `me` with its peers, in both directions; `addresses` has one for each participant."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Meeting:
         addresses: Sequence[Address],
         listener: socket.socket,
         credentials: Credentials,
-        patience: Patience,
+        patience: Timeouts,
     ) -> None:
         self._me = me
         self._peers = peers

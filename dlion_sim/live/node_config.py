@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
-from dlion_sim.live.patience import DEFAULT_PATIENCE, Patience
 from dlion_sim.live.sockets import Address, listen
-from dlion_sim.participants import Setting
+from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
 
 
 @dataclass(frozen=True)
-class Place:
+class NodeConfig:
     """What a node is told besides the scenario."""
 
     rank: int
@@ -27,7 +27,7 @@ class Place:
     """Where to listen, if not at its own one of the addresses, or what listens already."""
     paced: bool = True
     """Whether computations are held back for as long as the scenario's machines take."""
-    patience: Patience = DEFAULT_PATIENCE
+    patience: Timeouts = DEFAULT_TIMEOUTS
     delays: Sequence[float] = ()
     """Seconds after which messages from each participant are handed over, where the network has no delay of its own."""
     attached: bool = False

@@ -15,7 +15,7 @@ _BY_HAND = {"ping": "iputils-ping"}
 """What else is used by whoever looks into a network."""
 
 
-def check_machine(*, paced: bool = True, by_hand: bool = False) -> None:
+def check_requirements(*, paced: bool = True, by_hand: bool = False) -> None:
     """Raise InputError, saying what to do about it, unless this machine can emulate, with pacing or without.
 
     With `by_hand`, it also has to have what networks are looked into with.

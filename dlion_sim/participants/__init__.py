@@ -1,8 +1,0 @@
-"""Who takes part in a run, what they compute on and what they measure: the same in virtual and in real time."""
-
-from dlion_sim.participants.compute import ComputeDevice
-from dlion_sim.participants.recording import Recorder
-from dlion_sim.participants.setting import Setting, server_hosts
-from dlion_sim.participants.transfer import Transfer
-
-__all__ = ["ComputeDevice", "Recorder", "Setting", "Transfer", "server_hosts"]
