@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from dlion_sim.cli import listings
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.protocol.choices import REGISTRY
+from dlion_sim.protocol.registry import REGISTRY
 from dlion_sim.protocol.schema import scenario_schema
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.scenario.topology import AnyTopology
@@ -88,7 +88,7 @@ def reference() -> str:
         )
     ]
     for category, kinds in REGISTRY.items():
-        for kind, choice in kinds.items():
+        for kind, choice in sorted(kinds.items()):
             parts.append(f"### `{category}: {kind}`\n\n{first_paragraph(choice.__doc__)}\n")
             parts += keys(choice.Parameters.model_json_schema())
     parts.append(

@@ -32,7 +32,7 @@ from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.learning.partition import Indices
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.compose import System, compose
-from dlion_sim.protocol.exchange import ParameterServerExchange
+from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
@@ -160,7 +160,7 @@ class Setting:
                 worker=number,
                 workers=self.workers,
                 replica=self._initial.twin(),
-                mixing=dict(self._mixing[number]),
+                mixing=self._mixing[number],
                 batch_size=self.scenario.workload.batch_size,
                 training_samples=self._training_samples,
                 shard_samples=len(self.shards[number]),

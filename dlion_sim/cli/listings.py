@@ -93,7 +93,7 @@ def scenarios() -> Listing:
 
 def systems() -> Listing:
     """The systems with their choices, then each choice with its parameters."""
-    from dlion_sim.protocol.choices import CATEGORIES, REGISTRY
+    from dlion_sim.protocol.registry import CATEGORIES, REGISTRY
     from dlion_sim.protocol.systems import SYSTEMS
 
     rows = [
@@ -103,7 +103,7 @@ def systems() -> Listing:
     yield Fitted(["system", *CATEGORIES, "topology", "from"], rows, title="Systems")
     for category, kinds in REGISTRY.items():
         rows, bold = [], []
-        for kind, choice in kinds.items():
+        for kind, choice in sorted(kinds.items()):
             bold.append(len(rows))
             rows.append([kind, "", "", " ".join((choice.__doc__ or "").split("\n\n")[0].split())])
             for name, field in choice.Parameters.model_fields.items():

@@ -15,7 +15,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 """Of lines, so that they can be told apart without colours too."""
 
 _HATCHES = (None, "/////", ".....", "\\\\\\\\\\", "|||||", "-----", "+++++", "ooo")
-_MARKERS = "osD^vPX<>hd"
+_MARKERS = "osD^vPX<>hdp"
 _MARKER_EVERY = 0.16
 """Of the diagonal of the axes, along a line."""
 _OTHERS, _SHADES = PALETTE[:6], (-0.35, 0.0, 0.35)
@@ -53,7 +53,8 @@ class Look:
         return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": "white", "linewidth": 0}
 
 
-# Petroff's ten, which readers of all kinds of colour vision tell apart (arXiv:2107.02270), and black: a colour each.
+# Petroff's ten, which readers of all kinds of colour vision tell apart (arXiv:2107.02270), black and the colour that
+# is furthest from all these: one each.
 _COLOURS: Mapping[str, str] = {
     "dlion": "#3f90da",
     "ako": "#ffa90e",
@@ -66,6 +67,7 @@ _COLOURS: Mapping[str, str] = {
     "ring_allreduce": "#b9ac70",
     "local_sgd": "#94a4a2",
     "diloco": "#92dadd",
+    "sparta": "#2d004b",
 }
 _SYSTEMS: Mapping[str, Look] = {
     system: Look(

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from torch import Tensor
 
@@ -229,6 +229,8 @@ class Driver:
                 case Abort():
                     lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self.gone.items())
                     self._finish("failed", f"{action.reason}; lost: {lost}")
+                case _:
+                    assert_never(action)
         self._send(sends)
 
     def _send(self, sends: list[Send]) -> None:

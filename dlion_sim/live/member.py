@@ -19,8 +19,9 @@ from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.node_config import NodeConfig
 from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.protocol.events import GradientReady, MessageSent, MessageTimed, ProfileReady, Started
+from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
-from dlion_sim.protocol.worker import Phase, Worker
+from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending
 
 

@@ -17,7 +17,8 @@ from dlion_sim.live.frames import Kind, Payload, PeerError
 from dlion_sim.live.outbox import Outbox
 from dlion_sim.live.rendezvous import Connection, Connections, Place
 from dlion_sim.live.sockets import FrameReader, PeerClosedError, acknowledge_at_once, end
-from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message, decode
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import Channel, Message, decode
 
 _FAREWELL_SECONDS = 2.0
 """For which last words may take to leave."""

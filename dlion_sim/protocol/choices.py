@@ -1,4 +1,4 @@
-"""The four choices that make a system, as interfaces, and the table of their registered implementations.
+"""The four choices that make a system, as interfaces.
 
 A choice is one object per worker. It is made from its validated `Parameters` and the worker's `Setup`, keeps its state
 in plain attributes, and does no I/O: what it wants done it returns as actions.
@@ -7,9 +7,9 @@ in plain attributes, and does no I/O: what it wants done it returns as actions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
@@ -18,7 +18,7 @@ from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.link_monitor import LinkMonitor
 from dlion_sim.protocol.messages import Body, Contribution, Message
 from dlion_sim.protocol.sums import WeightedSums
-from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 from dlion_sim.scenario.model import Model
 
 
@@ -34,9 +34,8 @@ class Setup:
     workers: int
     replica: Replica
     """The worker's parameters; only the exchange and merges write them."""
-    mixing: dict[int, float]
-    """Each peer that is not lost, with the weight of its parameters where parameters are mixed; the own one's is what
-    is left to 1."""
+    mixing: Mapping[int, float]
+    """Each peer, with the weight of its parameters where parameters are mixed; the own one's is what is left to 1."""
     batch_size: int
     """The local batch size to start with."""
     training_samples: int
@@ -51,13 +50,16 @@ class Setup:
     """The run's, for random streams."""
     sums: WeightedSums = field(default_factory=WeightedSums)
     """Forms updates; workers of one process may share it."""
-    links: LinkMonitor = field(default_factory=LinkMonitor)
-    """What the worker knows of its links to its peers."""
+    links: LinkMonitor = field(init=False)
+    """What the worker knows of its peers and its links to them. It alone writes it; its choices read it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "links", LinkMonitor(self.mixing))
 
     @property
     def peers(self) -> tuple[int, ...]:
         """The workers that this one exchanges with, but for those that are lost."""
-        return tuple(self.mixing)
+        return self.links.peers
 
 
 class Choice:
@@ -73,7 +75,7 @@ class Choice:
     needs_everyone: ClassVar[bool] = False
     """Whether it works only where all workers are each other's peers."""
     receives: ClassVar[tuple[type[Body], ...]] = ()
-    """The kinds of message that `received` is called for."""
+    """The kinds of message that it takes, by `received`; of a system's choices, one at most takes a kind."""
 
     def received(self, message: Message) -> list[Action]:
         """A peer's message of a kind named in `receives` is here.
@@ -114,8 +116,12 @@ class Batching(Choice, ABC):
 class Exchange(Choice, ABC):
     """What goes to whom of a worker's gradient or parameters, and what becomes of that which comes.
 
-    An iteration calls `began`, `outgoing` and `apply`, in this order; `arrived`, `covers` and `ready` say what of the
-    peers' contributions is taken, and whether an iteration must wait for it.
+    What to send is said by `began` and `outgoing`, what becomes of it all by `apply`: each once an iteration, in this
+    order. `arrived`, `covers` and `ready` say which contributions are taken, and whether an iteration must wait.
+    """
+
+    receives: ClassVar[tuple[type[Body], ...]] = (Contribution,)
+    """Contributions come by `arrived` and, once they are due, `apply`; other kinds by `received`, as for all choices.
     """
 
     needs_servers: ClassVar[bool] = False
@@ -155,42 +161,37 @@ class Exchange(Choice, ABC):
         """Whether `iteration` may end as far as the exchange is concerned: some are barriers themselves."""
         return True
 
-    def apply(
-        self,
-        iteration: int,
-        own: Update | None,
-        received: Sequence[Update],
-        factor: Callable[[Contribution], float],
-    ) -> int:
-        """End an iteration: write the replica, with what `outgoing` made of the own gradient and what was received.
+    def apply(self, incoming: Incoming) -> int:
+        """End an iteration: write the replica, and return how many contributions of peers have entered it.
 
-        `factor` tells by which a contribution enters the mean over all. Of iterations that were left out there is no
-        own gradient; only an exchange that `catches_up` is asked to end them. Returns how many contributions of peers
-        have entered.
+        Iterations that were left out are ended only for an exchange that `catches_up`.
 
         Here one step with the weighted mean, sum of factor_j * g_j, in which entries that were not received count as 0.
         Workers which received the same end up with the same, to the bit.
         """
-        terms = [(update, factor(update.body)) for update in ((own, *received) if own else received)]
-        self.setup.replica.step(self.setup.sums.of(terms, self.setup.replica.layout.size))
-        return len(received)
+        own = [incoming.own] if incoming.own else []
+        if terms := [(update, incoming.factor(update.body)) for update in (*own, *incoming.received)]:
+            self.setup.replica.step(self.setup.sums.of(terms, self.setup.replica.layout.size))
+        return len(incoming.received)
 
     def whole(self, own: LocalGradient, n_percent: float | None = None) -> Update:
         """All of a gradient."""
-        return Update(self.setup.worker, Contribution(own.iteration, own.batch_size, n_percent), (own.gradient,))
+        return self._update(Contribution(own.iteration, own.batch_size, n_percent), own.gradient)
 
     def entries(self, own: LocalGradient, indices: Tensor, values: Tensor, n_percent: float | None = None) -> Update:
         """Some entries: indices [m] (int32, increasing), values [m]."""
-        return Update(self.setup.worker, Contribution(own.iteration, own.batch_size, n_percent), (indices, values))
+        return self._update(Contribution(own.iteration, own.batch_size, n_percent), indices, values)
 
     def stretch(self, own: LocalGradient, offset: int, values: Tensor) -> Update:
         """The entries from `offset` on: values [m]."""
-        return Update(self.setup.worker, Contribution(own.iteration, own.batch_size, offset=offset), (values,))
+        return self._update(Contribution(own.iteration, own.batch_size, offset=offset), values)
 
     def to_all(self, update: Update) -> Sequence[tuple[int, Message]]:
         """One message to every peer."""
-        message = update.message
-        return [(peer, message) for peer in self.setup.peers]
+        return [(peer, update.message) for peer in self.setup.peers]
+
+    def _update(self, body: Contribution, *tensors: Tensor) -> Update:
+        return Update(Message(self.setup.worker, body, tensors))
 
 
 @dataclass(slots=True)
@@ -260,23 +261,3 @@ class KnowledgeTransfer(Choice, ABC):
     @abstractmethod
     def merges(self) -> list[Merge]:
         """What has arrived to be merged since the last call."""
-
-
-C = TypeVar("C", bound=type[Choice])
-CATEGORIES: dict[str, type[Choice]] = {
-    "batching": Batching,
-    "exchange": Exchange,
-    "synchronization": Synchronization,
-    "knowledge_transfer": KnowledgeTransfer,
-}
-REGISTRY: dict[str, dict[str, type[Choice]]] = {category: {} for category in CATEGORIES}
-
-
-def register(category: str, kind: str) -> Callable[[C], C]:
-    """Make a choice selectable in a scenario as `category: kind`."""
-
-    def add(choice: C) -> C:
-        REGISTRY[category][kind] = choice
-        return choice
-
-    return add

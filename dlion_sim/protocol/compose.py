@@ -10,10 +10,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from dlion_sim.errors import InputError
-from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice, ChoiceParameters, Setup
-from dlion_sim.protocol.exchange import ParameterExchange
+from dlion_sim.protocol.choices import Choice, ChoiceParameters, Setup
+from dlion_sim.protocol.exchange.parameters import ParameterExchange
 from dlion_sim.protocol.extensions import is_reference, referenced
 from dlion_sim.protocol.messages import Body
+from dlion_sim.protocol.registry import CATEGORIES, REGISTRY
 from dlion_sim.protocol.systems import SYSTEMS, Composition
 from dlion_sim.protocol.topology import is_complete
 from dlion_sim.protocol.worker import Choices, Worker

@@ -1,22 +1,25 @@
-"""What a worker knows of its outgoing links: how fast they are, and how much is still queued on each."""
+"""What a worker knows of its peers and its links to them: how fast they are, and how much is queued on each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
+
+from dlion_sim.protocol.faults import LocalProtocolError
 
 Source = Literal["measured", "oracle_pair", "oracle_share"]
 
 
 class LinkMonitor:
-    """Moving averages of the bandwidth achieved on each link, and of the time an iteration's computation takes.
+    """The peers that are not lost; averages of the bandwidth of the link to each, and of a computation's time.
 
     A bandwidth is the average size of messages over their average time. Messages shorter than the average, whose times
     tell less, count for less. The worker keeps it; any of its choices may read it, and the exchange says by `follow`
     how bandwidths are to be found.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, peers: Iterable[int]) -> None:
+        self.peers = tuple(peers)
         self._smoothing = 0.3
         self._source: Source = "measured"
         self._carried: dict[int, tuple[float, float]] = {}
@@ -39,7 +42,9 @@ class LinkMonitor:
         self._begun.setdefault(peer, now)
 
     def sent(self, peer: int, now: float) -> None:
-        """What was queued first to `peer` has left."""
+        """What was queued first to `peer` has left. Raises LocalProtocolError if nothing was."""
+        if peer not in self._queues:
+            raise LocalProtocolError(f"a message to {peer} has left that was not sent")
         del self._queues[peer][0]
         if self._queues[peer]:
             self._begun[peer] = now
@@ -54,7 +59,8 @@ class LinkMonitor:
             self._carried[peer] = of_sizes + weight * (size - of_sizes), of_seconds + weight * (seconds - of_seconds)
 
     def lost(self, peer: int) -> None:
-        """The link to `peer` is gone."""
+        """`peer` is gone, and the link to it."""
+        self.peers = tuple(each for each in self.peers if each != peer)
         for of_peers in (self._carried, self._queues, self._begun):
             of_peers.pop(peer, None)
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
-from typing import Annotated, ClassVar
+from functools import cache, cached_property
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
 import torch
 from torch import Tensor
+
+from dlion_sim.protocol.faults import MalformedMessageError
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Buffer = bytes | bytearray | memoryview
@@ -35,23 +37,49 @@ class Channel(IntEnum):
     """All parameters of a worker, which no iteration waits for: they share the link, as a second connection would."""
 
 
-class Body(msgspec.Struct, frozen=True, array_like=True):
-    """What a message says beside its tensors, and which channel it takes."""
+Shapes = tuple[tuple[str, int], ...]
+"""(type code, entries) of each tensor of a message: "f4" for float32, "i4" for int32, which are indices of entries."""
 
+
+class Body(msgspec.Struct, frozen=True, array_like=True):
+    """What a message says beside its tensors.
+
+    A subclass with a `kind` registers itself, wherever it is defined. Its fields' types say what they may be, by
+    `msgspec.Meta` within which range; `fits` which tensors may come with it. Nothing else gets through `decode`.
+    """
+
+    kind: ClassVar[str] = ""
+    """What it is called on the wire, one name a class."""
     channel: ClassVar[Channel] = Channel.CONTROL
 
-    @property
-    def kind(self) -> str:
-        """What it is called on the wire."""
-        return str(self.__struct_config__.tag)
+    def fits(self, shapes: Shapes, parameters: int) -> bool:
+        """Whether tensors of these shapes may come with it, in a run of models with so many `parameters`. Here none.
+
+        Indices need no check here: they are always increasing, and within the model.
+        """
+        return shapes == ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls.kind:
+            return
+        other = BODIES.setdefault(cls.kind, cls)
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(f"messages of {other.__module__}.{other.__qualname__} are called {cls.kind!r} already")
+        BODIES[cls.kind] = cls
 
 
-class Contribution(Body, frozen=True, array_like=True, tag="contribution"):
+BODIES: dict[str, type[Body]] = {}
+"""Every kind of message that there is."""
+
+
+class Contribution(Body, frozen=True, array_like=True):
     """What a worker contributes to its peers' iterations: of its gradient, or of its parameters where those are mixed.
 
     A stretch (one tensor: values [m], from entry `offset` on) or single entries (two: indices [m], values [m]).
     """
 
+    kind: ClassVar[str] = "contribution"
     channel: ClassVar[Channel] = Channel.DATA
     iteration: Count
     batch_size: Annotated[int, msgspec.Meta(ge=1)]
@@ -59,79 +87,41 @@ class Contribution(Body, frozen=True, array_like=True, tag="contribution"):
     """The N of a Max-N selection."""
     offset: Count = 0
 
-
-class Push(Body, frozen=True, array_like=True, tag="push"):
-    """A stretch of the sender's gradient (values [m], from entry `offset` on) for the server that holds it."""
-
-    channel: ClassVar[Channel] = Channel.DATA
-    iteration: Count
-    batch_size: Annotated[int, msgspec.Meta(ge=1)]
-    offset: Count
+    def fits(self, shapes: Shapes, parameters: int) -> bool:
+        """As many indices as values, and no entry beyond the model."""
+        if not shapes or self.offset + shapes[0][1] > parameters:
+            return False
+        entries = shapes[0][1]
+        return shapes in ((("f4", entries),), (("i4", entries), ("f4", entries)))
 
 
-class Chunk(Body, frozen=True, array_like=True, tag="chunk"):
-    """A chunk of a ring all-reduce in its `step` (values [m]); which one, the step and the sender tell."""
-
-    channel: ClassVar[Channel] = Channel.DATA
-    iteration: Count
-    step: Count
-
-
-class Swap(Body, frozen=True, array_like=True, tag="swap"):
-    """The sender's parameters (values [P]) to average with the receiver's, which come as the `answer`."""
-
-    channel: ClassVar[Channel] = Channel.DATA
-    answer: bool
-
-
-class Weights(Body, frozen=True, array_like=True, tag="weights"):
+class Weights(Body, frozen=True, array_like=True):
     """All parameters of the sender (one tensor: values [P]) after `iteration` iterations."""
 
+    kind: ClassVar[str] = "weights"
     channel: ClassVar[Channel] = Channel.WEIGHTS
     iteration: Count
 
-
-class ComputeProfile(Body, frozen=True, array_like=True, tag="profile"):
-    """The sender's iteration time, alpha + beta * batch size (seconds), and the largest batch that it can take."""
-
-    alpha: Annotated[float, msgspec.Meta(ge=0, le=1e6)]
-    beta: Annotated[float, msgspec.Meta(gt=0, le=1e6)]
-    limit: Annotated[int, msgspec.Meta(ge=1)]
+    def fits(self, shapes: Shapes, parameters: int) -> bool:
+        return is_whole(shapes, parameters)
 
 
-class LossReport(Body, frozen=True, array_like=True, tag="loss"):
-    """The sender's mean training loss at the end of knowledge-transfer round `round`."""
-
-    round: Count
-    loss: float
+def is_whole(shapes: Shapes, parameters: int) -> bool:
+    """Whether there is one tensor, with a value for every parameter."""
+    return shapes == (("f4", parameters),)
 
 
-class WeightsRequest(Body, frozen=True, array_like=True, tag="weights?"):
-    """The sender asks for the receiver's weights."""
-
-
-class Announcement(Body, frozen=True, array_like=True, tag="announcement"):
-    """The entries of these indices (one tensor: indices [m]) change, by a contribution of `iteration` on its way."""
-
-    iteration: Count
-
-
-class Token(Body, frozen=True, array_like=True, tag="token"):
-    """The receiver may begin `count` iterations more."""
-
-    count: Annotated[int, msgspec.Meta(ge=1)] = 1
-
-
-AnyBody = (
-    Contribution | Push | Chunk | Swap | Weights | ComputeProfile | LossReport | WeightsRequest | Announcement | Token
-)
+def is_one(shapes: Shapes, code: str, most: int) -> bool:
+    """Whether there is one tensor, of that type code and at most so many entries."""
+    return len(shapes) == 1 and shapes[0][0] == code and shapes[0][1] <= most
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
-    """The msgpack part of a message; `tensors` holds (type code, entries) of what follows it."""
+    """The msgpack part of a message: the body's `kind`, its fields, and (type code, entries) of what follows it."""
 
     sender: Count
-    body: AnyBody
+    kind: str
+    fields: msgspec.Raw
     tensors: Annotated[tuple[tuple[str, Count], ...], msgspec.Meta(max_length=2)]
 
 
@@ -140,11 +130,12 @@ _BYTES_PER_ENTRY = 4
 _LENGTH = struct.Struct("<I")
 _MAX_HEADER_BYTES = 4096
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Header)
+_header_decoder = msgspec.msgpack.Decoder(Header)
 
 
-class MalformedMessageError(ValueError):
-    """The peer sent bytes that are no valid message of this run, or one that makes no sense from it."""
+@cache
+def _body_decoder(body: type[Body]) -> msgspec.msgpack.Decoder[Body]:
+    return msgspec.msgpack.Decoder(body)
 
 
 @dataclass(frozen=True)
@@ -152,14 +143,14 @@ class Message:
     """A body and its tensors (1-D, float32 or int32), which nobody may write once it is sent: receivers share them."""
 
     sender: int
-    body: AnyBody
+    body: Body
     tensors: tuple[Tensor, ...] = ()
 
     @cached_property
     def header(self) -> bytes:
         """All that is before the tensors."""
         specs = tuple((_CODES[tensor.dtype], tensor.numel()) for tensor in self.tensors)
-        encoded = _encoder.encode(Header(self.sender, self.body, specs))
+        encoded = _encoder.encode((self.sender, self.body.kind, self.body, specs))  # A `Header`.
         return (_LENGTH.pack(len(encoded)) + encoded).ljust(_aligned(_LENGTH.size + len(encoded)), b"\0")
 
     @cached_property
@@ -193,12 +184,16 @@ def decode(data: Buffer, *, workers: int, parameters: int) -> Message:
     if header_length > _MAX_HEADER_BYTES or start > len(data) or any(memoryview(data)[end:start]):
         raise MalformedMessageError(f"header of {header_length} bytes does not fit")
     try:
-        header = _decoder.decode(memoryview(data)[_LENGTH.size : end])
+        header = _header_decoder.decode(memoryview(data)[_LENGTH.size : end])
+        if header.kind not in BODIES:
+            raise MalformedMessageError(f"there are no messages of the kind {header.kind!r}")
+        body = _body_decoder(BODIES[header.kind]).decode(header.fields)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedMessageError(f"bad header: {error}") from None
     if header.sender >= workers:
         raise MalformedMessageError(f"sender {header.sender} is not among {workers} workers")
-    _check_shapes(header, parameters)
+    if any(code not in _CODES.values() for code, _ in header.tensors) or not body.fits(header.tensors, parameters):
+        raise MalformedMessageError(f"a message of the kind {header.kind!r} cannot carry {header.tensors}")
     if len(data) - start != sum(_BYTES_PER_ENTRY * entries for _, entries in header.tensors):
         raise MalformedMessageError("tensor bytes do not match the header")
     tensors = []
@@ -209,36 +204,12 @@ def decode(data: Buffer, *, workers: int, parameters: int) -> Message:
     for tensor in tensors:
         if tensor.dtype == torch.int32:
             _check_indices(tensor, parameters)
-    return Message(header.sender, header.body, tuple(tensors))
+    return Message(header.sender, body, tuple(tensors))
 
 
 def _aligned(position: int) -> int:
     """The next multiple of an entry's size, so that tensors can be used where they are."""
     return -(-position // _BYTES_PER_ENTRY) * _BYTES_PER_ENTRY
-
-
-def _check_shapes(header: Header, parameters: int) -> None:
-    whole = (("f4", parameters),)
-    match header.body:
-        case Contribution():
-            entries = header.tensors[0][1] if header.tensors else 0
-            stretch = header.tensors == (("f4", entries),)
-            fits = (stretch or header.tensors == (("i4", entries), ("f4", entries))) and (
-                header.body.offset + entries <= parameters
-            )
-        case Push(offset=offset):
-            entries = header.tensors[0][1] if header.tensors else 0
-            fits = header.tensors == (("f4", entries),) and offset + entries <= parameters
-        case Chunk():
-            fits = len(header.tensors) == 1 and header.tensors[0][0] == "f4" and header.tensors[0][1] <= parameters
-        case Announcement():
-            fits = len(header.tensors) == 1 and header.tensors[0][0] == "i4" and header.tensors[0][1] <= parameters
-        case Weights() | Swap():
-            fits = header.tensors == whole
-        case _:
-            fits = header.tensors == ()
-    if not fits:
-        raise MalformedMessageError(f"a {type(header.body).__name__} cannot carry {header.tensors}")
 
 
 def _check_indices(indices: Tensor, parameters: int) -> None:

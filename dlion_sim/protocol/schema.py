@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dlion_sim.protocol.choices import REGISTRY, Choice
+from dlion_sim.protocol.choices import Choice
+from dlion_sim.protocol.registry import REGISTRY
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.scenario import Scenario
 
@@ -35,7 +36,7 @@ def scenario_schema() -> dict[str, Any]:
 def _kinds(kinds: dict[str, type[Choice]]) -> list[dict[str, Any]]:
     """Either a kind's name, or a mapping with the parameters of one, whose name may go without saying."""
     mappings = []
-    for kind, choice in kinds.items():
+    for kind, choice in sorted(kinds.items()):
         parameters = choice.Parameters.model_json_schema()
         mapping = {
             "type": "object",
@@ -45,4 +46,4 @@ def _kinds(kinds: dict[str, type[Choice]]) -> list[dict[str, Any]]:
         }
         mappings.append(mapping)
     own = {"type": "object", "properties": {"kind": OWN}, "required": ["kind"]}
-    return [{"enum": list(kinds)}, OWN, *mappings, own]
+    return [{"enum": sorted(kinds)}, OWN, *mappings, own]

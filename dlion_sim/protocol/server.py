@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import assert_never
 
 import torch
 
 from dlion_sim.learning.replica import Replica
-from dlion_sim.protocol.events import Abort, Action, Event, MessageArrived, PeerLost, Send
-from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange
-from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, Push
+from dlion_sim.protocol.events import (
+    Abort,
+    Action,
+    Event,
+    GradientReady,
+    LinkCapacity,
+    MessageArrived,
+    MessageSent,
+    MessageTimed,
+    PeerLost,
+    ProfileReady,
+    Send,
+    Started,
+)
+from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Push
+from dlion_sim.protocol.faults import LocalProtocolError, MalformedMessageError
+from dlion_sim.protocol.messages import Contribution, Message
 
 
 class ParameterServer:
@@ -31,17 +46,25 @@ class ParameterServer:
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take in a gradient; answer its sender, or everyone once all gradients of an iteration are here.
 
-        Raises MalformedMessageError, with nothing changed, for a gradient that no honest worker sends.
+        Raises MalformedMessageError, with nothing changed, for a message that no honest worker sends, and
+        LocalProtocolError for an event that can only happen to a worker.
         """
         match event:
-            case MessageArrived(Message(body=Push() as push) as message):
-                return self._take(push, message)
-            case PeerLost() if not self._asynchronous:
-                return [Abort("the server waits for every worker's gradients")]
-            case _:
+            case MessageArrived(message):
+                return self._take(message)
+            case PeerLost():
+                return [] if self._asynchronous else [Abort("the server waits for every worker's gradients")]
+            case Started() | MessageSent() | MessageTimed():
                 return []
+            case ProfileReady() | GradientReady() | LinkCapacity():
+                raise LocalProtocolError(f"a {type(event).__name__} cannot happen to a server")
+            case _:
+                assert_never(event)
 
-    def _take(self, push: Push, message: Message) -> list[Action]:
+    def _take(self, message: Message) -> list[Action]:
+        push = message.body
+        if not isinstance(push, Push):
+            raise MalformedMessageError(f"a server takes no message of the kind {push.kind!r}")
         if message.sender >= self._workers:
             raise MalformedMessageError(f"{message.sender} is no worker")
         if push.offset != self._offset or len(message.tensors[0]) != len(self._replica.parameters):

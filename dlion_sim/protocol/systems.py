@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dlion_sim.protocol import batching, exchange, knowledge, synchronization
+from dlion_sim.protocol.registry import SYSTEMS, Composition, discover, register
+from dlion_sim.scenario.topology import Bipartite, ParameterServers, Ring
 
-# Importing a folder of choices registers them.
-from dlion_sim.protocol import batching, exchange, knowledge, synchronization  # noqa: F401
-from dlion_sim.protocol.choices import CATEGORIES
-from dlion_sim.scenario.topology import AllToAll, AnyTopology, Bipartite, ParameterServers, Ring
+__all__ = ["SYSTEMS", "Composition", "register"]
 
-
-@dataclass(frozen=True)
-class Composition:
-    """A system: where it is from, and its four choices, each its kind and what differs from that kind's defaults."""
-
-    source: str
-    batching: Mapping[str, Any]
-    exchange: Mapping[str, Any]
-    synchronization: Mapping[str, Any]
-    knowledge_transfer: Mapping[str, Any]
-    topology: AnyTopology = field(default_factory=AllToAll)
-
-    @property
-    def choices(self) -> Mapping[str, Mapping[str, Any]]:
-        """The four by category."""
-        return {category: getattr(self, category) for category in CATEGORIES}
-
-
-SYSTEMS: Mapping[str, Composition] = {
+SYSTEMS |= {
     "baseline": Composition(
         source="Whole gradients to everyone, in step",
         batching={"kind": "fixed"},
@@ -115,3 +94,6 @@ SYSTEMS: Mapping[str, Composition] = {
         knowledge_transfer={"kind": "direct"},
     ),
 }
+
+for package in (batching, exchange, synchronization, knowledge):
+    discover(package)

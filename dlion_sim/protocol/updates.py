@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from torch import Tensor
 
-from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import Contribution, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +28,31 @@ class LocalGradient:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A contribution to apply, the own or a peer's; the tensors are those of its message."""
+    """A message with a `Contribution`, the own or a peer's, seen as what is to be applied."""
 
-    sender: int
-    body: Contribution
-    tensors: tuple[Tensor, ...]
+    message: Message
+
+    @property
+    def sender(self) -> int:
+        """Whose it is."""
+        return self.message.sender
+
+    @property
+    def body(self) -> Contribution:
+        """Of which iteration and batch it is."""
+        return cast(Contribution, self.message.body)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Values [m], or indices [m] and values [m]."""
+        return self.message.tensors
 
     def add_to(self, total: Tensor, factor: float) -> None:
         """Add `factor` times the contribution to `total` [P]; entries that it lacks count as 0."""
         match self.tensors:
             case (values,):
-                total[self.body.offset : self.body.offset + len(values)].add_(values, alpha=factor)
+                offset = self.body.offset
+                total[offset : offset + len(values)].add_(values, alpha=factor)
             case (indices, values):
                 total.index_add_(0, indices, values, alpha=factor)
 
@@ -49,11 +65,6 @@ class Update:
         if not self.is_whole(size):
             raise MalformedMessageError("a contribution of other entries than the exchange takes")
 
-    @property
-    def message(self) -> Message:
-        """The message that carries it."""
-        return Message(self.sender, self.body, self.tensors)
-
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
@@ -62,3 +73,16 @@ class Outgoing:
     own: Update | None
     """None where nothing of it is left to apply here."""
     messages: Sequence[tuple[int, Message]]
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """What there is to apply at the end of an iteration."""
+
+    iteration: int
+    own: Update | None
+    """What `Outgoing` kept for the worker itself; None also for iterations that were left out."""
+    received: Sequence[Update]
+    """What peers contributed and is due, in the order in which it came."""
+    factor: Callable[[Contribution], float]
+    """By which a contribution enters the mean over all workers."""

@@ -12,7 +12,7 @@ virtual, stands around it. An iteration is (DLion, HPDC'21, and its ancestor TF.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from typing import assert_never
 
 from dlion_sim.protocol.choices import Batching, Choice, Due, Exchange, KnowledgeTransfer, Peer, Setup, Synchronization
 from dlion_sim.protocol.events import (
@@ -34,24 +34,14 @@ from dlion_sim.protocol.events import (
     Stop,
     Unfinished,
 )
-from dlion_sim.protocol.messages import Body, Channel, Contribution, MalformedMessageError, Message
-from dlion_sim.protocol.updates import LocalGradient, Update
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import Body, Channel, Contribution, Message
+from dlion_sim.protocol.phases import Move, Phase, after
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
 
 QUEUE, LOST = "queue", "lost"
 """What a wait was for, where that was no message."""
-_UPDATE = str(Contribution.__struct_config__.tag)
-
-
-class Phase(Enum):
-    """What a worker is doing."""
-
-    READY = "ready"
-    PROFILING = "profiling"
-    COMPUTING = "computing"
-    WAITING = "waiting"
-    CATCHING_UP = "catching up"
-    """It has left out iterations, and waits for what its peers came to in them."""
-    STOPPED = "stopped"
+_UPDATE = Contribution.kind
 
 
 @dataclass(frozen=True)
@@ -98,18 +88,13 @@ class Worker:
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take in an event at time `now` (seconds) and return what to do, in order.
 
-        Raises MalformedMessageError, with nothing changed, for a message that no honest peer sends.
+        Raises MalformedMessageError, with nothing changed, for a message that no honest peer sends, and
+        LocalProtocolError for an event that cannot happen now.
         """
         self._now = now
         match event:
-            case Started():
-                return self._start()
-            case ProfileReady() | GradientReady() if self.phase is Phase.STOPPED:
-                return []  # It was under way when the worker aborted.
-            case ProfileReady():
-                return [*self._queue(self.choices.batching.measured(event.measurements)), *self._compute()]
-            case GradientReady():
-                return [*self._exchange(event), *self._step_if_allowed(event)]
+            case Started() | ProfileReady() | GradientReady():
+                return self._go_on(event)
             case MessageArrived():
                 return [*self._receive(event.message), *self._step_if_allowed(event)]
             case MessageSent():
@@ -125,6 +110,24 @@ class Worker:
             case LinkCapacity():
                 self.setup.links.told(event.peer, event.alone, event.shared)
                 return []
+            case _:
+                assert_never(event)
+
+    def _go_on(self, event: Started | ProfileReady | GradientReady) -> list[Action]:
+        """Take up what the worker was waiting for from its own machine."""
+        was, self.phase = self.phase, after(self.phase, type(event))
+        match event:
+            case _ if was is Phase.STOPPED:
+                return []
+            case Started():
+                return self._start()
+            case ProfileReady():
+                return [*self._queue(self.choices.batching.measured(event.measurements)), *self._compute()]
+            case GradientReady():
+                self._since = self._now
+                return [*self._exchange(event), *self._step_if_allowed(event)]
+            case _:
+                assert_never(event)
 
     def unfinished(self, now: float) -> Unfinished | None:
         """What it is at, at time `now` (seconds); None before it is started and once it has stopped."""
@@ -137,31 +140,32 @@ class Worker:
             case Phase.WAITING | Phase.CATCHING_UP:
                 computed = self._own[0].seconds if self._own else 0.0
                 return Unfinished("unfinished", self.iteration + 1, computed, lasted, *self._furthest_behind())
-            case _:
+            case Phase.READY | Phase.STOPPED:
                 return None
+            case _:
+                assert_never(self.phase)
 
-    def _enter(self, phase: Phase) -> None:
-        self.phase, self._since = phase, self._now
+    def _move(self, move: Move) -> None:
+        self.phase, self._since = after(self.phase, move), self._now
 
     def _start(self) -> list[Action]:
         batch_sizes = self.choices.batching.profile()
         if not batch_sizes:
             return self._compute()
-        self._enter(Phase.PROFILING)
+        self._move(Move.PROFILE)
         return [Profile(batch_sizes)]
 
     def _compute(self) -> list[Action]:
         if self.setup.iterations is not None and self.iteration >= self.setup.iterations:
-            self.phase = Phase.STOPPED
+            self._move(Move.FINISH)
             return [Stop()]
-        self._enter(Phase.COMPUTING)
+        self._move(Move.COMPUTE)
         self._batch_size = self.choices.batching.batch_size(self.iteration)
         entered = self.choices.synchronization.entered(self.iteration)
         began = [Send(*each) for each in self.choices.exchange.began(self.iteration, self._batch_size)]
         return [*self._queue([*entered, *began]), Compute(self._batch_size)]
 
     def _exchange(self, ready: GradientReady) -> list[Action]:
-        self._enter(Phase.WAITING)
         factor = self._factor(Contribution(self.iteration, self._batch_size))
         self.setup.links.computed(ready.seconds)
         outgoing = self.choices.exchange.outgoing(
@@ -174,15 +178,17 @@ class Worker:
     def _receive(self, message: Message) -> list[Action]:
         if message.sender not in self._peers:
             raise MalformedMessageError(f"{message.sender} is no peer of {self.setup.worker}")
-        if isinstance(message.body, Contribution):
-            update = Update(message.sender, message.body, message.tensors)
-            self.choices.exchange.arrived(update)
-            peer = self._peers[message.sender]
-            peer.newest = max(peer.newest, self.choices.exchange.covers(message.body.iteration))
-            self._inbox.append(update)
-            return []
         receiver = self._receivers.get(type(message.body))
-        return self._queue(receiver.received(message)) if receiver else []
+        if receiver is None:
+            raise MalformedMessageError(f"none of its choices takes a message of the kind {message.body.kind!r}")
+        if not isinstance(message.body, Contribution):
+            return self._queue(receiver.received(message))
+        update = Update(message)
+        self.choices.exchange.arrived(update)
+        peer = self._peers[message.sender]
+        peer.newest = max(peer.newest, self.choices.exchange.covers(message.body.iteration))
+        self._inbox.append(update)
+        return []
 
     def _lose(self, peer: int) -> list[Action]:
         """Go on without a peer, as if it had never been there; or not at all."""
@@ -191,18 +197,17 @@ class Worker:
         del self._peers[peer]
         self._awaited = []
         self.setup.links.lost(peer)
-        del self.setup.mixing[peer]
         self._inbox = [update for update in self._inbox if update.sender != peer]
         reasons = [reason for choice in self.choices.all if (reason := choice.lost(peer))]
         if not reasons or self.phase is Phase.STOPPED:
             return []
-        self.phase = Phase.STOPPED
+        self._move(Move.GIVE_UP)
         return [Abort(reasons[0])]
 
     def _step_if_allowed(self, event: Event) -> list[Action]:
         """End the iteration if it may end, now that `event` has happened."""
         if self.phase is Phase.CATCHING_UP and not self._is_held_up(last := self.iteration + self._skipped - 1):
-            self.choices.exchange.apply(last, None, self._due(last), self._factor)
+            self.choices.exchange.apply(Incoming(last, None, self._due(last), self._factor))
             self.iteration = last + 1
             return self._compute()
         if self.phase is not Phase.WAITING or self._own is None or self._is_held_up(self.iteration):
@@ -212,7 +217,7 @@ class Worker:
         for merge in merges:
             self.replica.merge(merge.weights, merge.share)
         received = self._due(self.iteration)
-        applied = self.choices.exchange.apply(self.iteration, own, received, self._factor)
+        applied = self.choices.exchange.apply(Incoming(self.iteration, own, received, self._factor))
         lags = [self.iteration - update.body.iteration for update in received]
         self._skipped = self.choices.synchronization.skipped(self.iteration)
         self.iteration += 1
@@ -234,7 +239,7 @@ class Worker:
         )
         transfer = self._queue(self.choices.knowledge_transfer.stepped(self.iteration, ready.loss))
         if self._skipped and self.choices.exchange.catches_up:
-            self._enter(Phase.CATCHING_UP)
+            self._move(Move.CATCH_UP)
             return [report, *transfer, *self._step_if_allowed(event)]
         self.iteration += self._skipped
         return [report, *transfer, *self._compute()]

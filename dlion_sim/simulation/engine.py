@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import numpy as np
 
 from dlion_sim.assembly import ComputeDevice, Recorder, Transfer
 from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Score, Ticket
 from dlion_sim.protocol.events import (
+    Abort,
     Compute,
     Event,
     GradientReady,
@@ -35,8 +36,9 @@ from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.transport import Transport
 
-StoppedBy = Literal["duration", "iterations", "target_accuracy", "interrupt", "stall"]
-"""Why a run ended; a stall is that nobody can ever go on, as when a link that all wait for is gone for good."""
+StoppedBy = Literal["duration", "iterations", "target_accuracy", "interrupt", "stall", "abort"]
+"""Why a run ended; a stall is that nobody can ever go on, as when a link that all wait for is gone for good, an abort
+that a worker or server says that it cannot."""
 
 
 OBSERVE_EVERY = 0.1
@@ -119,6 +121,8 @@ class Engine:
         self._has_started = False
         self._running = len(nodes)
         self._stopped_by: StoppedBy | None = None
+        self.abort_reason = ""
+        """Where the run was ended by an abort."""
         self._last_evaluation = -1.0
         self._evaluation_seconds = 0.0
         """Wall time that they took."""
@@ -197,6 +201,10 @@ class Engine:
                     self._running -= 1
                     if not self._running:
                         self._stopped_by = "iterations"
+                case Abort():
+                    self._stopped_by, self.abort_reason = "abort", action.reason
+                case _:
+                    assert_never(action)
 
     def _compute(self, index: int, batch_size: int) -> None:
         node = self._nodes[index]

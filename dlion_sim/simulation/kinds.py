@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 from types import FunctionType, MethodType
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -19,14 +19,16 @@ from dlion_sim.learning.optimizer import Adam, Sgd
 from dlion_sim.learning.replica import State
 from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel
-from dlion_sim.protocol.choices import REGISTRY, Merge, Peer, Setup
+from dlion_sim.protocol.choices import Merge, Peer, Setup
 from dlion_sim.protocol.events import GradientReady, ProfileReady
 from dlion_sim.protocol.link_monitor import LinkMonitor
-from dlion_sim.protocol.messages import AnyBody, Channel, Message
+from dlion_sim.protocol.messages import BODIES, Channel, Message
+from dlion_sim.protocol.phases import Phase
+from dlion_sim.protocol.registry import REGISTRY
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.updates import Update
-from dlion_sim.protocol.worker import Choices, Phase, Worker
+from dlion_sim.protocol.worker import Choices, Worker
 from dlion_sim.scenario.machines import Compute
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.workload import ConstantRate, CosineDecay, Optimizer, StepDecay
@@ -41,7 +43,7 @@ _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
     *(ComputeDevice, LinkInterval, Recorder, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
-    *(Channel, Message, Merge, Update, *get_args(AnyBody)),
+    *(Channel, Message, Merge, Update),
     *(GradientReady, ProfileReady),
     *(CostFit, CostModel, GlobalBatchSchedule, LinkMonitor),
     *(Adam, BatchSampler, Layout, Replica, Sgd, State, Ticket),
@@ -68,7 +70,7 @@ class Kinds:
 
     def __init__(self, modules: Collection[str] = ()) -> None:
         self._modules = modules
-        self._named: dict[str, type] = {_name(each): each for each in (*_CLASSES, *_choices())}
+        self._named: dict[str, type] = {_name(each): each for each in (*_CLASSES, *_registered())}
         self._names: dict[type, str] = {each: name for name, each in self._named.items()}
 
     def name(self, kind: type) -> str:
@@ -117,10 +119,13 @@ class Kinds:
         return found
 
 
-def _choices() -> Iterator[type]:
+def _registered() -> Iterator[type]:
+    """This package's choices, their parameters, and messages."""
     for kinds in REGISTRY.values():
         for choice in kinds.values():
             yield from (choice, choice.Parameters)
+    ours = Message.__module__.partition(".")[0]
+    yield from (body for body in BODIES.values() if body.__module__.partition(".")[0] == ours)
 
 
 def _name(kind: type) -> str:

@@ -135,6 +135,9 @@ def _run(
         raise
     if stopped_by == "interrupt":
         writer.finish(engine.summary("interrupted", stopped_by))
+    elif stopped_by == "abort":
+        writer.finish(engine.summary("failed", engine.abort_reason))
+        checkpoints.remove()
     else:
         writer.finish(engine.summary("completed", stopped_by))
         checkpoints.remove()

@@ -9,7 +9,8 @@ import torch
 from dlion_sim.assembly import Recorder, Transfer
 from dlion_sim.learning import Score
 from dlion_sim.protocol.events import Report
-from dlion_sim.protocol.messages import Contribution, Message, WeightsRequest
+from dlion_sim.protocol.knowledge.direct import WeightsRequest
+from dlion_sim.protocol.messages import Contribution, Message
 from dlion_sim.results import Ending, Run, RunWriter
 
 NAMES = {"scenario": "made-up", "system": "dlion", "seed": 3}

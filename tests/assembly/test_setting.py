@@ -6,6 +6,7 @@ import torch
 from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning.arithmetic import arithmetic
+from dlion_sim.protocol.events import PeerLost
 from dlion_sim.scenario import from_data, to_data
 from tests.simulation.scenarios import digits
 
@@ -44,7 +45,7 @@ def test_what_one_worker_learns_or_loses_is_its_own():
     setting = Setting.of(digits(system={"name": "baseline", "synchronization": "asynchronous"}))
     one, twin = setting.worker(0), setting.worker(0)
     one.replica.write(0, torch.ones(one.replica.layout.size))
-    del one.setup.mixing[2]
+    one.handle(PeerLost(2), 0.0)
     assert not torch.equal(one.replica.parameters, twin.replica.parameters)
     assert twin.setup.peers == (1, 2)
 

@@ -14,7 +14,8 @@ from dlion_sim.live.driver import Driver, Plan
 from dlion_sim.live.gathering import gather
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.protocol.events import PeerLost
-from dlion_sim.protocol.messages import Channel, Message, Swap
+from dlion_sim.protocol.exchange.pairwise import Swap
+from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.simulation import simulate
 from tests.live.together import QUICK, Together
 from tests.simulation.scenarios import digits

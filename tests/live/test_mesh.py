@@ -14,7 +14,8 @@ import torch
 from dlion_sim.live.delivery import Meter
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, head
 from dlion_sim.live.sockets import WEIGHTS_TOS
-from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights, WeightsRequest
+from dlion_sim.protocol.knowledge.direct import WeightsRequest
+from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights
 from tests.live.mesh import P, mesh, until, victim_of_puppet
 
 WHOLE = Message(0, Contribution(3, 32), (torch.arange(P, dtype=torch.float32),))

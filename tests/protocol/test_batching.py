@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel, fit_cost, split
-from dlion_sim.protocol.messages import ComputeProfile, Contribution, Message
+from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
+from dlion_sim.protocol.messages import Contribution, Message
 from tests.protocol.joined import setup, workers_of
 
 fits = st.builds(CostFit, st.floats(0, 0.5), st.floats(1e-5, 0.1))
@@ -134,7 +135,7 @@ def test_the_others_take_over_the_part_of_a_lost_worker(weights):
     one.measured([(8, 0.008), (16, 0.016)])
     assert one.batch_size(0) < 80
     for peer in (4, 5):
-        del one.setup.mixing[peer]
+        one.setup.links.lost(peer)
         one.lost(peer)
     # What is left of the compute power: 1, 1, 1/2 and 1/3 of this worker's, of 192 samples.
     assert one.batch_size(0) == pytest.approx(192 / (1 + 1 + 1 / 2 + 1 / 3), abs=1)

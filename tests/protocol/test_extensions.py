@@ -5,10 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
-from dlion_sim.errors import InputError
+from dlion_sim.errors import InputError, OwnCodeError
 from dlion_sim.protocol.compose import compose
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import BODIES, Message, decode
 from dlion_sim.scenario import SystemSpec
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extend.md").read_text()
@@ -17,12 +20,30 @@ PAGE = (Path(__file__).parents[2] / "docs" / "extend.md").read_text()
 @pytest.fixture
 def gossip(tmp_path, monkeypatch):
     """The page's file, in the current folder."""
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "gossip.py").write_text(code)
-    monkeypatch.chdir(tmp_path)
+    yield from put_there("gossip", tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def halves(tmp_path, monkeypatch):
+    """The page's other file, with a message of its own."""
+    yield from put_there("halves", tmp_path, monkeypatch)
+    BODIES.pop("half", None)
+
+
+def put_there(name, folder, monkeypatch):
+    """One of the page's files, in the current folder."""
+    (code,) = (each for each in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if f"class {name.title()}" in each)
+    (folder / f"{name}.py").write_text(code)
+    monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     yield
-    sys.modules.pop("gossip", None)
+    sys.modules.pop(name, None)
+
+
+def written(name):
+    """What the page's scenario that names a file says of its system."""
+    (text,) = (each for each in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if name in each)
+    return yaml.safe_load(text)["system"]
 
 
 def spec(system) -> SystemSpec:
@@ -33,12 +54,11 @@ def test_the_pages_choice_runs(gossip, tmp_path):
     from dlion_sim.simulation import simulate
     from tests.simulation.scenarios import digits
 
-    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    run = simulate(digits(system=yaml.safe_load(text)["system"]), tmp_path / "run")
+    run = simulate(digits(system=written("gossip")), tmp_path / "run")
     assert run.summary["accuracy"]["mean"] > 0.5
     assert run.scenario["system"]["exchange"] == {"kind": "gossip:Gossip", "fanout": 2}
     # Of three workers, each tells its two peers; of one peer an iteration, half as much.
-    half = simulate(digits("system.exchange.fanout=1", system=yaml.safe_load(text)["system"]), tmp_path / "half")
+    half = simulate(digits("system.exchange.fanout=1", system=written("gossip")), tmp_path / "half")
     per_iteration = [each.summary["bytes_sent"] / sum(each.summary["iterations"]["per_worker"]) for each in (run, half)]
     assert per_iteration[1] == pytest.approx(per_iteration[0] / 2, rel=0.05)
 
@@ -133,7 +153,7 @@ def test_what_cannot_be_used_is_refused(gossip, system, path, words):
 def test_two_choices_that_receive_the_same_messages_are_refused(tmp_path, monkeypatch):
     code = """
 from dlion_sim.protocol.choices import KnowledgeTransfer
-from dlion_sim.protocol.messages import Announcement
+from dlion_sim.protocol.exchange.significance import Announcement
 
 class Eavesdropping(KnowledgeTransfer):
     receives = (Announcement,)
@@ -152,3 +172,61 @@ class Eavesdropping(KnowledgeTransfer):
         compose(spec(both))
     sys.modules.pop("eavesdropping", None)
     assert refused.value.path == "system.knowledge_transfer"
+
+
+def test_the_pages_own_message_is_simulated_recorded_and_saved(halves, tmp_path):
+    from dlion_sim.simulation import resume, simulate
+    from tests.simulation.scenarios import digits
+    from tests.simulation.test_checkpoint import After, check_same
+
+    whole = simulate(digits(system=written("halves")), tmp_path / "whole")
+    assert whole.summary["accuracy"]["mean"] > 0.5
+    assert set(whole.transfers()["kind"]) == {"half"}
+    cut = simulate(digits(system=written("halves")), tmp_path / "cut", interrupted=After(100))
+    check_same(resume(cut.folder), whole)
+
+
+def test_the_pages_own_message_goes_between_live_nodes(halves, tmp_path):
+    from dlion_sim.live import gather
+    from tests.live.test_driver import brief
+    from tests.live.together import Together
+
+    outcomes = Together(brief("iterations=6", system=written("halves")), tmp_path / "parts").run()
+    assert [outcome.ending.stopped_by for outcome in outcomes] == ["iterations"] * 3
+    run = gather(tmp_path / "parts", tmp_path / "run")
+    assert set(run.transfers()["kind"]) == {"half"}
+    assert run.iterations()["applied"].sum() > 0
+
+
+@pytest.mark.parametrize("entries", [3, None], ids=["of another length", "longer than the model"])
+def test_who_sends_a_malformed_one_is_dropped_by_live_nodes(halves, tmp_path, entries):
+    from tests.live.test_driver import brief
+    from tests.live.together import Together
+
+    together = Together(brief("duration=0.7 s", system=written("halves")), tmp_path)
+
+    async def spoil(together):
+        half = BODIES["half"]
+        values = torch.zeros(entries or together.setting.layout.size + 1)
+        together.drivers[2]._links.send(0, Message(2, half(False), (values,)))
+
+    first = together.run(spoil)[0]
+    assert "sent no message of this run" in first.lost[2]
+
+
+def test_fields_of_other_types_or_ranges_are_refused(halves):
+    compose(spec(written("halves")))
+    half = BODIES["half"]
+    data = Message(1, half(True), (torch.zeros(3),)).encode()
+    assert decode(data, workers=3, parameters=6).body == half(True)
+    for wrong in (data.replace(b"\xc3", b"\x07"), data.replace(b"half", b"hall")):
+        with pytest.raises(MalformedMessageError):
+            decode(wrong, workers=3, parameters=6)
+
+
+def test_two_kinds_of_message_of_one_name_are_refused(halves, tmp_path):
+    compose(spec(written("halves")))
+    (tmp_path / "others.py").write_text((tmp_path / "halves.py").read_text())
+    with pytest.raises(OwnCodeError, match=r"messages of halves\.Half are called 'half' already"):
+        compose(spec({**written("halves"), "exchange": "others:Halves"}))
+    sys.modules.pop("others", None)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dlion_sim.protocol.choices import Peer
 from dlion_sim.protocol.events import Compute, GradientReady, MessageArrived, Send, Started
-from dlion_sim.protocol.messages import Channel, Contribution, Message, Token
-from dlion_sim.protocol.synchronization import HopSynchronization
-from dlion_sim.protocol.worker import Phase
+from dlion_sim.protocol.messages import Channel, Contribution, Message
+from dlion_sim.protocol.phases import Phase
+from dlion_sim.protocol.synchronization.hop import HopSynchronization, Token
 from tests.protocol.joined import run, setup, workers_of
 
 

@@ -93,6 +93,7 @@ def servers(system, count):
         {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [0, 1]}},
         {"name": "gaia", "exchange": {"threshold": 0}},
         {"name": "local_sgd", "exchange": {"period": 1}},
+        {"name": "sparta", "exchange": {"part": 1}},
         {
             "name": "dlion",
             "batching": "fixed",

@@ -9,7 +9,7 @@ from dlion_sim.protocol.link_monitor import LinkMonitor
 
 def monitor():
     """One that follows what is measured quickly."""
-    made = LinkMonitor()
+    made = LinkMonitor([1, 2])
     made.follow("measured", 0.5)
     return made
 

@@ -4,18 +4,14 @@ import pytest
 import torch
 
 from dlion_sim.learning.replica import Replica
+from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
 from dlion_sim.protocol.events import Abort, GradientReady, MessageArrived, MessageSent, PeerLost, Send, Started
-from dlion_sim.protocol.exchange import ParameterServerExchange
-from dlion_sim.protocol.messages import (
-    Announcement,
-    ComputeProfile,
-    Contribution,
-    Message,
-    Push,
-    WeightsRequest,
-)
+from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Push
+from dlion_sim.protocol.exchange.significance import Announcement
+from dlion_sim.protocol.knowledge.direct import WeightsRequest
+from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
-from dlion_sim.protocol.worker import Phase
 from tests.protocol.joined import layout, random_delays, run, setup, team, workers_of
 
 ASYNCHRONOUS = {"name": "baseline", "synchronization": {"kind": "asynchronous", "send_buffer": 1}}
@@ -38,6 +34,7 @@ DEPENDENT = [
     {"name": "dpsgd", "topology": "all_to_all"},
     "ring_allreduce",
     "local_sgd",
+    "sparta",
     {"name": "hop", "synchronization": {"backup_workers": 0}},
 ]
 

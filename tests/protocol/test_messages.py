@@ -7,16 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.messages import (
-    ComputeProfile,
-    Contribution,
-    LossReport,
-    MalformedMessageError,
-    Message,
-    Weights,
-    WeightsRequest,
-    decode,
-)
+from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
+from dlion_sim.protocol.messages import Contribution, Message, Weights, decode
 
 P = 50
 floats = st.floats(width=32, allow_nan=False)

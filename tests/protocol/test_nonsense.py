@@ -6,25 +6,18 @@ import pytest
 import torch
 
 from dlion_sim.learning.replica import Replica
+from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
 from dlion_sim.protocol.events import GradientReady, MessageArrived, ProfileReady, Started
-from dlion_sim.protocol.exchange import ParameterServerExchange
-from dlion_sim.protocol.messages import (
-    Announcement,
-    Chunk,
-    ComputeProfile,
-    Contribution,
-    LossReport,
-    MalformedMessageError,
-    Message,
-    Push,
-    Swap,
-    Token,
-    Weights,
-    WeightsRequest,
-    decode,
-)
+from dlion_sim.protocol.exchange.pairwise import Swap
+from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Push
+from dlion_sim.protocol.exchange.ring import Chunk
+from dlion_sim.protocol.exchange.significance import Announcement
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
+from dlion_sim.protocol.messages import Contribution, Message, Weights, decode
+from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
-from dlion_sim.protocol.worker import Phase
+from dlion_sim.protocol.synchronization.hop import Token
 from tests.protocol.joined import layout, setup, workers_of
 
 P = 6
@@ -117,7 +110,7 @@ def test_an_answer_comes_once_from_who_was_asked():
 
 @pytest.mark.parametrize("system", ["dlion", "gaia", "hop", "ako", "baseline"])
 def test_other_kinds_and_any_stretch_harm_nobody(system):
-    """What a system has no use for is left alone, and any valid part of a gradient can be applied."""
+    """What a system has no use for is refused, and any valid part of a gradient can be applied."""
     worker = worker_of({"name": system, "synchronization": "asynchronous"})
     for message in (
         Message(1, Contribution(0, 10**18, offset=3), (values(3),)),
@@ -132,7 +125,10 @@ def test_other_kinds_and_any_stretch_harm_nobody(system):
         Message(1, Weights(10**9), (values(),)),
         Message(1, WeightsRequest()),
     ):
-        worker.handle(MessageArrived(decode(message.encode(), workers=9, parameters=P)), 1.0)
+        if any(type(message.body) in choice.receives for choice in worker.choices.all):
+            worker.handle(MessageArrived(decode(message.encode(), workers=9, parameters=P)), 1.0)
+        else:
+            assert "none of its choices takes" in refused(worker, message)
     for _ in range(3):
         worker.handle(GradientReady(1.0, torch.zeros(P), 1.0), 2.0)
     assert worker.iteration > 0

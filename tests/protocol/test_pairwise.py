@@ -17,7 +17,9 @@ from dlion_sim.protocol.events import (
     Send,
     Started,
 )
-from dlion_sim.protocol.messages import MalformedMessageError, Message, Swap
+from dlion_sim.protocol.exchange.pairwise import Swap
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import Message
 from tests.protocol.joined import setup, workers_of
 
 RING = {0: {1: 1 / 3, 3: 1 / 3}, 1: {0: 1 / 3, 2: 1 / 3}, 2: {1: 1 / 3, 3: 1 / 3}, 3: {2: 1 / 3, 0: 1 / 3}}

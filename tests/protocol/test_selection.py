@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dlion_sim.protocol.exchange.max_n import MaxNExchange
 from dlion_sim.protocol.exchange.selection import Ranking
-from dlion_sim.protocol.updates import LocalGradient, Update
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
 from tests.protocol.joined import layout, setup
 
 VARIABLES = (7, 12, 1)
@@ -118,11 +118,11 @@ def test_what_arrives_leads_downhill_and_the_own_gradient_is_applied_whole(gradi
         one.setup.links.timed(peer, 10**6, 10**6 / budget)
     one.setup.links.computed(1.0)
     outgoing = one.outgoing(LocalGradient(0, 32, gradient, seconds=1.0, factor=0.5, time=0.0))
-    for peer, message in outgoing.messages:
+    for _, message in outgoing.messages:
         arrived = torch.zeros(20)
-        Update(peer, message.body, message.tensors).add_to(arrived, 1.0)
+        Update(message).add_to(arrived, 1.0)
         assert float(arrived.double() @ gradient.double()) > 0 or gradient.abs().max() < 1e-30
-    one.apply(0, outgoing.own, [], lambda body: 0.5)
+    one.apply(Incoming(0, outgoing.own, [], lambda body: 0.5))
     torch.testing.assert_close(one.setup.replica.parameters, -0.5 * gradient)
 
 
@@ -188,7 +188,7 @@ def test_residuals_lose_nothing_on_any_link(all_gradients):
         total += gradient
         exchange.setup.links.computed(1.0)
         for peer, message in exchange.outgoing(LocalGradient(iteration, 32, gradient, 1.0, 0.5, 0.0)).messages:
-            Update(0, message.body, message.tensors).add_to(received[peer], 1.0)
+            Update(message).add_to(received[peer], 1.0)
     for peer in (1, 2):
         torch.testing.assert_close(received[peer] + exchange._residuals[peer], total)
 

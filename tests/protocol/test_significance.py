@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.protocol.events import GradientReady, MessageArrived, Started
-from dlion_sim.protocol.exchange.significance import SignificanceExchange
-from dlion_sim.protocol.messages import Announcement, Channel, Contribution, Message
+from dlion_sim.protocol.exchange.significance import Announcement, SignificanceExchange
+from dlion_sim.protocol.messages import Channel, Contribution, Message
 from dlion_sim.protocol.updates import LocalGradient
 from tests.protocol.joined import run, setup, workers_of
 

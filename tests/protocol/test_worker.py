@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
 from dlion_sim.protocol.events import (
     GradientReady,
     MessageArrived,
@@ -15,8 +16,8 @@ from dlion_sim.protocol.events import (
     Started,
     Unfinished,
 )
-from dlion_sim.protocol.messages import ComputeProfile, Contribution, Message, Weights
-from dlion_sim.protocol.worker import Phase
+from dlion_sim.protocol.messages import Contribution, Message, Weights
+from dlion_sim.protocol.phases import Phase
 from tests.protocol.joined import run, setup, workers_of
 
 LOCKSTEP = {

@@ -31,9 +31,10 @@ ALIKE = {
 PERIODS = {
     "local_sgd": {"exchange": {"period": 5}},
     "diloco": {"exchange": {"period": 5}},
+    "sparta": {"exchange": {"part": 0.2}},
     "dlion": {"batching": {"profile_repeats": 1}, "knowledge_transfer": {"period": 20}},
 }
-"""So short that a short run has many."""
+"""So short, or so large, that a short run exchanges enough."""
 
 
 def learned(folder, cluster, system):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from dlion_sim.protocol.messages import Contribution, Message, Weights, WeightsRequest
+from dlion_sim.protocol.knowledge.direct import WeightsRequest
+from dlion_sim.protocol.messages import Contribution, Message, Weights
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.routing import Routing

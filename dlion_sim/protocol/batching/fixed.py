@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dlion_sim.protocol.choices import Batching, register
+from dlion_sim.protocol.choices import Batching
 from dlion_sim.protocol.messages import Contribution
+from dlion_sim.protocol.registry import register
 
 
 @register("batching", "fixed")

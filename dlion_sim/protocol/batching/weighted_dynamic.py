@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
+import msgspec
 from pydantic import Field
 
 from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel, split
-from dlion_sim.protocol.choices import Batching, ChoiceParameters, Setup, register
+from dlion_sim.protocol.choices import Batching, ChoiceParameters, Setup
 from dlion_sim.protocol.events import Action, Send
-from dlion_sim.protocol.messages import ComputeProfile, Contribution, Message
+from dlion_sim.protocol.messages import Body, Contribution, Message
+from dlion_sim.protocol.registry import register
+
+
+class ComputeProfile(Body, frozen=True, array_like=True):
+    """The sender's iteration time, alpha + beta * batch size (seconds), and the largest batch that it can take."""
+
+    kind: ClassVar[str] = "profile"
+    alpha: Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+    beta: Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+    limit: Annotated[int, msgspec.Meta(ge=1)]
 
 
 @register("batching", "weighted_dynamic")

@@ -13,8 +13,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.exchange.selection import Ranking
+from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import LocalGradient, Outgoing
 from dlion_sim.streams import stream
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dlion_sim.protocol.choices import Exchange, register
+from dlion_sim.protocol.choices import Exchange
+from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import LocalGradient, Outgoing
 
 

@@ -11,10 +11,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.exchange.selection import Ranking
 from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES, HEADER_BYTES, SPARSE_ENTRY_BYTES, dense_is_smaller
 from dlion_sim.protocol.link_monitor import Source
+from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
 
 _NOTHING = math.inf

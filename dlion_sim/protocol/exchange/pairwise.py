@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from dlion_sim.protocol.choices import Exchange, Setup, register
+from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.events import Action, Send
-from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, Swap
-from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import Body, Channel, Message, Shapes, is_whole
+from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
 from dlion_sim.streams import stream
 
 ACTIVE = 0
 """The side whose workers ask."""
+
+
+class Swap(Body, frozen=True, array_like=True):
+    """The sender's parameters (values [P]) to average with the receiver's, which come as the `answer`."""
+
+    kind: ClassVar[str] = "swap"
+    channel: ClassVar[Channel] = Channel.DATA
+    answer: bool
+
+    def fits(self, shapes: Shapes, parameters: int) -> bool:
+        return is_whole(shapes, parameters)
 
 
 @register("exchange", "pairwise")
@@ -84,18 +98,12 @@ class PairwiseExchange(Exchange):
         self._average(mine, message.tensors[0])
         return [Send(message.sender, Message(self.setup.worker, Swap(answer=True), (mine,)))]
 
-    def apply(
-        self,
-        iteration: int,
-        own: Update | None,
-        received: Sequence[Update],
-        factor: Callable[[Contribution], float],
-    ) -> int:
+    def apply(self, incoming: Incoming) -> int:
         """Take over the averages, then take the own gradient's step."""
         self._is_computing = False
         averages = self._write()
-        assert own is not None
-        self.setup.replica.step(own.tensors[0])
+        assert incoming.own is not None
+        self.setup.replica.step(incoming.own.tensors[0])
         return averages
 
     def _average(self, mine: Tensor, theirs: Tensor) -> None:

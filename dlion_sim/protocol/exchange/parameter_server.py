@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from typing import Annotated, ClassVar
 
+import msgspec
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.exchange.partitions import by_bytes
-from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, Push
-from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import Body, Channel, Count, Message, Shapes, is_one
+from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
+
+
+class Push(Body, frozen=True, array_like=True):
+    """A stretch of the sender's gradient (values [m], from entry `offset` on) for the server that holds it."""
+
+    kind: ClassVar[str] = "push"
+    channel: ClassVar[Channel] = Channel.DATA
+    iteration: Count
+    batch_size: Annotated[int, msgspec.Meta(ge=1)]
+    offset: Count
+
+    def fits(self, shapes: Shapes, parameters: int) -> bool:
+        return is_one(shapes, "f4", parameters - self.offset)
 
 
 @register("exchange", "parameter_server")
@@ -61,14 +77,8 @@ class ParameterServerExchange(Exchange):
         ]
         return Outgoing(None, messages)
 
-    def apply(
-        self,
-        iteration: int,
-        own: Update | None,
-        received: Sequence[Update],
-        factor: Callable[[Contribution], float],
-    ) -> int:
+    def apply(self, incoming: Incoming) -> int:
         """Take over what the servers sent."""
-        for update in received:
+        for update in incoming.received:
             self.setup.replica.write(update.body.offset, update.tensors[0])
-        return len(received)
+        return len(incoming.received)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.messages import Contribution, Message
-from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
+from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 
 
 @register("exchange", "parameters")
@@ -49,27 +50,21 @@ class ParameterExchange(Exchange):
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
         """The parameters as the iteration finds them, to every peer."""
         weights = self.setup.replica.snapshot()
-        return self.to_all(Update(self.setup.worker, Contribution(iteration, batch_size), (weights,)))
+        return self.to_all(Update(Message(self.setup.worker, Contribution(iteration, batch_size), (weights,))))
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """Nothing more to send; the own gradient stays here."""
         return Outgoing(self.whole(own), [])
 
-    def apply(
-        self,
-        iteration: int,
-        own: Update | None,
-        received: Sequence[Update],
-        factor: Callable[[Contribution], float],
-    ) -> int:
+    def apply(self, incoming: Incoming) -> int:
         """Mix, then take the own gradient's step.
 
         After iterations that were left out it is mixed with where the peers are now: the next gradient is of that, and
         so is what they get.
         """
-        mixed = self._mix(iteration, received)
-        if own:
-            self.setup.replica.step(own.tensors[0])
+        mixed = self._mix(incoming.iteration, incoming.received)
+        if incoming.own:
+            self.setup.replica.step(incoming.own.tensors[0])
         return mixed
 
     def _mix(self, iteration: int, received: Sequence[Update]) -> int:
@@ -77,7 +72,8 @@ class ParameterExchange(Exchange):
         for update in sorted(received, key=lambda update: update.body.iteration):
             self._latest[update.sender] = update
         oldest = iteration - self.parameters.staleness
-        own_weight = (1 - sum(self.setup.mixing.values())) * (self.parameters.staleness + 1)
+        here = sum(self.setup.mixing[peer] for peer in self.setup.peers)
+        own_weight = (1 - here) * (self.parameters.staleness + 1)
         peers = {
             peer: self.setup.mixing[peer] * (self._latest[peer].body.iteration - oldest + 1)
             for peer in self.setup.peers

@@ -12,8 +12,9 @@ import torch
 from pydantic import BeforeValidator, Field
 
 from dlion_sim.errors import InputError
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES
+from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import LocalGradient, Outgoing
 
 Stretch = tuple[int, int]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
-from dlion_sim.protocol.messages import Contribution
-from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
+from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 
 
 @register("exchange", "local_sgd")
@@ -52,22 +52,16 @@ class LocalSgdExchange(Exchange):
         if not self._ends_period(own.iteration):
             return Outgoing(None, [])
         body = Contribution(own.iteration, own.batch_size)
-        update = Update(self.setup.worker, body, (replica.snapshot(),))
+        update = Update(Message(self.setup.worker, body, (replica.snapshot(),)))
         return Outgoing(update, self.to_all(update))
 
-    def apply(
-        self,
-        iteration: int,
-        own: Update | None,
-        received: Sequence[Update],
-        factor: Callable[[Contribution], float],
-    ) -> int:
+    def apply(self, incoming: Incoming) -> int:
         """At the end of a period, go on from the mean of what is here."""
-        for update in sorted(received, key=lambda update: update.body.iteration):
+        for update in sorted(incoming.received, key=lambda update: update.body.iteration):
             self._received[update.sender] = update
-        if own is None:
+        if incoming.own is None:
             return 0
-        updates = sorted([own, *self._received.values()], key=lambda update: update.sender)
+        updates = sorted([incoming.own, *self._received.values()], key=lambda update: update.sender)
         self._received.clear()
         mean = torch.zeros_like(self.setup.replica.parameters)
         for update in updates:

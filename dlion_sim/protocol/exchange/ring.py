@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import torch
 
-from dlion_sim.protocol.choices import Exchange, Setup, register
+from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.exchange.partitions import by_bytes
-from dlion_sim.protocol.messages import Chunk, Contribution, MalformedMessageError, Message
-from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import (
+    Body,
+    Channel,
+    Count,
+    Message,
+    Shapes,
+    is_one,
+)
+from dlion_sim.protocol.registry import register
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
+
+
+class Chunk(Body, frozen=True, array_like=True):
+    """A chunk of a ring all-reduce in its `step` (values [m]); which one, the step and the sender tell."""
+
+    kind: ClassVar[str] = "chunk"
+    channel: ClassVar[Channel] = Channel.DATA
+    iteration: Count
+    step: Count
+
+    def fits(self, shapes: Shapes, parameters: int) -> bool:
+        return is_one(shapes, "f4", parameters)
 
 
 @register("exchange", "ring_allreduce")
@@ -68,13 +89,7 @@ class RingAllReduceExchange(Exchange):
         """Every worker is part of it."""
         return "the ring is broken"
 
-    def apply(
-        self,
-        iteration: int,
-        own: Update | None,
-        received: Sequence[Update],
-        factor: Callable[[Contribution], float],
-    ) -> int:
+    def apply(self, incoming: Incoming) -> int:
         """One step with the mean."""
         self.setup.replica.step(self._sum)
         return self.setup.workers - 1

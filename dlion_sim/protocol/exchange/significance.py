@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup, register
+from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.selection import indices_of
 from dlion_sim.protocol.exchange.sizes import dense_is_smaller
-from dlion_sim.protocol.messages import Announcement, Message
+from dlion_sim.protocol.messages import Body, Contribution, Count, Message, Shapes, is_one
+from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
+
+
+class Announcement(Body, frozen=True, array_like=True):
+    """The entries of these indices (one tensor: indices [m]) change, by a contribution of `iteration` on its way."""
+
+    kind: ClassVar[str] = "announcement"
+    iteration: Count
+
+    def fits(self, shapes: Shapes, parameters: int) -> bool:
+        return is_one(shapes, "i4", parameters)
 
 
 @register("exchange", "significance")
@@ -43,7 +54,7 @@ class SignificanceExchange(Exchange):
         )
 
     parameters: Parameters
-    receives = (Announcement,)
+    receives = (Contribution, Announcement)
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, KnowledgeTransfer, Merge, Setup, register
+from dlion_sim.protocol.choices import ChoiceParameters, KnowledgeTransfer, Merge, Setup
 from dlion_sim.protocol.events import Action, Send
-from dlion_sim.protocol.messages import LossReport, MalformedMessageError, Message, Weights, WeightsRequest
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import Body, Count, Message, Weights
+from dlion_sim.protocol.registry import register
+
+
+class LossReport(Body, frozen=True, array_like=True):
+    """The sender's mean training loss at the end of knowledge-transfer round `round`."""
+
+    kind: ClassVar[str] = "loss"
+    round: Count
+    loss: float
+
+
+class WeightsRequest(Body, frozen=True, array_like=True):
+    """The sender asks for the receiver's weights."""
+
+    kind: ClassVar[str] = "weights?"
 
 
 @register("knowledge_transfer", "direct")

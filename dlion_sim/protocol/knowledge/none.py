@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dlion_sim.protocol.choices import KnowledgeTransfer, Merge, register
+from dlion_sim.protocol.choices import KnowledgeTransfer, Merge
 from dlion_sim.protocol.events import Action
+from dlion_sim.protocol.registry import register
 
 
 @register("knowledge_transfer", "none")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, KnowledgeTransfer, Merge, Setup, register
+from dlion_sim.protocol.choices import ChoiceParameters, KnowledgeTransfer, Merge, Setup
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.messages import Message, Weights
+from dlion_sim.protocol.registry import register
 
 
 @register("knowledge_transfer", "weight_exchange")

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
+import msgspec
 from pydantic import Field, model_validator
 
-from dlion_sim.protocol.choices import Due, Setup, register
+from dlion_sim.protocol.choices import Due, Setup
 from dlion_sim.protocol.events import Action, Send
-from dlion_sim.protocol.messages import Message, Token
+from dlion_sim.protocol.messages import Body, Message
+from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.synchronization.policies import BoundedStaleness
+
+
+class Token(Body, frozen=True, array_like=True):
+    """The receiver may begin `count` iterations more."""
+
+    kind: ClassVar[str] = "token"
+    count: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
 @register("synchronization", "hop")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, Due, Peer, Setup, Synchronization, register
+from dlion_sim.protocol.choices import ChoiceParameters, Due, Peer, Setup, Synchronization
+from dlion_sim.protocol.registry import register
 
 
 @register("synchronization", "synchronous")
