@@ -73,5 +73,5 @@ def with_an_operator_of_another_version(monkeypatch):
 def test_where_they_cannot_be_had_they_are_pytorchs_and_a_line_says_why(elsewhere, reason, monkeypatch, caplog):
     elsewhere(monkeypatch)
     assert usable_kernels(CIPHER, CPU, "fast") == "torch"
-    told = f"workload.kernels: fast cannot be compiled here ({reason}), so PyTorch's kernels compute, and take longer"
+    told = f"kernels: fast cannot be compiled here ({reason}), so PyTorch's kernels compute, and take longer"
     assert caplog.messages == [told]

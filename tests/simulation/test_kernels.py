@@ -89,7 +89,7 @@ def test_where_they_cannot_be_compiled_pytorchs_compute_and_a_line_says_so(runs,
     run = simulate(convolutional("fast"), tmp_path / "run", device="cpu")
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert caplog.messages == [
-        "workload.kernels: fast cannot be compiled here (NotImplementedError: no such thing), "
+        "kernels: fast cannot be compiled here (NotImplementedError: no such thing), "
         "so PyTorch's kernels compute, and take longer"
     ]
     assert run.manifest["kernels"] == "torch"
