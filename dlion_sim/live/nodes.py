@@ -33,7 +33,7 @@ class Spot:
 
     address: Address
     options: Sequence[str] = ()
-    """For `dlion node`."""
+    """Of the node's command, besides those of all."""
     enter: Sequence[str] = ()
     """The command that runs another one there, if need be."""
     listener: socket.socket | None = None

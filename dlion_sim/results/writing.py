@@ -151,7 +151,7 @@ def _refuse_unless_free(folder: Path, *, force: bool) -> None:
     if run_folder.holds_run(folder):
         if not force:
             raise InputError(
-                "already holds a run", file=folder, allowed="a new or empty folder; --force replaces that run"
+                "already holds a run", file=folder, allowed="a new or empty folder; `force` replaces that run"
             )
     elif any(entry.name != _UNBORN for entry in folder.iterdir()):
         raise InputError("holds other things than a run", file=folder, allowed="a new or empty folder")

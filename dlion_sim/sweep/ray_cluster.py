@@ -64,7 +64,7 @@ class RayCluster:
         if not room:
             wanted = f"a CPU and {self._gpus:g} GPU" if self._gpus else "a CPU"
             problem = f"no machine of the cluster has {wanted} for a job"
-            raise InputError(problem, file="--executor ray", allowed=f"what they have: {_told(machines)}")
+            raise InputError(problem, allowed=f"what they have: {_told(machines)}")
         self._threads = threads_per_job(machines, min(self._jobs or room, self._runs), self._gpus)
         self._token = token_of(self._output)
         # Beside this process, so that it is lost only with it.
@@ -174,9 +174,9 @@ def _connect(address: str | None) -> None:
     except (OSError, RuntimeError, ValueError, RayError) as error:
         reason = (str(error).splitlines() or [repr(error)])[0]
         if address is None:
-            raise InputError(f"Ray cannot be started here ({reason})", file="--executor ray") from None
+            raise InputError(f"Ray cannot be started here ({reason})") from None
         allowed = "the host:port of `ray start --head`, under its RAY_AUTH_MODE and token"
-        raise InputError(f"no cluster can be joined ({reason})", file=f"--address {address}", allowed=allowed) from None
+        raise InputError(f"no cluster can be joined ({reason})", file=f"`address` {address}", allowed=allowed) from None
     finally:
         signal.signal(signal.SIGTERM, former)  # which Ray takes for itself
 
