@@ -80,11 +80,9 @@ class Node:
 
     @property
     def now(self) -> float:
-        """The clock."""
         return time.perf_counter()
 
     def arrived(self, message: Message) -> None:
-        """Note when."""
         self.times.append(self.now)
         if len(self.times) == self.messages:
             self.over.set()
@@ -93,19 +91,16 @@ class Node:
         """One has left this machine."""
 
     def sent(self, peer: int, message: Message) -> None:
-        """There is room for the next one."""
         self.send()
 
     def timed(self, peer: int, message: Message, seconds: float) -> None:
         """How long a message took."""
 
     def heard(self, kind: Kind, rank: int) -> None:
-        """The receiver is done."""
         if kind is Kind.DONE:
             self.over.set()
 
     def lost(self, peer: int, reason: str) -> None:
-        """The other node has ended."""
         self.over.set()
 
 

@@ -94,7 +94,6 @@ class EmulatedNodes(Nodes):
         self._processors = dict(enumerate(limited))
 
     def spots(self, opened: ExitStack) -> Sequence[Spot]:
-        """Each participant's host."""
         return [self._spot(rank) for rank in range(self.setting.participants)]
 
     def _spot(self, rank: int) -> Spot:

@@ -26,7 +26,6 @@ class Compute(ShortForm):
 
     @classmethod
     def expand(cls, given: object) -> object:
-        """A mapping of fields from a number of cores, a device's name or a schedule."""
         holds_fields = isinstance(given, Mapping) and not is_capacity(given)
         return given if holds_fields or isinstance(given, Compute) else {"cores": given}
 
@@ -58,7 +57,6 @@ class Nic(ShortForm):
 
     @classmethod
     def expand(cls, given: object) -> object:
-        """A mapping of fields from a bandwidth or a schedule."""
         holds_fields = isinstance(given, Mapping) and not is_capacity(given)
         return given if holds_fields or isinstance(given, Nic) else {"up": given, "down": given}
 

@@ -36,7 +36,7 @@ class Scenario(Model):
     """Whether the run folder has a row for every message in transfers.parquet: some 5 us and 20 bytes each. By
     default it has where there are at most 64 workers: more may send millions."""
     workload: Workload
-    """What is learned."""
+    """What is learned, of which data, and how."""
     cluster: Cluster
     """The machines, and the network between them."""
     system: SystemSpec

@@ -23,7 +23,6 @@ class ChoiceSpec(ShortForm):
 
     @classmethod
     def expand(cls, given: object) -> object:
-        """A mapping of fields from a kind, or from a mapping that holds the parameters beside the kind."""
         if isinstance(given, str):
             return {"kind": given}
         if not isinstance(given, Mapping) or (set(given) <= {"kind", "parameters"} and "parameters" in given):
@@ -55,5 +54,4 @@ class SystemSpec(ShortForm):
 
     @classmethod
     def expand(cls, given: object) -> object:
-        """A mapping of fields from a name."""
         return {"name": given} if isinstance(given, str) else given

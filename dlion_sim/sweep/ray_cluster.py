@@ -32,7 +32,7 @@ class Machine(NamedTuple):
 
 
 class RayCluster:
-    """An executor of so many `runs` on the cluster at `address` (host:port); leaving the block ends those that run.
+    """An `Executor` of so many `runs` on the cluster at `address` (host:port); leaving the block ends those that run.
 
     Without an address, a Ray on this machine is started for the block. At most `jobs` are submitted at once, or as many
     as the cluster has room for; a job gets so many GPUs, and equal shares of the CPUs. All machines must see `output`,
@@ -83,17 +83,14 @@ class RayCluster:
 
     @property
     def free(self) -> int:
-        """How many more jobs may be started now."""
         # Machines come and go; if all have gone, a job waits for one to come.
         most = self._jobs or max(1, slots(_machines(), self._threads, self._gpus))
         return max(0, most - len(self._running))
 
     def start(self, job: Job) -> None:
-        """Submit a job to the cluster."""
         self._submit(job, attempt=1)
 
     def events(self, timeout: float) -> list[Progressed | Ended]:
-        """What has happened since the last call; waits for so many seconds if that is nothing."""
         ended, _ = ray.wait(list(self._running), timeout=timeout)
         # What jobs told last may come after their end, when nobody wants to know.
         running = {job.name for job, _ in self._running.values()}
@@ -103,7 +100,6 @@ class RayCluster:
         return happened
 
     def interrupt(self) -> None:
-        """Ask all jobs to end early, each in a run folder that says so."""
         self._asked = True
         for task in self._running:
             ray.cancel(task)

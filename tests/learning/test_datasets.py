@@ -67,7 +67,7 @@ def test_normalise_leaves_the_images(dataset):
 
 
 def test_unknown_dataset():
-    with pytest.raises(InputError, match=r"dataset: no dataset is named 'imagenet'; allowed: cifar10, digits"):
+    with pytest.raises(InputError, match=r"^dataset: no dataset is named 'imagenet'; allowed: cifar10, digits"):
         load("imagenet")
 
 
@@ -121,7 +121,7 @@ def test_a_missing_file_is_named(local):
 
 def test_dlion_data_must_be_a_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("DLION_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(InputError, match=r"dataset: DLION_DATA is .*nowhere', which is not a folder"):
+    with pytest.raises(InputError, match=r"^dataset: DLION_DATA is .*nowhere', which is not a folder"):
         source().read()
 
 
