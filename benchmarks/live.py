@@ -58,16 +58,16 @@ class Node:
             self.rank, [1 - self.rank], addresses, listen(addresses[self.rank]), credentials, DEFAULT_TIMEOUTS
         )
         async with asyncio.TaskGroup() as tasks:
-            links = Mesh(participants=2, parameters=ENTRIES, silence=30.0, delays={}, tasks=tasks, hub=self)
-            self.links = links
-            links.begin(await rendezvous.meet())
+            mesh = Mesh(participants=2, parameters=ENTRIES, silence=30.0, delays={}, tasks=tasks, hub=self)
+            self.mesh = mesh
+            mesh.begin(await rendezvous.meet())
             if self.rank == 0:
                 for _ in range(QUEUED):
                     self.send()
             await self.over.wait()
             if self.rank == 1:
-                links.tell(Kind.DONE)
-            await links.close()
+                mesh.tell(Kind.DONE)
+            await mesh.close()
         if self.rank == 1:
             size = Message(0, Contribution(0, 1), (self.gradient,)).size
             print(size * (len(self.times) - 1) / (self.times[-1] - self.times[0]))
@@ -75,7 +75,7 @@ class Node:
     def send(self) -> None:
         """Queue the next gradient."""
         if self.queued < self.messages:
-            self.links.send(1, Message(0, Contribution(self.queued, 1), (self.gradient,)))
+            self.mesh.send(1, Message(0, Contribution(self.queued, 1), (self.gradient,)))
             self.queued += 1
 
     @property

@@ -68,7 +68,7 @@ def rendezvous_of(rank, addresses, listener, *, credentials=OURS, timeouts=QUICK
     return Rendezvous(rank, peers, addresses, listener, credentials, timeouts)
 
 
-def links_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None) -> Mesh:
+def mesh_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None) -> Mesh:
     return Mesh(
         participants=participants,
         parameters=parameters,
@@ -86,7 +86,7 @@ async def mesh(count: int, **settings) -> AsyncIterator[tuple[Sequence[Mesh], Se
     rendezvous = [rendezvous_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
     inboxes = [Inbox() for _ in range(count)]
     async with asyncio.TaskGroup() as tasks:
-        nodes = [links_of(count, inbox, tasks, **settings) for inbox in inboxes]
+        nodes = [mesh_of(count, inbox, tasks, **settings) for inbox in inboxes]
         for node, connections in zip(nodes, await asyncio.gather(*(each.meet() for each in rendezvous)), strict=True):
             node.begin(connections)
         yield nodes, inboxes
@@ -138,7 +138,7 @@ async def victim_of_puppet(**settings) -> AsyncIterator[tuple[Mesh, Inbox, Puppe
     sockets, addresses = listeners(2)
     inbox, puppet = Inbox(), Puppet()
     async with asyncio.TaskGroup() as tasks:
-        victim = links_of(2, inbox, tasks, **settings)
+        victim = mesh_of(2, inbox, tasks, **settings)
         rendezvous = rendezvous_of(0, addresses, sockets[0])
         connections, _ = await asyncio.gather(rendezvous.meet(), puppet.join(sockets[1], addresses[0]))
         victim.begin(connections)
