@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -133,7 +134,7 @@ class FrameReader:
 
     async def _fill(self, view: memoryview, timeout: float | None) -> None:
         loop = asyncio.get_running_loop()
-        try:
+        with _told_of_peer("was silent for too long"):
             async with asyncio.timeout(timeout) as deadline:
                 while view:
                     count = await loop.sock_recv_into(self._connection, view)
@@ -142,10 +143,6 @@ class FrameReader:
                     view = view[count:]
                     if timeout is not None:
                         deadline.reschedule(loop.time() + timeout)
-        except TimeoutError:
-            raise PeerError("was silent for too long") from None
-        except OSError as error:
-            raise PeerClosedError(f"broke the connection ({error.strerror})") from None
 
 
 async def send_frame(
@@ -161,21 +158,17 @@ async def send_frame(
 async def all_left(connection: socket.socket, *, timeout: float) -> None:
     """Wait until the last byte has left the kernel's buffers for the network. Raises PeerError."""
     option = socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT
-    try:
+    with _told_of_peer("took nothing for too long"):
         # A socket counts as writable while it holds fewer unsent bytes than this.
         connection.setsockopt(*option, 1)
         async with asyncio.timeout(timeout):
             await _writable(connection)
         connection.setsockopt(*option, _UNSENT_BYTES)
-    except TimeoutError:
-        raise PeerError("took nothing for too long") from None
-    except OSError as error:
-        raise PeerClosedError(f"broke the connection ({error.strerror})") from None
 
 
 async def _send(connection: socket.socket, view: memoryview, timeout: float | None, flags: int = 0) -> None:
     loop = asyncio.get_running_loop()
-    try:
+    with _told_of_peer("took nothing for too long"):
         async with asyncio.timeout(timeout) as deadline:
             while view:
                 try:
@@ -186,8 +179,15 @@ async def _send(connection: socket.socket, view: memoryview, timeout: float | No
                 view = view[count:]
                 if timeout is not None:
                     deadline.reschedule(loop.time() + timeout)
+
+
+@contextmanager
+def _told_of_peer(too_slow: str) -> Iterator[None]:
+    """Have what fails in the block be the peer's fault: `too_slow` says which where its time is over."""
+    try:
+        yield
     except TimeoutError:
-        raise PeerError("took nothing for too long") from None
+        raise PeerError(too_slow) from None
     except OSError as error:
         raise PeerClosedError(f"broke the connection ({error.strerror})") from None
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import tracemalloc
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -21,6 +22,20 @@ CHALLENGE_BYTES = HEAD_BYTES + 32
 def close(connections):
     for connection in (*connections.outgoing.values(), *connections.incoming.values()):
         connection.socket.close()
+
+
+@asynccontextmanager
+async def alone(timeouts=QUICK):
+    """Node 0 of two, which waits for the other in vain, and its address."""
+    sockets, addresses = listeners(2)
+    rendezvous = rendezvous_of(0, addresses, sockets[0], timeouts=timeouts)
+    waiting = asyncio.create_task(rendezvous.meet())
+    try:
+        yield rendezvous, addresses[0]
+    finally:
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        sockets[1].close()
 
 
 def test_nodes_meet_whoever_comes_first():
@@ -61,32 +76,22 @@ def test_nodes_of_different_secrets_never_meet_and_can_say_why():
 
 def test_a_node_that_is_no_peer_is_refused():
     async def scenario():
-        sockets, addresses = listeners(2)
-        rendezvous = rendezvous_of(0, addresses, sockets[0])
-        waiting = asyncio.create_task(rendezvous.meet())
-        with pytest.raises(PeerError, match="the connection"):
-            await introduce(addresses[0], Ends(7, 0, Channel.DATA))
-        assert rendezvous.refused == 1
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        sockets[1].close()
+        async with alone() as (rendezvous, address):
+            with pytest.raises(PeerError, match="the connection"):
+                await introduce(address, Ends(7, 0, Channel.DATA))
+            assert rendezvous.refused == 1
 
     asyncio.run(scenario())
 
 
 def test_a_second_connection_on_the_same_lane_is_refused():
     async def scenario():
-        sockets, addresses = listeners(2)
-        rendezvous = rendezvous_of(0, addresses, sockets[0])
-        waiting = asyncio.create_task(rendezvous.meet())
-        connection, _ = await introduce(addresses[0], Ends(1, 0, Channel.DATA))
-        with pytest.raises(PeerError, match="the connection"):
-            await introduce(addresses[0], Ends(1, 0, Channel.DATA))
-        assert rendezvous.refused == 1
-        waiting.cancel()
-        await asyncio.wait([waiting])
+        async with alone() as (rendezvous, address):
+            connection, _ = await introduce(address, Ends(1, 0, Channel.DATA))
+            with pytest.raises(PeerError, match="the connection"):
+                await introduce(address, Ends(1, 0, Channel.DATA))
+            assert rendezvous.refused == 1
         connection.close()
-        sockets[1].close()
 
     asyncio.run(scenario())
 
@@ -139,30 +144,21 @@ def test_strangers_get_a_challenge_and_nothing_else(attempts):
 
 def test_a_stranger_cannot_make_a_node_allocate():
     async def scenario():
-        sockets, addresses = listeners(2)
-        waiting = asyncio.create_task(rendezvous_of(0, addresses, sockets[0]).meet())
-        tracemalloc.start()
-        await asyncio.gather(*(pester(addresses[0], head(Kind.PROOF, LONG, Seal())) for _ in range(20)))
-        assert tracemalloc.get_traced_memory()[1] < 5_000_000
-        tracemalloc.stop()
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        sockets[1].close()
+        async with alone() as (_, address):
+            tracemalloc.start()
+            await asyncio.gather(*(pester(address, head(Kind.PROOF, LONG, Seal())) for _ in range(20)))
+            assert tracemalloc.get_traced_memory()[1] < 5_000_000
+            tracemalloc.stop()
 
     asyncio.run(scenario())
 
 
 def test_strangers_that_say_nothing_are_hung_up_on():
     async def scenario():
-        sockets, addresses = listeners(2)
-        rendezvous = rendezvous_of(0, addresses, sockets[0], timeouts=replace(QUICK, handshake=0.1))
-        waiting = asyncio.create_task(rendezvous.meet())
-        connections = [await asyncio.open_connection(*addresses[0]) for _ in range(50)]
-        await until(lambda: rendezvous.refused == 50)
-        for _, writer in connections:
-            writer.close()
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        sockets[1].close()
+        async with alone(replace(QUICK, handshake=0.1)) as (rendezvous, address):
+            connections = [await asyncio.open_connection(*address) for _ in range(50)]
+            await until(lambda: rendezvous.refused == 50)
+            for _, writer in connections:
+                writer.close()
 
     asyncio.run(scenario())
