@@ -1,4 +1,4 @@
-"""Writing a run folder while the run goes."""
+"""Writing a run folder while the run goes, and what became of it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from dlion_sim.results.holding import Hold
 from dlion_sim.results.manifest import Manifest
 from dlion_sim.results.names import with_names
 from dlion_sim.results.reading import Run
+from dlion_sim.results.summary import Status
 from dlion_sim.results.tables import LINKS, METRICS, TRANSFERS, LinksRow, MetricsRow, TransfersRow
 from dlion_sim.results.told import check
 
@@ -141,6 +142,14 @@ class RunWriter:
     def close(self) -> None:
         """Let others write the folder, whatever state it is in."""
         self.hold.close()
+
+
+def mark(folder: Path, status: Status, **facts: str) -> None:
+    """Set the status in the manifest of a run that nobody writes any more, and add what else is known of its end.
+
+    Raises InputError where `folder` holds no run, and OSError where it cannot be written.
+    """
+    write(folder / run_folder.MANIFEST, json_bytes({**Run.open(folder).manifest, **facts, "status": status}))
 
 
 def _refuse_unless_free(folder: Path, *, force: bool) -> None:
