@@ -54,20 +54,20 @@ class Node:
         """Until all messages have arrived; the receiver prints how many bytes a second that were."""
         addresses = [Address(HOST, port) for port in ports]
         credentials = Credentials(b"benchmark", b"b" * 32)
-        meeting = Rendezvous(
+        rendezvous = Rendezvous(
             self.rank, [1 - self.rank], addresses, listen(addresses[self.rank]), credentials, DEFAULT_TIMEOUTS
         )
         async with asyncio.TaskGroup() as tasks:
-            links = Mesh(participants=2, parameters=ENTRIES, silence=30.0, delays={}, tasks=tasks, hub=self)
-            self.links = links
-            links.begin(await meeting.meet())
+            mesh = Mesh(participants=2, parameters=ENTRIES, silence=30.0, delays={}, tasks=tasks, hub=self)
+            self.mesh = mesh
+            mesh.begin(await rendezvous.meet())
             if self.rank == 0:
                 for _ in range(QUEUED):
                     self.send()
             await self.over.wait()
             if self.rank == 1:
-                links.tell(Kind.DONE)
-            await links.close()
+                mesh.tell(Kind.DONE)
+            await mesh.close()
         if self.rank == 1:
             size = Message(0, Contribution(0, 1), (self.gradient,)).size
             print(size * (len(self.times) - 1) / (self.times[-1] - self.times[0]))
@@ -75,16 +75,14 @@ class Node:
     def send(self) -> None:
         """Queue the next gradient."""
         if self.queued < self.messages:
-            self.links.send(1, Message(0, Contribution(self.queued, 1), (self.gradient,)))
+            self.mesh.send(1, Message(0, Contribution(self.queued, 1), (self.gradient,)))
             self.queued += 1
 
     @property
     def now(self) -> float:
-        """The clock."""
         return time.perf_counter()
 
     def arrived(self, message: Message) -> None:
-        """Note when."""
         self.times.append(self.now)
         if len(self.times) == self.messages:
             self.over.set()
@@ -93,19 +91,16 @@ class Node:
         """One has left this machine."""
 
     def sent(self, peer: int, message: Message) -> None:
-        """There is room for the next one."""
         self.send()
 
     def timed(self, peer: int, message: Message, seconds: float) -> None:
         """How long a message took."""
 
     def heard(self, kind: Kind, rank: int) -> None:
-        """The receiver is done."""
         if kind is Kind.DONE:
             self.over.set()
 
     def lost(self, peer: int, reason: str) -> None:
-        """The other node has ended."""
         self.over.set()
 
 

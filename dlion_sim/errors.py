@@ -10,7 +10,8 @@ class InputError(Exception):
     """Something that the user gave cannot be used.
 
     Reads as one line: the file, the path inside it, what is wrong, what is allowed. Further faults found in the same
-    input stand in `further`, so that all can be mended at once.
+    input stand in `further`, so that all can be mended at once. What the caller of a function gave as an argument is
+    called by the argument's name, in backticks.
     """
 
     def __init__(

@@ -8,7 +8,6 @@ that, too. It needs no quiet machine; what is done already is not done again.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -30,7 +29,7 @@ from dlion_sim.simulation import simulate
 from dlion_sim.streams import stream
 from dlion_sim.validation import SIMULATED
 from emulation.distribution import FIGURES
-from emulation.validate import SENSITIVITY, scenarios_in
+from emulation.validate import SENSITIVITY, parsed, scenarios_in
 
 NEIGHBOURS = 4
 OFF = 0.01
@@ -39,10 +38,8 @@ OFF = 0.01
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Simulate what is missing, and return how to exit."""
-    parser = argparse.ArgumentParser(prog="python -m emulation.sensitivity", description=__doc__)
-    parser.add_argument("folder", type=Path, help="Holds the scenarios, *.yaml.")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="That of emulation.validate.")
-    options = parser.parse_args(arguments)
+    program = "emulation.sensitivity"
+    options = parsed(arguments, program=program, about=__doc__, output="That of emulation.validate.")
     try:
         scenarios = scenarios_in(options.folder)
         with Interrupts() as interrupts:
@@ -55,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if interrupts.asked():
                     return INTERRUPTED
     except InputError as error:
-        print(f"emulation.sensitivity: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         return BAD_INPUT
     return 0
 

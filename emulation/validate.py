@@ -35,10 +35,7 @@ TABLE, REPORT = "fidelity.csv", "fidelity.md"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is missing, print and write the table, and return how to exit."""
-    parser = argparse.ArgumentParser(prog="python -m emulation.validate", description=__doc__)
-    parser.add_argument("folder", type=Path, help="Holds the scenarios, *.yaml.")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Where runs and the table go.")
-    options = parser.parse_args(arguments)
+    options = parsed(arguments, program="emulation.validate", about=__doc__, output="Where runs and the table go.")
     try:
         scenarios = scenarios_in(options.folder)
         with Interrupts() as interrupts:
@@ -54,6 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if interrupts.asked():
         return INTERRUPTED
     return FAILED if table["problem"].any() else 0
+
+
+def parsed(arguments: Sequence[str] | None, *, program: str, about: str | None, output: str) -> argparse.Namespace:
+    """The `folder` of scenarios and the `output` that a script is given."""
+    parser = argparse.ArgumentParser(prog=f"python -m {program}", description=about)
+    parser.add_argument("folder", type=Path, help="Holds the scenarios, *.yaml.")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help=output)
+    return parser.parse_args(arguments)
 
 
 def scenarios_in(folder: Path) -> Mapping[str, Scenario]:

@@ -113,3 +113,8 @@ def test_every_package_has_its_rule():
 def test_the_protocol_knows_neither_clock_nor_socket():
     for file in (ROOT / "protocol").rglob("*.py"):
         assert not IO & {name.partition(".")[0] for name in imported(file.read_text())}, file
+
+
+def test_learning_names_no_keys_of_scenarios():
+    for file in (ROOT / "learning").rglob("*.py"):
+        assert "workload." not in file.read_text(), file

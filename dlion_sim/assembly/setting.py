@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -67,22 +68,23 @@ class Setting:
     def of(cls, scenario: Scenario, device: torch.device = CPU) -> Setting:
         """Raises InputError for a scenario that cannot be run."""
         system = compose(scenario.system)
-        dataset = load(scenario.workload.dataset)
-        model = build(
-            scenario.workload.model, dataset.input_shape, dataset.classes, stream_seed(scenario.seed, "model")
-        )
+        with _of_workload():
+            dataset = load(scenario.workload.dataset)
+            seed = stream_seed(scenario.seed, "model")
+            model = build(scenario.workload.model, dataset.input_shape, dataset.classes, seed)
+            validation = validation_of(scenario, dataset)
+            shards = shards_of(scenario, dataset, validation)
         beta = scenario.workload.compute_time.beta
         if beta is None:
             beta = training_flops(model, dataset.input_shape) / CORE_FLOPS
         compute_time = scenario.workload.compute_time.model_copy(update={"beta": beta})
         workload = scenario.workload.model_copy(update={"compute_time": compute_time})
-        validation = validation_of(scenario, dataset)
         setting = cls(
             scenario=scenario.model_copy(update={"system": system.spec, "workload": workload}),
             system=system,
             dataset=dataset,
             model=model,
-            shards=shards_of(scenario, dataset, validation),
+            shards=shards,
             validation=validation,
             core_seconds_per_sample=beta,
             device=device,
@@ -237,6 +239,15 @@ class Setting:
             weight_decay=optimizer.weight_decay,
             decay=optimizer.factor,
         )
+
+
+@contextmanager
+def _of_workload() -> Iterator[None]:
+    """Within the block, faults lie in the scenario's workload, unless they lie in a file of their own."""
+    try:
+        yield
+    except InputError as error:
+        raise (error if error.file else error.below("workload")) from error.__cause__
 
 
 def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:

@@ -34,7 +34,7 @@ def shards_of(scenario: Scenario, dataset: Dataset, validation: Indices | None) 
     if scenario.workload.batch_size > smallest:
         raise InputError(
             f"{scenario.workload.batch_size} samples are more than the smallest of the workers' shards holds",
-            path="workload.batch_size",
+            path="batch_size",
             allowed=f"1 to {smallest}",
         )
     return shards

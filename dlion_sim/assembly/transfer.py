@@ -19,7 +19,6 @@ class Transfer:
 
     @property
     def sender(self) -> int:
-        """Who sends it."""
         return self.message.sender
 
     def count(self, carried: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 FAILED = 1
@@ -11,3 +12,11 @@ INTERRUPTED = 130
 WHY_NO_EXCHANGE = "it says nothing of the system (is the period of local_sgd or diloco longer than the run?)"
 """Of a run in which a worker never exchanged anything."""
 RUNS = Path("results/runs")
+_SAME_NAME = ("address", "delays", "device", "force", "output", "rank", "receivers", "senders", "x", "y")
+_OPTIONS = {"addresses": "--peers", "overrides": "--set", **{name: f"--{name}" for name in _SAME_NAME}}
+"""By which an argument of the package's functions is given."""
+
+
+def with_options(fault: str) -> str:
+    """What is wrong, by the names of options where it names arguments, which stand in backticks."""
+    return re.sub("`(\\w+)`", lambda named: _OPTIONS.get(named[1], named[0]), fault)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +16,9 @@ from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
     from dlion_sim.sweep import Executor
+
+
+_RAY = "--executor ray"
 
 
 class ExecutorKind(StrEnum):
@@ -60,7 +64,10 @@ class ExecutorOptions:
             )
         from dlion_sim.sweep.ray_setup import prepare_ray
 
-        prepare_ray(private=self.address is None)
+        try:
+            prepare_ray(private=self.address is None)
+        except InputError as error:
+            raise InputError(error.problem, file=_RAY, allowed=f"--executor local, or {error.allowed}") from None
 
     @property
     def device_of_jobs(self) -> Literal["auto", "cpu", "cuda"]:
@@ -69,8 +76,17 @@ class ExecutorOptions:
             return self.device.value
         return "cuda" if self.gpus_per_job else "cpu"
 
-    def open(self, runs: int, output: Path, lock: int) -> AbstractContextManager[Executor]:
+    @contextmanager
+    def open(self, runs: int, output: Path, lock: int) -> Iterator[Executor]:
         """The executor for so many runs with folders in `output`, which `lock` holds."""
+        with ExitStack() as stack:
+            try:
+                executor = stack.enter_context(self._executor(runs, output, lock))
+            except InputError as error:  # Only a cluster can be refused.
+                raise error.within(_RAY) from None
+            yield executor
+
+    def _executor(self, runs: int, output: Path, lock: int) -> AbstractContextManager[Executor]:
         if self.kind is ExecutorKind.RAY:
             from dlion_sim.sweep.ray_cluster import RayCluster
 

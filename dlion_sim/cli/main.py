@@ -13,7 +13,7 @@ from rich.console import Console
 
 from dlion_sim import __version__
 from dlion_sim.cli import compare, emulation, export, live, plot, run, sweep, validate
-from dlion_sim.cli.conventions import BAD_INPUT, FAILED
+from dlion_sim.cli.conventions import BAD_INPUT, FAILED, with_options
 from dlion_sim.errors import InputError, OwnCodeError
 
 app = typer.Typer(
@@ -113,7 +113,7 @@ def main(command: typer.Typer = app) -> None:
         command()
     except InputError as error:
         for fault in (error, *error.further):
-            print(f"dlion: {fault}", file=sys.stderr)
+            print(f"dlion: {with_options(str(fault))}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except OwnCodeError as error:
         print(f"dlion: {error}\n{error.trace}", file=sys.stderr)

@@ -82,7 +82,6 @@ class _Console(CLI):  # type: ignore[misc]
         self.cmdloop()
 
     def onecmd(self, line: str) -> bool:
-        """Obey one."""
         try:
             return bool(super().onecmd(line))
         except KeyboardInterrupt:

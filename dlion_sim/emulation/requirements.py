@@ -30,7 +30,7 @@ def check_requirements(*, paced: bool = True, by_hand: bool = False) -> None:
     except ImportError as error:
         raise InputError(f"emulation needs Mininet ({error}): pip install 'dlion-sim[emulation]'") from None
     if os.geteuid() != 0:
-        raise InputError('emulation needs root: sudo env "PATH=$PATH" dlion emulate ...')
+        raise InputError('emulation needs root: the same command after sudo env "PATH=$PATH"')
     # Root in a container may lack what this takes.
     tried = subprocess.run(["mnexec", "-n", "true"], capture_output=True, text=True)
     if tried.returncode:

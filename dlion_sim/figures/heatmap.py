@@ -106,8 +106,8 @@ def _axes(groups: Sequence[Group], x: str | None, y: str | None) -> tuple[str, s
     if not keys:
         raise InputError("the runs differ in nothing but their seeds", allowed="runs of a sweep")
     others = [key for key in reversed(keys) if x is None or not _is(key, x)]
-    down = _named(y, keys, "--y") if y else next(iter(others), "scenario")
-    across = _named(x, keys, "--x") if x else next((key for key in keys if key != down), "scenario")
+    down = _named(y, keys, "y") if y else next(iter(others), "scenario")
+    across = _named(x, keys, "x") if x else next((key for key in keys if key != down), "scenario")
     places: dict[tuple[str, str], Mapping[str, str]] = {}
     for group in groups:
         place = group.labels.get(across, ""), group.labels.get(down, "")
@@ -115,16 +115,16 @@ def _axes(groups: Sequence[Group], x: str | None, y: str | None) -> tuple[str, s
             also = ", ".join(key for key in keys if key not in (across, down))
             raise InputError(
                 f"several runs belong at {place[0]}, {place[1]}, since the runs also differ in {also}",
-                allowed="two of these as --x and --y, and runs that are alike in the rest",
+                allowed="two of these as `x` and `y`, and runs that are alike in the rest",
             )
         places[place] = group.labels
     return across, down
 
 
-def _named(name: str, keys: Sequence[str], option: str) -> str:
+def _named(name: str, keys: Sequence[str], argument: str) -> str:
     found = [key for key in keys if _is(key, name)]
     if len(found) != 1:
-        raise InputError(f"{option} {name}: the runs don't differ in that", allowed=", ".join(keys))
+        raise InputError(f"`{argument}` {name}: the runs don't differ in that", allowed=", ".join(keys))
     return found[0]
 
 

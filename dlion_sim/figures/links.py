@@ -46,8 +46,8 @@ def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Seq
     ways = crossings(run)
     rates, ways = (
         table[
-            table["sender"].isin(_chosen("--senders", senders, names))
-            & table["receiver"].isin(_chosen("--receivers", receivers, names))
+            table["sender"].isin(_chosen("senders", senders, names))
+            & table["receiver"].isin(_chosen("receivers", receivers, names))
         ]
         for table in (rates, ways)
     )
@@ -60,14 +60,14 @@ def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Seq
     return _draw_lines(run, rates, names, _fullest(ways), file)
 
 
-def _chosen(option: str, given: Sequence[str], names: dict[int, str]) -> list[int]:
+def _chosen(argument: str, given: Sequence[str], names: dict[int, str]) -> list[int]:
     """The numbers of those who are named, one by one or by their micro-cloud; of all where nobody is."""
     for name in given:
         if not any(own in (name, f"{name}/{own.rsplit('/', 1)[-1]}") for own in names.values()):
             clouds = dict.fromkeys(own.rsplit("/", 1)[0] for own in names.values())
             raise InputError(
                 f"there is no worker or micro-cloud '{name}'",
-                file=option,
+                file=f"`{argument}`",
                 allowed=f"{', '.join(clouds)}, or one of their workers, e.g. {names[min(names)]}",
             )
     return [number for number, own in names.items() if not given or own in given or own.rsplit("/", 1)[0] in given]

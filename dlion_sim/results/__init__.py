@@ -5,13 +5,12 @@ from dlion_sim.results.frames import Frames
 from dlion_sim.results.holding import Hold
 from dlion_sim.results.labels import headings, in_words, system_label, untold
 from dlion_sim.results.manifest import environment
-from dlion_sim.results.marking import mark
 from dlion_sim.results.names import participants
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
 from dlion_sim.results.summary import Ending, Status, final_accuracy, summarize, time_to_accuracy
 from dlion_sim.results.tables import LINKS, METRICS, TRANSFERS, WALL_CLOCK_COLUMNS, LinksRow, MetricsRow, TransfersRow
-from dlion_sim.results.writing import RunWriter
+from dlion_sim.results.writing import RunWriter, mark
 
 __all__ = [
     "LINKS",

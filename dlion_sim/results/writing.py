@@ -1,4 +1,4 @@
-"""Writing a run folder while the run goes."""
+"""Writing a run folder while the run goes, and what became of it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from dlion_sim.results.holding import Hold
 from dlion_sim.results.manifest import Manifest
 from dlion_sim.results.names import with_names
 from dlion_sim.results.reading import Run
+from dlion_sim.results.summary import Status
 from dlion_sim.results.tables import LINKS, METRICS, TRANSFERS, LinksRow, MetricsRow, TransfersRow
 from dlion_sim.results.told import check
 
@@ -143,6 +144,14 @@ class RunWriter:
         self.hold.close()
 
 
+def mark(folder: Path, status: Status, **facts: str) -> None:
+    """Set the status in the manifest of a run that nobody writes any more, and add what else is known of its end.
+
+    Raises InputError where `folder` holds no run, and OSError where it cannot be written.
+    """
+    write(folder / run_folder.MANIFEST, json_bytes({**Run.open(folder).manifest, **facts, "status": status}))
+
+
 def _refuse_unless_free(folder: Path, *, force: bool) -> None:
     if not folder.exists():
         return
@@ -151,7 +160,7 @@ def _refuse_unless_free(folder: Path, *, force: bool) -> None:
     if run_folder.holds_run(folder):
         if not force:
             raise InputError(
-                "already holds a run", file=folder, allowed="a new or empty folder; --force replaces that run"
+                "already holds a run", file=folder, allowed="a new or empty folder; `force` replaces that run"
             )
     elif any(entry.name != _UNBORN for entry in folder.iterdir()):
         raise InputError("holds other things than a run", file=folder, allowed="a new or empty folder")

@@ -20,13 +20,12 @@ class Compute(ShortForm):
     short_form: ClassVar[dict[str, Any]] = {"type": ["string", "number", "object"], "examples": ["24 cores", *DEVICES]}
 
     cores: CoresSchedule = Schedule.constant(8.0)
-    """Equivalent in cores, or a device's name; may change over time."""
+    """How many cores the machine is worth, or a device's name; may change over time."""
     noise: Annotated[float, Field(ge=0, le=3)] = 0.0
-    """Sigma of the lognormal factor, of median 1, on the time of each computation."""
+    """Sigma of the lognormal factor, of median 1, by which the time of each computation varies."""
 
     @classmethod
     def expand(cls, given: object) -> object:
-        """A mapping of fields from a number of cores, a device's name or a schedule."""
         holds_fields = isinstance(given, Mapping) and not is_capacity(given)
         return given if holds_fields or isinstance(given, Compute) else {"cores": given}
 
@@ -52,13 +51,12 @@ class Nic(ShortForm):
     short_form: ClassVar[dict[str, Any]] = {"type": ["string", "object"], "examples": ["50 Mbps"]}
 
     up: BandwidthSchedule
-    """What the machine sends at most."""
+    """The bandwidth at which the machine sends."""
     down: BandwidthSchedule
-    """What the machine receives at most."""
+    """The bandwidth at which the machine receives."""
 
     @classmethod
     def expand(cls, given: object) -> object:
-        """A mapping of fields from a bandwidth or a schedule."""
         holds_fields = isinstance(given, Mapping) and not is_capacity(given)
         return given if holds_fields or isinstance(given, Nic) else {"up": given, "down": given}
 
@@ -71,7 +69,7 @@ class WorkerGroup(Model):
     """Workers that are alike, one to a machine."""
 
     count: Annotated[int, Field(ge=1, le=100_000)] = 1
-    """How many."""
+    """How many workers there are of the kind."""
     compute: Compute = Compute()
     """How fast each computes."""
     nic: Nic = GIGABIT

@@ -24,11 +24,13 @@ def overridden(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, A
         path, equals, text = override.partition("=")
         keys = path.strip().split(".")
         if not equals or not all(keys):
-            raise InputError("an override is written dotted.path=value, e.g. duration=60 s", file=f"--set {override}")
+            raise InputError(
+                "an override is written dotted.path=value, e.g. duration=60 s", file=f"`overrides` {override}"
+            )
         try:
             set_value(changed, keys, read_yaml(text))
         except ValueError as error:
-            raise InputError(str(error), file=f"--set {override}") from None
+            raise InputError(str(error), file=f"`overrides` {override}") from None
     return changed
 
 

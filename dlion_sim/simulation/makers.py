@@ -69,12 +69,12 @@ def queue(_: Material, longest: int | None) -> deque[Any]:
 
 
 def ordered(_: Material) -> OrderedDict[Any, Any]:
-    """An empty one."""
+    """An empty OrderedDict."""
     return OrderedDict()
 
 
 def counter(_: Material) -> Counter[Any]:
-    """An empty one."""
+    """An empty Counter."""
     return Counter()
 
 

@@ -166,5 +166,5 @@ def _clock(before: float) -> Callable[[], float]:
 def _device(device: Device) -> torch.device:
     available = torch.cuda.is_available()
     if device == "cuda" and not available:
-        raise InputError("this machine has no GPU that PyTorch can use", file="--device cuda", allowed="auto, cpu")
+        raise InputError("this machine has no GPU that PyTorch can use", file="`device` cuda", allowed="auto, cpu")
     return torch.device("cuda" if available and device != "cpu" else "cpu")

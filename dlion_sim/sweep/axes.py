@@ -49,7 +49,7 @@ class LogRange(Model):
     last: Annotated[float, Field(gt=0)] = Field(alias="to")
     """The last number."""
     count: Annotated[int, Field(ge=2)]
-    """How many."""
+    """How many numbers there are."""
     unit: str = ""
     """Written after each number, e.g. Mbps."""
 
@@ -68,7 +68,6 @@ class OfRange(Model):
 
     @property
     def values(self) -> list[Value]:
-        """The numbers with their unit."""
         return _with_unit(self.range.numbers, self.range.unit)
 
 
@@ -79,7 +78,6 @@ class OfLogRange(Model):
 
     @property
     def values(self) -> list[Value]:
-        """The numbers with their unit."""
         return _with_unit(self.log_range.numbers, self.log_range.unit)
 
 

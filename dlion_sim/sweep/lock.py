@@ -16,7 +16,7 @@ from dlion_sim.results.run_folder import holds_run
 
 LOCK = ".lock"
 TASKS = ".tasks"
-_PATIENCE_SECONDS = 3.0
+_TIMEOUT_SECONDS = 3.0
 _POLL_SECONDS = 0.05
 
 
@@ -74,14 +74,14 @@ def shared(output: Path, token: str) -> Iterator[None]:
 
 def _take(descriptor: int, output: Path) -> None:
     """Lock; waits a little, since the processes of a sweep that was killed take a moment to notice."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 problem = "another sweep is at work here"
-                raise InputError(problem, file=output, allowed="another --output, or waiting for its end") from None
+                raise InputError(problem, file=output, allowed="another `output`, or waiting for its end") from None
             time.sleep(_POLL_SECONDS)
         else:
             return

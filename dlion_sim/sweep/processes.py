@@ -29,7 +29,7 @@ def thread_counts(threads: int) -> dict[str, str]:
 
 
 class LocalProcesses:
-    """An executor of so many processes with so many threads each; leaving the block ends them.
+    """An `Executor` of so many processes with so many threads each; leaving the block ends them.
 
     They hold on to the file descriptor `lock`, so that it is open for as long as any of them lives. What they have to
     say for themselves goes to the end of the file `log`.
@@ -59,7 +59,6 @@ class LocalProcesses:
 
     @property
     def free(self) -> int:
-        """How many more jobs may be started now."""
         return self._most - sum(worker.job is not None for worker in self._workers)
 
     def start(self, job: Job) -> None:
@@ -68,7 +67,6 @@ class LocalProcesses:
         (idle[0] if idle else self._new_worker()).give(job)
 
     def events(self, timeout: float) -> list[Progressed | Ended]:
-        """What has happened since the last call; waits for so many seconds if that is nothing."""
         happened: list[Progressed | Ended] = []
         for key, _ in self._selector.select(timeout):
             worker: _Worker = key.data
@@ -78,7 +76,6 @@ class LocalProcesses:
         return happened
 
     def interrupt(self) -> None:
-        """Ask all jobs to end early, each in a run folder that says so."""
         self._asked = True
         for worker in self._workers:
             worker.process.terminate()

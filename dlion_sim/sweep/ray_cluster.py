@@ -32,7 +32,7 @@ class Machine(NamedTuple):
 
 
 class RayCluster:
-    """An executor of so many `runs` on the cluster at `address` (host:port); leaving the block ends those that run.
+    """An `Executor` of so many `runs` on the cluster at `address` (host:port); leaving the block ends those that run.
 
     Without an address, a Ray on this machine is started for the block. At most `jobs` are submitted at once, or as many
     as the cluster has room for; a job gets so many GPUs, and equal shares of the CPUs. All machines must see `output`,
@@ -64,7 +64,7 @@ class RayCluster:
         if not room:
             wanted = f"a CPU and {self._gpus:g} GPU" if self._gpus else "a CPU"
             problem = f"no machine of the cluster has {wanted} for a job"
-            raise InputError(problem, file="--executor ray", allowed=f"what they have: {_told(machines)}")
+            raise InputError(problem, allowed=f"what they have: {_told(machines)}")
         self._threads = threads_per_job(machines, min(self._jobs or room, self._runs), self._gpus)
         self._token = token_of(self._output)
         # Beside this process, so that it is lost only with it.
@@ -83,17 +83,14 @@ class RayCluster:
 
     @property
     def free(self) -> int:
-        """How many more jobs may be started now."""
         # Machines come and go; if all have gone, a job waits for one to come.
         most = self._jobs or max(1, slots(_machines(), self._threads, self._gpus))
         return max(0, most - len(self._running))
 
     def start(self, job: Job) -> None:
-        """Submit a job to the cluster."""
         self._submit(job, attempt=1)
 
     def events(self, timeout: float) -> list[Progressed | Ended]:
-        """What has happened since the last call; waits for so many seconds if that is nothing."""
         ended, _ = ray.wait(list(self._running), timeout=timeout)
         # What jobs told last may come after their end, when nobody wants to know.
         running = {job.name for job, _ in self._running.values()}
@@ -103,7 +100,6 @@ class RayCluster:
         return happened
 
     def interrupt(self) -> None:
-        """Ask all jobs to end early, each in a run folder that says so."""
         self._asked = True
         for task in self._running:
             ray.cancel(task)
@@ -174,9 +170,9 @@ def _connect(address: str | None) -> None:
     except (OSError, RuntimeError, ValueError, RayError) as error:
         reason = (str(error).splitlines() or [repr(error)])[0]
         if address is None:
-            raise InputError(f"Ray cannot be started here ({reason})", file="--executor ray") from None
+            raise InputError(f"Ray cannot be started here ({reason})") from None
         allowed = "the host:port of `ray start --head`, under its RAY_AUTH_MODE and token"
-        raise InputError(f"no cluster can be joined ({reason})", file=f"--address {address}", allowed=allowed) from None
+        raise InputError(f"no cluster can be joined ({reason})", file=f"`address` {address}", allowed=allowed) from None
     finally:
         signal.signal(signal.SIGTERM, former)  # which Ray takes for itself
 

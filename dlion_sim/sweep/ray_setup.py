@@ -16,9 +16,7 @@ def prepare_ray(*, private: bool) -> None:
     Raises InputError where Ray is not installed.
     """
     if find_spec("ray") is None:
-        raise InputError(
-            "needs the package ray", file="--executor ray", allowed="--executor local, or pip install 'dlion-sim[ray]'"
-        )
+        raise InputError("needs the package ray", allowed="pip install 'dlion-sim[ray]'")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if private:
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))

@@ -54,7 +54,6 @@ class OfUniform(Model):
 
     @property
     def interval(self) -> Interval:
-        """Where the numbers are."""
         return self.uniform
 
 
@@ -65,7 +64,6 @@ class OfLogUniform(Model):
 
     @property
     def interval(self) -> Interval:
-        """Where the numbers are."""
         return self.log_uniform
 
 

@@ -69,7 +69,7 @@ def _found(point: Point, folder: Path) -> Found:
         raise InputError(
             f"holds a run of another scenario than {point.name} is now{changes}",
             file=folder,
-            allowed="the former scenario, another name, another --output, or removing that run",
+            allowed="the former scenario, another name, another `output`, or removing that run",
         )
     return Found(state, run)
 

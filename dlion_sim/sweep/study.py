@@ -68,7 +68,7 @@ class Study:
             raise InputError(
                 f"holds trials of a search whose {key} was another one{changes(former, self._meant[key])}",
                 file=self._file,
-                allowed="the former search, another --output, or removing that folder",
+                allowed="the former search, another `output`, or removing that folder",
             )
 
     def ask(self) -> FrozenTrial:

@@ -240,7 +240,7 @@ def test_a_timeline_shows_profiling_waits_without_an_end_and_every_message_in_a_
 
 def test_a_heat_map_needs_two_labels_that_tell_all_apart(groups, tmp_path):
     file = tmp_path / "figure.png"
-    with pytest.raises(InputError, match="--x seed: the runs don't differ in that"):
+    with pytest.raises(InputError, match="`x` seed: the runs don't differ in that"):
         figures.plot_heatmap(groups, file, "accuracy", 0.5, x="seed")
     with pytest.raises(InputError, match="differ in nothing but their seeds"):
         figures.plot_heatmap(groups[:1], file, "accuracy", 0.5)

@@ -81,7 +81,7 @@ def test_senders_and_receivers_are_chosen_by_worker_or_micro_cloud(tmp_path, dra
     ]
     plot_links(run, tmp_path / "a.png", receivers=["west/1"])
     assert [axes.get_ylabel() for axes in drawn[1].axes[::2]] == ["from\nwest/0"]
-    with pytest.raises(InputError, match=r"--receivers: there is no worker or micro-cloud 'wset'; allowed: east, west"):
+    with pytest.raises(InputError, match=r"`receivers`: there is no worker or micro-cloud 'wset'; allowed: east, west"):
         plot_links(run, tmp_path / "a.png", receivers=["wset"])
     with pytest.raises(InputError, match="has sent nothing from these senders to these receivers"):
         plot_links(run, tmp_path / "a.png", senders=["east/0"], receivers=["east/0"])

@@ -52,3 +52,17 @@ def test_the_reference_has_every_graph_of_peers():
     page = (DOCS / "scenario.md").read_text()
     kinds = {topology.model_fields["kind"].default for topology in get_args(AnyTopology)}
     assert kinds == set(re.findall(r"^### `topology: (\w+)`$", page, re.MULTILINE))
+
+
+def test_the_reference_reads_as_sentences_up_to_the_systems():
+    rows = re.findall(
+        r"^\| `\w+` \|.*\| (.*) \|$", (DOCS / "scenario.md").read_text().split("\n## System\n")[0], re.MULTILINE
+    )
+    assert len(rows) > 40
+    assert not [row for row in rows if not re.fullmatch(r"(?!Of |In |For |None)[A-Z].*\w \w.*\.", row)]
+
+
+def test_links_within_the_reference_lead_somewhere():
+    page = (DOCS / "scenario.md").read_text()
+    headings = {heading.lower() for heading in re.findall(r"^#+ (.*)$", page, re.MULTILINE)}
+    assert set(re.findall(r"\]\(#([^)]*)\)", page)) <= headings

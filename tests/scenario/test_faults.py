@@ -143,7 +143,7 @@ def test_all_faults_are_told_at_once(file: Path) -> None:
 def test_malformed_overrides(file: Path, override: str, words: str) -> None:
     with pytest.raises(InputError) as refusal:
         load(file, [override])
-    assert refusal.value.file == f"--set {override}"
+    assert refusal.value.file == f"`overrides` {override}"
     assert words in str(refusal.value)
     assert "\n" not in str(refusal.value)
 

@@ -46,5 +46,5 @@ def load(name: str) -> Dataset:
     Raises InputError for an unknown name, and where the published files cannot be had or are damaged.
     """
     if name not in DATASETS:
-        raise InputError(f"no dataset is named {name!r}", path="workload.dataset", allowed=", ".join(DATASETS))
+        raise InputError(f"no dataset is named {name!r}", path="dataset", allowed=", ".join(DATASETS))
     return DATASETS[name]()

@@ -30,7 +30,7 @@ def build(name: str, input_shape: tuple[int, int, int], classes: int, seed: int)
     name.
     """
     if name not in MODELS:
-        raise InputError(f"no model is named {name!r}", path="workload.model", allowed=", ".join(MODELS))
+        raise InputError(f"no model is named {name!r}", path="model", allowed=", ".join(MODELS))
     with torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed, which would seed the accelerators too.
         torch.default_generator.manual_seed(seed)
