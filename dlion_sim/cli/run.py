@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ import typer
 from rich.console import Console
 
 from dlion_sim.cli.chosen import chosen
-from dlion_sim.cli.conventions import INTERRUPTED
+from dlion_sim.cli.conventions import FAILED, INTERRUPTED
 from dlion_sim.cli.options import Device, Force, Output, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.errors import InputError
 
@@ -110,6 +111,9 @@ def _report(done: Run, *, quiet: bool) -> None:
     plot_accuracy(done, done.folder / ACCURACY)
     if not quiet:
         Console().print(run_report(done))
+    if done.summary and done.summary["status"] == "failed":
+        print(f"dlion: the run failed: {done.summary['stopped_by']}", file=sys.stderr)
+        raise typer.Exit(FAILED)
     if done.manifest["status"] == "interrupted":
         if not quiet:
             print(f"interrupted; dlion run --resume {done.folder} goes on")

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dlion_sim.assembly import Recorder, Transfer
 from dlion_sim.errors import InputError
-from dlion_sim.live.frames import Kind
+from dlion_sim.live.frames import Kind, News
 from dlion_sim.live.machine import Machine
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.rendezvous import Rendezvous
@@ -157,7 +157,7 @@ class Driver:
         """The link took so many seconds for a message on the data channel."""
         self._tell(MessageTimed(peer, message.size, seconds))
 
-    def heard(self, kind: Kind, rank: int) -> None:
+    def heard(self, kind: News, rank: int) -> None:
         """News from a peer; what concerns all is passed on, once."""
         match kind:
             case Kind.READY:
@@ -168,6 +168,8 @@ class Driver:
             case Kind.GONE:
                 if not self._end.done() and self._roster.missed(rank):
                     self._pass_on(rank)
+            case _:
+                assert_never(kind)
 
     def lost(self, peer: int, reason: str) -> None:
         """A peer's connections have ended, which is no loss once it has said that it is done."""

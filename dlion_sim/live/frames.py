@@ -18,12 +18,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from typing import Literal
 
 from zlib_ng.zlib_ng import crc32
 
 from dlion_sim.protocol.messages import Buffer
 
-_MAGIC = b"DLN2"
+_MAGIC = b"DLN3"
 _FIELDS = struct.Struct("<4sBII")
 _TAG_BYTES = 16
 HEAD_BYTES = _FIELDS.size + _TAG_BYTES
@@ -50,6 +51,10 @@ class Kind(IntEnum):
     """The sender has nothing to say, but is there."""
     PROBE = 9
     """Says nothing: how long it takes tells the sender something about the link."""
+
+
+News = Literal[Kind.READY, Kind.GONE, Kind.DONE]
+"""What is told of a participant."""
 
 
 class PeerError(Exception):

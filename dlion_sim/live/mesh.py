@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from dlion_sim.assembly import Transfer
-from dlion_sim.live.frames import Kind, Payload, PeerError
+from dlion_sim.live.frames import Kind, News, Payload, PeerError
 from dlion_sim.live.outbox import Outbox
 from dlion_sim.live.rendezvous import Connection, Connections, Lane
 from dlion_sim.live.sockets import FrameReader, PeerClosedError, acknowledge_at_once, end
@@ -48,8 +48,8 @@ class Hub(Protocol):
     def timed(self, peer: int, message: Message, seconds: float) -> None:
         """The link took so many seconds for a message on the data channel that has left."""
 
-    def heard(self, kind: Kind, rank: int) -> None:
-        """News of a participant: READY, GONE or DONE."""
+    def heard(self, kind: News, rank: int) -> None:
+        """News of a participant."""
 
     def lost(self, peer: int, reason: str) -> None:
         """A peer's connections have ended; nothing from it comes any more."""

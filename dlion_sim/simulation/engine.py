@@ -96,7 +96,7 @@ class Engine:
         *,
         nodes: Sequence[Node],
         servers: Sequence[ParameterServer],
-        topology: Routing,
+        routing: Routing,
         equipment: Equipment,
         recorder: Recorder,
         evaluate_every: float,
@@ -108,14 +108,14 @@ class Engine:
         self._gradients: dict[int, Ticket] = {}
         """That were started and not read, by worker."""
         self._participants: list[Worker | ParameterServer] = [*(node.worker for node in nodes), *servers]
-        self._topology = topology
+        self._routing = routing
         self._equipment = equipment
         self.recorder = recorder
         self._evaluate_every = evaluate_every
         self._evaluation_samples = evaluation_samples
         self._stop = stop
         self._transport = Transport(
-            self._agenda, topology, sent=self._on_sent, delivered=self._on_delivered, changed=self._tell_capacities
+            self._agenda, routing, sent=self._on_sent, delivered=self._on_delivered, changed=self._tell_capacities
         )
         self._end = stop.duration if stop.duration is not None else float("inf")
         self._has_started = False
@@ -232,7 +232,7 @@ class Engine:
 
     def _on_sent(self, transfer: Transfer) -> None:
         sender, receiver, message = transfer.sender, transfer.receiver, transfer.message
-        if not self._topology.share_machine(sender, receiver):
+        if not self._routing.share_machine(sender, receiver):
             self.recorder.sent(transfer, self.now)
         if message.body.channel is Channel.DATA:
             self._tell(sender, MessageTimed(receiver, message.size, self.now - transfer.began))

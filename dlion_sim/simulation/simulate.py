@@ -64,7 +64,7 @@ def simulate(
         engine = Engine(
             nodes=nodes,
             servers=[setting.server(number) for number in range(setting.workers, setting.participants)],
-            topology=Routing(scenario.cluster, setting.hosts),
+            routing=Routing(scenario.cluster, setting.hosts),
             equipment=equipment,
             recorder=Recorder(
                 writer, range(setting.workers), wall=lambda _: wall(), each_transfer=scenario.records_transfers

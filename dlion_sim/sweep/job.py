@@ -108,7 +108,8 @@ def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed],
     except Exception as error:
         problem = str(error) if isinstance(error, OSError) else repr(error)
         return Ended(job.name, "failed", problem, traceback.format_exc())
-    return Ended(job.name, run.manifest["status"])
+    failure = run.summary["stopped_by"] if run.summary and run.summary["status"] == "failed" else ""
+    return Ended(job.name, run.manifest["status"], failure)
 
 
 def record_failure(job: Job, ended: Ended) -> None:

@@ -13,7 +13,7 @@ from dlion_sim.cli.main import main
 from dlion_sim.emulation.leftovers import remove_leftovers
 from dlion_sim.emulation.network import network_of
 from dlion_sim.scenario import DURATION, dump
-from emulation import measure
+from emulation import endpoints, measure
 from emulation.endpoints import to_measure
 from emulation.measurement import Measurement, report
 from emulation.tools import delivered, median_round_trip

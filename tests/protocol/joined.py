@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
+from typing import assert_never
 
 import torch
 
@@ -165,4 +166,6 @@ def run(
                     reports[index].append(action)
                 case Stop():
                     pass
+                case _:
+                    assert_never(action)
     return reports

@@ -230,3 +230,32 @@ def test_two_kinds_of_message_of_one_name_are_refused(halves, tmp_path):
     with pytest.raises(OwnCodeError, match=r"messages of halves\.Half are called 'half' already"):
         compose(spec({**written("halves"), "exchange": "others:Halves"}))
     sys.modules.pop("others", None)
+
+
+GIVING_UP = """
+from dlion_sim.protocol.events import Abort
+from dlion_sim.protocol.knowledge.none import NoTransfer
+
+class GivesUp(NoTransfer):
+    def stepped(self, iterations, loss):
+        return [Abort("it has had enough")] if iterations == 3 else []
+"""
+
+
+def test_a_worker_that_gives_up_ends_the_run_as_failed_with_its_reason(tmp_path, monkeypatch, capsys):
+    from dlion_sim.results import Run
+    from dlion_sim.scenario import dump
+    from tests.command import dlion
+    from tests.simulation.scenarios import digits
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    (tmp_path / "weary.py").write_text(GIVING_UP)
+    (tmp_path / "weary.yml").write_text(
+        dump(digits(system={"name": "baseline", "knowledge_transfer": "weary:GivesUp"}))
+    )
+    assert dlion(monkeypatch, "run", "weary.yml", "-o", "run") == 1
+    assert "dlion: the run failed: it has had enough" in capsys.readouterr().err
+    run = Run.open(tmp_path / "run")
+    assert (run.summary["status"], run.summary["stopped_by"]) == ("failed", "it has had enough")
+    sys.modules.pop("weary", None)
