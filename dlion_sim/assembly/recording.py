@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -76,63 +76,24 @@ class Recorder:
 
     def iteration(self, worker: int, report: Report, now: float) -> None:
         """A worker has ended an iteration."""
-        self.metrics(
-            MetricsRow(
-                virtual_time=now,
-                wall_time=self._wall(now),
-                worker=worker,
-                kind="iteration",
-                iteration=report.iteration,
-                loss=report.loss,
-                batch_size=report.batch_size,
-                global_batch_size=report.global_batch_size,
-                staleness=report.staleness,
-                applied=report.applied,
-                merged=report.merged,
-                compute_seconds=report.compute_seconds,
-                wait_seconds=report.wait_seconds,
-                waited_for=report.waited_for,
-                wait_reason=report.wait_reason,
-            )
-        )
+        self._add(worker, now, kind="iteration", **asdict(report))
 
     def profiled(self, worker: int, seconds: float, now: float) -> None:
         """A worker has timed its machine, which took so long."""
-        self._until(worker, Unfinished("profile", 0, seconds), now)
+        self._add(worker, now, **asdict(Unfinished("profile", 0, seconds)))
 
     def unfinished(self, worker: int, left: Unfinished | None, now: float) -> None:
         """The run ends, and this is what a worker was at."""
         if left is not None:
-            self._until(worker, left, now)
-
-    def _until(self, worker: int, left: Unfinished, now: float) -> None:
-        self.metrics(
-            MetricsRow(
-                virtual_time=now,
-                wall_time=self._wall(now),
-                worker=worker,
-                kind=left.kind,
-                iteration=left.iteration,
-                compute_seconds=left.compute_seconds,
-                wait_seconds=left.wait_seconds,
-                waited_for=left.waited_for,
-                wait_reason=left.wait_reason,
-            )
-        )
+            self._add(worker, now, **asdict(left))
 
     def evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
         """What a worker's parameters were then, after so many iterations, was evaluated."""
-        self.metrics(
-            MetricsRow(
-                virtual_time=now,
-                wall_time=self._wall(now),
-                worker=worker,
-                kind="evaluation",
-                iteration=iteration,
-                loss=score.loss,
-                accuracy=score.accuracy,
-            )
-        )
+        self._add(worker, now, kind="evaluation", iteration=iteration, **asdict(score))
+
+    def _add(self, worker: int, now: float, **told: Any) -> None:
+        """A row of the metrics; what is told of a worker has the columns' names."""
+        self.metrics(MetricsRow(now, self._wall(now), worker, **told))
 
     def carried(self, transfer: Transfer, size: float) -> None:
         """So many bytes of a message have been carried by now."""

@@ -10,6 +10,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,16 @@ _MOST_ROWS = 100_000_000
 Complete = Callable[[pa.Table], pa.Table]
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """The first `rows` rows of a table, which are or will be in its first `parts` parts."""
+
+    rows: int
+    parts: int
+    merged: pa.Table | None = None
+    """Those rows, where they are in the one file."""
+
+
 class GrowingTable:
     """The writing end of the table that will stand in `file`. Raises OSError where that cannot be written.
 
@@ -47,20 +58,19 @@ class GrowingTable:
         _parts_folder(file).mkdir(exist_ok=True)
 
     @classmethod
-    def resume(cls, file: Path, schema: pa.Schema, rows: int, complete: Complete = lambda table: table) -> GrowingTable:
-        """Go on with the table in `file` after its first `rows` rows, with which a part ends; the others are dropped.
+    def resume(
+        cls, file: Path, schema: pa.Schema, beginning: Beginning, complete: Complete = lambda table: table
+    ) -> GrowingTable:
+        """Go on with the table in `file` after its `beginning`, see `find_beginning`; other rows are dropped.
 
-        Killed on the way, it can be done again. `check_can_resume` tells whether there are such parts.
+        Killed on the way, it can be done again.
         """
-        if file.exists():
-            _split(file, schema, rows)
+        if beginning.merged is not None:
+            _split(file, beginning.merged)
         table = cls(file, schema, complete)
-        for part in _parts(file):
-            if table._rows_in_parts == rows:
-                part.unlink()
-            else:
-                table._parts += 1
-                table._rows_in_parts += _read_file(part, schema).num_rows
+        for dropped in _parts(file)[beginning.parts :]:
+            dropped.unlink()
+        table._parts, table._rows_in_parts = beginning.parts, beginning.rows
         return table
 
     @property
@@ -113,16 +123,23 @@ def read(file: Path, schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *(_read_file(part, schema) for part in _parts(file))])
 
 
-def check_can_resume(file: Path, schema: pa.Schema, rows: int) -> None:
-    """Raise InputError, with nothing changed, unless the table of `file` can go on after its first `rows` rows."""
+def find_beginning(file: Path, schema: pa.Schema, rows: int) -> Beginning:
+    """The first `rows` rows of the table of `file`, after which it can go on.
+
+    Raises InputError where there are not as many, or no part ends with them.
+    """
     folder = _parts_folder(file)
     if folder.is_symlink() or folder.is_file():
         raise InputError("is no folder", file=folder)
     if file.exists():
-        if (whole := _read_file(file, schema).num_rows) < rows:
-            raise InputError(f"has {whole} rows, and not {rows}", file=file)
-    elif rows not in accumulate((_read_file(part, schema).num_rows for part in _parts(file)), initial=0):
-        raise InputError(f"has no part that ends with row {rows}", file=folder)
+        if (whole := _read_file(file, schema)).num_rows < rows:
+            raise InputError(f"has {whole.num_rows} rows, and not {rows}", file=file)
+        return Beginning(rows, min(rows, 1), whole.slice(0, rows))
+    ends = accumulate((_read_file(part, schema).num_rows for part in _parts(file)), initial=0)
+    for parts, end in enumerate(ends):
+        if end == rows:
+            return Beginning(rows, parts)
+    raise InputError(f"has no part that ends with row {rows}", file=folder)
 
 
 def remove(file: Path) -> None:
@@ -138,14 +155,14 @@ def exists(file: Path) -> bool:
     return file.exists() or _parts_folder(file).is_dir()
 
 
-def _split(file: Path, schema: pa.Schema, rows: int) -> None:
+def _split(file: Path, first: pa.Table) -> None:
     """Turn the one file into a part of its first rows."""
     folder = _parts_folder(file)
     if folder.is_dir():
         shutil.rmtree(folder)
     folder.mkdir()
-    if rows:
-        _write(_read_file(file, schema).slice(0, rows), _part(file, 1))
+    if first.num_rows:
+        _write(first, _part(file, 1))
     file.unlink()
 
 

@@ -93,12 +93,14 @@ class RunWriter:
         OSError where the folder cannot be written.
         """
         manifest = {**Run.open(folder).manifest, **facts, "status": "running"}
-        for (name, schema), count in zip(_TABLES, rows, strict=True):
-            growing.check_can_resume(folder / name, schema, count)
+        beginnings = [
+            growing.find_beginning(folder / name, schema, count)
+            for (name, schema), count in zip(_TABLES, rows, strict=True)
+        ]
         named = partial(with_names, manifest=manifest)
         tables = [
-            GrowingTable.resume(folder / name, schema, count, named)
-            for (name, schema), count in zip(_TABLES, rows, strict=True)
+            GrowingTable.resume(folder / name, schema, beginning, named)
+            for (name, schema), beginning in zip(_TABLES, beginnings, strict=True)
         ]
         write(folder / run_folder.MANIFEST, json_bytes(manifest))
         # They are of a run that has ended, as this one had.

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from dlion_sim.protocol.exchange.compressed import DeepGradientCompression, RandomKExchange, TopKExchange
 from dlion_sim.protocol.updates import LocalGradient
+from tests.protocol.flushing import flushed
 from tests.protocol.joined import run, setup, workers_of
 
 vectors = st.lists(st.floats(-10, 10, width=32), min_size=20, max_size=20).map(torch.tensor)
@@ -25,16 +26,18 @@ def outgoing(one, gradient, iteration=0):
 @given(st.lists(vectors, min_size=1, max_size=8), st.floats(0.01, 1))
 def test_sent_and_remembered_sum_to_all_gradients(kind, gradients, density):
     one = kind(kind.Parameters(density=density), setup(variables=(7, 12, 1)))
-    total, received = torch.zeros(20), torch.zeros(20)
+    remembered, received = torch.zeros(20), torch.zeros(20)
     for iteration, gradient in enumerate(gradients):
-        total += gradient
+        remembered += gradient
         count = max(1, round(density * 20))
         if kind is TopKExchange:  # zeros are not worth sending
-            count = min(count, int((one._memory + gradient).count_nonzero()))
+            count = min(count, int(remembered.count_nonzero()))
         update, indices = outgoing(one, gradient, iteration)
         received += update
         assert len(set(indices)) == len(indices) == count
-        torch.testing.assert_close(received + one._memory, total)
+        assert torch.equal(update[indices], remembered[indices])
+        remembered[indices] = 0
+    torch.testing.assert_close(received + flushed(one)[1], torch.stack(gradients).sum(dim=0))
 
 
 @given(vectors)

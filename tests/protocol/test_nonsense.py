@@ -7,7 +7,7 @@ import torch
 
 from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
-from dlion_sim.protocol.events import GradientReady, MessageArrived, ProfileReady, Started
+from dlion_sim.protocol.events import GradientReady, MessageArrived, ProfileReady, Send, Started
 from dlion_sim.protocol.exchange.pairwise import Swap
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Push
 from dlion_sim.protocol.exchange.ring import Chunk
@@ -99,8 +99,8 @@ def test_a_chunk_is_the_next_one_of_the_ring(sender, iteration, step, count):
 def test_an_answer_comes_once_from_who_was_asked():
     passive = worker_of("adpsgd", side=1)
     assert "asked" in refused(passive, Message(1, Swap(True), (values(),)))
-    active = worker_of("adpsgd", side=0)
-    asked, _ = active.choices.exchange._asked
+    (active,) = workers_of({"name": "adpsgd"}, [setup(side=0)])
+    [asked] = [action.peer for action in active.handle(Started(), 0.0) if isinstance(action, Send)]
     active.handle(GradientReady(1.0, torch.zeros(P), 1.0), 1.0)
     assert "asked" in refused(active, Message(3 - asked, Swap(True), (values(),)))
     assert "only asks" in refused(active, Message(asked, Swap(False), (values(),)))

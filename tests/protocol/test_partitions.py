@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.exchange.partitions import PartitionedExchange, by_bytes, by_layers
 from dlion_sim.protocol.updates import LocalGradient
+from tests.protocol.flushing import flushed
 from tests.protocol.joined import run, setup, workers_of
 
 VARIABLES = (7, 12, 1)
@@ -21,14 +22,19 @@ def exchange(worker=0, workers=3, **parameters):
     return PartitionedExchange(choice, setup(worker, workers, variables=VARIABLES))
 
 
-def sent(one, gradient, iteration=0):
-    """What a peer gets of a gradient, as a vector."""
+def message(one, gradient, iteration=0):
+    """What all peers get of a gradient."""
     one.setup.links.computed(1.0)
     outgoing = one.outgoing(LocalGradient(iteration, 32, gradient, seconds=1.0, factor=1 / 3, time=0.0))
     assert torch.equal(outgoing.own.tensors[0], gradient)
     assert len({id(message) for _, message in outgoing.messages}) == 1, "the same to all"
-    message = outgoing.messages[0][1]
-    values, offset = message.tensors[0], message.body.offset
+    return outgoing.messages[0][1]
+
+
+def sent(one, gradient, iteration=0):
+    """The same as a vector."""
+    part = message(one, gradient, iteration)
+    values, offset = part.tensors[0], part.body.offset
     vector = torch.zeros(20)
     vector[offset : offset + len(values)] = values
     return vector
@@ -46,7 +52,7 @@ def test_every_entry_arrives_exactly_once_within_p_iterations(count, by, iterati
         due = gradients[: max(0, iteration + 2 - cycle)].sum(dim=0)
         assert (received >= due).all(), "nothing is more than p - 1 iterations late"
         assert (received <= gradients[: iteration + 1].sum(dim=0)).all(), "nothing comes twice"
-    assert torch.equal(received + one._unsent, gradients.sum(dim=0))
+    assert torch.equal(received + flushed(one)[1], gradients.sum(dim=0))
 
 
 def test_a_partition_holds_the_last_p_gradients():
@@ -109,6 +115,12 @@ def lengths(one, count):
     return [int(sent(one, torch.ones(20), number).count_nonzero()) for number in range(count)]
 
 
+def cycle(one):
+    """p: so many messages come until one ends with the last entry, as the one before the first of them did."""
+    parts = (message(one, torch.ones(20)) for _ in range(20))
+    return next(count for count, part in enumerate(parts, 1) if part.body.offset + len(part.tensors[0]) == 20)
+
+
 def test_it_begins_with_single_entries_until_every_link_is_known():
     one = exchange()
     assert lengths(one, 3) == [1, 1, 1]
@@ -123,9 +135,7 @@ def test_p_follows_from_the_slowest_link_or_from_all(bandwidth, p):
     """ceil(gradient bytes * iterations per second * (n - 1) / bandwidth), of links of 10 and 40 bytes a second."""
     one = exchange(bandwidth=bandwidth)
     measured(one, 10.0, 40.0)
-    assert len(lengths(one, p)) == p
-    assert one._position == 0, "a cycle of p messages"
-    assert one._ends == [end for _, end in by_bytes(20, p)]
+    assert lengths(one, 2 * p) == 2 * [end - begin for begin, end in by_bytes(20, p)]
 
 
 def test_p_rises_at_once_and_falls_only_when_links_carry_noticeably_more():
@@ -133,8 +143,7 @@ def test_p_rises_at_once_and_falls_only_when_links_carry_noticeably_more():
     chosen = []
     for rate in (20.1, 19.9, 20.1, 20.9, 21.2, 40.0):  # 80 bytes a gradient: p of 4 needs 20 a second
         measured(one, rate, rate)
-        lengths(one, 1)
-        chosen.append(one._count)
+        chosen.append(cycle(one))
     assert chosen == [4, 5, 5, 5, 4, 3]
 
 

@@ -9,6 +9,7 @@ from dlion_sim.protocol.events import GradientReady, MessageArrived, Started
 from dlion_sim.protocol.exchange.significance import Announcement, SignificanceExchange
 from dlion_sim.protocol.messages import Channel, Contribution, Message
 from dlion_sim.protocol.updates import LocalGradient
+from tests.protocol.flushing import flushed
 from tests.protocol.joined import run, setup, workers_of
 
 vectors = st.lists(st.floats(-10, 10, width=32), min_size=20, max_size=20).map(torch.tensor)
@@ -36,11 +37,8 @@ def sent(one, gradient, iteration=0):
 @given(vectors, st.lists(vectors, min_size=1, max_size=8), st.floats(0, 2))
 def test_sent_and_kept_sum_to_all_updates(weights, gradients, threshold):
     one = exchange(weights, threshold=threshold)
-    total, received = torch.zeros(20), torch.zeros(20)
-    for iteration, gradient in enumerate(gradients):
-        total += gradient
-        received += sent(one, gradient, iteration)[0]
-        torch.testing.assert_close(received + one._unsent, total)
+    received = sum(sent(one, gradient, iteration)[0] for iteration, gradient in enumerate(gradients))
+    torch.testing.assert_close(received + flushed(one)[1], torch.stack(gradients).sum(dim=0))
 
 
 def test_an_entry_goes_when_its_accumulated_update_is_large_against_its_weight():

@@ -278,7 +278,7 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(tmp_path: Path)
 def test_a_run_whose_parts_are_no_folder_is_not_gone_on_with(run: Run, name: str) -> None:
     (run.folder / name).symlink_to("..")
     with pytest.raises(InputError, match="is no folder") as refused:
-        growing.check_can_resume((run.folder / name).with_suffix(".parquet"), growing.pa.schema([]), 1)
+        growing.find_beginning((run.folder / name).with_suffix(".parquet"), growing.pa.schema([]), 1)
     assert refused.value.file == run.folder / name
 
 

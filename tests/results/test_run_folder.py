@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dlion_sim import files
 from dlion_sim.errors import InputError
 from dlion_sim.results import (
     LINKS,
@@ -366,6 +367,22 @@ def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
     third.metrics(rows[2])
     third.finish({"status": "completed"})
     assert Run.open(tmp_path / "run").metrics()["iteration"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_each_file_of_rows_is_read_once_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+    writer = create(tmp_path / "run")
+    for number in range(3):
+        writer.metrics(iteration(number))
+        writer.flush()
+    if whole:
+        writer.finish({"status": "interrupted"})
+    writer.close()
+    opened: list[str] = []
+    monkeypatch.setattr(growing, "opened", lambda file: opened.append(file.name) or files.opened(file))
+    RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0)).close()
+    tables = ["metrics.parquet", "links.parquet", "transfers.parquet"]
+    assert opened == (tables if whole else ["00001.parquet", "00002.parquet"])
 
 
 @pytest.mark.parametrize("rows", [3, 7])

@@ -1,0 +1,29 @@
+"""What an exchange keeps back, seen from outside: what peers still get of it once it is to send all that it has."""
+
+import torch
+
+from dlion_sim.protocol.messages import Contribution
+from dlion_sim.protocol.updates import LocalGradient, Update
+
+EVERYTHING = {"density": 1.0, "threshold": 0.0, "n": 100.0}
+"""Parameters, of whichever exchange, with which nothing is too small to be sent."""
+
+
+def let_go(exchange):
+    """From now on keep nothing back for long."""
+    fields = type(exchange.parameters).model_fields
+    known = {name: value for name, value in EVERYTHING.items() if name in fields}
+    exchange.parameters = exchange.parameters.model_copy(update=known)
+
+
+def flushed(exchange):
+    """What each peer still gets [P], by peer, while the exchange has nothing but gradients of zero."""
+    let_go(exchange)
+    size = exchange.setup.replica.layout.size
+    left = {peer: torch.zeros(size) for peer in exchange.setup.peers}
+    for iteration in range(size):  # a partition may be a single entry
+        own = LocalGradient(iteration, 32, torch.zeros(size), seconds=1.0, factor=1 / 3, time=0.0)
+        for peer, message in exchange.outgoing(own).messages:
+            if isinstance(message.body, Contribution):
+                Update(message).add_to(left[peer], 1.0)
+    return left
