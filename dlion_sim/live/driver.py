@@ -83,7 +83,7 @@ class Driver:
         *,
         plan: Plan,
         recorder: Recorder,
-        patience: Timeouts,
+        timeouts: Timeouts,
         begun: Callable[[], None],
         tasks: asyncio.TaskGroup,
     ) -> None:
@@ -92,7 +92,7 @@ class Driver:
         self._machine = machine
         self._plan = plan
         self._recorder = recorder
-        self._patience = patience
+        self._timeouts = timeouts
         self._tell_begun = begun
         self._tasks = tasks
         self._spawned: set[asyncio.Task[None]] = set()
@@ -118,10 +118,10 @@ class Driver:
         """Why who was lost, in the order in which that was heard."""
         return self._roster.gone
 
-    async def run(self, links: Mesh, meeting: Rendezvous) -> Ending:
+    async def run(self, links: Mesh, rendezvous: Rendezvous) -> Ending:
         """Run until a stop rule holds, or it cannot go on. Raises InputError where it cannot start."""
         self._links = links
-        self._spawn(self._start(meeting))
+        self._spawn(self._start(rendezvous))
         ending = await self._end
         self._observe(ending.seconds)
         self._observe_unfinished(ending.seconds)
@@ -182,16 +182,16 @@ class Driver:
         self._tell(PeerLost(peer))
         self._settle()
 
-    async def _start(self, meeting: Rendezvous) -> None:
+    async def _start(self, rendezvous: Rendezvous) -> None:
         """Connect, wait for all others, begin."""
         try:
-            async with asyncio.timeout(self._patience.start):
-                self._links.begin(await meeting.meet())
+            async with asyncio.timeout(self._timeouts.start):
+                self._links.begin(await rendezvous.meet())
                 self._note_ready(self._rank)
                 await self._everyone_ready.wait()
         except TimeoutError:
-            missing = meeting.missing() or [f"node {rank} is not ready" for rank in self._roster.unready]
-            raise InputError(f"could not start within {self._patience.start:g} s: {'; '.join(missing)}") from None
+            missing = rendezvous.missing() or [f"node {rank} is not ready" for rank in self._roster.unready]
+            raise InputError(f"could not start within {self._timeouts.start:g} s: {'; '.join(missing)}") from None
         self._begin()
 
     def _begin(self) -> None:
@@ -241,10 +241,10 @@ class Driver:
         The first message has the machine's link to itself for a moment. If that were always the same peer's, DLion
         would find that peer's link better than others, and send it more and more.
         """
-        places = {peer: place for place, peer in enumerate(sorted({send.peer for send in sends}))}
-        if len(places) > 1:
+        order = {peer: place for place, peer in enumerate(sorted({send.peer for send in sends}))}
+        if len(order) > 1:
             self._turn += 1
-            sends.sort(key=lambda send: (places[send.peer] - self._turn) % len(places))
+            sends.sort(key=lambda send: (order[send.peer] - self._turn) % len(order))
         for send in sends:
             self._links.send(send.peer, send.message)
         sends.clear()

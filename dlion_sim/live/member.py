@@ -81,7 +81,7 @@ class Outcome:
 
 async def take_part(
     setting: Setting,
-    place: NodeConfig,
+    config: NodeConfig,
     listener: socket.socket,
     member: Member,
     recorder: Recorder,
@@ -91,42 +91,42 @@ async def take_part(
 
     Raises InputError where the run cannot start.
     """
-    neighbours = setting.neighbours(place.rank)
-    credentials = Credentials(place.secret, run_digest(setting.scenario))
-    meeting = Rendezvous(place.rank, neighbours, place.addresses, listener, credentials, place.timeouts)
+    neighbours = setting.neighbours(config.rank)
+    credentials = Credentials(config.secret, run_digest(setting.scenario))
+    rendezvous = Rendezvous(config.rank, neighbours, config.addresses, listener, credentials, config.timeouts)
     plan = Plan(
         workers=setting.workers,
         participants=setting.participants,
-        same_machine=setting.same_machine(place.rank),
+        same_machine=setting.same_machine(config.rank),
         duration=setting.scenario.duration,
         evaluate_every=setting.scenario.workload.evaluate_every,
     )
     try:
         async with asyncio.TaskGroup() as tasks:
             driver = Driver(
-                place.rank,
+                config.rank,
                 member.participant,
                 member.machine,
                 neighbours,
                 plan=plan,
                 recorder=recorder,
-                patience=place.timeouts,
-                begun=place.begun,
+                timeouts=config.timeouts,
+                begun=config.begun,
                 tasks=tasks,
             )
             links = Mesh(
                 participants=setting.participants,
                 parameters=setting.layout.size,
-                silence=place.timeouts.silence,
-                delays=dict(enumerate(place.delays)),
+                silence=config.timeouts.silence,
+                delays=dict(enumerate(config.delays)),
                 tasks=tasks,
                 hub=driver,
             )
             watch(driver)
-            ending = await driver.run(links, meeting)
+            ending = await driver.run(links, rendezvous)
     except BaseExceptionGroup as group:
         raise _first(group) from None  # Others follow from it.
-    return Outcome(ending, driver.snapshots, driver.gone, meeting.refused)
+    return Outcome(ending, driver.snapshots, driver.gone, rendezvous.refused)
 
 
 def _rehearse(twin: Worker, machine: Machine) -> None:

@@ -55,7 +55,6 @@ class Choices:
 
     @property
     def all(self) -> tuple[Choice, ...]:
-        """The four."""
         return self.batching, self.exchange, self.synchronization, self.knowledge_transfer
 
     def receivers(self) -> dict[type[Body], Choice]:

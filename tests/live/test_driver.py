@@ -116,7 +116,7 @@ def test_nothing_happens_after_the_duration_though_the_loop_be_late(monkeypatch)
             [1],
             plan=Plan(workers=2, participants=2, same_machine=(), duration=1.0, evaluate_every=1.0),
             recorder=None,
-            patience=QUICK,
+            timeouts=QUICK,
             begun=lambda: None,
             tasks=None,
         )

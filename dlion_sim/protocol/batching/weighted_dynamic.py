@@ -116,7 +116,6 @@ class WeightedDynamicBatching(Batching):
         return [Send(peer, message) for peer in self.setup.peers]
 
     def received(self, message: Message) -> list[Action]:
-        """A peer's fit."""
         assert isinstance(message.body, ComputeProfile)
         self._take(message.sender, message.body)
         return []

@@ -40,7 +40,6 @@ class ParameterExchange(Exchange):
         self._latest: dict[int, Update] = {}
 
     def arrived(self, update: Update) -> None:
-        """All parameters."""
         update.check_whole(self.setup.replica.layout.size)
 
     def lost(self, peer: int) -> None:

@@ -38,7 +38,6 @@ class LocalSgdExchange(Exchange):
         return tag + self.parameters.period - 1
 
     def arrived(self, update: Update) -> None:
-        """All parameters."""
         update.check_whole(self.setup.replica.layout.size)
 
     def lost(self, peer: int) -> None:

@@ -90,7 +90,6 @@ class RingAllReduceExchange(Exchange):
         return "the ring is broken"
 
     def apply(self, incoming: Incoming) -> int:
-        """One step with the mean."""
         self.setup.replica.step(self._sum)
         return self.setup.workers - 1
 

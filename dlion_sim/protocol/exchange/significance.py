@@ -74,7 +74,6 @@ class SignificanceExchange(Exchange):
         self._here[update.sender] = max(self._here[update.sender], update.body.iteration)
 
     def received(self, message: Message) -> list[Action]:
-        """A peer's announcement."""
         assert isinstance(message.body, Announcement)
         self._announced[message.sender] = max(self._announced[message.sender], message.body.iteration)
         return []

@@ -12,9 +12,7 @@ class NoTransfer(KnowledgeTransfer):
     """Workers learn from each other by gradients only."""
 
     def stepped(self, iterations: int, loss: float) -> list[Action]:
-        """Nothing to do."""
         return []
 
     def merges(self) -> list[Merge]:
-        """Nothing to merge."""
         return []

@@ -38,7 +38,6 @@ class WeightExchange(KnowledgeTransfer):
         return [Send(peer, weights) for peer in self.setup.peers]
 
     def received(self, message: Message) -> list[Action]:
-        """A peer's weights."""
         self._arrived.append(message)
         return []
 

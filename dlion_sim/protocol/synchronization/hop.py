@@ -95,7 +95,6 @@ class HopSynchronization(BoundedStaleness):
         return super().lost(peer)
 
     def received(self, message: Message) -> list[Action]:
-        """Tokens."""
         assert isinstance(message.body, Token)
         self.tokens[message.sender] += message.body.count
         return []

@@ -95,5 +95,4 @@ class Asynchronous(Synchronization):
         return self.setup.links.messages(peer.number) > self.parameters.send_buffer
 
     def due(self, tag: int, iteration: int) -> Due:
-        """At once."""
         return "now"
