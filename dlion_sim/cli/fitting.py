@@ -12,7 +12,6 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Column, Table
 from rich.text import Text
 
-
 _BEFORE_BRACKETS = re.compile(r" (?=[(\[])")
 
 
