@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,10 +12,15 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Column, Table
 from rich.text import Text
 
+_BEFORE_BRACKETS = re.compile(r" (?=[(\[])")
+
 
 @dataclass(frozen=True)
 class Fitted:
-    """A table whose columns break between words only; where that is too wide, a paragraph a row."""
+    """A table whose columns break between words only, those of numbers only before brackets.
+
+    Where that is too wide, a paragraph a row.
+    """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -30,7 +36,10 @@ class Fitted:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Text]:
         """The table, or else the paragraphs."""
         columns = [[heading, *cells] for heading, *cells in zip(self.headings, *self.rows, strict=True)]
-        least = [max(map(_longest_word, column)) for column in columns]
+        least = [
+            max(_longest(heading.split()), *(_longest(self._parts(heading, cell)) for cell in cells))
+            for heading, *cells in columns
+        ]
         widths = [max(map(_width, column)) for column in columns]
         frame = 3 * len(columns) + 1
         if sum(least) + frame > options.max_width:
@@ -43,8 +52,25 @@ class Fitted:
         for heading, width in zip(self.headings, widths, strict=True):
             table.add_column(Text(heading), justify="right" if heading in self.numbers else "left", width=width)
         for number, row in enumerate(self.rows):
-            table.add_row(*map(Text, row), style="bold" if number in self.bold else None)
+            cells = zip(self.headings, widths, row, strict=True)
+            texts = [Text(self._broken(heading, cell, width)) for heading, width, cell in cells]
+            table.add_row(*texts, style="bold" if number in self.bold else None)
         yield table
+
+    def _parts(self, heading: str, cell: str) -> list[str]:
+        """What of a cell stays on one line."""
+        return _BEFORE_BRACKETS.split(cell) if heading in self.numbers else cell.split()
+
+    def _broken(self, heading: str, cell: str, width: int) -> str:
+        """A number's cell in as few lines as fit; rich breaks the others."""
+        if heading not in self.numbers:
+            return cell
+        line, *rest = self._parts(heading, cell)
+        lines = [line]
+        for part in rest:
+            longer = f"{lines[-1]} {part}"
+            lines[-1:] = [longer] if cell_len(longer) <= width else [lines[-1], part]
+        return "\n".join(lines)
 
     def _paragraphs(self) -> Iterator[Table | Text]:
         """What a row is of, and below it a line for each other cell that says something."""
@@ -59,8 +85,8 @@ class Fitted:
             yield lines
 
 
-def _longest_word(cell: str) -> int:
-    return max(map(cell_len, cell.split()), default=1)
+def _longest(parts: Sequence[str]) -> int:
+    return max(map(cell_len, parts), default=1)
 
 
 def _width(cell: str) -> int:

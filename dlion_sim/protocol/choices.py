@@ -188,10 +188,10 @@ class Exchange(Choice, ABC):
 
     def to_all(self, update: Update) -> Sequence[tuple[int, Message]]:
         """One message to every peer."""
-        return [(peer, update.message) for peer in self.setup.peers]
+        return [(peer, update) for peer in self.setup.peers]
 
     def _update(self, body: Contribution, *tensors: Tensor) -> Update:
-        return Update(Message(self.setup.worker, body, tensors))
+        return Update(self.setup.worker, body, tensors)
 
 
 @dataclass(slots=True)

@@ -48,9 +48,14 @@ def _sum(terms: Sequence[Weighted], size: int) -> Tensor:
 def _same(terms: Sequence[Weighted], others: Sequence[Weighted]) -> bool:
     """Whether they are of the same tensors, which nobody writes once they are sent."""
     return len(terms) == len(others) and all(
-        factor == other_factor
-        and update.body.offset == other.body.offset
+        factor == other_factor and (update is other or _is_same(update, other))
+        for (update, factor), (other, other_factor) in zip(terms, others, strict=True)
+    )
+
+
+def _is_same(update: Update, other: Update) -> bool:
+    return (
+        update.body.offset == other.body.offset
         and len(update.tensors) == len(other.tensors)
         and all(tensor is its for tensor, its in zip(update.tensors, other.tensors, strict=True))
-        for (update, factor), (other, other_factor) in zip(terms, others, strict=True)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from torch import Tensor
 
@@ -26,33 +25,23 @@ class LocalGradient:
     """When it was ready."""
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
-    """A message with a `Contribution`, the own or a peer's, seen as what is to be applied."""
+@dataclass(frozen=True)
+class Update(Message):
+    """A message that contributes: the own one or a peer's, as it is applied."""
 
-    message: Message
+    body: Contribution
 
-    @property
-    def sender(self) -> int:
-        """Whose it is."""
-        return self.message.sender
-
-    @property
-    def body(self) -> Contribution:
-        """Of which iteration and batch it is."""
-        return cast(Contribution, self.message.body)
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Values [m], or indices [m] and values [m]."""
-        return self.message.tensors
+    @classmethod
+    def of(cls, message: Message) -> Update:
+        """A message whose body is a `Contribution`, as an update."""
+        assert isinstance(message.body, Contribution)
+        return message if isinstance(message, cls) else cls(message.sender, message.body, message.tensors)
 
     def add_to(self, total: Tensor, factor: float) -> None:
         """Add `factor` times the contribution to `total` [P]; entries that it lacks count as 0."""
         match self.tensors:
             case (values,):
-                offset = self.body.offset
-                total[offset : offset + len(values)].add_(values, alpha=factor)
+                total[self.body.offset : self.body.offset + len(values)].add_(values, alpha=factor)
             case (indices, values):
                 total.index_add_(0, indices, values, alpha=factor)
 

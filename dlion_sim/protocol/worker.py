@@ -182,10 +182,10 @@ class Worker:
             raise MalformedMessageError(f"none of its choices takes a message of the kind {message.body.kind!r}")
         if not isinstance(message.body, Contribution):
             return self._queue(receiver.received(message))
-        update = Update(message)
+        update = Update.of(message)
         self.choices.exchange.arrived(update)
         peer = self._peers[message.sender]
-        peer.newest = max(peer.newest, self.choices.exchange.covers(message.body.iteration))
+        peer.newest = max(peer.newest, self.choices.exchange.covers(update.body.iteration))
         self._inbox.append(update)
         return []
 

@@ -25,5 +25,5 @@ def flushed(exchange):
         own = LocalGradient(iteration, 32, torch.zeros(size), seconds=1.0, factor=1 / 3, time=0.0)
         for peer, message in exchange.outgoing(own).messages:
             if isinstance(message.body, Contribution):
-                Update(message).add_to(left[peer], 1.0)
+                Update.of(message).add_to(left[peer], 1.0)
     return left

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.exchange.parameters import ParameterExchange
-from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.protocol.messages import Contribution
 from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
 from dlion_sim.scenario import SystemSpec
@@ -55,8 +55,7 @@ def mixed(staleness, tags, iteration=10, mixing=None):
     own = setup(workers=len(tags) + 1, mixing=mixing)
     one = ParameterExchange(ParameterExchange.Parameters(staleness=staleness), own)
     received = [
-        Update(Message(peer, Contribution(tag, 32), (torch.full((6,), float(peer)),)))
-        for peer, tag in enumerate(tags, start=1)
+        Update(peer, Contribution(tag, 32), (torch.full((6,), float(peer)),)) for peer, tag in enumerate(tags, start=1)
     ]
     local = LocalGradient(iteration, 32, torch.zeros(6), 1.0, 1.0, 0.0)
     one.apply(Incoming(local.iteration, one.outgoing(local).own, received, lambda body: 1.0))

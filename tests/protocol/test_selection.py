@@ -121,7 +121,7 @@ def test_what_arrives_leads_downhill_and_the_own_gradient_is_applied_whole(gradi
     outgoing = one.outgoing(LocalGradient(0, 32, gradient, seconds=1.0, factor=0.5, time=0.0))
     for _, message in outgoing.messages:
         arrived = torch.zeros(20)
-        Update(message).add_to(arrived, 1.0)
+        Update.of(message).add_to(arrived, 1.0)
         assert float(arrived.double() @ gradient.double()) > 0 or gradient.abs().max() < 1e-30
     one.apply(Incoming(0, outgoing.own, [], lambda body: 0.5))
     torch.testing.assert_close(one.setup.replica.parameters, -0.5 * gradient)
@@ -188,7 +188,7 @@ def test_residuals_lose_nothing_on_any_link(all_gradients):
     for iteration, gradient in enumerate(all_gradients):
         exchange.setup.links.computed(1.0)
         for peer, message in exchange.outgoing(LocalGradient(iteration, 32, gradient, 1.0, 0.5, 0.0)).messages:
-            Update(message).add_to(received[peer], 1.0)
+            Update.of(message).add_to(received[peer], 1.0)
     for peer, rest in flushed(exchange).items():
         torch.testing.assert_close(received[peer] + rest, torch.stack(all_gradients).sum(dim=0))
 

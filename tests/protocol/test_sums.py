@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.protocol.messages import Contribution
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.updates import Update
 
@@ -19,12 +19,12 @@ def terms(draw):
         values = torch.tensor(draw(st.lists(st.floats(-8, 8, width=32), min_size=SIZE, max_size=SIZE)))
         kind, iteration = draw(st.sampled_from(["whole", "stretch", "entries"])), draw(st.integers(0, 2))
         if kind == "whole":
-            update = Update(Message(sender, Contribution(iteration, 1), (values,)))
+            update = Update(sender, Contribution(iteration, 1), (values,))
         elif kind == "stretch":
-            update = Update(Message(sender, Contribution(iteration, 1, offset=2), (values[:3],)))
+            update = Update(sender, Contribution(iteration, 1, offset=2), (values[:3],))
         else:
             indices = torch.tensor(sorted(draw(st.sets(st.integers(0, SIZE - 1)))), dtype=torch.int32)
-            update = Update(Message(sender, Contribution(iteration, 1), (indices, values[: len(indices)])))
+            update = Update(sender, Contribution(iteration, 1), (indices, values[: len(indices)]))
         found.append((update, draw(st.floats(-2, 2))))
     return found
 
@@ -41,7 +41,7 @@ def test_a_sum_is_that_of_its_terms_whatever_their_order(terms, random):
 
 
 def update(sender, values, iteration=0):
-    return Update(Message(sender, Contribution(iteration, 1), (values,)))
+    return Update(sender, Contribution(iteration, 1), (values,))
 
 
 def test_whoever_asks_for_the_same_gets_the_same_tensor():

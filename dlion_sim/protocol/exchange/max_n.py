@@ -77,8 +77,7 @@ class MaxNExchange(Exchange):
             chosen = self._chosen(own, peers)
         else:
             chosen = {peer: self._with_residual(own, peer) for peer in peers}
-        messages = {id(update): update.message for update in chosen.values()}
-        return Outgoing(self.whole(own), [(peer, messages[id(chosen[peer])]) for peer in peers])
+        return Outgoing(self.whole(own), [(peer, chosen[peer]) for peer in peers])
 
     def _with_residual(self, own: LocalGradient, peer: int) -> Update:
         """What a peer gets of all that it has not got yet."""

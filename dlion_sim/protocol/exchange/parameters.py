@@ -49,7 +49,7 @@ class ParameterExchange(Exchange):
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
         """The parameters as the iteration finds them, to every peer."""
         weights = self.setup.replica.snapshot()
-        return self.to_all(Update(Message(self.setup.worker, Contribution(iteration, batch_size), (weights,))))
+        return self.to_all(Update(self.setup.worker, Contribution(iteration, batch_size), (weights,)))
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """Nothing more to send; the own gradient stays here."""

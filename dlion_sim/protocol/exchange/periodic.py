@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
-from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.protocol.messages import Contribution
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 
@@ -51,7 +51,7 @@ class LocalSgdExchange(Exchange):
         if not self._ends_period(own.iteration):
             return Outgoing(None, [])
         body = Contribution(own.iteration, own.batch_size)
-        update = Update(Message(self.setup.worker, body, (replica.snapshot(),)))
+        update = Update(self.setup.worker, body, (replica.snapshot(),))
         return Outgoing(update, self.to_all(update))
 
     def apply(self, incoming: Incoming) -> int:
