@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from dlion_sim import own_code
 from dlion_sim.assembly.compute import ComputeDevice
 from dlion_sim.assembly.shards import classes_of, shards_of, validation_of
+from dlion_sim.assembly.workload import check_target, core_seconds_per_sample, dataset_of, model_of, of_workload
 from dlion_sim.errors import InputError
 from dlion_sim.learning import (
     BatchSampler,
@@ -24,15 +25,11 @@ from dlion_sim.learning import (
     Replica,
     class_histogram,
     flatten,
-    load,
-    model_for,
-    training_flops,
     usable_kernels,
 )
 from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.learning.partition import Indices
 from dlion_sim.learning.tasks import Classification
-from dlion_sim.metric import ACCURACY
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.compose import System, compose
 from dlion_sim.protocol.exchange import ParameterServerExchange
@@ -41,9 +38,9 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.scenario import CORE_FLOPS, Cluster, Scenario
+from dlion_sim.scenario import Cluster, Scenario
 from dlion_sim.scenario.topology import AnyTopology, ParameterServers, ServerHost
-from dlion_sim.streams import stream, stream_seed
+from dlion_sim.streams import stream
 
 CPU = torch.device("cpu")
 
@@ -70,19 +67,21 @@ class Setting:
     def of(cls, scenario: Scenario, device: torch.device = CPU) -> Setting:
         """Raises InputError for a scenario that cannot be run."""
         system = compose(scenario.system)
-        dataset = load(scenario.workload.dataset)
-        _check_target(scenario, dataset)
-        model = model_for(scenario.workload.model, dataset, stream_seed(scenario.seed, "model"))
-        beta = _core_seconds_per_sample(scenario, model, dataset)
+        dataset = dataset_of(scenario)
+        check_target(scenario, dataset)
+        model = model_of(scenario, dataset)
+        beta = core_seconds_per_sample(scenario, model, dataset)
+        with of_workload():
+            validation = validation_of(scenario, dataset)
+            shards = shards_of(scenario, dataset, validation)
         compute_time = scenario.workload.compute_time.model_copy(update={"beta": beta})
         workload = scenario.workload.model_copy(update={"compute_time": compute_time})
-        validation = validation_of(scenario, dataset)
         setting = cls(
             scenario=scenario.model_copy(update={"system": system.spec, "workload": workload}),
             system=system,
             dataset=dataset,
             model=model,
-            shards=shards_of(scenario, dataset, validation),
+            shards=shards,
             validation=validation,
             core_seconds_per_sample=beta,
             device=device,
@@ -253,22 +252,6 @@ class Setting:
             weight_decay=optimizer.weight_decay,
             decay=optimizer.factor,
         )
-
-
-def _core_seconds_per_sample(scenario: Scenario, model: nn.Module, dataset: Dataset) -> float:
-    """What one sample costs on one core: as the scenario says, else as the model's FLOPs take."""
-    beta = scenario.workload.compute_time.beta
-    return training_flops(model, dataset.sample) / CORE_FLOPS if beta is None else beta
-
-
-def _check_target(scenario: Scenario, dataset: Dataset) -> None:
-    """Raise InputError for a target that the task's metric cannot reach."""
-    metric = dataset.task.metric
-    if scenario.target_accuracy is not None and metric != ACCURACY:
-        problem = f"the metric of '{scenario.workload.dataset}' is {metric.name}"
-        raise InputError(problem, path="target_accuracy", allowed=f"target, which is of the {metric.name}")
-    if scenario.target is not None and metric == ACCURACY and not 0 < scenario.target <= 1:
-        raise InputError(f"no accuracy is {scenario.target:g}", path="target", allowed="more than 0, up to 1")
 
 
 def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:
