@@ -19,14 +19,14 @@ Progress = Literal["time", "bytes", "iterations", "epochs"]
 samples that all workers processed over the training samples."""
 
 
-def mean_accuracy(run: Run) -> Curve:
-    """Mean accuracy (fraction) over the workers, at each evaluation."""
-    return run.evaluations().groupby("virtual_time")["accuracy"].mean().dropna()
+def mean_metric(run: Run) -> Curve:
+    """Mean over the workers of the task's metric (accuracy: a fraction), at each evaluation."""
+    return run.evaluations().groupby("virtual_time")[run.metric.key].mean().dropna()
 
 
 def worker_deviation(run: Run) -> Curve:
-    """Standard deviation of the accuracy (fraction) among the workers, at each evaluation."""
-    return run.evaluations().groupby("virtual_time")["accuracy"].std(ddof=0).dropna()
+    """Standard deviation of the task's metric among the workers, at each evaluation."""
+    return run.evaluations().groupby("virtual_time")[run.metric.key].std(ddof=0).dropna()
 
 
 def against(run: Run, curve: Curve, progress: Progress) -> Curve:

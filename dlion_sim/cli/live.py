@@ -144,9 +144,8 @@ def report(run: Run, *, quiet: bool) -> None:
     """Plot and print what came of a run, and exit accordingly."""
     from dlion_sim.cli.tables import run_report
     from dlion_sim.figures import plot_accuracy
-    from dlion_sim.results.run_folder import ACCURACY
 
-    plot_accuracy(run, run.folder / ACCURACY)
+    plot_accuracy(run, run.plot)
     if not quiet:
         Console().print(run_report(run))
     _exit(run.summary or {})
