@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from torch import nn
 
 from dlion_sim.errors import InputError
 from dlion_sim.learning import Dataset, load, model_for, own_dataset, own_model, training_flops
+from dlion_sim.learning.randomness import seeded
 from dlion_sim.metric import ACCURACY
 from dlion_sim.own_code import function, is_reference
 from dlion_sim.scenario import CORE_FLOPS, Scenario
@@ -27,7 +28,7 @@ def of_workload() -> Iterator[None]:
 def dataset_of(scenario: Scenario) -> Dataset:
     """What is learned from. Raises InputError where it cannot be."""
     name = scenario.workload.dataset
-    own = function(name, "workload.dataset") if is_reference(name) else None
+    own = _own(name, "workload.dataset")
     with of_workload():
         return own_dataset(name, own) if own else load(name)
 
@@ -35,9 +36,17 @@ def dataset_of(scenario: Scenario) -> Dataset:
 def model_of(scenario: Scenario, dataset: Dataset) -> nn.Module:
     """What is trained, with everybody's initial parameters. Raises InputError where it cannot be."""
     name, seed = scenario.workload.model, stream_seed(scenario.seed, "model")
-    own = function(name, "workload.model", most=1) if is_reference(name) else None
+    own = _own(name, "workload.model", most=1)
     with of_workload():
         return own_model(name, own, dataset, seed) if own else model_for(name, dataset, seed)
+
+
+def _own(name: str, path: str, most: int = 0) -> Callable[..., object] | None:
+    """The user's function of that name, if it is one."""
+    if not is_reference(name):
+        return None
+    with seeded(0):  # A module may draw random numbers when it is imported.
+        return function(name, path, most)
 
 
 def core_seconds_per_sample(scenario: Scenario, model: nn.Module, dataset: Dataset) -> float:
