@@ -49,7 +49,8 @@ class Metric:
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> Metric:
         """That of the run with this manifest; runs from before there was a choice don't say that it is accuracy."""
-        return cls(**manifest["metric"]) if "metric" in manifest else ACCURACY
+        told = manifest.get("metric", ACCURACY.told)
+        return cls(told["name"], told["higher_is_better"])
 
 
 ACCURACY = Metric("accuracy", higher_is_better=True)

@@ -19,10 +19,11 @@ from dlion_sim.simulation import resume, simulate
 from dlion_sim.streams import stream, stream_seed
 from tests.command import dlion
 from tests.simulation.scenarios import digits
-from tests.simulation.test_checkpoint import After, check_same
+from tests.simulation.test_checkpoint import WALL_CLOCK_FACTS, After, check_same
 
 PAGE = (Path(__file__).parents[1] / "docs" / "own-workload.md").read_text()
 WORKLOAD = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0])["workload"]
+FAST = "workload.compute_time={alpha: 5 ms, beta: 1 ms}"
 ONE = {"clouds": [{"name": "a", "workers": [{"count": 1, "compute": "8 cores"}]}]}
 TWO = {"clouds": [{"name": "a", "workers": [{"count": 2, "compute": "100 cores", "nic": "100 Mbps"}]}]}
 
@@ -42,7 +43,7 @@ def waves(*overrides, **keys):
 
 
 def test_its_workload_is_learned(here):
-    run = simulate(waves("duration=6 s", "workload.compute_time={alpha: 5 ms, beta: 1 ms}"), here / "run")
+    run = simulate(waves("duration=6 s", FAST), here / "run")
     assert run.manifest["metric"] == {"name": "rmse", "higher_is_better": False}
     assert run.manifest["own_code"]["workload.model"]["name"] == "waves:network"
     assert len(run.manifest["own_code"]["workload.dataset"]["source"]) == 16
@@ -58,7 +59,7 @@ def test_its_workload_is_learned(here):
 
 
 def test_a_single_worker_does_what_a_plain_loop_does_to_the_bit(here):
-    overrides = ("iterations=40", "workload.compute_time={alpha: 5 ms, beta: 1 ms}")
+    overrides = ("iterations=40", FAST)
     run = simulate(waves(*overrides, cluster=ONE, system="baseline", duration=None), here / "run")
 
     import waves as own
@@ -86,12 +87,54 @@ def test_a_single_worker_does_what_a_plain_loop_does_to_the_bit(here):
     assert run.summary["metric"]["mean"] == pytest.approx(rmse, rel=1e-5)
 
 
+def test_a_target_is_reached_from_its_side(here):
+    run = simulate(waves("duration=60 s", "target=0.5", "workload.evaluate_every=0.2 s", FAST), here / "run")
+    assert run.summary["stopped_by"] == "target"
+    means = run.evaluations().groupby("virtual_time")["metric"].mean()
+    assert (means.iloc[:-1] > 0.5).all()
+    assert means.iloc[-1] <= 0.5
+    assert run.summary["time_to_metric"] == {"0.5": means.index[-1]}
+
+
+def test_of_accuracy_a_target_is_the_target_accuracy(here):
+    one, other = (simulate(digits(f"{key}=0.5"), here / key) for key in ("target", "target_accuracy"))
+    assert one.summary == other.summary | {key: one.summary[key] for key in WALL_CLOCK_FACTS}
+    assert one.summary["stopped_by"] == "target_accuracy"
+    with pytest.raises(InputError, match="target: no accuracy is 50; allowed: more than 0, up to 1"):
+        simulate(digits("target=50"), here / "none")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["target=0.5", "target_accuracy=0.5"], "target and target_accuracy are two of one kind"),
+        (["target=0.5", "duration=null"], "target may never be reached"),
+        (["target=low"], "target: must be a number"),
+    ],
+)
+def test_targets_that_cannot_be(overrides, words):
+    with pytest.raises(InputError, match=words):
+        digits(*overrides)
+
+
 def test_owners_stay_together(here):
     setting = Setting.of(waves("workload.dataset=waves:buoys", "workload.partition=owners"))
     at = [set((shard % 12).tolist()) for shard in setting.shards]
     assert sorted(owner for own in at for owner in own) == list(range(12))
     assert [len(own) for own in at] == [4, 4, 4]
     assert torch.equal(setting.dataset.sample, setting.dataset.train_inputs[:1] / 2)
+
+
+def test_runs_of_several_metrics_are_not_compared(here, monkeypatch, capsys):
+    simulate(waves("duration=1 s", FAST), here / "runs" / "waves")
+    simulate(digits("duration=1 s"), here / "runs" / "digits")
+    for command in (["compare", "runs"], ["plot", "accuracy", "runs", "-o", "a.svg"]):
+        assert dlion(monkeypatch, *command) == 2
+        assert re.search(
+            r"is evaluated by rmse, and .*digits by accuracy; allowed: runs of one", capsys.readouterr().err
+        )
+    assert dlion(monkeypatch, "export", "--to", "csv", "runs", "-o", "csv") == 0
+    assert "metric_name" in (here / "csv" / "evaluations.csv").read_text().splitlines()[0]
 
 
 def test_it_goes_on_to_the_bit_and_with_the_same_source_only(here):
@@ -103,7 +146,7 @@ def test_it_goes_on_to_the_bit_and_with_the_same_source_only(here):
     sys.modules.pop("waves")
     with (here / "waves.py").open("a") as file:
         file.write("# changed\n")
-    with pytest.raises(InputError, match="was saved with waves .*, and here is"):
+    with pytest.raises(InputError, match=r"was saved with waves .*, and here is"):
         resume(here / "copy")
 
 
@@ -128,7 +171,7 @@ search:
 
 
 def test_a_search_goes_for_the_least_error_and_comparisons_tell_it(here, monkeypatch, capsys):
-    scenario = waves("workload.validation=0.1", "workload.compute_time={alpha: 5 ms, beta: 1 ms}", duration="2 s")
+    scenario = waves("workload.validation=0.1", FAST, duration="2 s")
     (here / "small.yaml").write_text(dump(scenario))
     (here / "search.yaml").write_text(SEARCH)
     assert dlion(monkeypatch, "sweep", "search.yaml", "-o", "found", "--jobs", "1") == 0

@@ -12,6 +12,7 @@ from dlion_sim.figures.looks import system_look
 from dlion_sim.figures.style import drawing, legend_below, limit_scores, say_nothing_there, time_label, time_unit, title
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run
+from dlion_sim.results.told import MOST
 
 _WORKERS_DRAWN = 12
 """Of more than these, only the range is."""
@@ -46,7 +47,8 @@ def plot_accuracy(run: Run, file: Path) -> Path:
 
 def _draw_metric(axes: Axes, evaluations: pd.DataFrame, metric: Metric, colour: str) -> None:
     limit_scores(axes, metric)
-    shown = evaluations.assign(value=evaluations[metric.key] * metric.scale).dropna(subset="value")
+    shown = evaluations.assign(value=evaluations[metric.key] * metric.scale)
+    shown = shown[shown["value"].abs() <= MOST]  # neither unknown nor of a run that diverged
     if shown.empty:
         say_nothing_there(axes, "no evaluation")
         return

@@ -27,7 +27,7 @@ def of_metric(value: float, metric: Metric) -> str:
     """E.g. "90 %" of accuracy, "12.5" of another metric."""
     if metric == ACCURACY:
         return percent(value)
-    return number(value) if math.isfinite(value) else f"{value}"
+    return f"{value:.4g}"
 
 
 def byte_unit(largest: float) -> tuple[float, str]:
