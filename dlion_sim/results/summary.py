@@ -194,8 +194,10 @@ def _last(evaluations: Sequence[Evaluation], workers: Iterable[int]) -> dict[str
         return {"mean": None, "std": None, "per_worker": []}
     _, by_worker = evaluations[-1]
     values = list(by_worker.values())
+    with np.errstate(invalid="ignore"):  # as where a worker has diverged
+        mean, std = float(np.mean(values)), float(np.std(values))
     return {
-        "mean": _known(float(np.mean(values))),
-        "std": _known(float(np.std(values))),
+        "mean": _known(mean),
+        "std": _known(std),
         "per_worker": [_known(by_worker.get(worker)) for worker in workers],
     }
