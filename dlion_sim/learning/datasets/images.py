@@ -29,6 +29,7 @@ class NormalisedImages:
 
 # Kept, since nothing may come from main memory while a CUDA graph is recorded.
 @cache
+@torch.inference_mode(False)
 def _statistics(images: NormalisedImages, device: torch.device) -> Tensor:
     """Mean and deviation [2, C, 1, 1] of the images before division by `scale`."""
     statistics = torch.tensor([images.mean, images.std], device=device) * images.scale
