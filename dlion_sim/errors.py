@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 _LONG_WORD = re.compile(r"(\S{150})\S{100,}(\S{50})")
@@ -60,7 +61,7 @@ class InputError(Exception):
 
 
 class OwnCodeError(Exception):
-    """A choice or a system of the user's own has raised something.
+    """Code of the user's own has raised something.
 
     `problem` is a line: the key that names it, what was raised, and where; `trace` has the frames in the user's code.
     """
@@ -69,6 +70,12 @@ class OwnCodeError(Exception):
         super().__init__(problem)
         self.problem = problem
         self.trace = trace
+
+
+def did_you_mean(name: object, names: Collection[str]) -> str:
+    """ "; did you mean 'duration'?", or nothing when no name is near."""
+    near = difflib.get_close_matches(str(name), names, n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def printable(text: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,8 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dlion_sim import own_code
 from dlion_sim.assembly.compute import ComputeDevice
-from dlion_sim.assembly.shards import shards_of, validation_of
+from dlion_sim.assembly.shards import classes_of, shards_of, validation_of
+from dlion_sim.assembly.workload import check_target, core_seconds_per_sample, dataset_of, model_of, of_workload
 from dlion_sim.errors import InputError
 from dlion_sim.learning import (
     BatchSampler,
@@ -22,15 +23,13 @@ from dlion_sim.learning import (
     Kernels,
     Layout,
     Replica,
-    build,
     class_histogram,
     flatten,
-    load,
-    training_flops,
     usable_kernels,
 )
 from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.learning.partition import Indices
+from dlion_sim.learning.tasks import Classification
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.compose import System, compose
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange
@@ -39,9 +38,9 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.scenario import CORE_FLOPS, Cluster, Scenario
+from dlion_sim.scenario import Cluster, Scenario
 from dlion_sim.scenario.topology import AnyTopology, ParameterServers, ServerHost
-from dlion_sim.streams import stream, stream_seed
+from dlion_sim.streams import stream
 
 CPU = torch.device("cpu")
 
@@ -68,15 +67,13 @@ class Setting:
     def of(cls, scenario: Scenario, device: torch.device = CPU) -> Setting:
         """Raises InputError for a scenario that cannot be run."""
         system = compose(scenario.system)
-        with _of_workload():
-            dataset = load(scenario.workload.dataset)
-            seed = stream_seed(scenario.seed, "model")
-            model = build(scenario.workload.model, dataset.input_shape, dataset.classes, seed)
+        dataset = dataset_of(scenario)
+        check_target(scenario, dataset)
+        model = model_of(scenario, dataset)
+        beta = core_seconds_per_sample(scenario, model, dataset)
+        with of_workload():
             validation = validation_of(scenario, dataset)
             shards = shards_of(scenario, dataset, validation)
-        beta = scenario.workload.compute_time.beta
-        if beta is None:
-            beta = training_flops(model, dataset.input_shape) / CORE_FLOPS
         compute_time = scenario.workload.compute_time.model_copy(update={"beta": beta})
         workload = scenario.workload.model_copy(update={"compute_time": compute_time})
         setting = cls(
@@ -107,6 +104,16 @@ class Setting:
         """How many workers and parameter servers there are."""
         return self.workers + len(self.hosts)
 
+    @property
+    def target(self) -> float | None:
+        """What the mean of the task's metric must come to for the run to end."""
+        return self.scenario.target if self.scenario.target_accuracy is None else self.scenario.target_accuracy
+
+    @property
+    def own_modules(self) -> frozenset[str]:
+        """Where what of it is the user's own is defined, by name."""
+        return self.system.own_modules | {own_code.module_of(name) for name in self.scenario.references.values()}
+
     @cached_property
     def layout(self) -> Layout:
         """Of the model's parameters."""
@@ -120,7 +127,8 @@ class Setting:
     @property
     def manifest(self) -> dict[str, Any]:
         """What the manifest of the run tells of it, however it is run."""
-        labels, classes = self.dataset.train_labels.numpy(), self.dataset.classes
+        labels = classes_of(self.dataset)
+        classes = task.classes if isinstance(task := self.dataset.task, Classification) else 1
         clouds = [worker.cloud for worker in self.scenario.cluster.workers]
         held_out = None if self.validation is None else class_histogram(labels, [self.validation], classes)[0]
         return {
@@ -140,6 +148,11 @@ class Setting:
             "core_seconds_per_sample": self.core_seconds_per_sample,
             "partition": class_histogram(labels, self.shards, classes),
             "training_samples": self._training_samples,
+            "metric": self.dataset.task.metric.told,
+            "own_code": {
+                path: {"name": name, "source": own_code.digest(own_code.module_of(name))}
+                for path, name in self.scenario.references.items()
+            },
             "evaluated_on": self.scenario.workload.evaluated_on,
             "validation": held_out,
         }
@@ -239,15 +252,6 @@ class Setting:
             weight_decay=optimizer.weight_decay,
             decay=optimizer.factor,
         )
-
-
-@contextmanager
-def _of_workload() -> Iterator[None]:
-    """Within the block, faults lie in the scenario's workload, unless they lie in a file of their own."""
-    try:
-        yield
-    except InputError as error:
-        raise (error if error.file else error.below("workload")) from error.__cause__
 
 
 def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:

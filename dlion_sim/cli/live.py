@@ -96,7 +96,7 @@ def node(
     import socket
 
     from dlion_sim.live import Address, NodeConfig, Timeouts, read_secret, run_node
-    from dlion_sim.protocol.extensions import own_errors_told
+    from dlion_sim.own_code import own_errors_told
     from dlion_sim.scenario import find, load
 
     file = find(scenario)
@@ -118,7 +118,7 @@ def node(
         begun=lambda: None if quiet else print(f"node {rank}: begun", flush=True),
     )
     try:
-        with own_errors_told(loaded.system):
+        with own_errors_told(loaded.references):
             done = run_node(loaded, config)
     except InputError as error:
         raise error.within(file) from None
@@ -144,9 +144,8 @@ def report(run: Run, *, quiet: bool) -> None:
     """Plot and print what came of a run, and exit accordingly."""
     from dlion_sim.cli.tables import run_report
     from dlion_sim.figures import plot_accuracy
-    from dlion_sim.results.run_folder import ACCURACY
 
-    plot_accuracy(run, run.folder / ACCURACY)
+    plot_accuracy(run, run.plot)
     if not quiet:
         Console().print(run_report(run))
     _exit(run.summary or {})

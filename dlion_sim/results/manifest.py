@@ -32,6 +32,13 @@ class InSweep(TypedDict, total=False):
     digest: str
 
 
+class MetricTold(TypedDict):
+    """As `Metric` has it."""
+
+    name: ShortText
+    higher_is_better: bool
+
+
 class Lateness(TypedDict):
     """How often and by how many seconds real computations took longer than modelled."""
 
@@ -70,6 +77,8 @@ class Manifest(TypedDict, total=False):
     clouds: list[ShortText]
     """The micro-clouds of all these."""
     training_samples: Count
+    metric: MetricTold
+    """What evaluations are by, besides the loss."""
     evaluated_on: EvaluatedOn
     sweep: InSweep
     resumed_at: list[Seconds]

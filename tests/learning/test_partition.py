@@ -83,7 +83,7 @@ def test_hopeless_dirichlet():
 
 
 def test_unknown_kind():
-    with pytest.raises(InputError, match="allowed: iid, dirichlet, label_shards, shared"):
+    with pytest.raises(InputError, match="allowed: iid, dirichlet, label_shards, owners, shared"):
         partition("sorted", LABELS, 4, rng())
 
 

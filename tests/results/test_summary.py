@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.results import Ending, summarize, time_to_accuracy
+from dlion_sim.metric import ACCURACY, PERPLEXITY
+from dlion_sim.results import Ending, summarize, time_to_target
 from dlion_sim.results.atomic import json_bytes
 
 FACTS: dict[str, Any] = {
@@ -120,7 +121,7 @@ def test_an_accuracy_of_nan_is_null_in_json_and_reaches_nothing() -> None:
 def test_the_time_is_of_the_first_evaluation_whose_mean_reaches_it(
     runs: list[tuple[float, dict[int, float]]], accuracy: float
 ) -> None:
-    reached = time_to_accuracy(runs, accuracy)
+    reached = time_to_target(runs, accuracy, ACCURACY)
     means = {second: sum(row.values()) / len(row) for second, row in runs}
     before = [mean for second, mean in means.items() if reached is None or second < reached]
     assert all(mean < accuracy + 1e-12 for mean in before)
@@ -131,5 +132,15 @@ def test_the_time_is_of_the_first_evaluation_whose_mean_reaches_it(
 def test_a_higher_accuracy_never_comes_earlier(
     runs: list[tuple[float, dict[int, float]]], one: float, other: float
 ) -> None:
-    lower, higher = (time_to_accuracy(runs, accuracy) for accuracy in sorted((one, other)))
+    lower, higher = (time_to_target(runs, accuracy, ACCURACY) for accuracy in sorted((one, other)))
     assert higher is None or (lower is not None and lower <= higher)
+
+
+def test_of_another_metric_the_summary_has_keys_of_its_own_and_less_may_be_better() -> None:
+    evaluations = [(0.0, {0: 40.0, 1: 60.0}), (5.0, {0: 12.0, 1: 12.0}), (9.0, {0: 8.0, 1: math.inf})]
+    facts = {**FACTS, "evaluations": evaluations, "metric": PERPLEXITY, "target": 12.5}
+    summary = summarize(**facts)
+    assert summary["time_to_metric"] == {"12.5": 5.0}
+    assert summary["metric"]["per_worker"][:2] == [8.0, None]
+    assert summary["metric"]["mean"] is None
+    assert not {"accuracy", "final_accuracy", "time_to_accuracy"} & set(summary)
