@@ -235,6 +235,7 @@ class Setting:
             learning_rate=optimizer.learning_rate,
             momentum=optimizer.momentum,
             weight_decay=optimizer.weight_decay,
+            clip_norm=optimizer.clip_norm,
             decay=optimizer.factor,
         )
 

@@ -62,6 +62,9 @@ class Optimizer(Model):
     weight_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Of sgd, which adds so much of the weights to the gradient, and of adamw, which takes the learning rate times so
     much off the weights."""
+    clip_norm: Annotated[float, Field(gt=0)] | None = None
+    """The length of the gradient of a step, at most: a longer one is shortened to it. A parameter server sees that of
+    its part. None: as long as it is."""
     warmup: Annotated[int, Field(ge=0)] = 0
     """Steps over which the learning rate rises in proportion, before its schedule begins."""
     schedule: Annotated[ConstantRate | StepDecay | CosineDecay, Field(discriminator="kind")] = ConstantRate()
