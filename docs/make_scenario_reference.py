@@ -64,6 +64,7 @@ ORDER = [
     "LabelShards",
     "Shared",
     "ComputeTime",
+    "CostAs",
 ]
 TOPOLOGIES = [kind.__name__ for kind in get_args(AnyTopology)]
 ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "MatrixFile", "WanPath"]

@@ -38,7 +38,7 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.scenario import CORE_FLOPS, Cluster, Scenario
+from dlion_sim.scenario import CORE_FLOPS, Cluster, Scenario, Workload
 from dlion_sim.scenario.topology import AnyTopology, ParameterServers, ServerHost
 from dlion_sim.streams import stream, stream_seed
 
@@ -71,11 +71,7 @@ class Setting:
         model = build(
             scenario.workload.model, dataset.input_shape, dataset.classes, stream_seed(scenario.seed, "model")
         )
-        beta = scenario.workload.compute_time.beta
-        if beta is None:
-            beta = training_flops(model, dataset.input_shape) / CORE_FLOPS
-        compute_time = scenario.workload.compute_time.model_copy(update={"beta": beta})
-        workload = scenario.workload.model_copy(update={"compute_time": compute_time})
+        workload, beta = _costed(scenario.workload, model, dataset)
         validation = validation_of(scenario, dataset)
         setting = cls(
             scenario=scenario.model_copy(update={"system": system.spec, "workload": workload}),
@@ -110,6 +106,12 @@ class Setting:
         """Of the model's parameters."""
         return Layout.of(self.model)
 
+    @property
+    def scale(self) -> float:
+        """How many parameters each one stands for."""
+        cost_as = self.scenario.workload.cost_as
+        return cost_as.parameters / self.layout.size if cost_as else 1.0
+
     @cached_property
     def kernels(self) -> Kernels:
         """Whose kernels compute the model: as the scenario says, as far as they can be had here."""
@@ -120,6 +122,7 @@ class Setting:
         """What the manifest of the run tells of it, however it is run."""
         labels, classes = self.dataset.train_labels.numpy(), self.dataset.classes
         clouds = [worker.cloud for worker in self.scenario.cluster.workers]
+        cost_as = self.scenario.workload.cost_as
         held_out = None if self.validation is None else class_histogram(labels, [self.validation], classes)[0]
         return {
             "scenario": self.scenario.name,
@@ -136,6 +139,7 @@ class Setting:
             "clouds": [*clouds, *(host.cloud if isinstance(host, ServerHost) else clouds[host] for host in self.hosts)],
             "parameters": self.layout.size,
             "core_seconds_per_sample": self.core_seconds_per_sample,
+            **({"cost_as": cost_as.model_dump(mode="json")} if cost_as else {}),
             "partition": class_histogram(labels, self.shards, classes),
             "training_samples": self._training_samples,
             "evaluated_on": self.scenario.workload.evaluated_on,
@@ -238,6 +242,19 @@ class Setting:
             clip_norm=optimizer.clip_norm,
             decay=optimizer.factor,
         )
+
+
+def _costed(workload: Workload, model: nn.Module, dataset: Dataset) -> tuple[Workload, float]:
+    """The workload with all that its cost is made of, and core-seconds per sample."""
+    cost_as, beta = workload.cost_as, workload.compute_time.beta
+    if cost_as is not None and cost_as.flops is None:
+        flops = training_flops(model, dataset.input_shape) * cost_as.parameters / Layout.of(model).size
+        cost_as = cost_as.model_copy(update={"flops": flops})
+    if beta is None:
+        larger = cost_as.flops if cost_as else None
+        beta = (larger or training_flops(model, dataset.input_shape)) / CORE_FLOPS
+    compute_time = workload.compute_time.model_copy(update={"beta": beta})
+    return workload.model_copy(update={"compute_time": compute_time, "cost_as": cost_as}), beta
 
 
 def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:

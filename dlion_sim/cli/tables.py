@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dlion_sim.analysis import Fidelity, waited_most_for
 from dlion_sim.cli.conventions import WHY_NO_EXCHANGE
-from dlion_sim.results import Run, participants
+from dlion_sim.results import Run, participants, scenario_label
 from dlion_sim.results.numbers import in_bytes
 from dlion_sim.results.run_folder import ACCURACY
 
@@ -37,7 +37,7 @@ def run_report(run: Run) -> RenderableType:
     iterations = run.iterations()
     sent = run.links().groupby("sender")["bytes"].sum()
     accuracies = summary["accuracy"]["per_worker"]
-    table = Table(title=f"{summary['scenario']} · {run.system} · seed {summary['seed']}", title_justify="left")
+    table = Table(title=f"{scenario_label(run.manifest)} · {run.system} · seed {summary['seed']}", title_justify="left")
     table.add_column("worker")
     for heading in ("iterations", "batch size", "computing", "sent", f"{run.evaluated_on} accuracy"):
         table.add_column(heading, justify="right")

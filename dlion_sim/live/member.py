@@ -59,6 +59,8 @@ def check_live(setting: Setting) -> None:
             path="system.exchange.bandwidth",
             allowed="measured",
         )
+    if setting.scenario.workload.cost_as is not None:
+        raise InputError("real machines and links cost what they cost", path="workload.cost_as", allowed="null")
     if setting.scenario.target_accuracy is not None:
         raise InputError(
             "it cannot end a live run, whose accuracies are known only afterwards",

@@ -9,7 +9,7 @@ from typing import Any, Literal, Required, TypedDict
 
 import numpy as np
 
-from dlion_sim.results.manifest import Count, EvaluatedOn, Lateness
+from dlion_sim.results.manifest import CostAs, Count, EvaluatedOn, Lateness
 from dlion_sim.results.told import Fraction, Seconds, ShortText, TargetText
 
 TARGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -64,6 +64,7 @@ class Summary(TypedDict, total=False):
     samples: Count
     samples_per_wall_second: Seconds | None
     bytes_sent: Count
+    cost_as: CostAs
     iterations: PerWorker
     exchanges: PerWorker
     evaluated_on: EvaluatedOn
@@ -101,6 +102,7 @@ def summarize(
     evaluated_on: EvaluatedOn = "test",
     target: float | None = None,
     late: Mapping[str, Any] | None = None,
+    cost_as: CostAs | None = None,
 ) -> dict[str, Any]:
     """The summary of a run as JSON will say it.
 
@@ -109,8 +111,8 @@ def summarize(
     that have done one. `evaluations` go forward in time, and took `evaluation_seconds` of the `wall_seconds`;
     accuracies are summed up over those who were evaluated. `target` is an accuracy to tell the time of, besides
     `TARGETS`. `late` tells of a run of real nodes how often and by how many seconds computations took longer than
-    modelled. What is unknown is None: a rate over no time, the accuracy of who was not evaluated, the time of an
-    accuracy that was never reached.
+    modelled, and `cost_as` which larger model was charged, if any. What is unknown is None: a rate over no time, the
+    accuracy of who was not evaluated, the time of an accuracy that was never reached.
     """
     return {
         "scenario": scenario,
@@ -125,6 +127,7 @@ def summarize(
         "samples": samples,
         "samples_per_wall_second": samples / wall_seconds if wall_seconds > 0 else None,
         "bytes_sent": bytes_sent,
+        **({"cost_as": cost_as} if cost_as else {}),
         "iterations": _counts(iterations),
         "exchanges": _counts(exchanges),
         "evaluated_on": evaluated_on,

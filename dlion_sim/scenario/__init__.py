@@ -9,7 +9,17 @@ from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.shipped import find, find_sweep, shipped
 from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, Unit
-from dlion_sim.scenario.workload import ComputeTime, Dirichlet, Iid, LabelShards, Optimizer, Partition, Shared, Workload
+from dlion_sim.scenario.workload import (
+    ComputeTime,
+    CostAs,
+    Dirichlet,
+    Iid,
+    LabelShards,
+    Optimizer,
+    Partition,
+    Shared,
+    Workload,
+)
 
 __all__ = [
     "BANDWIDTH",
@@ -22,6 +32,7 @@ __all__ = [
     "Cluster",
     "Compute",
     "ComputeTime",
+    "CostAs",
     "Device",
     "Dirichlet",
     "Iid",

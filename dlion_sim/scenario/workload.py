@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from dlion_sim.scenario.model import Model
-from dlion_sim.scenario.units import Duration
+from dlion_sim.scenario.units import Duration, Flops, Parameters
 
 
 class ConstantRate(Model):
@@ -142,14 +142,25 @@ class ComputeTime(Model):
     alpha: Duration = 0.01
     """Fixed cost of an iteration."""
     beta: Duration | None = None
-    """Cost of one sample on one core. None: the model's FLOPs at 1.9 GFLOP/s a core, calibrated from TF.AKO's
-    published runs."""
+    """Cost of one sample on one core. None: the model's FLOPs, or those of `cost_as`, at 1.9 GFLOP/s a core, calibrated
+    from TF.AKO's published runs."""
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:
         if self.beta is not None and self.alpha + self.beta < _LEAST_COST:
             raise ValueError("alpha and beta are both next to nothing: time would stand still; at least 1 us together")
         return self
+
+
+class CostAs(Model):
+    """A larger model that the one which learns stands for: time and bytes are the larger one's. In simulations only."""
+
+    parameters: Annotated[Parameters, Field(gt=0)]
+    """That the larger one trains: each entry of what the smaller one sends is charged as so many as there are for one
+    of its parameters."""
+    flops: Annotated[Flops, Field(gt=0)] | None = None
+    """Of forward and backward pass for one sample. None: as many more than the smaller one's as it has parameters
+    more. What an iteration costs is `compute_time`'s where that has a beta."""
 
 
 class Workload(Model):
@@ -174,6 +185,8 @@ class Workload(Model):
     """Samples of the evaluations on the way, the first so many; by default all, as always at the end."""
     compute_time: ComputeTime = ComputeTime()
     """What an iteration costs."""
+    cost_as: CostAs | None = None
+    """A larger model whose time and bytes are charged, while this one learns. None: its own are."""
     kernels: Literal["fast", "torch"] = "fast"
     """What computes gradients and evaluations on a CPU. fast: compiled kernels for the layers that they suit, within
     rounding of PyTorch's, and PyTorch's for all where they cannot be compiled; torch: PyTorch's for all."""
