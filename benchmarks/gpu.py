@@ -21,6 +21,8 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.measuring import options, ratio
 from dlion_sim.learning import Dataset, FusedGradientExecutor, Layout, Replica, build, flatten
+from dlion_sim.learning.datasets import NormalisedImages
+from dlion_sim.learning.tasks import Classification
 
 WORKERS, BATCH, ROUNDS, TURNS = 32, 32, 20, 5
 CUDA = torch.device("cuda")
@@ -30,14 +32,15 @@ def random_images(count: int = 50_000) -> Dataset:
     """A dataset of CIFAR-10's shape, on the GPU."""
     images = torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8, device=CUDA)
     labels = torch.randint(0, 10, (count,), device=CUDA)
-    return Dataset("random", images, labels, images[:1], labels[:1], 10, (0.5,) * 3, (0.25,) * 3)
+    normalised = NormalisedImages(mean=(0.5,) * 3, std=(0.25,) * 3)
+    return Dataset(images, labels, images[:1], labels[:1], Classification(10), normalised)
 
 
 def plain_gradient(model: nn.Module, dataset: Dataset, indices: Tensor) -> None:
     """A forward and a backward pass."""
     model.zero_grad()
-    images = dataset.normalise(dataset.train_images[indices]).contiguous()  # the format that PyTorch defaults to
-    cross_entropy(model(images), dataset.train_labels[indices]).backward()  # type: ignore[no-untyped-call]
+    images = dataset.transform(dataset.train_inputs[indices]).contiguous()  # the format that PyTorch defaults to
+    cross_entropy(model(images), dataset.train_targets[indices]).backward()  # type: ignore[no-untyped-call]
 
 
 def rate(compute: Callable[[], None], rounds: int) -> float:
@@ -57,24 +60,24 @@ def main() -> None:
         print("this benchmark needs a GPU that PyTorch can use", file=sys.stderr)
         raise SystemExit(2)
     dataset = random_images()
-    model = build("cipher", dataset.input_shape, dataset.classes, seed=0).to(CUDA)
-    models = [build("cipher", dataset.input_shape, dataset.classes, seed=0).to(CUDA) for _ in range(WORKERS)]
+    model = build("cipher", dataset.input_shape, dataset.task.outputs, seed=0).to(CUDA)
+    models = [build("cipher", dataset.input_shape, dataset.task.outputs, seed=0).to(CUDA) for _ in range(WORKERS)]
     replicas = [Replica(Layout.of(model), flatten(model), learning_rate=0.05) for _ in range(WORKERS)]
     rng = np.random.default_rng(0)
 
     def one_after_another() -> None:
         for each in models:
-            plain_gradient(each, dataset, torch.randint(0, len(dataset.train_labels), (BATCH,), device=CUDA))
+            plain_gradient(each, dataset, torch.randint(0, len(dataset.train_targets), (BATCH,), device=CUDA))
 
     def one_batch() -> None:
-        indices = torch.randint(0, len(dataset.train_labels), (WORKERS * BATCH,), device=CUDA)
+        indices = torch.randint(0, len(dataset.train_targets), (WORKERS * BATCH,), device=CUDA)
         plain_gradient(model, dataset, indices)
 
     with closing(FusedGradientExecutor(model, dataset, CUDA)) as executor:
 
         def fused() -> None:
             tickets = [
-                executor.submit(replica, rng.integers(len(dataset.train_labels), size=BATCH)) for replica in replicas
+                executor.submit(replica, rng.integers(len(dataset.train_targets), size=BATCH)) for replica in replicas
             ]
             for ticket in tickets:
                 executor.result(ticket)

@@ -27,8 +27,10 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.measuring import options, ratio
 from dlion_sim.learning import Dataset, build
+from dlion_sim.learning.datasets import NormalisedImages
 from dlion_sim.learning.datasets.registry import DATASETS
 from dlion_sim.learning.memory import kept_memory
+from dlion_sim.learning.tasks import Classification
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.simulate import simulate
 
@@ -52,7 +54,8 @@ def noise() -> Dataset:
         )
         for count in (50_000, 100)
     )
-    return Dataset(SHAPED, *training, *test, classes=10, mean=(0.5,) * 3, std=(0.25,) * 3)
+    normalised = NormalisedImages(mean=(0.5,) * 3, std=(0.25,) * 3)
+    return Dataset(*training, *test, Classification(10), normalised, name=SHAPED)
 
 
 def plain_loop(workers: int, rounds: int, threads: int, memory_is_kept: bool) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 
@@ -56,7 +57,7 @@ class InputError(Exception):
 
 
 class OwnCodeError(Exception):
-    """A choice or a system of the user's own has raised something.
+    """Code of the user's own has raised something.
 
     `problem` is a line: the key that names it, what was raised, and where; `trace` has the frames in the user's code.
     """
@@ -65,6 +66,12 @@ class OwnCodeError(Exception):
         super().__init__(problem)
         self.problem = problem
         self.trace = trace
+
+
+def did_you_mean(name: object, names: Collection[str]) -> str:
+    """ "; did you mean 'duration'?", or nothing when no name is near."""
+    near = difflib.get_close_matches(str(name), names, n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def printable(text: str) -> str:

@@ -9,7 +9,7 @@ import dlion_sim
 
 ROOT = Path(dlion_sim.__file__).parent
 IO = {"asyncio", "multiprocessing", "random", "selectors", "simpy", "socket", "subprocess", "threading", "time"}
-LEAVES = {"__version__", "errors", "files", "interrupts", "streams", "yaml_text"}
+LEAVES = {"__version__", "errors", "files", "interrupts", "metric", "own_code", "streams", "yaml_text"}
 MAY_IMPORT = {
     "scenario": set(),
     "learning": set(),
@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "analysis": {"results", "scenario"},
     "figures": {"analysis", "results", "scenario"},
     "export": {"analysis", "results"},
-    "sweep": {"simulation", "protocol.compose", "protocol.extensions", "analysis", "results", "scenario"},
+    "sweep": {"simulation", "protocol.compose", "analysis", "results", "scenario"},
     "validation": {"simulation", "emulation", "analysis", "figures", "results", "scenario"},
     "cli": {
         "scenario",
@@ -91,7 +91,7 @@ def test_what_a_package_may_not_import_is_seen_however_it_is_written(package, so
 @pytest.mark.parametrize(
     ("package", "source"),
     [
-        ("sweep", "from dlion_sim.protocol import compose, extensions"),
+        ("sweep", "from dlion_sim.protocol import compose"),
         ("protocol", "from dlion_sim.learning import flat"),
         ("live", "from dlion_sim import __version__, errors, protocol"),
         ("results", "import dlion_simulator, numpy.random"),

@@ -12,7 +12,7 @@ from dlion_sim.analysis.curves import mean_accuracy
 from dlion_sim.analysis.groups import Group, without_exchange
 from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, paired_p, ratio, restricted_mean
 from dlion_sim.errors import InputError
-from dlion_sim.results import Run, final_accuracy
+from dlion_sim.results import Run, final_metric
 from dlion_sim.results.run_folder import SUMMARY
 
 
@@ -23,7 +23,7 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
 
     - `runs`, `completed`; `seeds`, how many of the completed are independent of each other: all below is of these
     - `accuracy` (fraction) at the last evaluation, its mean over seeds
-    - `final`, `final_low`, `final_high`: the mean of the last evaluations, see `final_accuracy`, of which there were
+    - `final`, `final_low`, `final_high`: the mean of the last evaluations, see `final_metric`, of which there were
       `evaluations_least` to `evaluations_most`
     - `time`, `time_low`, `time_high` (s) to the accuracy `target`, and how many `reached` it. Where not all did, `time`
       is the restricted mean, `time_bound` is ">", and `waited` the shortest time (s) that a run went on without it
@@ -169,4 +169,4 @@ def _final_accuracy(run: Run) -> Mapping[str, Any]:
         told: Mapping[str, Any] = summary["final_accuracy"]
         return told
     accuracy = mean_accuracy(run)
-    return final_accuracy(list(zip(accuracy.index, accuracy, strict=True)), summary["virtual_seconds"])
+    return final_metric(list(zip(accuracy.index, accuracy, strict=True)), summary["virtual_seconds"])

@@ -11,6 +11,7 @@ import numpy as np
 
 from dlion_sim.assembly.transfer import Transfer
 from dlion_sim.learning import Score
+from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import Report, Unfinished
 from dlion_sim.protocol.messages import Channel, Contribution
 from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, TransfersRow, summarize, system_label
@@ -54,8 +55,8 @@ class Recorder:
         self._samples = 0
         self._bytes_sent = 0
         self._last_losses: dict[int, float] = {}
-        self._accuracies: dict[float, dict[int, float]] = {}
-        """By time and worker."""
+        self._evaluations: dict[float, dict[int, float]] = {}
+        """The task's metric by time and worker."""
         self.iterations = dict.fromkeys(workers, 0)
         """That each worker has done."""
         self._ends = dict.fromkeys(self.iterations, 0.0)
@@ -69,9 +70,14 @@ class Recorder:
         self._wall = wall
 
     @property
-    def accuracy(self) -> float | None:
-        """Mean over the workers at the last evaluation, if there was one."""
-        last = next(reversed(self._accuracies.values()), None)
+    def metric(self) -> Metric:
+        """What evaluations are by."""
+        return Metric.of(self._writer.manifest)
+
+    @property
+    def score(self) -> float | None:
+        """The metric's mean over the workers at the last evaluation, if there was one."""
+        last = next(reversed(self._evaluations.values()), None)
         return float(np.mean(list(last.values()))) if last else None
 
     def iteration(self, worker: int, report: Report, now: float) -> None:
@@ -122,6 +128,7 @@ class Recorder:
 
     def evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
         """What a worker's parameters were then, after so many iterations, was evaluated."""
+        is_accuracy = self.metric == ACCURACY
         self.metrics(
             MetricsRow(
                 virtual_time=now,
@@ -130,7 +137,8 @@ class Recorder:
                 kind="evaluation",
                 iteration=iteration,
                 loss=score.loss,
-                accuracy=score.accuracy,
+                accuracy=score.metric if is_accuracy else None,
+                metric=None if is_accuracy else score.metric,
             )
         )
 
@@ -179,8 +187,8 @@ class Recorder:
         if row.kind != "evaluation":
             self._check_times(row)
         self._writer.metrics(row)
-        if row.accuracy is not None:
-            self._accuracies.setdefault(row.virtual_time, {})[row.worker] = row.accuracy
+        if row.score is not None:
+            self._evaluations.setdefault(row.virtual_time, {})[row.worker] = row.score
         elif row.kind == "iteration" and row.loss is not None:
             self.iterations[row.worker] = row.iteration
             self._last_losses[row.worker] = row.loss
@@ -233,7 +241,8 @@ class Recorder:
             iterations=self.iterations,
             exchanges=self._exchanges,
             last_losses=self._last_losses,
-            evaluations=list(self._accuracies.items()),
+            metric=self.metric,
+            evaluations=list(self._evaluations.items()),
             evaluated_on=about.get("evaluated_on", "test"),
             target=target,
             late=late,

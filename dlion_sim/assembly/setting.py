@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dlion_sim import own_code
 from dlion_sim.assembly.compute import ComputeDevice
-from dlion_sim.assembly.shards import shards_of, validation_of
+from dlion_sim.assembly.shards import classes_of, shards_of, validation_of
 from dlion_sim.errors import InputError
 from dlion_sim.learning import (
     BatchSampler,
@@ -21,15 +22,17 @@ from dlion_sim.learning import (
     Kernels,
     Layout,
     Replica,
-    build,
     class_histogram,
     flatten,
     load,
+    model_for,
     training_flops,
     usable_kernels,
 )
 from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.learning.partition import Indices
+from dlion_sim.learning.tasks import Classification
+from dlion_sim.metric import ACCURACY
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.compose import System, compose
 from dlion_sim.protocol.exchange import ParameterServerExchange
@@ -68,9 +71,8 @@ class Setting:
         """Raises InputError for a scenario that cannot be run."""
         system = compose(scenario.system)
         dataset = load(scenario.workload.dataset)
-        model = build(
-            scenario.workload.model, dataset.input_shape, dataset.classes, stream_seed(scenario.seed, "model")
-        )
+        _check_target(scenario, dataset)
+        model = model_for(scenario.workload.model, dataset, stream_seed(scenario.seed, "model"))
         workload, beta = _costed(scenario.workload, model, dataset)
         validation = validation_of(scenario, dataset)
         setting = cls(
@@ -101,6 +103,16 @@ class Setting:
         """How many workers and parameter servers there are."""
         return self.workers + len(self.hosts)
 
+    @property
+    def target(self) -> float | None:
+        """What the mean of the task's metric must come to for the run to end."""
+        return self.scenario.target if self.scenario.target_accuracy is None else self.scenario.target_accuracy
+
+    @property
+    def own_modules(self) -> frozenset[str]:
+        """Where what of it is the user's own is defined, by name."""
+        return self.system.own_modules | {own_code.module_of(name) for name in self.scenario.references.values()}
+
     @cached_property
     def layout(self) -> Layout:
         """Of the model's parameters."""
@@ -120,7 +132,8 @@ class Setting:
     @property
     def manifest(self) -> dict[str, Any]:
         """What the manifest of the run tells of it, however it is run."""
-        labels, classes = self.dataset.train_labels.numpy(), self.dataset.classes
+        labels = classes_of(self.dataset)
+        classes = task.classes if isinstance(task := self.dataset.task, Classification) else 1
         clouds = [worker.cloud for worker in self.scenario.cluster.workers]
         cost_as = self.scenario.workload.cost_as
         held_out = None if self.validation is None else class_histogram(labels, [self.validation], classes)[0]
@@ -142,6 +155,11 @@ class Setting:
             **({"cost_as": cost_as.model_dump(mode="json")} if cost_as else {}),
             "partition": class_histogram(labels, self.shards, classes),
             "training_samples": self._training_samples,
+            "metric": self.dataset.task.metric.told,
+            "own_code": {
+                path: {"name": name, "source": own_code.digest(own_code.module_of(name))}
+                for path, name in self.scenario.references.items()
+            },
             "evaluated_on": self.scenario.workload.evaluated_on,
             "validation": held_out,
         }
@@ -248,13 +266,23 @@ def _costed(workload: Workload, model: nn.Module, dataset: Dataset) -> tuple[Wor
     """The workload with all that its cost is made of, and core-seconds per sample."""
     cost_as, beta = workload.cost_as, workload.compute_time.beta
     if cost_as is not None and cost_as.flops is None:
-        flops = training_flops(model, dataset.input_shape) * cost_as.parameters / Layout.of(model).size
+        flops = training_flops(model, dataset.sample) * cost_as.parameters / Layout.of(model).size
         cost_as = cost_as.model_copy(update={"flops": flops})
     if beta is None:
         larger = cost_as.flops if cost_as else None
-        beta = (larger or training_flops(model, dataset.input_shape)) / CORE_FLOPS
+        beta = (larger or training_flops(model, dataset.sample)) / CORE_FLOPS
     compute_time = workload.compute_time.model_copy(update={"beta": beta})
     return workload.model_copy(update={"compute_time": compute_time, "cost_as": cost_as}), beta
+
+
+def _check_target(scenario: Scenario, dataset: Dataset) -> None:
+    """Raise InputError for a target that the task's metric cannot reach."""
+    metric = dataset.task.metric
+    if scenario.target_accuracy is not None and metric != ACCURACY:
+        problem = f"the metric of '{scenario.workload.dataset}' is {metric.name}"
+        raise InputError(problem, path="target_accuracy", allowed=f"target, which is of the {metric.name}")
+    if scenario.target is not None and metric == ACCURACY and not 0 < scenario.target <= 1:
+        raise InputError(f"no accuracy is {scenario.target:g}", path="target", allowed="more than 0, up to 1")
 
 
 def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:

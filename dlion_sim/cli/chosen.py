@@ -23,7 +23,7 @@ def chosen(
     Bad input that comes up within the block is told with the scenario's file, and an error in the user's own code with
     the key that names it.
     """
-    from dlion_sim.protocol.extensions import own_errors_told
+    from dlion_sim.own_code import own_errors_told
     from dlion_sim.results import free_folder
     from dlion_sim.scenario import find, load
 
@@ -31,7 +31,7 @@ def chosen(
     scenario = load(file, overrides)
     parts = [scenario.name, scenario.system.name.replace(":", "."), f"seed{scenario.seed}", *([way] if way else [])]
     try:
-        with own_errors_told(scenario.system):
+        with own_errors_told(scenario.references):
             yield scenario, output or free_folder(RUNS / "-".join(parts))
     except InputError as error:
         raise error.within(file) from None

@@ -43,36 +43,49 @@ def datasets() -> Listing:
     """The data sets that a scenario's `workload.dataset` may name."""
     from dlion_sim.learning.datasets import PUBLISHED
 
-    headings = ["data set", "images", "classes", "training", "test", "from"]
+    headings = ["data set", "samples", "metric", "outputs", "training", "test", "from"]
     rows = [
-        [name, _shape(each.input_shape), f"{each.classes}", f"{each.training:,}", f"{each.test:,}", each.origin]
+        [
+            name,
+            f"{each.input_kind} {_shape(each.input_shape)}",
+            each.task.metric.name,
+            f"{each.task.outputs}",
+            f"{each.training:,}",
+            f"{each.test:,}",
+            each.origin,
+        ]
         for name, each in PUBLISHED.items()
     ]
-    yield Fitted(headings, rows, title="Data sets", numbers=headings[2:5])
+    yield Fitted(headings, rows, title="Data sets", numbers=headings[3:6])
     yield Text(
         "What is not embedded is downloaded when first used, and checked; or DLION_DATA names the folder it is in."
     )
 
 
 def models() -> Listing:
-    """The models that a scenario's `workload.model` may name, for each shape of the data sets' images."""
+    """The models that a scenario's `workload.model` may name, for each shape of samples that it takes."""
+    import torch
+
     from dlion_sim.learning import build, training_flops
-    from dlion_sim.learning.datasets import PUBLISHED
+    from dlion_sim.learning.datasets import PUBLISHED, InputKind
     from dlion_sim.learning.models import MODELS
 
-    shapes: dict[tuple[tuple[int, int, int], int], list[str]] = {}
+    shapes: dict[tuple[InputKind, tuple[int, ...], int], list[str]] = {}
     for dataset, each in PUBLISHED.items():
-        shapes.setdefault((each.input_shape, each.classes), []).append(dataset)
+        shapes.setdefault((each.input_kind, each.input_shape, each.task.outputs), []).append(dataset)
     headings = ["model", "data sets", "parameters", "gradient (MB)", "MFLOP a sample", "beta (ms)"]
     rows = []
-    for name in MODELS:
-        for (shape, classes), names in shapes.items():
-            model = build(name, shape, classes, seed=0)
+    for name, architecture in MODELS.items():
+        for (kind, shape, outputs), names in shapes.items():
+            if kind not in architecture.takes:
+                continue
+            model = build(name, shape, outputs, seed=0)
             parameters = sum(each.numel() for each in model.parameters())
-            flops = training_flops(model, shape)
+            dtype = torch.int64 if kind == "tokens" else torch.float32
+            flops = training_flops(model, torch.empty(1, *shape, dtype=dtype))
             size, beta = f"{4 * parameters / 1e6:.3g}", f"{1000 * flops / CORE_FLOPS:.3g}"
             rows.append([name, ", ".join(names), f"{parameters:,}", size, f"{flops / 1e6:.3g}", beta])
-    what = {name: " ".join((made.__doc__ or "").split("\n\n")[0].split()) for name, made in MODELS.items()}
+    what = {name: " ".join((made.make.__doc__ or "").split("\n\n")[0].split()) for name, made in MODELS.items()}
     yield Fitted(headings, rows, title="Models", numbers=headings[2:])
     yield Fitted(["model", "layers"], list(what.items()))
     yield Text(

@@ -96,7 +96,7 @@ def node(
     import socket
 
     from dlion_sim.live import Address, NodeConfig, Timeouts, read_secret, run_node
-    from dlion_sim.protocol.extensions import own_errors_told
+    from dlion_sim.own_code import own_errors_told
     from dlion_sim.scenario import find, load
 
     file = find(scenario)
@@ -118,7 +118,7 @@ def node(
         begun=lambda: None if quiet else print(f"node {rank}: begun", flush=True),
     )
     try:
-        with own_errors_told(loaded.system):
+        with own_errors_told(loaded.references):
             done = run_node(loaded, place)
     except InputError as error:
         raise error.within(file) from None

@@ -1,4 +1,4 @@
-"""The progress bars of runs: in virtual time with accuracy and the wall time left, and in real time."""
+"""The progress bars of runs: in virtual time with how well it does and the wall time left, and in real time."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progr
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed:.1f}/{task.total:g} " + unit),
-        TextColumn(scenario.workload.evaluated_on + " accuracy {task.fields[accuracy]}"),
+        TextColumn(scenario.workload.evaluated_on + " {task.fields[score]}"),
         TimeElapsedColumn(),
         TextColumn("ETA"),
         TimeRemainingColumn(),
     )
     bar = Bar(*columns, console=console, disable=quiet)
     with compiling_told(console), ExitStack() as shown:
-        task = bar.add_task(f"{scenario.name} · {scenario.system.name}", total=total, accuracy="-")
+        task = bar.add_task(f"{scenario.name} · {scenario.system.name}", total=total, score="-")
 
         def observe(progress: Progress) -> None:
             done = progress.virtual_seconds if scenario.duration is not None else progress.iterations
             if not bar.live.is_started and not quiet:
                 shown.enter_context(bar)  # Nothing is left of it where a run could not begin.
-            accuracy = "-" if progress.accuracy is None else f"{progress.accuracy:.1%}"
-            bar.update(task, completed=done, accuracy=accuracy)
+            score = "-" if progress.score is None else progress.metric.written(progress.score)
+            bar.update(task, completed=done, score=f"{progress.metric.name} {score}")
             if (left := pace.seconds_left(done)) is not None:
                 rest = f"about {in_words(left)} for the rest of {total:g} {unit}"
                 told = f"{rest}; --set {key}=... shortens it, docs/performance.md says what takes how long"

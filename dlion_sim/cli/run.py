@@ -87,7 +87,7 @@ def _simulate(
 def _resume(folder: Path, checkpoint_every: float | None, *, quiet: bool) -> Run:
     from dlion_sim.cli.progress import progress_bar
     from dlion_sim.interrupts import Interrupts
-    from dlion_sim.protocol.extensions import own_errors_told
+    from dlion_sim.own_code import own_errors_told
     from dlion_sim.results import Run
     from dlion_sim.results.run_folder import SCENARIO
     from dlion_sim.scenario import load
@@ -95,7 +95,7 @@ def _resume(folder: Path, checkpoint_every: float | None, *, quiet: bool) -> Run
 
     scenario = load(Run.open(folder).folder / SCENARIO)
     with (
-        own_errors_told(scenario.system),
+        own_errors_told(scenario.references),
         Interrupts() as interrupts,
         progress_bar(scenario, quiet=quiet) as observe,
     ):

@@ -61,8 +61,7 @@ class SweepProgress:
             case Started():
                 self._running[event.name] = self._bars.add_task(event.name, total=1.0, told="")
             case Progressed():
-                told = "" if event.accuracy is None else f"accuracy {event.accuracy:.1%}"
-                self._bars.update(self._running[event.name], completed=event.fraction, told=told)
+                self._bars.update(self._running[event.name], completed=event.fraction, told=event.told)
             case Ended():
                 self._bars.remove_task(self._running.pop(event.name))
                 self._ended += 1

@@ -2,14 +2,15 @@
 
 from dlion_sim.learning.batches import BatchSampler
 from dlion_sim.learning.datasets import Dataset, load
-from dlion_sim.learning.evaluation import Evaluator, Score
+from dlion_sim.learning.evaluation import Evaluator
 from dlion_sim.learning.flat import Layout, flatten
 from dlion_sim.learning.fused import FusedGradientExecutor, gradient_executor
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
 from dlion_sim.learning.layers import Kernels, usable_kernels
-from dlion_sim.learning.models import build, training_flops
+from dlion_sim.learning.models import build, model_for, training_flops
 from dlion_sim.learning.partition import class_histogram, hold_out, partition
 from dlion_sim.learning.replica import Replica
+from dlion_sim.learning.tasks import Score, Task
 
 __all__ = [
     "BatchSampler",
@@ -21,6 +22,7 @@ __all__ = [
     "Layout",
     "Replica",
     "Score",
+    "Task",
     "Ticket",
     "build",
     "class_histogram",
@@ -28,6 +30,7 @@ __all__ = [
     "gradient_executor",
     "hold_out",
     "load",
+    "model_for",
     "partition",
     "training_flops",
     "usable_kernels",

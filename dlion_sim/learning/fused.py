@@ -15,7 +15,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
-from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.flat import Layout
@@ -45,7 +44,7 @@ _Function = Callable[[], tuple[Tensor, Tensor]]
 
 
 class FusedGradientExecutor:
-    """Computes the mean cross-entropy over a batch and its gradient, for any number of replicas of `model`.
+    """Computes the mean loss over a batch and its gradient, for any number of replicas of `model`.
 
     What was submitted waits until a result is asked for that is not there yet; then all that waits is computed at once,
     vectorised over replicas by `torch.func.vmap`, which makes grouped convolutions of their convolutions and batched
@@ -127,16 +126,16 @@ class FusedGradientExecutor:
 
     def _compute(self, parameters: Tensor, indices: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Gradients [n, P] and losses [n] at `parameters` [n, P] over the samples `indices` [n, b]."""
-        images = self._dataset.normalise(self._dataset.train_images[indices.flatten()])
-        images, labels = images.view(*indices.shape, *self._dataset.input_shape), self._dataset.train_labels[indices]
-        gradients, losses = vmap(grad_and_value(self._loss))(parameters, images, labels, weights)
+        inputs = self._dataset.transform(self._dataset.train_inputs[indices.flatten()])
+        inputs, targets = inputs.view(*indices.shape, *inputs.shape[1:]), self._dataset.train_targets[indices]
+        gradients, losses = vmap(grad_and_value(self._loss))(parameters, inputs, targets, weights)
         return gradients, losses
 
-    def _loss(self, parameters: Tensor, images: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """Weighted sum of the cross-entropies of one replica with `parameters` [P]."""
+    def _loss(self, parameters: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """Weighted sum of the losses of one replica with `parameters` [P]."""
         variables = dict(zip(self._layout.names, self._layout.views(parameters), strict=True))
-        logits = functional_call(self._model, variables, (images,))
-        return (cross_entropy(logits, labels, reduction="none") * weights).sum()
+        outputs = functional_call(self._model, variables, (inputs,))
+        return (self._dataset.task.losses(outputs, targets) * weights).sum()
 
 
 @dataclass(frozen=True)

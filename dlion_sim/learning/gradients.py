@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.layers import Kernels
@@ -59,7 +58,7 @@ class Ticket:
 
 
 class GradientExecutor:
-    """Computes the mean cross-entropy over a batch and its gradient, for any number of replicas of `model`.
+    """Computes the mean loss over a batch and its gradient, for any number of replicas of `model`.
 
     What was submitted is computed in the background, side by side, until it is read. Losses and gradients do not
     depend, to the bit, on what was computed together or by how many `threads` (default: as many as torch uses).
@@ -98,7 +97,7 @@ class GradientExecutor:
 
     def _gradient(self, model: nn.Module, work: tuple[Replica, npt.NDArray[np.int64]]) -> tuple[float, Tensor]:
         replica, samples = work
-        indices = torch.from_numpy(samples).to(self._dataset.train_labels.device)
+        indices = torch.from_numpy(samples).to(self._dataset.train_targets.device)
         variables = look_at(model, replica)
         parts = (self._part(model, variables, part, len(indices)) for part in torch.split(indices, _PART))
         total_loss, total = next(parts)
@@ -111,7 +110,7 @@ class GradientExecutor:
         self, model: nn.Module, variables: Sequence[nn.Parameter], indices: Tensor, batch_size: int
     ) -> tuple[Tensor, Tensor]:
         """What the samples `indices` contribute to the means over a batch."""
-        logits = model(self._dataset.normalise(self._dataset.train_images[indices]))
-        loss = cross_entropy(logits, self._dataset.train_labels[indices], reduction="sum") / batch_size
+        outputs = model(self._dataset.transform(self._dataset.train_inputs[indices]))
+        loss = self._dataset.task.loss(outputs, self._dataset.train_targets[indices]) / batch_size
         gradients = torch.autograd.grad(loss, variables)
         return loss.detach(), torch.cat([gradient.reshape(-1) for gradient in gradients])

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dlion_sim.errors import InputError
 
 Indices = npt.NDArray[np.int64]
-PartitionKind = Literal["iid", "dirichlet", "label_shards", "shared"]
+PartitionKind = Literal["iid", "dirichlet", "label_shards", "owners", "shared"]
 
 _REDRAWS = 100
 
@@ -35,6 +35,7 @@ def partition(
       `alpha` (> 0), the fewer classes a worker holds (Hsu et al., arXiv:1909.06335).
     - `label_shards`: sorted by label and cut into equal shards, of which each worker is dealt `shards_per_worker`
       (McMahan et al., AISTATS 2017).
+    - `owners`: whoever a label stands for is dealt to a worker, with all samples, as many or one more a worker.
     - `shared`: every worker holds all.
 
     Raises InputError where that leaves a worker without a sample.
@@ -49,18 +50,20 @@ def partition(
         case "label_shards":
             _require(len(labels), workers * shards_per_worker)
             return _label_shards(labels, workers, rng, shards_per_worker)
+        case "owners":
+            return _owners(labels, workers, rng)
         case "shared":
             return [np.arange(len(labels))] * workers
         case _:
             raise InputError(
                 f"no partition is named {kind!r}",
                 path="workload.partition",
-                allowed="iid, dirichlet, label_shards, shared",
+                allowed="iid, dirichlet, label_shards, owners, shared",
             )
 
 
 def hold_out(labels: Indices, fraction: float, rng: np.random.Generator) -> Indices:
-    """The indices of that `fraction` (0 to 0.5) of the samples of each class, rounded to whole ones, in random order.
+    """The indices of that `fraction` (0 to 0.5) of the samples of each label, rounded to whole ones, in random order.
 
     Raises InputError where that is no sample.
     """
@@ -70,7 +73,7 @@ def hold_out(labels: Indices, fraction: float, rng: np.random.Generator) -> Indi
     if not len(held_out):
         largest = max(map(len, classes))
         raise InputError(
-            f"{fraction:g} of no class is a whole sample",
+            f"{fraction:g} of {largest} samples comes to none",
             path="workload.validation",
             allowed=f"{1 / largest:.2g} to 0.5",
         )
@@ -105,6 +108,14 @@ def _dirichlet(labels: Indices, workers: int, rng: np.random.Generator, alpha: f
         "raise alpha or take fewer workers",
         path="workload.partition",
     )
+
+
+def _owners(owners: Indices, workers: int, rng: np.random.Generator) -> list[Indices]:
+    everyone = rng.permutation(np.unique(owners))
+    if len(everyone) < workers:
+        problem = f"{len(everyone)} owners of samples are fewer than the {workers} workers"
+        raise InputError(problem, path="workload.partition", allowed="another partition, or fewer workers")
+    return [np.flatnonzero(np.isin(owners, own)) for own in np.array_split(everyone, workers)]
 
 
 def _label_shards(labels: Indices, workers: int, rng: np.random.Generator, shards_per_worker: int) -> list[Indices]:

@@ -61,10 +61,10 @@ def check_live(setting: Setting) -> None:
         )
     if setting.scenario.workload.cost_as is not None:
         raise InputError("real machines and links cost what they cost", path="workload.cost_as", allowed="null")
-    if setting.scenario.target_accuracy is not None:
+    if setting.target is not None:
         raise InputError(
-            "it cannot end a live run, whose accuracies are known only afterwards",
-            path="target_accuracy",
+            "it cannot end a live run, whose evaluations are done only afterwards",
+            path="target" if setting.scenario.target_accuracy is None else "target_accuracy",
             allowed="null",
         )
 

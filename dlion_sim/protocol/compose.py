@@ -9,17 +9,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dlion_sim.errors import InputError
+from dlion_sim.errors import InputError, did_you_mean
+from dlion_sim.own_code import is_reference, referenced
 from dlion_sim.protocol.choices import CATEGORIES, REGISTRY, Choice, ChoiceParameters, Setup
 from dlion_sim.protocol.exchange import ParameterExchange
-from dlion_sim.protocol.extensions import is_reference, referenced
 from dlion_sim.protocol.messages import Body
 from dlion_sim.protocol.systems import SYSTEMS, Composition
 from dlion_sim.protocol.topology import is_complete
 from dlion_sim.protocol.worker import Choices, Worker
 from dlion_sim.scenario import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.complaints import as_input_error
-from dlion_sim.scenario.faults import did_you_mean
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.topology import AnyTopology, ParameterServers
 

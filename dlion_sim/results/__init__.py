@@ -9,7 +9,7 @@ from dlion_sim.results.marking import mark
 from dlion_sim.results.names import participants
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
-from dlion_sim.results.summary import Ending, Status, final_accuracy, summarize, time_to_accuracy
+from dlion_sim.results.summary import Ending, Status, final_metric, summarize, time_to_target
 from dlion_sim.results.tables import LINKS, METRICS, TRANSFERS, WALL_CLOCK_COLUMNS, LinksRow, MetricsRow, TransfersRow
 from dlion_sim.results.writing import RunWriter
 
@@ -28,7 +28,7 @@ __all__ = [
     "Status",
     "TransfersRow",
     "environment",
-    "final_accuracy",
+    "final_metric",
     "find_runs",
     "free_folder",
     "headings",
@@ -39,6 +39,6 @@ __all__ = [
     "scenario_label",
     "summarize",
     "system_label",
-    "time_to_accuracy",
+    "time_to_target",
     "untold",
 ]

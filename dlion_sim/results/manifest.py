@@ -39,6 +39,13 @@ class CostAs(TypedDict):
     flops: ShortText
 
 
+class MetricTold(TypedDict):
+    """As `Metric` has it."""
+
+    name: ShortText
+    higher_is_better: bool
+
+
 class Lateness(TypedDict):
     """How often and by how many seconds real computations took longer than modelled."""
 
@@ -79,6 +86,8 @@ class Manifest(TypedDict, total=False):
     cost_as: CostAs
     """Where it is not that of the model which learns."""
     training_samples: Count
+    metric: MetricTold
+    """What evaluations are by, besides the loss."""
     evaluated_on: EvaluatedOn
     sweep: InSweep
     resumed_at: list[Seconds]

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dlion_sim.errors import InputError
+from dlion_sim.metric import Metric
 from dlion_sim.results import growing, run_folder
 from dlion_sim.results.checking import checked
 from dlion_sim.results.labels import system_label
@@ -84,6 +85,11 @@ class Run:
     def is_virtual(self) -> bool:
         """Whether its seconds are a simulation's, and not those of a real clock."""
         return bool(self.manifest.get("way", "simulate") == "simulate")
+
+    @property
+    def metric(self) -> Metric:
+        """What its evaluations are by; its `key` is that of their column, and of the summary's keys about it."""
+        return Metric.of(self.manifest)
 
     @property
     def evaluated_on(self) -> EvaluatedOn:

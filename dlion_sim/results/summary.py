@@ -9,8 +9,9 @@ from typing import Any, Literal, Required, TypedDict
 
 import numpy as np
 
+from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results.manifest import CostAs, Count, EvaluatedOn, Lateness
-from dlion_sim.results.told import Fraction, Seconds, ShortText, TargetText
+from dlion_sim.results.told import Fraction, Measured, Seconds, ShortText, TargetText
 
 TARGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """The accuracies, as fractions, whose times every summary tells."""
@@ -19,7 +20,7 @@ _LAST_PART, _FEWEST_LAST = 0.1, 3
 """Of a run: its evaluations in there, or so many, give the final accuracy."""
 
 Evaluation = tuple[float, Mapping[int, float]]
-"""A time in seconds, and the accuracy then, as a fraction, of each worker that was evaluated."""
+"""A time in seconds, and the task's metric then of each worker that was evaluated."""
 
 Status = Literal["completed", "interrupted", "failed"]
 
@@ -46,10 +47,26 @@ class FinalAccuracy(TypedDict):
     evaluations: Count
 
 
+class LastMetric(TypedDict, total=False):
+    """As `LastAccuracy`, of another metric, which may be any number."""
+
+    mean: Required[Measured | None]
+    std: Measured | None
+    per_worker: list[Measured | None]
+
+
+class FinalMetric(TypedDict):
+    """As `FinalAccuracy`, of another metric."""
+
+    mean: Measured | None
+    evaluations: Count
+
+
 class Summary(TypedDict, total=False):
     """What is read of a summary, and what that must be where it is there; it may tell more.
 
-    What only newer ones tell is asked for with `get`.
+    What only newer ones tell is asked for with `get`. Of a task whose metric is not accuracy, the keys that end with
+    `metric` are there in place of those that end with `accuracy`.
     """
 
     scenario: ShortText
@@ -71,6 +88,9 @@ class Summary(TypedDict, total=False):
     accuracy: LastAccuracy
     final_accuracy: FinalAccuracy
     time_to_accuracy: dict[TargetText, Seconds | None]
+    metric: LastMetric
+    final_metric: FinalMetric
+    time_to_metric: dict[TargetText, Seconds | None]
     late: Lateness | None
     diverged: list[Count]
 
@@ -99,6 +119,7 @@ def summarize(
     exchanges: Mapping[int, int],
     last_losses: Mapping[int, float],
     evaluations: Sequence[Evaluation],
+    metric: Metric = ACCURACY,
     evaluated_on: EvaluatedOn = "test",
     target: float | None = None,
     late: Mapping[str, Any] | None = None,
@@ -109,11 +130,12 @@ def summarize(
     `system` is the name of a composition, and `system_label` says what is replaced in it too. `iterations` has an entry
     for each worker, `exchanges` how many of them took in something from a peer, and `last_losses` an entry for those
     that have done one. `evaluations` go forward in time, and took `evaluation_seconds` of the `wall_seconds`;
-    accuracies are summed up over those who were evaluated. `target` is an accuracy to tell the time of, besides
-    `TARGETS`. `late` tells of a run of real nodes how often and by how many seconds computations took longer than
-    modelled, and `cost_as` which larger model was charged, if any. What is unknown is None: a rate over no time, the
-    accuracy of who was not evaluated, the time of an accuracy that was never reached.
+    the metric is summed up over those who were evaluated. `target` is a value of it to tell the time of, besides
+    `TARGETS` if it is accuracy. `late` tells of a run of real nodes how often and by how many seconds computations took
+    longer than modelled, and `cost_as` which larger model was charged, if any. What is unknown is None: a rate over no
+    time, the metric of who was not evaluated, the time of a target that was never reached.
     """
+    targets = {*(TARGETS if metric == ACCURACY else ()), *([] if target is None else [target])}
     return {
         "scenario": scenario,
         "system": system,
@@ -131,50 +153,47 @@ def summarize(
         "iterations": _counts(iterations),
         "exchanges": _counts(exchanges),
         "evaluated_on": evaluated_on,
-        "accuracy": _last_accuracy(evaluations, iterations),
-        "final_accuracy": final_accuracy([(time, _mean(each)) for time, each in evaluations], ending.seconds),
-        "time_to_accuracy": {
-            str(accuracy): time_to_accuracy(evaluations, accuracy)
-            for accuracy in sorted({*TARGETS, *([] if target is None else [target])})
-        },
+        metric.key: _last(evaluations, iterations),
+        f"final_{metric.key}": final_metric([(time, _mean(each)) for time, each in evaluations], ending.seconds),
+        f"time_to_{metric.key}": {str(each): time_to_target(evaluations, each, metric) for each in sorted(targets)},
         "late": late and dict(late),
         "diverged": [worker for worker in iterations if not math.isfinite(last_losses.get(worker, 0.0))],
     }
 
 
-def time_to_accuracy(evaluations: Sequence[Evaluation], accuracy: float) -> float | None:
-    """The virtual time (s) of the first evaluation whose mean over the workers is at least `accuracy`, or None."""
-    return next((time for time, accuracies in evaluations if _mean(accuracies) >= accuracy), None)
-
-
-def final_accuracy(accuracies: Sequence[tuple[float, float]], seconds: float) -> dict[str, Any]:
-    """The `mean` of the last accuracies of a run of so many seconds, and of how many `evaluations`.
+def final_metric(values: Sequence[tuple[float, float]], seconds: float) -> dict[str, Any]:
+    """The `mean` of a metric's last values in a run of so many seconds, and of how many `evaluations`.
 
     These are the ones in the last tenth of the run, or the last three where that has fewer: the very last one alone is
     as much a matter of chance as of the system. Each is a time (s) and what was measured then; one at 0 s, of what is
     not trained yet, counts only where there is no other.
     """
-    trained = [each for each in accuracies if each[0] > 0] or accuracies
+    trained = [each for each in values if each[0] > 0] or values
     late = sum(time >= (1 - _LAST_PART) * seconds * (1 - 1e-9) for time, _ in trained)
-    last = [accuracy for _, accuracy in trained[-max(late, _FEWEST_LAST) :]]
+    last = [value for _, value in trained[-max(late, _FEWEST_LAST) :]]
     return {"mean": float(np.mean(last)) if last else None, "evaluations": len(last)}
 
 
-def _mean(accuracies: Mapping[int, float]) -> float:
-    return float(np.mean(list(accuracies.values())))
+def time_to_target(evaluations: Sequence[Evaluation], target: float, metric: Metric) -> float | None:
+    """The virtual time (s) of the first evaluation whose mean over the workers is as good as `target`, or None."""
+    return next((time for time, values in evaluations if metric.reaches(_mean(values), target)), None)
+
+
+def _mean(values: Mapping[int, float]) -> float:
+    return float(np.mean(list(values.values())))
 
 
 def _counts(by_worker: Mapping[int, int]) -> dict[str, Any]:
     return {"mean": float(np.mean(list(by_worker.values()))), "per_worker": list(by_worker.values())}
 
 
-def _last_accuracy(evaluations: Sequence[Evaluation], workers: Iterable[int]) -> dict[str, Any]:
+def _last(evaluations: Sequence[Evaluation], workers: Iterable[int]) -> dict[str, Any]:
     if not evaluations:
         return {"mean": None, "std": None, "per_worker": []}
     _, by_worker = evaluations[-1]
-    accuracies = list(by_worker.values())
+    values = list(by_worker.values())
     return {
-        "mean": float(np.mean(accuracies)),
-        "std": float(np.std(accuracies)),
+        "mean": float(np.mean(values)),
+        "std": float(np.std(values)),
         "per_worker": [by_worker.get(worker) for worker in workers],
     }

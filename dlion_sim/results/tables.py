@@ -30,6 +30,12 @@ class MetricsRow(NamedTuple):
     wait_seconds: float | None = None
     waited_for: int | None = None
     wait_reason: str | None = None
+    metric: float | None = None
+
+    @property
+    def score(self) -> float | None:
+        """The metric of the run's task at an evaluation, be it accuracy or another."""
+        return self.accuracy if self.metric is None else self.metric
 
 
 class LinksRow(NamedTuple):
@@ -75,7 +81,7 @@ METRICS = pa.schema(
         _column("iteration", pa.int64(), "iterations"),
         # Of the training batch on iterations; on evaluations of the set that the manifest's `evaluated_on` names.
         _column("loss", pa.float64(), "nats", null=True),  # null on others
-        _column("accuracy", pa.float64(), "fraction", null=True),  # of that set; null on others
+        _column("accuracy", pa.float64(), "fraction", null=True),  # of that set; null on others, and of other tasks
         # Null on evaluations, and but for times and waits on others than iterations:
         _column("batch_size", pa.int32(), "samples", null=True),  # local (LBS)
         _column("global_batch_size", pa.int32(), "samples", null=True),  # GBS
@@ -88,6 +94,8 @@ METRICS = pa.schema(
         # or "queue" where a message to that peer had to leave first, or "lost" where it ended with the peer's loss.
         _column("waited_for", pa.int32(), "index", null=True),
         _column("wait_reason", _WORD, "kind of message | queue | lost", null=True),
+        # On evaluations, of the set as accuracy is: what the manifest's `metric` names, unless it is accuracy.
+        _column("metric", pa.float64(), "the metric's", null=True),
     ]
 )
 

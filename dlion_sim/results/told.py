@@ -15,16 +15,17 @@ MOST_BYTES = 32_000_000
 _MOST_NESTED = 50
 _TEXT = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*\Z"
 """What a terminal would obey instead of showing it is not in there."""
-_DECIMAL = r"^[0-9]+(\.[0-9]+)?(e-[0-9]+)?\Z"
+_DECIMAL = r"^-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?\Z"
 
 ShortText = Annotated[str, msgspec.Meta(pattern=_TEXT, max_length=1000)]
 """What is shown: names, and values of settings."""
 TargetText = Annotated[str, msgspec.Meta(pattern=_DECIMAL, max_length=30)]
-"""An accuracy as a key."""
+"""A target as a key."""
 MOST = 1e15
 """Of whatever is counted or measured; far beyond it, sums overflow."""
 Number = msgspec.Meta(ge=0, le=int(MOST))
 Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=MOST)]
+Measured = Annotated[float, msgspec.Meta(ge=-MOST, le=MOST)]
 Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
 

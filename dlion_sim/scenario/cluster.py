@@ -10,8 +10,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from dlion_sim.errors import did_you_mean
 from dlion_sim.scenario.capacity import BandwidthSchedule
-from dlion_sim.scenario.faults import RuleError, did_you_mean
+from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
 from dlion_sim.scenario.matrix import BandwidthMatrix
 from dlion_sim.scenario.model import Model, Name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
 
 
@@ -14,12 +13,6 @@ class RuleError(ValueError):
         self.problem = problem
         self.allowed = allowed
         self.at = at
-
-
-def did_you_mean(name: object, names: Collection[str]) -> str:
-    """ "; did you mean 'duration'?", or nothing when no name is near."""
-    near = difflib.get_close_matches(str(name), names, n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def listed(names: Collection[str], most: int = 12) -> str:

@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
+from dlion_sim.errors import did_you_mean
 from dlion_sim.scenario.capacity import BandwidthSchedule, CoresSchedule, is_capacity
 from dlion_sim.scenario.devices import DEVICES
-from dlion_sim.scenario.faults import did_you_mean
 from dlion_sim.scenario.model import Model, ShortForm
 from dlion_sim.scenario.schedule import Schedule
 

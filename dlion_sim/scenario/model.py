@@ -18,7 +18,8 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails
 
-from dlion_sim.scenario.faults import RuleError, did_you_mean
+from dlion_sim.errors import did_you_mean
+from dlion_sim.scenario.faults import RuleError
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
 """A name that can be a folder's: letters, digits, '.', '_' and '-'."""

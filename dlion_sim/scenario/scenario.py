@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from dlion_sim.own_code import is_reference
 from dlion_sim.scenario.cluster import Cluster
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model, Name
@@ -32,6 +33,8 @@ class Scenario(Model):
     """Each worker stops after so many."""
     target_accuracy: Annotated[float, Field(gt=0, le=1)] | None = None
     """The run stops when the workers' mean accuracy reaches it."""
+    target: float | None = None
+    """The run stops when the workers' mean of the task's metric is as good, e.g. a perplexity of 12.5 or less."""
     record_transfers: bool | None = None
     """Whether the run folder has a row for every message in transfers.parquet: some 5 us and 20 bytes each. By
     default where there are at most 64 workers: more may send millions."""
@@ -49,10 +52,22 @@ class Scenario(Model):
             return self.record_transfers
         return len(self.cluster.workers) <= _MOST_WORKERS_RECORDED
 
+    @property
+    def references(self) -> dict[str, str]:
+        """What of the user's own code it names, by path."""
+        system, workload = self.system, self.workload
+        choices = ("batching", "exchange", "synchronization", "knowledge_transfer")
+        kinds = {f"system.{each}": choice.kind for each in choices if (choice := getattr(system, each))}
+        named = {"workload.dataset": workload.dataset, "workload.model": workload.model, "system.name": system.name}
+        return {path: name for path, name in {**named, **kinds}.items() if name and is_reference(name)}
+
     @model_validator(mode="after")
     def _ends(self) -> Self:
+        if self.target is not None and self.target_accuracy is not None:
+            raise RuleError("target and target_accuracy are two of one kind", allowed="one of them")
         if self.duration is None and self.iterations is None:
-            if self.target_accuracy is not None:
-                raise RuleError("target_accuracy may never be reached: also give duration or iterations")
+            for key in ("target_accuracy", "target"):
+                if getattr(self, key) is not None:
+                    raise RuleError(f"{key} may never be reached: also give duration or iterations")
             raise RuleError("nothing says when the run ends: give duration or iterations")
         return self

@@ -6,7 +6,8 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlion_sim.scenario.faults import RuleError, did_you_mean, listed
+from dlion_sim.errors import did_you_mean
+from dlion_sim.scenario.faults import RuleError, listed
 
 if TYPE_CHECKING:
     import pandas as pd

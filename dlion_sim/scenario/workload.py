@@ -113,6 +113,12 @@ class LabelShards(Model):
     """The fewer, the fewer classes a worker sees."""
 
 
+class Owners(Model):
+    """The samples stay together by who owns them, e.g. their writer or site: the owners are dealt out like cards."""
+
+    kind: Literal["owners"] = "owners"
+
+
 class Shared(Model):
     """Every worker holds all samples, and takes them in an order of its own."""
 
@@ -120,13 +126,14 @@ class Shared(Model):
 
 
 Partition = Annotated[
-    Annotated[Iid | Dirichlet | LabelShards | Shared, Field(discriminator="kind")],
+    Annotated[Iid | Dirichlet | LabelShards | Owners | Shared, Field(discriminator="kind")],
     BeforeValidator(
         lambda given: {"kind": given} if isinstance(given, str) else given,
-        json_schema_input_type=Literal["iid", "dirichlet", "label_shards", "shared"]
+        json_schema_input_type=Literal["iid", "dirichlet", "label_shards", "owners", "shared"]
         | Iid
         | Dirichlet
         | LabelShards
+        | Owners
         | Shared,
     ),
 ]
@@ -167,9 +174,9 @@ class Workload(Model):
     """What is learned."""
 
     dataset: str
-    """Name of the data set, e.g. digits or cifar10."""
+    """Name of the data set, e.g. digits or cifar10; or package.module:name, a function of your own that returns one."""
     model: str = "mlp"
-    """Name of the model, e.g. mlp or cipher."""
+    """Name of the model, e.g. mlp or cipher; or package.module:name, a function of your own that returns one."""
     optimizer: Optimizer = Optimizer()
     """How gradients change the weights."""
     batch_size: Annotated[int, Field(ge=1)] = 32
@@ -177,8 +184,9 @@ class Workload(Model):
     partition: Partition = Iid()
     """Which samples lie at which worker; a plain name is short for {kind: name}."""
     validation: Annotated[float, Field(ge=0, le=0.5)] = 0.0
-    """The part of the training samples, of each class alike, that nobody trains on: if any, all evaluations are on
-    these, and the run never sees the test set. For whatever is chosen by how well it does, such as a learning rate."""
+    """The part of the training samples, of each class alike where there are classes, that nobody trains on: if any, all
+    evaluations are on these, and the run never sees the test set. For whatever is chosen by how well it does, such as a
+    learning rate."""
     evaluate_every: Annotated[Duration, Field(ge=0.001)] = 20.0
     """Virtual time between evaluations, on the test set unless there are validation samples; they take none."""
     evaluation_samples: Annotated[int, Field(ge=1)] | None = None

@@ -8,10 +8,10 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from dlion_sim import own_code
 from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning.arithmetic import arithmetic
-from dlion_sim.protocol import extensions
 from dlion_sim.results import RunWriter, environment
 from dlion_sim.results.atomic import replacing
 from dlion_sim.results.run_folder import CHECKPOINT, SCENARIO
@@ -37,7 +37,7 @@ class Identity:
     scenario: dict[str, Any]
     """The resolved one, as plain data."""
     versions: dict[str, str]
-    """Of the software, the source of the user's own choices included."""
+    """Of the software, the source of the user's own code included."""
     arithmetic: dict[str, str]
     """What else decides the bits of what it computes, and whose kernels do."""
     kinds: Kinds
@@ -46,13 +46,12 @@ class Identity:
     @classmethod
     def of(cls, setting: Setting) -> Identity:
         """Of a run with that setting, here and now."""
-        own = setting.system.own_modules
-        digests = {module: extensions.digest(module) for module in sorted(own)}
+        digests = {module: own_code.digest(module) for module in sorted(setting.own_modules)}
         return cls(
             scenario=to_data(setting.scenario),
             versions={**environment()["versions"], **digests},
             arithmetic={**arithmetic(setting.device), "kernels": setting.kernels},
-            kinds=Kinds(own),
+            kinds=Kinds(setting.system.own_modules),
         )
 
 

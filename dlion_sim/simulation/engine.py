@@ -12,6 +12,7 @@ import numpy as np
 
 from dlion_sim.assembly import ComputeDevice, Recorder, Transfer
 from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Score, Ticket
+from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import (
     Compute,
     Event,
@@ -35,7 +36,7 @@ from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.transport import Transport
 
-StoppedBy = Literal["duration", "iterations", "target_accuracy", "interrupt", "stall"]
+StoppedBy = Literal["duration", "iterations", "target_accuracy", "target", "interrupt", "stall"]
 """Why a run ended; a stall is that nobody can ever go on, as when a link that all wait for is gone for good."""
 
 
@@ -62,10 +63,10 @@ class Equipment:
 
 @dataclass(frozen=True)
 class StopRule:
-    """What ends a run, whichever comes first: virtual seconds, or a mean accuracy (0 to 1)."""
+    """What ends a run, whichever comes first: virtual seconds, or a mean of the task's metric that is as good."""
 
     duration: float | None
-    target_accuracy: float | None
+    target: float | None
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,9 @@ class Progress:
     virtual_seconds: float
     iterations: float
     """Mean over the workers."""
-    accuracy: float | None
-    """Mean over the workers at the last evaluation."""
+    score: float | None
+    """The metric's mean over the workers at the last evaluation."""
+    metric: Metric
 
 
 class Engine:
@@ -177,7 +179,7 @@ class Engine:
         return self.recorder.summary(
             Ending(status, stopped_by, self.now),
             evaluation_seconds=self._evaluation_seconds,
-            target=self._stop.target_accuracy,
+            target=self._stop.target,
         )
 
     def _start(self) -> None:
@@ -255,7 +257,7 @@ class Engine:
     def _evaluate(self, samples: int | None) -> None:
         """Evaluate every replica on so many samples, by default all; takes no virtual time.
 
-        An accuracy that ends the run is that on all.
+        A metric that ends the run is that on all.
         """
         began = time.perf_counter()
         replicas = [node.worker.replica for node in self._nodes]
@@ -269,7 +271,7 @@ class Engine:
         if samples is None:
             self._last_evaluation = self.now
             if self._is_target_reached(scores):
-                self._stopped_by = "target_accuracy"
+                self._stopped_by = "target_accuracy" if self.recorder.metric == ACCURACY else "target"
 
     def _end_interval(self) -> None:
         for transfer, size in self._transport.under_way():
@@ -277,12 +279,13 @@ class Engine:
         self.recorder.end_interval(self.now)
 
     def _is_target_reached(self, scores: Sequence[Score]) -> bool:
-        target = self._stop.target_accuracy
-        return target is not None and bool(np.mean([score.accuracy for score in scores]) >= target)
+        target = self._stop.target
+        mean = float(np.mean([score.metric for score in scores]))
+        return target is not None and self.recorder.metric.reaches(mean, target)
 
     def _progress(self) -> Progress:
         iterations = list(self.recorder.iterations.values())
-        return Progress(self.now, float(np.mean(iterations)), self.recorder.accuracy)
+        return Progress(self.now, float(np.mean(iterations)), self.recorder.score, self.recorder.metric)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_equipment"}

@@ -56,8 +56,8 @@ class Progressed(msgspec.Struct, frozen=True, tag="progressed"):
     name: str
     fraction: float
     """From 0 to 1."""
-    accuracy: float | None
-    """Mean over the workers at the last evaluation."""
+    told: str
+    """The metric's mean over the workers at the last evaluation, in words; empty before there is one."""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
@@ -76,7 +76,7 @@ def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed],
 
     A run of it that was ended early goes on from its last checkpoint.
     """
-    from dlion_sim.protocol.extensions import own_errors_told
+    from dlion_sim.own_code import own_errors_told
     from dlion_sim.simulation import Progress, resume, simulate
 
     folder = Path(job.folder)
@@ -84,10 +84,10 @@ def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed],
         scenario = from_data(read_yaml(job.scenario))
 
         def observe(progress: Progress) -> None:
-            tell(Progressed(job.name, _fraction(scenario, progress), progress.accuracy))
+            tell(Progressed(job.name, _fraction(scenario, progress), _told(progress)))
 
         run = None
-        with own_errors_told(scenario.system):
+        with own_errors_told(scenario.references):
             if _is_begun(job):
                 # Without a checkpoint, or with one of other software, it is done anew.
                 with suppress(InputError):
@@ -130,6 +130,10 @@ def _is_begun(job: Job) -> bool:
     former = Run.open(folder).manifest
     same = former.get("sweep", {}).get("digest") == job.manifest["sweep"]["digest"]
     return same and former["status"] in ("running", "interrupted")
+
+
+def _told(progress: Any) -> str:
+    return "" if progress.score is None else f"{progress.metric.name} {progress.metric.written(progress.score)}"
 
 
 def _fraction(scenario: Scenario, progress: Any) -> float:

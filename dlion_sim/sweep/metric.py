@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from dlion_sim.errors import did_you_mean
 from dlion_sim.results import Run
-from dlion_sim.scenario.faults import RuleError, did_you_mean
+from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model
 
 _ALLOWED = "accuracy, loss, {time_to_accuracy: 0.9}"

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from dlion_sim.scenario.faults import RuleError, did_you_mean
+from dlion_sim.errors import did_you_mean
+from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model
 from dlion_sim.sweep.axes import Axis, Value, label_of, values_of
 from dlion_sim.sweep.metric import Metric

@@ -30,7 +30,7 @@ def writer(tmp_path):
 
 def test_rows_and_summary_tell_the_same(writer):
     recorder = Recorder(writer, [0, 1], wall=lambda now: now / 10)
-    assert recorder.accuracy is None
+    assert recorder.score is None
     for worker in (0, 1):
         recorder.evaluation(worker, Score(2.0, 0.1), 0, 0.0)
     recorder.iteration(0, report(1), 1.0)
@@ -38,7 +38,7 @@ def test_rows_and_summary_tell_the_same(writer):
     recorder.iteration(1, report(1), 2.5)
     for worker, accuracy in ((0, 0.5), (1, 0.7)):
         recorder.evaluation(worker, Score(1.0, accuracy), recorder.iterations[worker], 4.0)
-    assert recorder.accuracy == pytest.approx(0.6)
+    assert recorder.score == pytest.approx(0.6)
     summary = recorder.summary(Ending("completed", "duration", 4.0), evaluation_seconds=0.1, target=0.55)
     assert (summary["scenario"], summary["system"], summary["seed"]) == ("made-up", "dlion", 3)
     assert (summary["virtual_seconds"], summary["wall_seconds"], summary["evaluation_share"]) == (4.0, 0.4, 0.25)

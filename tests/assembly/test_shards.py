@@ -24,7 +24,7 @@ KINDS = ("iid", "dirichlet", "label_shards", "shared")
 def split(labels: Indices, *overrides: str) -> tuple[set[int], list[list[int]]]:
     """What is held out of such samples, and what lies at each worker."""
     scenario = digits("workload.batch_size=1", *overrides)
-    dataset = replace(random_dataset(train=1, test=1), train_labels=torch.from_numpy(labels))
+    dataset = replace(random_dataset(train=1, test=1), train_targets=torch.from_numpy(labels))
     validation = validation_of(scenario, dataset)
     shards = shards_of(scenario, dataset, validation)
     return set() if validation is None else set(validation.tolist()), [shard.tolist() for shard in shards]
@@ -84,4 +84,4 @@ def test_the_manifest_tells_who_has_which_classes():
 def test_the_manifest_tells_how_many_samples_are_trained_on_whoever_has_them(kind):
     setting = Setting.of(digits("workload.validation=0.2", f"workload.partition={kind}"))
     manifest = setting.manifest
-    assert manifest["training_samples"] == len(setting.dataset.train_labels) - sum(manifest["validation"])
+    assert manifest["training_samples"] == len(setting.dataset.train_targets) - sum(manifest["validation"])

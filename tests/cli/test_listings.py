@@ -36,5 +36,5 @@ def test_each_kind_lists_all_that_a_scenario_may_name(capsys, monkeypatch):
 def test_what_is_told_of_a_data_set_is_so(name):
     dataset, told = load(name), PUBLISHED[name]
     assert PUBLISHED.keys() == DATASETS.keys()
-    assert (dataset.input_shape, dataset.classes) == (told.input_shape, told.classes)
-    assert (len(dataset.train_images), len(dataset.test_images)) == (told.training, told.test)
+    assert (dataset.input_kind, dataset.input_shape, dataset.task) == (told.input_kind, told.input_shape, told.task)
+    assert (len(dataset.train_inputs), len(dataset.test_inputs)) == (told.training, told.test)

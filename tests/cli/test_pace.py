@@ -7,6 +7,7 @@ from rich.console import Console
 from dlion_sim.cli import progress
 from dlion_sim.cli.pace import Pace, in_words
 from dlion_sim.errors import InputError
+from dlion_sim.metric import ACCURACY
 from dlion_sim.simulation import Progress
 from tests.simulation.scenarios import digits
 
@@ -24,7 +25,7 @@ def watched(clock, pace: float, *, quiet: bool = False, **keys) -> None:
     with progress.progress_bar(digits(**keys), quiet=quiet) as observe:
         for number, second in enumerate((0, 100, 101, *range(201, 260))):
             clock[0] = second
-            observe(Progress(virtual_seconds=number * pace, iterations=number * pace, accuracy=None))
+            observe(Progress(virtual_seconds=number * pace, iterations=number * pace, score=None, metric=ACCURACY))
 
 
 def test_a_run_of_hours_says_so_once(clock, capsys):

@@ -10,6 +10,8 @@ import pytest
 import torch
 
 from dlion_sim.learning import Dataset
+from dlion_sim.learning.datasets import NormalisedImages
+from dlion_sim.learning.tasks import Classification
 
 CPU = torch.device("cpu")
 
@@ -25,13 +27,12 @@ def random_dataset(shape: tuple[int, int, int] = (3, 8, 8), train: int = 200, te
 
     return Dataset(
         name="random",
-        train_images=images(train),
-        train_labels=labels(train),
-        test_images=images(test),
-        test_labels=labels(test),
-        classes=10,
-        mean=(0.5,) * shape[0],
-        std=(0.25,) * shape[0],
+        train_inputs=images(train),
+        train_targets=labels(train),
+        test_inputs=images(test),
+        test_targets=labels(test),
+        task=Classification(10),
+        transform=NormalisedImages(mean=(0.5,) * shape[0], std=(0.25,) * shape[0]),
     )
 
 

@@ -32,37 +32,37 @@ def test_real_data(name, folder, train, test, shape, published):
     if folder:
         published(folder)
     dataset = load(name)
-    assert (dataset.name, dataset.input_shape, dataset.classes) == (name, shape, 10)
-    assert dataset.train_images.shape == (train, *shape)
-    assert dataset.test_images.shape == (test, *shape)
-    assert dataset.train_images.dtype == dataset.test_images.dtype == torch.uint8
-    assert dataset.train_labels.dtype == dataset.test_labels.dtype == torch.int64
-    for labels, count in ((dataset.train_labels, train), (dataset.test_labels, test)):
+    assert (dataset.name, dataset.input_shape, dataset.task.outputs) == (name, shape, 10)
+    assert dataset.train_inputs.shape == (train, *shape)
+    assert dataset.test_inputs.shape == (test, *shape)
+    assert dataset.train_inputs.dtype == dataset.test_inputs.dtype == torch.uint8
+    assert dataset.train_targets.dtype == dataset.test_targets.dtype == torch.int64
+    for labels, count in ((dataset.train_targets, train), (dataset.test_targets, test)):
         histogram = labels.bincount()
         assert histogram.sum() == count
         assert len(histogram) == 10
         assert histogram.min() > 0.85 * count / 10
-    assert int(dataset.train_images.max()) == dataset.scale
-    normal = dataset.normalise(dataset.train_images).double()
+    assert int(dataset.train_inputs.max()) == dataset.transform.scale
+    normal = dataset.transform(dataset.train_inputs).double()
     torch.testing.assert_close(normal.mean(dim=(0, 2, 3)), torch.zeros(shape[0]).double(), rtol=0, atol=2e-3)
     torch.testing.assert_close(normal.std(dim=(0, 2, 3)), torch.ones(shape[0]).double(), rtol=0, atol=2e-3)
 
 
 def test_digits_are_always_split_alike():
     one, other = load("digits"), load("digits")
-    assert torch.equal(one.train_images, other.train_images)
-    assert torch.equal(one.test_labels, other.test_labels)
+    assert torch.equal(one.train_inputs, other.train_inputs)
+    assert torch.equal(one.test_targets, other.test_targets)
 
 
 def test_moving_to_where_the_data_are_shares_them(dataset):
-    assert dataset.to(torch.device("cpu")).train_images.data_ptr() == dataset.train_images.data_ptr()
+    assert dataset.to(torch.device("cpu")).train_inputs.data_ptr() == dataset.train_inputs.data_ptr()
 
 
 def test_normalise_leaves_the_images(dataset):
-    before = dataset.train_images.clone()
-    normal = dataset.normalise(dataset.train_images)
+    before = dataset.train_inputs.clone()
+    normal = dataset.transform(dataset.train_inputs)
     assert normal.dtype == torch.float32
-    assert torch.equal(dataset.train_images, before)
+    assert torch.equal(dataset.train_inputs, before)
     torch.testing.assert_close(normal, (before / 255 - 0.5) / 0.25)
 
 

@@ -42,7 +42,7 @@ def test_gradient_equals_plain_autograd(name, dataset):
 
     for parameter, view in zip(model.parameters(), replica.layout.views(replica.parameters), strict=True):
         parameter.data.copy_(view)
-    expected = cross_entropy(model((dataset.train_images[indices] / 255 - 0.5) / 0.25), dataset.train_labels[indices])
+    expected = cross_entropy(model((dataset.train_inputs[indices] / 255 - 0.5) / 0.25), dataset.train_targets[indices])
     expected.backward()
     assert loss == pytest.approx(expected.item(), rel=1e-5)
     torch.testing.assert_close(

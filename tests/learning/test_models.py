@@ -73,7 +73,7 @@ def test_unknown_model_is_the_users_error():
     ],
 )
 def test_flops_are_three_forward_passes_less_the_gradient_of_the_image(name, shape, classes, forward, first):
-    assert training_flops(build(name, shape, classes, seed=0), shape) == 2 * (3 * forward - first)
+    assert training_flops(build(name, shape, classes, seed=0), torch.empty(1, *shape)) == 2 * (3 * forward - first)
 
 
 def test_tf_ako_starts_from_truncated_normal_weights():

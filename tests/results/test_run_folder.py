@@ -80,7 +80,7 @@ def test_rows_and_schemas_have_the_same_columns() -> None:
 def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "lr=0.1"
     writer = create(folder)
-    rows = [iteration(1), iteration(2), evaluation(1.0, 0, 0.25), iteration(3)]
+    rows = [iteration(1), iteration(2), evaluation(1.0, 0, 0.25)._replace(metric=12.5), iteration(3)]
     for row in rows[:2]:
         writer.metrics(row)
     writer.flush()

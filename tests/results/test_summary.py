@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.results import Ending, summarize, time_to_accuracy
+from dlion_sim.metric import ACCURACY
+from dlion_sim.results import Ending, summarize, time_to_target
 from dlion_sim.results.atomic import json_bytes
 
 FACTS: dict[str, Any] = {
@@ -120,7 +121,7 @@ def test_an_accuracy_of_nan_is_null_in_json_and_reaches_nothing() -> None:
 def test_the_time_is_of_the_first_evaluation_whose_mean_reaches_it(
     runs: list[tuple[float, dict[int, float]]], accuracy: float
 ) -> None:
-    reached = time_to_accuracy(runs, accuracy)
+    reached = time_to_target(runs, accuracy, ACCURACY)
     means = {second: sum(row.values()) / len(row) for second, row in runs}
     before = [mean for second, mean in means.items() if reached is None or second < reached]
     assert all(mean < accuracy + 1e-12 for mean in before)
@@ -131,5 +132,5 @@ def test_the_time_is_of_the_first_evaluation_whose_mean_reaches_it(
 def test_a_higher_accuracy_never_comes_earlier(
     runs: list[tuple[float, dict[int, float]]], one: float, other: float
 ) -> None:
-    lower, higher = (time_to_accuracy(runs, accuracy) for accuracy in sorted((one, other)))
+    lower, higher = (time_to_target(runs, accuracy, ACCURACY) for accuracy in sorted((one, other)))
     assert higher is None or (lower is not None and lower <= higher)

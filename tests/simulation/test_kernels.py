@@ -52,7 +52,8 @@ def of_a_plain_loop(iterations):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for _ in range(iterations):
         indices = torch.from_numpy(sampler.take(32))
-        loss = cross_entropy(model(data.normalise(data.train_images[indices]).contiguous()), data.train_labels[indices])
+        outputs = model(data.transform(data.train_inputs[indices]).contiguous())
+        loss = cross_entropy(outputs, data.train_targets[indices])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

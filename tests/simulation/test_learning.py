@@ -40,7 +40,7 @@ def learned(folder, cluster, system):
     """A run in which each worker holds a few successive classes, and the accuracy that no worker can exceed alone."""
     partition = "workload.partition={kind: label_shards, shards_per_worker: 1}"
     run = simulate(digits(partition, "duration=30 s", cluster=cluster, system=system), folder)
-    of_classes = np.bincount(load("digits").test_labels) / len(load("digits").test_labels)
+    of_classes = np.bincount(load("digits").test_targets) / len(load("digits").test_targets)
     return run, max(of_classes[np.array(held) > 0].sum() for held in run.manifest["partition"])
 
 

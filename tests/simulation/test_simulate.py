@@ -35,8 +35,8 @@ EQUAL = {"clouds": [{"name": "a", "workers": [{"count": 3, "compute": "8 cores",
 def plain_loop(seed: int, iterations: int, workers: int, batch_size: int, learning_rate: float):
     """One model, SGD on the union of all workers' batches: losses by iteration and worker, and the test accuracy."""
     data = load("digits")
-    model = build("mlp", data.input_shape, data.classes, stream_seed(seed, "model"))
-    shards = partition("iid", data.train_labels.numpy(), workers, stream(seed, "partition"))
+    model = build("mlp", data.input_shape, data.task.outputs, stream_seed(seed, "model"))
+    shards = partition("iid", data.train_targets.numpy(), workers, stream(seed, "partition"))
     samplers = [BatchSampler(shard, stream(seed, "batches", worker)) for worker, shard in enumerate(shards)]
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
     mean, std = (torch.tensor(values).view(1, -1, 1, 1) for values in (data.mean, data.std))
@@ -49,14 +49,14 @@ def plain_loop(seed: int, iterations: int, workers: int, batch_size: int, learni
         batches = [torch.from_numpy(sampler.take(batch_size)) for sampler in samplers]
         union = torch.cat(batches)
         each = torch.nn.functional.cross_entropy(
-            logits(data.train_images[union]), data.train_labels[union], reduction="none"
+            logits(data.train_inputs[union]), data.train_targets[union], reduction="none"
         )
         optimizer.zero_grad()
         each.mean().backward()
         optimizer.step()
         losses.append(each.detach().view(workers, batch_size).mean(dim=1).tolist())
     with torch.no_grad():
-        right = logits(data.test_images).argmax(dim=1) == data.test_labels
+        right = logits(data.test_inputs).argmax(dim=1) == data.test_targets
     return np.array(losses), float(right.float().mean())
 
 

@@ -26,13 +26,13 @@ def use(monkeypatch, dataset) -> None:
 def split_before(scenario):
     """The digits without what the scenario holds out, and with that as the test set."""
     data, held_out = load("digits"), Setting.of(scenario).validation
-    rest = np.setdiff1d(np.arange(len(data.train_labels)), held_out)
+    rest = np.setdiff1d(np.arange(len(data.train_targets)), held_out)
     return replace(
         data,
-        train_images=data.train_images[rest],
-        train_labels=data.train_labels[rest],
-        test_images=data.train_images[held_out],
-        test_labels=data.train_labels[held_out],
+        train_inputs=data.train_inputs[rest],
+        train_targets=data.train_targets[rest],
+        test_inputs=data.train_inputs[held_out],
+        test_targets=data.train_targets[held_out],
     )
 
 
@@ -55,7 +55,7 @@ def test_it_is_as_if_the_data_had_been_split_before(tmp_path, monkeypatch, overr
 def test_the_test_set_is_never_looked_at(tmp_path, monkeypatch):
     run = simulate(digits(HELD_OUT), tmp_path / "run")
     data = load("digits")
-    use(monkeypatch, replace(data, test_images=data.test_images[:0], test_labels=data.test_labels[:0]))
+    use(monkeypatch, replace(data, test_inputs=data.test_inputs[:0], test_targets=data.test_targets[:0]))
     without = simulate(digits(HELD_OUT), tmp_path / "without")
     for table, other in zip(measured(run), measured(without), strict=True):
         pd.testing.assert_frame_equal(table, other, check_exact=True)

@@ -1,6 +1,7 @@
 """The datasets that workers can learn from, one a file."""
 
-from dlion_sim.learning.datasets.dataset import Dataset
+from dlion_sim.learning.datasets.dataset import Dataset, InputKind
+from dlion_sim.learning.datasets.images import NormalisedImages
 from dlion_sim.learning.datasets.registry import PUBLISHED, Published, load
 
-__all__ = ["PUBLISHED", "Dataset", "Published", "load"]
+__all__ = ["PUBLISHED", "Dataset", "InputKind", "NormalisedImages", "Published", "load"]

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from dlion_sim.learning.datasets.dataset import Dataset
+from dlion_sim.learning.datasets.images import NormalisedImages
 from dlion_sim.learning.datasets.source import Source
+from dlion_sim.learning.tasks import Classification
 
 _TRAIN = {
     "data_batch_1": "c99cafc152244af753f735de768cd75f",
@@ -34,13 +36,12 @@ def cifar10() -> Dataset:
     test_images, test_labels = _batches([files[name] for name in _TEST])
     return Dataset(
         name="cifar10",
-        train_images=train_images,
-        train_labels=train_labels,
-        test_images=test_images,
-        test_labels=test_labels,
-        classes=10,
-        mean=(0.4914, 0.4822, 0.4465),
-        std=(0.2470, 0.2435, 0.2616),
+        train_inputs=train_images,
+        train_targets=train_labels,
+        test_inputs=test_images,
+        test_targets=test_labels,
+        task=Classification(classes=10),
+        transform=NormalisedImages(mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616)),
     )
 
 

@@ -1,56 +1,73 @@
-"""Labelled images in memory."""
+"""Samples in memory, and the task that they are for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
+
+from dlion_sim.learning.tasks import Classification, Task
+
+InputKind = Literal["images", "numbers", "tokens"]
+"""images: floats [C, H, W], or bytes of them; numbers: floats of any other shape; tokens: int64."""
+
+
+def as_they_are(inputs: Tensor) -> Tensor:
+    """The inputs."""
+    return inputs
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Images with labels, split into a training set and a test set.
+    """Samples, inputs and targets [N, ...] each, split into a training set and a test set.
 
-    Images are uint8 [N, C, H, W] from 0 to `scale` and become floats one batch at a time; labels are int64 [N]. `mean`
-    and `std` of each channel are those of the training images after division by `scale`.
+    Inputs become what models take by `transform`, one batch [B, ...] at a time: a function of that batch alone.
     """
 
-    name: str
-    train_images: Tensor
-    train_labels: Tensor
-    test_images: Tensor
-    test_labels: Tensor
-    classes: int
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    scale: int = 255
+    train_inputs: Tensor
+    train_targets: Tensor
+    test_inputs: Tensor
+    test_targets: Tensor
+    task: Task
+    transform: Callable[[Tensor], Tensor] = as_they_are
+    owners: Tensor | None = None
+    """Whose each training sample is by nature, int64 [N]: a writer's, a speaker's, a site's."""
+    name: str = ""
+
+    @cached_property
+    def sample(self) -> Tensor:
+        """What a model takes of the first training sample [1, ...]."""
+        return self.transform(self.train_inputs[:1])
 
     @property
-    def input_shape(self) -> tuple[int, int, int]:
-        """Channels, height and width of an image."""
-        _, channels, height, width = self.train_images.shape
-        return channels, height, width
+    def input_shape(self) -> tuple[int, ...]:
+        """Of what a model takes of a sample: [C, H, W] of an image."""
+        return tuple(self.sample.shape[1:])
+
+    @property
+    def input_kind(self) -> InputKind:
+        """What a model takes."""
+        if not self.sample.is_floating_point():
+            return "tokens"
+        return "images" if len(self.input_shape) == 3 else "numbers"
+
+    @property
+    def labels(self) -> npt.NDArray[np.int64] | None:
+        """The class of each training sample [N], where the task is about classes."""
+        return self.train_targets.cpu().numpy() if isinstance(self.task, Classification) else None
 
     def to(self, device: torch.device) -> Dataset:
         """The same data on `device`, shared with this one where it already lies there."""
         return replace(
             self,
-            train_images=self.train_images.to(device),
-            train_labels=self.train_labels.to(device),
-            test_images=self.test_images.to(device),
-            test_labels=self.test_labels.to(device),
+            train_inputs=self.train_inputs.to(device),
+            train_targets=self.train_targets.to(device),
+            test_inputs=self.test_inputs.to(device),
+            test_targets=self.test_targets.to(device),
         )
-
-    def normalise(self, images: Tensor) -> Tensor:
-        """The uint8 `images` [B, C, H, W] as float32, with mean 0 and deviation 1 over the training set."""
-        mean, std = self._statistics
-        # Channels last is the order of memory in which convolutions run fastest.
-        return images.to(torch.float32, memory_format=torch.channels_last).sub_(mean).div_(std)
-
-    @cached_property
-    def _statistics(self) -> Tensor:
-        """Mean and deviation [2, C, 1, 1] of the images before division by `scale`."""
-        statistics = torch.tensor([self.mean, self.std], device=self.train_images.device) * self.scale
-        return statistics[:, :, None, None]

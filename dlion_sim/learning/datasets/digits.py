@@ -6,6 +6,8 @@ import numpy as np
 import torch
 
 from dlion_sim.learning.datasets.dataset import Dataset
+from dlion_sim.learning.datasets.images import NormalisedImages
+from dlion_sim.learning.tasks import Classification
 
 
 def digits() -> Dataset:
@@ -22,12 +24,10 @@ def digits() -> Dataset:
     train_images, test_images, train_labels, test_labels = map(torch.from_numpy, parts)
     return Dataset(
         name="digits",
-        train_images=train_images,
-        train_labels=train_labels,
-        test_images=test_images,
-        test_labels=test_labels,
-        classes=10,
-        mean=(0.305,),
-        std=(0.376,),
-        scale=16,
+        train_inputs=train_images,
+        train_targets=train_labels,
+        test_inputs=test_images,
+        test_targets=test_labels,
+        task=Classification(classes=10),
+        transform=NormalisedImages(mean=(0.305,), std=(0.376,), scale=16),
     )

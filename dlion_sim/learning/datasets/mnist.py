@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from dlion_sim.learning.datasets.dataset import Dataset
+from dlion_sim.learning.datasets.images import NormalisedImages
 from dlion_sim.learning.datasets.source import Source
+from dlion_sim.learning.tasks import Classification
 
 _MNIST = Source(
     folder="mnist",
@@ -47,13 +49,12 @@ def _dataset(name: str, source: Source, mean: float, std: float) -> Dataset:
     files = source.read()
     return Dataset(
         name=name,
-        train_images=_idx(files["train-images-idx3-ubyte.gz"]).unsqueeze(1),
-        train_labels=_idx(files["train-labels-idx1-ubyte.gz"]).long(),
-        test_images=_idx(files["t10k-images-idx3-ubyte.gz"]).unsqueeze(1),
-        test_labels=_idx(files["t10k-labels-idx1-ubyte.gz"]).long(),
-        classes=10,
-        mean=(mean,),
-        std=(std,),
+        train_inputs=_idx(files["train-images-idx3-ubyte.gz"]).unsqueeze(1),
+        train_targets=_idx(files["train-labels-idx1-ubyte.gz"]).long(),
+        test_inputs=_idx(files["t10k-images-idx3-ubyte.gz"]).unsqueeze(1),
+        test_targets=_idx(files["t10k-labels-idx1-ubyte.gz"]).long(),
+        task=Classification(classes=10),
+        transform=NormalisedImages(mean=(mean,), std=(std,)),
     )
 
 

@@ -8,19 +8,26 @@ from math import prod
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 
-def training_flops(model: nn.Module, input_shape: tuple[int, int, int]) -> float:
-    """FLOPs of one forward and backward pass for ONE sample [C, H, W]; a multiply-add counts as two.
+def training_flops(model: nn.Module, sample: Tensor) -> float:
+    """FLOPs of one forward and backward pass for ONE `sample` [1, ...]; a multiply-add counts as two.
 
-    Counts convolutions and matrix products, as torch's counter does. Nothing is computed and `model` is left alone.
+    Counts convolutions and matrix products, as torch's counter does. `model` is left alone, and nothing is computed
+    unless it makes tensors of its own on the CPU.
     """
-    shadow = copy.deepcopy(model).to("meta")
+    try:
+        return _counted(copy.deepcopy(model).to("meta"), sample.to("meta"))
+    except (NotImplementedError, RuntimeError):
+        return _counted(copy.deepcopy(model), sample)
+
+
+def _counted(model: nn.Module, sample: Tensor) -> float:
     formulas = {torch.ops.aten.convolution_backward: _convolution_backward}
     with FlopCounterMode(display=False, custom_mapping=formulas) as counter:
-        shadow(torch.empty(1, *input_shape, device="meta")).sum().backward()
+        model(sample).sum().backward()
     return float(counter.get_total_flops())
 
 

@@ -7,6 +7,6 @@ from math import prod
 from torch import nn
 
 
-def mlp(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
+def mlp(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
     """One hidden layer of 128 units."""
-    return nn.Sequential(nn.Flatten(), nn.Linear(prod(input_shape), 128), nn.ReLU(), nn.Linear(128, classes))
+    return nn.Sequential(nn.Flatten(), nn.Linear(prod(input_shape), 128), nn.ReLU(), nn.Linear(128, outputs))

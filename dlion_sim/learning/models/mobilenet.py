@@ -11,7 +11,7 @@ _GROUPS = 8
 _BLOCKS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5, (1024, 2), (1024, 1))
 
 
-def mobilenet(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
+def mobilenet(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
     """MobileNet v1 of width 1.0: 4,231,976 parameters (16.9 MB) for 3 x 224 x 224 inputs and 1000 classes.
 
     Deviates from Howard et al. (arXiv:1704.04861): group normalisation (Wu and He, ECCV 2018) instead of batch
@@ -21,11 +21,11 @@ def mobilenet(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
     channels, _, _ = input_shape
     layers = _normalised(nn.Conv2d(channels, 32, 3, stride=2, padding=1, bias=False))
     inputs = 32
-    for outputs, stride in _BLOCKS:
+    for width, stride in _BLOCKS:
         layers += _normalised(nn.Conv2d(inputs, inputs, 3, stride, padding=1, groups=inputs, bias=False))
-        layers += _normalised(nn.Conv2d(inputs, outputs, 1, bias=False))
-        inputs = outputs
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
+        layers += _normalised(nn.Conv2d(inputs, width, 1, bias=False))
+        inputs = width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, outputs))
 
 
 def _normalised(convolution: nn.Conv2d) -> list[nn.Module]:

@@ -11,14 +11,14 @@ _DEVIATION = 0.1
 _BIAS = 0.1
 
 
-def tf_ako(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
+def tf_ako(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
     """Three convolutions and two dense layers: 4,263,434 parameters (17.05 MB) on CIFAR-10.
 
     Layers and initial values are those of mesh-umn/TF.AKO, redis_ako_model.py: weights normal of deviation 0.1, redrawn
     beyond two deviations, and biases 0.1. Its dropout is left out, so that a gradient is a function of parameters and
     samples alone.
     """
-    model = three_convolutions(input_shape, classes, hidden=1024)
+    model = three_convolutions(input_shape, outputs, hidden=1024)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:

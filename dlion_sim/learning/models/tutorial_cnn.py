@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 
-def tutorial_cnn(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
+def tutorial_cnn(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
     """Two convolutions and two dense layers: 4,259,274 parameters (17.04 MB) on CIFAR-10.
 
     Meets the "2 conv + 2 fc, 17 MB" of the first DLion paper (Hong and Chandra, HotCloud 2019). Without dropout, so
@@ -22,5 +22,5 @@ def tutorial_cnn(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
         nn.Flatten(),
         nn.Linear(64 * (height // 4) * (width // 4), 1024),
         nn.ReLU(),
-        nn.Linear(1024, classes),
+        nn.Linear(1024, outputs),
     )

@@ -1,9 +1,10 @@
-"""A user's own systems and choices, named in a scenario as `package.module:Name`."""
+"""The user's own code, named in a scenario as `package.module:name`. A leaf: everything may import it."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 import os
 import sys
 import sysconfig
@@ -12,17 +13,21 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from dlion_sim.errors import InputError, OwnCodeError
-from dlion_sim.scenario import SystemSpec
-from dlion_sim.scenario.faults import did_you_mean
+from dlion_sim.errors import InputError, OwnCodeError, did_you_mean
 
-_OURS = os.path.realpath(Path(__file__).parents[1])
+_OURS = os.path.realpath(Path(__file__).parent)
+_ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _INSTALLED = [os.path.realpath(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
 
 
 def is_reference(name: str) -> bool:
     """Whether a name refers to something of the user's own."""
     return ":" in name
+
+
+def module_of(reference: str) -> str:
+    """The name of the module that a reference is to."""
+    return reference.partition(":")[0]
 
 
 def digest(module: str) -> str:
@@ -37,7 +42,7 @@ def referenced(reference: str, path: str) -> object:
     Raises InputError, with the `path` inside the scenario, where there is no such thing, and OwnCodeError where the
     module cannot be imported for what stands in it.
     """
-    module, _, name = reference.partition(":")
+    module, name = module_of(reference), reference.partition(":")[2]
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
     try:
@@ -53,30 +58,48 @@ def referenced(reference: str, path: str) -> object:
     return found
 
 
+def called(reference: str, path: str, *offered: object) -> object:
+    """What the function that is referred to returns, given as many of the `offered` arguments as it needs.
+
+    Raises InputError, with the `path` inside the scenario, where there is none or it needs more; and OwnCodeError as
+    `referenced`.
+    """
+    function = referenced(reference, path)
+    allowed = f"a function of {len(offered)} arguments at most" if offered else "a function without arguments"
+    if not (inspect.isroutine(function) or inspect.isclass(function)):
+        raise InputError(f"'{reference}' is a {type(function).__name__}", path=path, allowed=allowed)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        raise InputError(f"'{reference}' does not tell its arguments", path=path, allowed=allowed) from None
+    needed = [each for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
+    if len(needed) > len(offered) or any(each.kind is each.KEYWORD_ONLY for each in needed):
+        names = ", ".join(each.name for each in needed)
+        raise InputError(f"'{reference}' needs {names}", path=path, allowed=allowed)
+    return function(*offered[: len(needed)])
+
+
 @contextmanager
-def own_errors_told(system: SystemSpec) -> Iterator[None]:
-    """Raise what comes out of the code that `system` refers to as OwnCodeError, and anything else as it is."""
+def own_errors_told(references: Mapping[str, str]) -> Iterator[None]:
+    """Raise what comes out of the code of these references, by path, as OwnCodeError, and anything else as it is."""
     try:
         yield
     except (InputError, OwnCodeError):
         raise
     except Exception as error:
-        if own := _own_error(error, _references(system)):
+        if own := _own_error(error, references):
             raise own from error
         raise
 
 
-def _references(system: SystemSpec) -> dict[str, str]:
-    """What of the user's own a system names, by path."""
-    categories = ("batching", "exchange", "synchronization", "knowledge_transfer")
-    choices = {f"system.{category}": getattr(system, category) for category in categories}
-    kinds = {path: choice.kind for path, choice in choices.items() if choice and choice.kind}
-    return {path: name for path, name in {"system.name": system.name, **kinds}.items() if is_reference(name)}
+def raised_in(error: Exception, references: Mapping[str, str]) -> bool:
+    """Whether the code of these references, by path, was running when the error came up."""
+    return _own_error(error, references) is not None
 
 
 def _own_error(error: Exception, references: Mapping[str, str]) -> OwnCodeError | None:
     """The error as one of the user's own code; None if none of that was running."""
-    modules = {path: sys.modules.get(reference.partition(":")[0]) for path, reference in references.items()}
+    modules = {path: sys.modules.get(module_of(reference)) for path, reference in references.items()}
     files = {path: os.path.realpath(getattr(module, "__file__", None) or "") for path, module in modules.items()}
     frames = traceback.extract_tb(error.__traceback__)
     inside = next((number for number, frame in enumerate(frames) if _below(frame.filename, [_OURS])), len(frames))

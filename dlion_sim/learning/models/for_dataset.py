@@ -1,0 +1,99 @@
+"""The model of a workload: a ready one or the user's own, which is known to learn from the dataset's samples."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from dlion_sim.errors import InputError
+from dlion_sim.learning.datasets import Dataset
+from dlion_sim.learning.models.registry import MODELS, build
+from dlion_sim.learning.randomness import seeded
+from dlion_sim.learning.tasks.targets import told
+from dlion_sim.own_code import called, is_reference, raised_in
+
+_PATH = "workload.model"
+
+
+def model_for(name: str, dataset: Dataset, seed: int) -> nn.Module:
+    """The model `name`, or the user's own as `package.module:name`, on the CPU, with its initial parameters.
+
+    The same `seed` gives the same parameters; global random state is left as it was. Raises InputError where there is
+    none, or where it cannot be trained on the dataset; what the user's own code raises comes as it is.
+    """
+    if is_reference(name):
+        model = _own(name, dataset, seed)
+    else:
+        _check_kind(name, dataset)
+        model = build(name, dataset.input_shape, dataset.task.outputs, seed)
+    _check(model, dataset, name)
+    return model
+
+
+def _check_kind(name: str, dataset: Dataset) -> None:
+    kind = dataset.input_kind
+    if name in MODELS and kind not in MODELS[name].takes:
+        fitting = [each for each, model in MODELS.items() if kind in model.takes]
+        raise InputError(
+            f"'{name}' takes {' or '.join(MODELS[name].takes)}, and the dataset has {kind}",
+            path=_PATH,
+            allowed=", ".join([*fitting, "package.module:name"]),
+        )
+
+
+def _own(name: str, dataset: Dataset, seed: int) -> nn.Module:
+    """What the user's function makes of the dataset, or of nothing."""
+    with seeded(seed):
+        model = called(name, _PATH, dataset)
+    if not isinstance(model, nn.Module):
+        raise _refused(name, f"returns a {type(model).__name__}", "a torch.nn.Module")
+    return model
+
+
+def _check(model: nn.Module, dataset: Dataset, name: str) -> None:
+    """Raise InputError unless a sample has a gradient that follows from the parameters and the sample alone."""
+    parameters = dict(model.named_parameters())
+    if not parameters:
+        raise _refused(name, "has no parameters to train")
+    for variable, parameter in parameters.items():
+        if parameter.dtype != torch.float32 or parameter.device.type != "cpu":
+            raise _refused(name, f"has {variable} as {parameter.dtype} on {parameter.device}", "float32 on the CPU")
+        if not parameter.requires_grad:
+            raise _refused(name, f"does not train {variable}", "parameters that require a gradient")
+    trial = copy.deepcopy(model)
+    with seeded(0):
+        outputs, again = _outputs(trial, dataset, name), _outputs(trial, dataset, name)
+    changed = [each for each, buffer in trial.named_buffers() if not torch.equal(buffer, model.get_buffer(each))]
+    if changed:
+        allowed = "another normalisation than that over batches, e.g. GroupNorm"
+        raise _refused(name, f"changes {changed[0]} without a gradient, which workers could not exchange", allowed)
+    if not torch.equal(outputs.nan_to_num(), again.nan_to_num()):
+        raise _refused(name, "has other outputs for the same sample the second time", "one without dropout or noise")
+    loss = dataset.task.loss(outputs, dataset.train_targets[:1])
+    gradients = torch.autograd.grad(loss, list(trial.parameters()), allow_unused=True)
+    for variable, gradient in zip(parameters, gradients, strict=True):
+        if gradient is None:
+            raise _refused(name, f"does not use {variable}", "parameters that the outputs depend on")
+
+
+def _outputs(model: nn.Module, dataset: Dataset, name: str) -> Tensor:
+    """Of the first sample [1, ...], as the task wants them."""
+    wanted = dataset.task.output_shape(dataset.train_targets[:1])
+    try:
+        outputs = model(dataset.sample)
+    except Exception as error:
+        if raised_in(error, {_PATH: name}):
+            raise
+        problem = f"cannot take inputs of {told(dataset.sample)}: {type(error).__name__}: {error}"
+        raise _refused(name, problem) from error
+    if not isinstance(outputs, Tensor):
+        raise _refused(name, f"gives a {type(outputs).__name__}", f"a tensor of {list(wanted)}")
+    if outputs.dtype != torch.float32 or tuple(outputs.shape) != wanted:
+        raise _refused(name, f"gives {told(outputs)} for a sample", f"float32 {list(wanted)}")
+    return outputs
+
+
+def _refused(name: str, problem: str, allowed: str | None = None) -> InputError:
+    return InputError(f"'{name}' {problem}", path=_PATH, allowed=allowed)

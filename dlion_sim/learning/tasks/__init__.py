@@ -1,0 +1,8 @@
+"""What a model can be trained to do, one task a file."""
+
+from dlion_sim.learning.tasks.classification import Classification
+from dlion_sim.learning.tasks.next_token import NextToken
+from dlion_sim.learning.tasks.regression import Regression
+from dlion_sim.learning.tasks.task import Score, Task
+
+__all__ = ["Classification", "NextToken", "Regression", "Score", "Task"]

@@ -1,0 +1,56 @@
+"""Telling which of some classes a sample is of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from dlion_sim.learning.tasks.targets import outside, told
+from dlion_sim.learning.tasks.task import Score, Task
+from dlion_sim.metric import ACCURACY, Metric
+
+
+@dataclass(frozen=True)
+class Classification(Task):
+    """Logits [B, classes] for targets [B], int64 from 0 on. The loss is the cross-entropy, the metric accuracy."""
+
+    classes: int
+    metric: ClassVar[Metric] = ACCURACY
+
+    @property
+    def outputs(self) -> int:
+        """A logit for each class."""
+        return self.classes
+
+    def output_shape(self, targets: Tensor) -> tuple[int, ...]:
+        """[B, classes]."""
+        return len(targets), self.classes
+
+    def fault(self, targets: Tensor) -> str | None:
+        """Anything but one class a sample."""
+        if targets.dtype != torch.int64 or targets.dim() != 1:
+            return f"must be int64 [N], not {told(targets)}"
+        return outside(targets, self.classes)
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Cross-entropy (nats) [B]."""
+        return cross_entropy(outputs, targets, reduction="none")
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Its sum, by one operator."""
+        return cross_entropy(outputs, targets, reduction="sum")
+
+    def measure(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Summed loss and number of right answers [2]."""
+        right = (outputs.argmax(dim=1) == targets).sum()
+        return torch.stack([self.loss(outputs, targets).double(), right.double()])
+
+    def score(self, sums: Sequence[float], samples: int) -> Score:
+        """Mean loss and accuracy."""
+        loss, right = sums
+        return Score(loss / samples, right / samples)

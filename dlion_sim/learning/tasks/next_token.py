@@ -1,0 +1,66 @@
+"""Telling how a sequence goes on: language models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from dlion_sim.learning.tasks.targets import outside, told
+from dlion_sim.learning.tasks.task import Score, Task
+from dlion_sim.metric import Metric
+
+PERPLEXITY = Metric("perplexity", higher_is_better=False)
+"""Among how many tokens a model is as uncertain as if they were equally likely."""
+_MOST_NATS = 700.0
+"""A loss beyond it has an exponential that is no float any more."""
+
+
+@dataclass(frozen=True)
+class NextToken(Task):
+    """Logits [B, T, vocabulary] for targets [B, T], int64: after each token of a sequence, the one that follows.
+
+    A sample is a sequence. Its loss is the mean cross-entropy over its tokens; the metric is perplexity, e to the mean
+    loss.
+    """
+
+    vocabulary: int
+    metric: ClassVar[Metric] = PERPLEXITY
+
+    @property
+    def outputs(self) -> int:
+        """A logit for each token."""
+        return self.vocabulary
+
+    def output_shape(self, targets: Tensor) -> tuple[int, ...]:
+        """[B, T, vocabulary]."""
+        return *targets.shape, self.vocabulary
+
+    def fault(self, targets: Tensor) -> str | None:
+        """Anything but a token at each place."""
+        if targets.dtype != torch.int64 or targets.dim() != 2:
+            return f"must be int64 [N, T], not {told(targets)}"
+        return outside(targets, self.vocabulary)
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Mean cross-entropy (nats) over each sequence [B]."""
+        each = cross_entropy(outputs.flatten(0, 1), targets.flatten(), reduction="none")
+        return each.view_as(targets).mean(dim=1)
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Their sum, by one operator."""
+        return cross_entropy(outputs.flatten(0, 1), targets.flatten(), reduction="sum") / targets.shape[1]
+
+    def measure(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Summed loss [1]."""
+        return self.loss(outputs, targets).double().view(1)
+
+    def score(self, sums: Sequence[float], samples: int) -> Score:
+        """Mean loss and perplexity; infinite where that is beyond floats."""
+        loss = sums[0] / samples
+        return Score(loss, math.inf if loss > _MOST_NATS else math.exp(loss))
