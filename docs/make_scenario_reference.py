@@ -55,6 +55,9 @@ takes as long. The run folder's `scenario.yaml` has the numbers, and needs the f
 """
 ORDER = [
     "Workload",
+    "Shakespeare",
+    "Gpt",
+    "Lora",
     "Optimizer",
     "ConstantRate",
     "StepDecay",

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from dlion_sim import own_code
 from dlion_sim.assembly.compute import ComputeDevice
+from dlion_sim.assembly.model import model_of
 from dlion_sim.assembly.shards import classes_of, shards_of, validation_of
 from dlion_sim.errors import InputError
 from dlion_sim.learning import (
@@ -25,8 +26,6 @@ from dlion_sim.learning import (
     class_histogram,
     flatten,
     load,
-    model_for,
-    training_flops,
     usable_kernels,
 )
 from dlion_sim.learning.arithmetic import arithmetic
@@ -41,9 +40,9 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.scenario import CORE_FLOPS, Cluster, Scenario, Workload
+from dlion_sim.scenario import Cluster, Scenario, named
 from dlion_sim.scenario.topology import AnyTopology, ParameterServers, ServerHost
-from dlion_sim.streams import stream, stream_seed
+from dlion_sim.streams import stream
 
 CPU = torch.device("cpu")
 
@@ -62,7 +61,6 @@ class Setting:
     """The training samples of each worker."""
     validation: Indices | None
     """The training samples that evaluations are on, which lie at no worker; None: they are on the test set."""
-    core_seconds_per_sample: float
     device: torch.device
     """Where parameters are, and gradients are computed."""
 
@@ -70,10 +68,10 @@ class Setting:
     def of(cls, scenario: Scenario, device: torch.device = CPU) -> Setting:
         """Raises InputError for a scenario that cannot be run."""
         system = compose(scenario.system)
-        dataset = load(scenario.workload.dataset)
+        name, parameters = named(scenario.workload.dataset)
+        dataset = load(name, **parameters)
         _check_target(scenario, dataset)
-        model = model_for(scenario.workload.model, dataset, stream_seed(scenario.seed, "model"))
-        workload, beta = _costed(scenario.workload, model, dataset)
+        model, workload = model_of(scenario.workload, dataset, scenario.seed)
         validation = validation_of(scenario, dataset)
         setting = cls(
             scenario=scenario.model_copy(update={"system": system.spec, "workload": workload}),
@@ -82,7 +80,6 @@ class Setting:
             model=model,
             shards=shards_of(scenario, dataset, validation),
             validation=validation,
-            core_seconds_per_sample=beta,
             device=device,
         )
         _check_clouds(setting.hosts, scenario.cluster)
@@ -117,6 +114,13 @@ class Setting:
     def layout(self) -> Layout:
         """Of the model's parameters."""
         return Layout.of(self.model)
+
+    @property
+    def core_seconds_per_sample(self) -> float:
+        """What one sample costs on one core."""
+        beta = self.scenario.workload.compute_time.beta
+        assert beta is not None, "an unresolved scenario"
+        return beta
 
     @property
     def scale(self) -> float:
@@ -262,24 +266,11 @@ class Setting:
         )
 
 
-def _costed(workload: Workload, model: nn.Module, dataset: Dataset) -> tuple[Workload, float]:
-    """The workload with all that its cost is made of, and core-seconds per sample."""
-    cost_as, beta = workload.cost_as, workload.compute_time.beta
-    if cost_as is not None and cost_as.flops is None:
-        flops = training_flops(model, dataset.sample) * cost_as.parameters / Layout.of(model).size
-        cost_as = cost_as.model_copy(update={"flops": flops})
-    if beta is None:
-        larger = cost_as.flops if cost_as else None
-        beta = (larger or training_flops(model, dataset.sample)) / CORE_FLOPS
-    compute_time = workload.compute_time.model_copy(update={"beta": beta})
-    return workload.model_copy(update={"compute_time": compute_time, "cost_as": cost_as}), beta
-
-
 def _check_target(scenario: Scenario, dataset: Dataset) -> None:
     """Raise InputError for a target that the task's metric cannot reach."""
     metric = dataset.task.metric
     if scenario.target_accuracy is not None and metric != ACCURACY:
-        problem = f"the metric of '{scenario.workload.dataset}' is {metric.name}"
+        problem = f"the metric of '{named(scenario.workload.dataset)[0]}' is {metric.name}"
         raise InputError(problem, path="target_accuracy", allowed=f"target, which is of the {metric.name}")
     if scenario.target is not None and metric == ACCURACY and not 0 < scenario.target <= 1:
         raise InputError(f"no accuracy is {scenario.target:g}", path="target", allowed="more than 0, up to 1")

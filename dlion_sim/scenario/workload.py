@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from dlion_sim.scenario.model import Model
+from dlion_sim.scenario.parametrised import DatasetSpec, Lora, ModelSpec
 from dlion_sim.scenario.units import Duration, Flops, Parameters
 
 
@@ -173,10 +174,12 @@ class CostAs(Model):
 class Workload(Model):
     """What is learned."""
 
-    dataset: str
+    dataset: DatasetSpec
     """Name of the data set, e.g. digits or cifar10; or package.module:name, a function of your own that returns one."""
-    model: str = "mlp"
+    model: ModelSpec = "mlp"
     """Name of the model, e.g. mlp or cipher; or package.module:name, a function of your own that returns one."""
+    lora: Lora | None = None
+    """Low-rank additions that are trained in place of the model itself. None: all of it is."""
     optimizer: Optimizer = Optimizer()
     """How gradients change the weights."""
     batch_size: Annotated[int, Field(ge=1)] = 32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,17 +18,18 @@ from dlion_sim.own_code import called, is_reference, raised_in
 _PATH = "workload.model"
 
 
-def model_for(name: str, dataset: Dataset, seed: int) -> nn.Module:
+def model_for(name: str, dataset: Dataset, seed: int, **parameters: Any) -> nn.Module:
     """The model `name`, or the user's own as `package.module:name`, on the CPU, with its initial parameters.
 
-    The same `seed` gives the same parameters; global random state is left as it was. Raises InputError where there is
+    The same `seed` gives the same parameters; global random state is left as it was. `parameters` are a ready one's
+    own. Raises InputError where there is
     none, or where it cannot be trained on the dataset; what the user's own code raises comes as it is.
     """
     if is_reference(name):
         model = _own(name, dataset, seed)
     else:
         _check_kind(name, dataset)
-        model = build(name, dataset.input_shape, dataset.task.outputs, seed)
+        model = build(name, dataset.input_shape, dataset.task.outputs, seed, **parameters)
     _check(model, dataset, name)
     return model
 
