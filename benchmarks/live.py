@@ -54,13 +54,13 @@ class Node:
         """Until all messages have arrived; the receiver prints how many bytes a second that were."""
         addresses = [Address(HOST, port) for port in ports]
         credentials = Credentials(b"benchmark", b"b" * 32)
-        meeting = Rendezvous(
+        rendezvous = Rendezvous(
             self.rank, [1 - self.rank], addresses, listen(addresses[self.rank]), credentials, DEFAULT_TIMEOUTS
         )
         async with asyncio.TaskGroup() as tasks:
             links = Mesh(participants=2, parameters=ENTRIES, silence=30.0, delays={}, tasks=tasks, hub=self)
             self.links = links
-            links.begin(await meeting.meet())
+            links.begin(await rendezvous.meet())
             if self.rank == 0:
                 for _ in range(QUEUED):
                     self.send()

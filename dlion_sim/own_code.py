@@ -9,7 +9,7 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,25 +58,25 @@ def referenced(reference: str, path: str) -> object:
     return found
 
 
-def called(reference: str, path: str, *offered: object) -> object:
-    """What the function that is referred to returns, given as many of the `offered` arguments as it needs.
+def function(reference: str, path: str, most: int = 0) -> Callable[..., object]:
+    """The function that is referred to, to be called with `most` arguments, of which it gets as many as it needs.
 
     Raises InputError, with the `path` inside the scenario, where there is none or it needs more; and OwnCodeError as
     `referenced`.
     """
-    function = referenced(reference, path)
-    allowed = f"a function of {len(offered)} arguments at most" if offered else "a function without arguments"
-    if not (inspect.isroutine(function) or inspect.isclass(function)):
-        raise InputError(f"'{reference}' is a {type(function).__name__}", path=path, allowed=allowed)
+    found = referenced(reference, path)
+    allowed = f"a function of {most} argument{'s' * (most > 1)} or none" if most else "a function without arguments"
+    if not (inspect.isroutine(found) or inspect.isclass(found)):
+        raise InputError(f"'{reference}' is a {type(found).__name__}", path=path, allowed=allowed)
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(found).parameters.values()
     except ValueError:
         raise InputError(f"'{reference}' does not tell its arguments", path=path, allowed=allowed) from None
     needed = [each for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
-    if len(needed) > len(offered) or any(each.kind is each.KEYWORD_ONLY for each in needed):
+    if len(needed) > most or any(each.kind is each.KEYWORD_ONLY for each in needed):
         names = ", ".join(each.name for each in needed)
         raise InputError(f"'{reference}' needs {names}", path=path, allowed=allowed)
-    return function(*offered[: len(needed)])
+    return lambda *offered: found(*offered[: len(needed)])
 
 
 @contextmanager

@@ -102,6 +102,7 @@ def reference() -> str:
         definition = schema["$defs"][name]
         parts.append(f"### `topology: {definition['properties']['kind']['const']}`\n\n{definition['description']}\n")
         parts += keys(definition)
+    parts += section("ServerHost", schema["$defs"]["ServerHost"])
     parts += ["## Devices\n\nWhat `compute` may name; `dlion devices` prints the same.\n", *listed(listings.devices())]
     parts += ["## Models\n\nWhat `model` may name; `dlion models` prints the same.\n", *listed(listings.models())]
     parts += [
@@ -124,7 +125,9 @@ def section(name: str, schema: dict[str, Any]) -> list[str]:
     mapping = next(
         (option for option in schema.get("anyOf", []) if "properties" in option and "title" in option), schema
     )
-    return [f"## {name}\n\n{mapping.get('description', '')}\n", *keys(mapping)]
+    kind = mapping.get("properties", {}).get("kind", {}).get("const")
+    told = f"`kind: {kind}`. " if kind else ""
+    return [f"## {name}\n\n{told}{mapping.get('description', '')}\n", *keys(mapping)]
 
 
 def keys(schema: dict[str, Any]) -> list[str]:
@@ -160,7 +163,8 @@ def written(value: dict[str, Any]) -> str:
         return "a trace"
     bounds = {"minimum": ">= {}", "exclusiveMinimum": "> {}", "maximum": "<= {}", "exclusiveMaximum": "< {}"}
     limits = [form.format(value[key]) for key, form in bounds.items() if key in value]
-    return " ".join([str(value.get("type", "")), ", ".join(limits)]).strip()
+    kind = "mapping" if value.get("type") == "object" else str(value.get("type", ""))
+    return " ".join([kind, ", ".join(limits)]).strip()
 
 
 def default(value: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The table that compares groups of runs: accuracy, time to an accuracy, speed-up over Baseline, traffic."""
+"""The table that compares groups of runs: their metric, time to a target, speed-up over Baseline, traffic."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from typing import Any
 
 import pandas as pd
 
-from dlion_sim.analysis.curves import mean_accuracy
-from dlion_sim.analysis.groups import Group, without_exchange
+from dlion_sim.analysis.curves import mean_metric
+from dlion_sim.analysis.groups import Group, metric_of, without_exchange
 from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, paired_p, ratio, restricted_mean
 from dlion_sim.errors import InputError
+from dlion_sim.metric import ACCURACY
 from dlion_sim.results import Run, final_metric
 from dlion_sim.results.run_folder import SUMMARY
 
 
 def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
-    """A row a group, over its completed runs; what is unknown is NaN.
+    """A row a group, over its completed runs; what is unknown is NaN. Raises InputError for runs of several metrics.
 
     Intervals (`..._low`, `..._high`) are 95 % t-intervals over seeds, and there is none for a single one. Columns:
 
     - `runs`, `completed`; `seeds`, how many of the completed are independent of each other: all below is of these
-    - `accuracy` (fraction) at the last evaluation, its mean over seeds
+    - `last`: the task's metric (accuracy: a fraction) at the last evaluation, its mean over seeds
     - `final`, `final_low`, `final_high`: the mean of the last evaluations, see `final_metric`, of which there were
       `evaluations_least` to `evaluations_most`
-    - `time`, `time_low`, `time_high` (s) to the accuracy `target`, and how many `reached` it. Where not all did, `time`
-      is the restricted mean, `time_bound` is ">", and `waited` the shortest time (s) that a run went on without it
+    - `time`, `time_low`, `time_high` (s) until the metric is as good as `target`, and how many `reached` it. Where not
+      all did, `time` is the restricted mean, `time_bound` is ">", and `waited` the shortest time (s) that a run went on
+      without it
     - `speedup`, `speedup_low`, `speedup_high`, `speedup_bound`: by which factor that is shorter than Baseline's time in
       the same environment, the geometric mean over `pairs` of the same seed; see `ratio`
     - `reference`: the number of the row that `p` compares with, Baseline or else the first of the same environment; -1
@@ -34,6 +36,7 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
     - `p`, of a paired t-test of `final`, and `p_holm`, corrected for the number of rows
     - `bytes_sent`, a run's mean; `without_exchange`, a note on runs in which some worker never took anything in
     """
+    metric_of(groups)  # one, or they cannot be compared
     measured = [_Samples(group, target) for group in groups]
     rows = []
     for number, reference in enumerate(_references(groups)):
@@ -58,26 +61,32 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
     return table.assign(p_holm=holm(table["p"].tolist()))
 
 
-def time_to_accuracy(run: Run, target: float) -> float:
-    """Virtual seconds until the workers' mean accuracy is `target`; NaN where it never is."""
-    told: Mapping[str, float | None] = (run.summary or {}).get("time_to_accuracy", {})
+def time_to_target(run: Run, target: float) -> float:
+    """Virtual seconds until the workers' mean of the metric is as good as `target`; NaN where it never is."""
+    told: Mapping[str, float | None] = (run.summary or {}).get(f"time_to_{run.metric.key}", {})
     if str(target) in told:
         time = told[str(target)]
         return float("nan") if time is None else time
-    accuracy = mean_accuracy(run)
-    reached = accuracy.index[accuracy >= target]
+    curve = mean_metric(run)
+    reached = curve.index[[run.metric.reaches(value, target) for value in curve]]
     return float(reached[0]) if len(reached) else float("nan")
 
 
 def common_target(groups: Sequence[Group]) -> float:
-    """The highest of the accuracies in all summaries that half of the completed runs reached.
+    """The best value of the metric that half of the completed runs reached; of accuracy, of those in all summaries.
 
-    Raises InputError where no run is completed, or there are no such accuracies.
+    Raises InputError where no run is completed, there are no such accuracies, or the runs have several metrics.
     """
     completed = [run for group in groups for run in group.completed]
-    summaries = [run.outcome for run in completed]
     if not completed:
         raise InputError("none of the runs is completed")
+    metric = metric_of(groups)
+    if metric != ACCURACY:
+        best = [metric.best(curve) for run in completed if len(curve := mean_metric(run))]
+        if not best:
+            raise InputError(f"none of the runs was evaluated, so none has reached any {metric.name}")
+        return sorted(best, reverse=metric.higher_is_better)[(len(best) - 1) // 2]
+    summaries = [run.outcome for run in completed]
     shared = set(summaries[0]["time_to_accuracy"])
     for run, summary in zip(completed, summaries, strict=True):
         shared &= set(summary["time_to_accuracy"])
@@ -97,11 +106,12 @@ class _Samples:
     def __init__(self, group: Group, target: float) -> None:
         self._group = group
         runs = group.samples
-        finals = {key: _final_accuracy(run) for key, run in runs.items()}
+        finals = {key: _final(run) for key, run in runs.items()}
         self.finals = {key: _number(final["mean"]) for key, final in finals.items()}
-        """Mean accuracy at the end."""
+        """The mean metric at the end."""
         self.durations = {key: _duration(run, target) for key, run in runs.items()}
-        """Until the accuracy `target`."""
+        """Until the target."""
+        self._last = [_number(run.outcome[run.metric.key]["mean"]) for run in runs.values()]
         self._evaluations = [final["evaluations"] for final in finals.values()]
 
     @property
@@ -120,7 +130,7 @@ class _Samples:
             "runs": len(self._group.runs),
             "completed": len(self._group.completed),
             "seeds": len(summaries),
-            "accuracy": mean_of([_number(summary["accuracy"]["mean"]) for summary in summaries]).value,
+            "last": mean_of(self._last).value,
             **_columns("final", mean_of(list(self.finals.values()))),
             "evaluations_least": min(self._evaluations, default=0),
             "evaluations_most": max(self._evaluations, default=0),
@@ -155,18 +165,18 @@ def _number(told: float | None) -> float:
 
 
 def _duration(run: Run, target: float) -> Duration:
-    """Until the accuracy `target`, or as long as the run lasted."""
-    time = time_to_accuracy(run, target)
+    """Until the target, or as long as the run lasted."""
+    time = time_to_target(run, target)
     if math.isnan(time):
         return Duration(float(run.outcome["virtual_seconds"]), reached=False)
     return Duration(time, reached=True)
 
 
-def _final_accuracy(run: Run) -> Mapping[str, Any]:
+def _final(run: Run) -> Mapping[str, Any]:
     """As its summary tells; older ones don't."""
     summary = run.outcome
-    if "final_accuracy" in summary:
-        told: Mapping[str, Any] = summary["final_accuracy"]
+    if (key := f"final_{run.metric.key}") in summary:
+        told: Mapping[str, Any] = summary[key]
         return told
-    accuracy = mean_accuracy(run)
-    return final_metric(list(zip(accuracy.index, accuracy, strict=True)), summary["virtual_seconds"])
+    curve = mean_metric(run)
+    return final_metric(list(zip(curve.index, curve, strict=True)), summary["virtual_seconds"])

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
+from dlion_sim.results.told import MOST
 
 Curve = pd.Series
 """Values by virtual time (s), which increases, or by what was done until then."""
@@ -19,14 +20,21 @@ Progress = Literal["time", "bytes", "iterations", "epochs"]
 samples that all workers processed over the training samples."""
 
 
-def mean_accuracy(run: Run) -> Curve:
-    """Mean accuracy (fraction) over the workers, at each evaluation."""
-    return run.evaluations().groupby("virtual_time")["accuracy"].mean().dropna()
+def mean_metric(run: Run) -> Curve:
+    """Mean over the workers of the task's metric (accuracy: a fraction), at each evaluation.
+
+    Without what is too large to be reckoned with, of a run that diverged.
+    """
+    return _known(run.evaluations().groupby("virtual_time")[run.metric.key].mean())
 
 
 def worker_deviation(run: Run) -> Curve:
-    """Standard deviation of the accuracy (fraction) among the workers, at each evaluation."""
-    return run.evaluations().groupby("virtual_time")["accuracy"].std(ddof=0).dropna()
+    """Standard deviation of the task's metric among the workers, at each evaluation."""
+    return _known(run.evaluations().groupby("virtual_time")[run.metric.key].std(ddof=0))
+
+
+def _known(curve: Curve) -> Curve:
+    return curve[curve.abs() <= MOST]
 
 
 def against(run: Run, curve: Curve, progress: Progress) -> Curve:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dlion_sim.errors import InputError
+from dlion_sim.metric import Metric
 from dlion_sim.results import Run
 
 _ALIKE = 1 + 1e-9
@@ -32,8 +33,10 @@ class Fidelity:
     """By worker: iterations, pace (a second), iteration_median and iteration_p95 (s), staleness (iterations)."""
     links: pd.DataFrame
     """By sender and receiver: bytes, messages, throughput (bytes a second); none where nothing was exchanged."""
-    accuracy: pd.DataFrame
-    """By time (s): mean accuracy over the workers, simulated and real, and the difference."""
+    metric: Metric
+    """What evaluations are by."""
+    evaluations: pd.DataFrame
+    """By time (s): the metric's mean over the workers, simulated and real, and the difference."""
     late: float
     """Of the node that was latest, the part of the time by which its computations took longer than they are modelled:
     what that delays says nothing of the simulator. NaN where they are not held to the model."""
@@ -42,20 +45,24 @@ class Fidelity:
     def verdict(self) -> Mapping[str, float]:
         """How far apart: relative differences of the worker or link that differs most, and accuracies' in points.
 
+        Another metric's are relative to the simulated, and their keys begin with `metric`.
+
         `iterations` and `bytes` are those of paces and throughputs. Each is held against the simulated one or, where
         this is more, against a tenth of the mean of all: a link that carries but control messages may carry twice as
-        many without any effect. The accuracy is compared at the end; on the way, which is the mean of the differences
+        many without any effect. The metric is compared at the end; on the way, which is the mean of the differences
         at all evaluations; and at worst, at any of them. NaN is what cannot be told; of bytes, because nothing was
         exchanged.
         """
-        points = 100 * self.accuracy["difference"].abs()
+        apart = self.evaluations["difference"].abs()
+        key = self.metric.key
+        off = 100 * apart if key == "accuracy" else apart / self.evaluations["simulated"].abs()
         return {
             "iteration_median": float((self.workers["iteration_median"]["ratio"] - 1).abs().max()),
             "iterations": _off(self.workers, "pace"),
             "bytes": _off(self.links, "throughput"),
-            "accuracy_at_end": float(points.iloc[-1]) if len(points) else math.nan,
-            "accuracy_on_the_way": float(points.mean()) if len(points) else math.nan,
-            "accuracy_at_worst": float(points.max()) if len(points) else math.nan,
+            f"{key}_at_end": float(off.iloc[-1]) if len(off) else math.nan,
+            f"{key}_on_the_way": float(off.mean()) if len(off) else math.nan,
+            f"{key}_at_worst": float(off.max()) if len(off) else math.nan,
         }
 
     @property
@@ -66,26 +73,30 @@ class Fidelity:
             **_jsonable({"late": self.late}),
             "workers": _records(self.workers),
             "links": _records(self.links),
-            "accuracy": _records(self.accuracy),
+            self.metric.key: _records(self.evaluations),
         }
 
 
 def compare(simulated: Run, real: Run) -> Fidelity:
     """Compare two runs of one scenario, over the time that both of them ran.
 
-    Raises InputError where they are not of the same workers, were not evaluated on the same set, or one of them cannot
-    be read or ended before it began.
+    Raises InputError where they are not of the same workers, were not evaluated on the same set by the same metric, or
+    one of them cannot be read or ended before it began.
     """
     if simulated.manifest["workers"] != real.manifest["workers"]:
         raise InputError("has other workers", file=real.folder, allowed=f"those of {simulated.folder}")
     if simulated.evaluated_on != real.evaluated_on:
         problem = f"was evaluated on the {real.evaluated_on} set"
         raise InputError(problem, file=real.folder, allowed=f"the {simulated.evaluated_on} set, as {simulated.folder}")
+    if simulated.metric != real.metric:
+        allowed = f"{simulated.metric.name}, as {simulated.folder}"
+        raise InputError(f"was evaluated by {real.metric.name}", file=real.folder, allowed=allowed)
     end = min(_end(simulated), _end(real))
     return Fidelity(
         workers=_side_by_side(_workers(simulated, end), _workers(real, end)),
         links=_side_by_side(_links(simulated, end), _links(real, end)),
-        accuracy=_accuracy(simulated, real, end),
+        metric=simulated.metric,
+        evaluations=_evaluations(simulated, real, end),
         late=_late(real),
     )
 
@@ -140,9 +151,9 @@ def _side_by_side(simulated: pd.DataFrame, real: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(quantities, axis=1)
 
 
-def _accuracy(simulated: Run, real: Run, end: float) -> pd.DataFrame:
-    """At the real run's evaluations; the simulated accuracy in between evaluations is interpolated."""
-    means = [run.evaluations().groupby("virtual_time")["accuracy"].mean() for run in (simulated, real)]
+def _evaluations(simulated: Run, real: Run, end: float) -> pd.DataFrame:
+    """At the real run's evaluations; the simulated metric in between evaluations is interpolated."""
+    means = [run.evaluations().groupby("virtual_time")[run.metric.key].mean() for run in (simulated, real)]
     modelled, measured = (mean[mean.index <= end * _ALIKE] for mean in means)
     if modelled.empty or measured.empty:
         return pd.DataFrame({"simulated": [], "real": [], "difference": []})

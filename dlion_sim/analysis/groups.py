@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dlion_sim.errors import InputError
+from dlion_sim.metric import Metric
 from dlion_sim.results import Run, in_words, run_names, scenario_label, system_label, untold
 from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION
@@ -29,7 +31,7 @@ class Group:
     labels: Mapping[str, str]
     """What to tell it apart by: scenario, the values of a sweep's axes, ..., system; no two groups have the same.
 
-    What accuracies were measured on is one, so that no speed-up is told between groups that differ in it.
+    What their metric was measured on is one, so that no speed-up is told between groups that differ in it.
     """
     runs: tuple[Run, ...]
 
@@ -96,10 +98,21 @@ def varying(groups: Sequence[Group]) -> list[str]:
     return [key for key in keys if len({group.labels.get(key) for group in groups}) > 1]
 
 
-def accuracy_of(groups: Iterable[Group]) -> str:
-    """What to call their accuracies, e.g. "test accuracy"; "accuracy" alone where they are not of one set."""
+def metric_of(groups: Iterable[Group]) -> Metric:
+    """The metric by which all of them are evaluated. Raises InputError where that is not one."""
+    folders = {run.metric: run.folder for group in groups for run in group.runs}
+    one, *others = folders
+    if others:
+        problem = f"is evaluated by {others[0].name}, and {folders[one]} by {one.name}"
+        raise InputError(problem, file=folders[others[0]], allowed="runs of one metric")
+    return one
+
+
+def metric_name(groups: Sequence[Group]) -> str:
+    """What to call its values, e.g. "test accuracy"; "accuracy" alone where they are not of one set."""
     sets = {run.evaluated_on for group in groups for run in group.runs}
-    return f"{sets.pop()} accuracy" if len(sets) == 1 else "accuracy"
+    name = metric_of(groups).name
+    return f"{sets.pop()} {name}" if len(sets) == 1 else name
 
 
 def said(key: str, value: str) -> str:

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from dlion_sim import own_code
 from dlion_sim.assembly.compute import ComputeDevice
-from dlion_sim.assembly.model import model_of
 from dlion_sim.assembly.shards import classes_of, shards_of, validation_of
+from dlion_sim.assembly.workload import check_target, dataset_of, model_of, of_workload
 from dlion_sim.errors import InputError
 from dlion_sim.learning import (
     BatchSampler,
@@ -25,13 +25,11 @@ from dlion_sim.learning import (
     Replica,
     class_histogram,
     flatten,
-    load,
     usable_kernels,
 )
 from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.learning.partition import Indices
 from dlion_sim.learning.tasks import Classification
-from dlion_sim.metric import ACCURACY
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.compose import System, compose
 from dlion_sim.protocol.exchange import ParameterServerExchange
@@ -40,7 +38,7 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.scenario import Cluster, Scenario, named
+from dlion_sim.scenario import Cluster, Scenario
 from dlion_sim.scenario.topology import AnyTopology, ParameterServers, ServerHost
 from dlion_sim.streams import stream
 
@@ -68,17 +66,18 @@ class Setting:
     def of(cls, scenario: Scenario, device: torch.device = CPU) -> Setting:
         """Raises InputError for a scenario that cannot be run."""
         system = compose(scenario.system)
-        name, parameters = named(scenario.workload.dataset)
-        dataset = load(name, **parameters)
-        _check_target(scenario, dataset)
-        model, workload = model_of(scenario.workload, dataset, scenario.seed)
-        validation = validation_of(scenario, dataset)
+        dataset = dataset_of(scenario)
+        check_target(scenario, dataset)
+        model, workload = model_of(scenario, dataset)
+        with of_workload():
+            validation = validation_of(scenario, dataset)
+            shards = shards_of(scenario, dataset, validation)
         setting = cls(
             scenario=scenario.model_copy(update={"system": system.spec, "workload": workload}),
             system=system,
             dataset=dataset,
             model=model,
-            shards=shards_of(scenario, dataset, validation),
+            shards=shards,
             validation=validation,
             device=device,
         )
@@ -264,16 +263,6 @@ class Setting:
             clip_norm=optimizer.clip_norm,
             decay=optimizer.factor,
         )
-
-
-def _check_target(scenario: Scenario, dataset: Dataset) -> None:
-    """Raise InputError for a target that the task's metric cannot reach."""
-    metric = dataset.task.metric
-    if scenario.target_accuracy is not None and metric != ACCURACY:
-        problem = f"the metric of '{named(scenario.workload.dataset)[0]}' is {metric.name}"
-        raise InputError(problem, path="target_accuracy", allowed=f"target, which is of the {metric.name}")
-    if scenario.target is not None and metric == ACCURACY and not 0 < scenario.target <= 1:
-        raise InputError(f"no accuracy is {scenario.target:g}", path="target", allowed="more than 0, up to 1")
 
 
 def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:

@@ -38,7 +38,7 @@ def shards_of(scenario: Scenario, dataset: Dataset, validation: Indices | None) 
     if scenario.workload.batch_size > smallest:
         raise InputError(
             f"{scenario.workload.batch_size} samples are more than the smallest of the workers' shards holds",
-            path="workload.batch_size",
+            path="batch_size",
             allowed=f"1 to {smallest}",
         )
     return shards
@@ -57,4 +57,4 @@ def _labels(scenario: Scenario, dataset: Dataset) -> Indices:
 
 
 def _cannot_part(scenario: Scenario, problem: str, allowed: str) -> InputError:
-    return InputError(f"'{named(scenario.workload.dataset)[0]}' {problem}", path="workload.partition", allowed=allowed)
+    return InputError(f"'{named(scenario.workload.dataset)[0]}' {problem}", path="partition", allowed=allowed)

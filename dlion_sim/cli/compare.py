@@ -17,7 +17,8 @@ from rich.text import Text
 from dlion_sim.cli.conventions import FAILED, WHY_NO_EXCHANGE
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.errors import InputError
-from dlion_sim.results.numbers import in_bytes, percent
+from dlion_sim.metric import ACCURACY, Metric
+from dlion_sim.results.numbers import in_bytes, of_metric
 
 if TYPE_CHECKING:
     from dlion_sim.analysis import Group
@@ -34,11 +35,11 @@ def compare(
     target: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="The accuracy whose time is told; by default the highest that half of the runs reached."
+            help="The accuracy, or other metric, whose time is told; by default the best of half of the runs."
         ),
     ] = None,
 ) -> None:
-    """Compare runs: accuracy, time to an accuracy, speed-up over Baseline, traffic.
+    """Compare runs: accuracy or another metric, time to a target, speed-up over Baseline, traffic.
 
     Runs that differ in nothing but their seed are one row: a mean and its 95 % t-interval.
     """
@@ -61,23 +62,41 @@ def compare(
 
 def print_comparison(runs: Sequence[Run], target: float | None = None) -> None:
     """Print the table of some runs. Raises InputError where none is completed, or one cannot be read."""
-    from dlion_sim.analysis import common_target, group_runs
+    from dlion_sim.analysis import group_runs
 
     groups = group_runs(runs)
-    target = target or common_target(groups)
+    target = chosen_target(groups, target)
     Console().print(comparison_table(groups[:_MOST_ROWS], target))
     if len(groups) > _MOST_ROWS:
         print(f"... and {len(groups) - _MOST_ROWS} more; `dlion export --to csv` writes a row of every run")
 
 
+def chosen_target(groups: Sequence[Group], given: float | None) -> float:
+    """The target that was given, or the one that half of the runs reached.
+
+    Raises InputError for one that the runs' metric cannot reach, and where their metrics are several.
+    """
+    from dlion_sim.analysis import common_target, metric_of
+
+    metric = metric_of(groups)
+    if given is None:
+        return common_target(groups)
+    if metric == ACCURACY and not 0 < given <= 1:
+        raise InputError(f"no accuracy is {given:g}", file="--target", allowed="more than 0, up to 1")
+    return given
+
+
 def comparison_table(groups: Sequence[Group], target: float) -> RenderableType:
     """A row a group: what tells it apart, and what its completed runs came to; below, what the figures are."""
-    from dlion_sim.analysis import accuracy_of, comparison, varying
+    from dlion_sim.analysis import comparison, metric_name, metric_of, varying
     from dlion_sim.results import headings
 
+    metric = metric_of(groups)
     compared = comparison(groups, target).to_dict("records")
     rows = [{str(column): value for column, value in row.items()} for row in compared]
-    columns = {heading: cells for heading, cells in _columns(rows, accuracy_of(groups), target).items() if any(cells)}
+    columns = {
+        heading: cells for heading, cells in _columns(rows, metric_name(groups), metric, target).items() if any(cells)
+    }
     keys = list(dict.fromkeys([*varying(groups), "system"]))
     lines = []
     for place, (group, row) in enumerate(zip(groups, rows, strict=True)):
@@ -92,38 +111,39 @@ def comparison_table(groups: Sequence[Group], target: float) -> RenderableType:
         names=len(keys),
         box=HEAVY_HEAD,
     )
-    return Lines(table, *map(Text, _notes(rows)))
+    return Lines(table, *map(Text, _notes(rows, metric.name)))
 
 
-def _columns(rows: Sequence[Mapping[str, Any]], accuracy: str, target: float) -> dict[str, list[str]]:
+def _columns(rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, target: float) -> dict[str, list[str]]:
     """By heading what stands in each row; nothing where nothing is known."""
+    written = "{:.1f}" if metric == ACCURACY else "{:.4g}"
     compared_with = {row["reference"] for row in rows if not math.isnan(row["p"])}
     return {
         "runs": [
             f"{row['runs']}" if row["runs"] == row["completed"] else _of(row, "completed", "runs") for row in rows
         ],
-        accuracy.replace(" ", "\n") + " (%)": [_mean("{:.1f}", row, "final", 100) for row in rows],
-        "last\n(%)": [_known("{:.1f}", 100 * row["accuracy"]) for row in rows],
-        f"time to {percent(target)}\n(s)": [_time(row) for row in rows],
+        name.replace(" ", "\n") + metric.unit: [_mean(written, row, "final", metric.scale) for row in rows],
+        "last" + metric.unit.replace(" ", "\n"): [_known(written, metric.scale * row["last"]) for row in rows],
+        f"time to {of_metric(target, metric)}\n(s)": [_time(row) for row in rows],
         "speed-up\n(pairs)": [_speedup(row, place) for place, row in enumerate(rows)],
         "p": ["ref." if place in compared_with else _p(row["p_holm"]) for place, row in enumerate(rows)],
         "sent": ["" if math.isnan(row["bytes_sent"]) else in_bytes(row["bytes_sent"]) for row in rows],
     }
 
 
-def _notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _notes(rows: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
     """What the columns are, as far as there is something in them."""
     counts = [row[f"evaluations_{end}"] for row in rows for end in ("least", "most") if row["completed"]]
     if counts:
         many = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
         seeds = ", over seeds ± its 95 % t-interval" if any(row["seeds"] > 1 for row in rows) else ""
-        yield f"accuracy: mean of the last {many} evaluations{seeds}; last: of the very last one"
+        yield f"{metric}: mean of the last {many} evaluations{seeds}; last: of the very last one"
     if any(row["time_bound"] for row in rows):
         yield "time: > a bound, as seeds that did not get there count with the ends of their runs (restricted mean)"
     if any(not math.isnan(row["speedup"]) and row["reference"] != place for place, row in enumerate(rows)):
         yield "speed-up: over Baseline, geometric mean over pairs of a seed (0: of unlike seeds) [its 95 % t-interval]"
     if any(not math.isnan(row["p"]) for row in rows):
-        yield "p: paired t-test of the accuracy against that of ref., Holm-corrected; * below 0.05"
+        yield f"p: paired t-test of the {metric} against that of ref., Holm-corrected; * below 0.05"
     if any(row["reference"] < 0 for row in rows):
         yield "several Baselines in one environment: nothing there is compared with them"
     if any(row["without_exchange"] for row in rows):

@@ -72,7 +72,7 @@ def emulate(
             folder,
             paced=pacing,
             fair=not fifo,
-            patience=Timeouts(start=start_within, silence=silence),
+            timeouts=Timeouts(start=start_within, silence=silence),
             force=force,
             interrupted=interrupts.asked,
             observe=observe,

@@ -53,7 +53,7 @@ def live(
             loaded,
             folder,
             paced=pacing,
-            patience=Timeouts(start=start_within, silence=silence),
+            timeouts=Timeouts(start=start_within, silence=silence),
             force=force,
             interrupted=interrupts.asked,
             observe=observe,
@@ -105,21 +105,21 @@ def node(
         addresses = [Address.parse(each) for each in peers.split(",")]
     except InputError as error:
         raise error.within("--peers") from None
-    place = NodeConfig(
+    config = NodeConfig(
         rank=rank,
         addresses=addresses,
         listen=Address.parse(listen) if listen else None if listen_fd is None else socket.socket(fileno=listen_fd),
         secret=read_secret(secret_file),
         output=output,
         paced=pacing,
-        patience=Timeouts(start=start_within, silence=silence),
+        timeouts=Timeouts(start=start_within, silence=silence),
         delays=_seconds(delays) if delays else (),
         attached=attached,
         begun=lambda: None if quiet else print(f"node {rank}: begun", flush=True),
     )
     try:
         with own_errors_told(loaded.references):
-            done = run_node(loaded, place)
+            done = run_node(loaded, config)
     except InputError as error:
         raise error.within(file) from None
     summary = done.summary or {}
@@ -144,9 +144,8 @@ def report(run: Run, *, quiet: bool) -> None:
     """Plot and print what came of a run, and exit accordingly."""
     from dlion_sim.cli.tables import run_report
     from dlion_sim.figures import plot_accuracy
-    from dlion_sim.results.run_folder import ACCURACY
 
-    plot_accuracy(run, run.folder / ACCURACY)
+    plot_accuracy(run, run.plot)
     if not quiet:
         Console().print(run_report(run))
     _exit(run.summary or {})

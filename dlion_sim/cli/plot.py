@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dlion_sim.cli.compare import chosen_target
 from dlion_sim.cli.options import Quiet
 from dlion_sim.errors import InputError
 
@@ -22,7 +23,7 @@ OneRun = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", sho
 Output = Annotated[Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.", show_default=False)]
 Target = Annotated[
     float | None,
-    typer.Option(min=0, max=1, help="The accuracy, e.g. 0.9; by default the highest that half of the runs reached."),
+    typer.Option(help="The accuracy, e.g. 0.9, or other metric; by default the best that half of the runs reached."),
 ]
 
 
@@ -33,7 +34,7 @@ Labels = Annotated[
 
 
 class Progress(StrEnum):
-    """What accuracy is drawn over."""
+    """What accuracy, or another metric, is drawn over."""
 
     TIME = "time"
     BYTES = "bytes"
@@ -63,7 +64,7 @@ def accuracy(
     labels: Labels = None,
     quiet: Quiet = False,
 ) -> None:
-    """Accuracy over time: mean and range over seeds, a line a system, a panel an environment."""
+    """Accuracy, or another metric, over time: mean and range over seeds, a line a system, a panel an environment."""
     from dlion_sim.figures import plot_accuracies
 
     _done(plot_accuracies(_groups(runs, labels), output, x.value), quiet=quiet)
@@ -79,7 +80,7 @@ def accuracy_at(
     labels: Labels = None,
     quiet: Quiet = False,
 ) -> None:
-    """Accuracy at a time by environment and system, as grouped bars."""
+    """Accuracy, or another metric, at a time by environment and system, as grouped bars."""
     from dlion_sim.figures import plot_accuracy_at
 
     groups = _groups(runs, labels)
@@ -91,12 +92,11 @@ def accuracy_at(
 def time_to_accuracy(
     runs: Runs, output: Output, target: Target = None, labels: Labels = None, quiet: Quiet = False
 ) -> None:
-    """Time to an accuracy, and the speed-up over Baseline, as grouped bars."""
-    from dlion_sim.analysis import common_target
+    """Time to an accuracy, or another target, and the speed-up over Baseline, as grouped bars."""
     from dlion_sim.figures import plot_time_to_accuracy
 
     groups = _groups(runs, labels)
-    _done(plot_time_to_accuracy(groups, output, target or common_target(groups)), quiet=quiet)
+    _done(plot_time_to_accuracy(groups, output, chosen_target(groups, target)), quiet=quiet)
 
 
 @plot.command()
@@ -128,7 +128,7 @@ def links(
 
 @plot.command()
 def deviation(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
-    """Worker deviation: how far apart the workers' accuracies are, over time."""
+    """Worker deviation: how far apart the workers' accuracies (or other metric) are, over time."""
     from dlion_sim.figures import plot_deviation
 
     _done(plot_deviation(_groups(runs, labels), output), quiet=quiet)
@@ -160,11 +160,10 @@ def heatmap(
     quiet: Quiet = False,
 ) -> None:
     """Heat map of a sweep over two of its axes."""
-    from dlion_sim.analysis import common_target
     from dlion_sim.figures import plot_heatmap
 
     groups = _groups(runs)
-    _done(plot_heatmap(groups, output, show.value, target or common_target(groups), x, y), quiet=quiet)
+    _done(plot_heatmap(groups, output, show.value, chosen_target(groups, target), x, y), quiet=quiet)
 
 
 def _groups(paths: list[Path], labels: list[str] | None = None) -> list[Group]:
@@ -196,9 +195,9 @@ def _run(folder: Path) -> Run:
 
 def _shortest(groups: list[Group]) -> float:
     """How long the shortest of the runs lasted (s)."""
-    from dlion_sim.analysis.curves import mean_accuracy
+    from dlion_sim.analysis.curves import mean_metric
 
-    curves = [mean_accuracy(run) for group in groups for run in group.runs]
+    curves = [mean_metric(run) for group in groups for run in group.runs]
     return min((float(curve.index[-1]) for curve in curves if len(curve)), default=0.0)
 
 

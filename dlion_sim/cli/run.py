@@ -105,9 +105,8 @@ def _resume(folder: Path, checkpoint_every: float | None, *, quiet: bool) -> Run
 def _report(done: Run, *, quiet: bool) -> None:
     from dlion_sim.cli.tables import run_report
     from dlion_sim.figures import plot_accuracy
-    from dlion_sim.results.run_folder import ACCURACY
 
-    plot_accuracy(done, done.folder / ACCURACY)
+    plot_accuracy(done, done.plot)
     if not quiet:
         Console().print(run_report(done))
     if done.manifest["status"] == "interrupted":

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from dlion_sim.analysis import Fidelity, waited_most_for
 from dlion_sim.cli.conventions import WHY_NO_EXCHANGE
+from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run, participants, scenario_label
 from dlion_sim.results.numbers import in_bytes
-from dlion_sim.results.run_folder import ACCURACY
 
 _TIMES_SHOWN, _WAITS_SHOWN = 4, 4
 _LATE_SHARE = 0.01
@@ -26,6 +26,7 @@ _LATE_SHARE = 0.01
 _STOPS = {
     "iterations": "after the iterations asked for",
     "target_accuracy": "at the target accuracy",
+    "target": "at the target",
     "interrupt": "interrupted",
     "stall": "stalled: no worker can ever go on, since links or machines that they wait for are gone for good",
 }
@@ -36,10 +37,12 @@ def run_report(run: Run) -> RenderableType:
     summary = run.summary or {}
     iterations = run.iterations()
     sent = run.links().groupby("sender")["bytes"].sum()
-    accuracies = summary["accuracy"]["per_worker"]
+    metric = run.metric
+    last = summary[metric.key]
+    scores = last["per_worker"]
     table = Table(title=f"{scenario_label(run.manifest)} · {run.system} · seed {summary['seed']}", title_justify="left")
     table.add_column("worker")
-    for heading in ("iterations", "batch size", "computing", "sent", f"{run.evaluated_on} accuracy"):
+    for heading in ("iterations", "batch size", "computing", "sent", f"{run.evaluated_on} {metric.name}"):
         table.add_column(heading, justify="right")
     for worker, name in enumerate(run.manifest["workers"]):
         own = iterations[iterations["worker"] == worker]
@@ -49,17 +52,16 @@ def run_report(run: Run) -> RenderableType:
             "-" if own.empty else f"{own['batch_size'].iloc[0]:.0f} to {own['batch_size'].iloc[-1]:.0f}",
             f"{own['compute_seconds'].sum() / max(summary['virtual_seconds'], 1e-9):.0%}",
             in_bytes(int(sent.get(worker, 0))),
-            _percent(accuracies[worker] if accuracies else None),
+            _written(metric, scores[worker] if scores else None),
         )
-    mean = summary["accuracy"]["mean"]
     table.add_section()
     table.add_row(
         "mean",
         f"{summary['iterations']['mean']:.1f}",
         "",
         "",
-        in_bytes(summary["bytes_sent"] // len(accuracies or [1])),
-        _percent(mean),
+        in_bytes(summary["bytes_sent"] // len(scores or [1])),
+        _written(metric, last["mean"]),
     )
     return Group(table, *(Text(line) for line in _lines(run, summary)))
 
@@ -75,18 +77,20 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     if summary["stopped_by"] in _STOPS:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
     lines += _waits(run)
-    times = summary["time_to_accuracy"]
-    reached = [f"{float(target):.0%} at {time:g} s" for target, time in times.items() if time is not None]
-    missed = [f"{float(target):.0%} not reached" for target, time in times.items() if time is None]
-    lines.append(f"{run.evaluated_on} accuracy {', '.join([*reached[-_TIMES_SHOWN:], *missed[:1]])}")
-    target = run.scenario.get("target_accuracy")
-    if target is not None and times.get(str(target)) is None:
-        lines.append(f"the target accuracy, {target:.1%}, was not reached")
+    metric, times = run.metric, summary[f"time_to_{run.metric.key}"]
+    whole = "{:.0%}".format if metric == ACCURACY else metric.written
+    reached = [f"{whole(float(target))} at {time:g} s" for target, time in times.items() if time is not None]
+    missed = [f"{whole(float(target))} not reached" for target, time in times.items() if time is None]
+    if told := [*reached[-_TIMES_SHOWN:], *missed[:1]]:
+        lines.append(f"{run.evaluated_on} {metric.name} {', '.join(told)}")
+    target = run.scenario.get("target_accuracy", run.scenario.get("target"))
+    if target is not None and times.get(str(float(target))) is None:
+        lines.append(f"the target {metric.name}, {metric.written(target)}, was not reached")
     if run.without_exchange:
         lines.append(f"never exchanged anything: {', '.join(run.without_exchange)}; {WHY_NO_EXCHANGE}")
     if summary["diverged"]:
         lines.append(f"diverged: workers {summary['diverged']}; a lower learning rate may help")
-    return [*lines, *_lateness(run), f"run folder: {run.folder}", f"plot: {run.folder / ACCURACY}"]
+    return [*lines, *_lateness(run), f"run folder: {run.folder}", f"plot: {run.plot}"]
 
 
 def _waits(run: Run) -> Iterator[str]:
@@ -135,15 +139,22 @@ def _fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
         "median iteration time {:.1%}": "iteration_median",
         "iterations {:.1%}": "iterations",
         "bytes of a link {:.1%}": "bytes",
-        "accuracy {:.1f} points at the end": "accuracy_at_end",
-        "on average {:.1f}": "accuracy_on_the_way",
-        "at worst {:.1f}": "accuracy_at_worst",
+        **_told_of_metric(fidelity.metric),
     }
     yield f"worst: {', '.join(words.format(off[name]) for words, name in told.items() if math.isfinite(off[name]))}"
     if fidelity.links.empty:
         yield "nothing was exchanged in either run"
     if fidelity.late > 0:
         yield f"real computations took longer than modelled by up to {fidelity.late:.1%} of the time"
+
+
+def _told_of_metric(metric: Metric) -> dict[str, str]:
+    written, points = ("{:.1f}", " points") if metric == ACCURACY else ("{:.1%}", "")
+    return {
+        f"{metric.name} {written}{points} at the end": f"{metric.key}_at_end",
+        f"on average {written}": f"{metric.key}_on_the_way",
+        f"at worst {written}": f"{metric.key}_at_worst",
+    }
 
 
 def _add_pairs(table: Table, first: str, quantities: Sequence[str]) -> None:
@@ -166,8 +177,8 @@ def _known(value: float, written: Callable[[float], str]) -> str:
     return written(value) if math.isfinite(value) else "-"
 
 
-def _percent(fraction: float | None) -> str:
-    return "-" if fraction is None else f"{fraction:.1%}"
+def _written(metric: Metric, value: float | None) -> str:
+    return "-" if value is None else metric.written(value)
 
 
 _WORKER_QUANTITIES: Mapping[str, Callable[[float], str]] = {

@@ -29,7 +29,7 @@ def emulate(
     *,
     paced: bool = True,
     fair: bool = True,
-    patience: Timeouts = DEFAULT_TIMEOUTS,
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
     observe: Callable[[float | None], None] = lambda seconds: None,
@@ -64,7 +64,7 @@ def emulate(
         # The nodes end first, so that changes learn of it where the run has never begun.
         with (
             Changes([*network.links, *limited]) as changes,
-            EmulatedNodes(setting, parts, network, limited, patience) as nodes,
+            EmulatedNodes(setting, parts, network, limited, timeouts) as nodes,
         ):
             changes.follow(nodes.clock)
 
@@ -87,9 +87,9 @@ class EmulatedNodes(Nodes):
     """Nodes on the hosts of a network, whose computations are paced unless workers' machines have processors."""
 
     def __init__(
-        self, setting: Setting, parts: Path, network: Network, limited: Sequence[Processor], patience: Timeouts
+        self, setting: Setting, parts: Path, network: Network, limited: Sequence[Processor], timeouts: Timeouts
     ) -> None:
-        super().__init__(setting, parts, paced=not limited, patience=patience)
+        super().__init__(setting, parts, paced=not limited, timeouts=timeouts)
         self._network = network
         self._processors = dict(enumerate(limited))
 

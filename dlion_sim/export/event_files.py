@@ -14,9 +14,9 @@ _OF_ITERATIONS = ("loss", "batch_size", "staleness", "compute_seconds", "wait_se
 def export_tensorboard(runs: tuple[Run, ...], folder: Path) -> None:
     """Write the event files of each run to a folder of its name in `folder`, which is new or empty.
 
-    Scalars are named quantity/worker, and accuracy/mean; what was measured on validation samples is
-    validation_accuracy. Steps are iterations; "wall" times are those of the run's clock, in seconds. Raises InputError
-    where the package `tensorboard` is missing, a run cannot be read or the folder cannot be used.
+    Scalars are named quantity/worker, and accuracy/mean, or that of another metric; what was measured on validation
+    samples is validation_accuracy. Steps are iterations; "wall" times are those of the run's clock, in seconds. Raises
+    InputError where the package `tensorboard` is missing, a run cannot be read or the folder cannot be used.
     """
     try:
         from torch.utils.tensorboard import SummaryWriter
@@ -28,18 +28,19 @@ def export_tensorboard(runs: tuple[Run, ...], folder: Path) -> None:
     new_folder(folder)
     for name, run in zip(run_names([run.folder for run in runs]), runs, strict=True):
         names = [worker.replace("/", "-") for worker in run.manifest["workers"]]
-        accuracy = "accuracy" if run.evaluated_on == "test" else f"{run.evaluated_on}_accuracy"
-        evaluations = run.evaluations().rename(columns={"accuracy": accuracy})
+        metric = run.metric.name if run.evaluated_on == "test" else f"{run.evaluated_on}_{run.metric.name}"
+        evaluations = run.evaluations()
+        evaluations[metric] = evaluations[run.metric.key]
         iterations = run.iterations()
-        means = evaluations.groupby("virtual_time", as_index=False)[["iteration", accuracy]].mean()
+        means = evaluations.groupby("virtual_time", as_index=False)[["iteration", metric]].mean()
         with SummaryWriter(str(folder / name)) as writer:
 
             def add(tag: str, step: float, time: float, value: float, writer: SummaryWriter = writer) -> None:
                 writer.add_scalar(tag, value, round(step), walltime=time)
 
-            for time, step, value in means[["virtual_time", "iteration", accuracy]].to_numpy().tolist():
-                add(f"{accuracy}/mean", step, time, value)
-            for table, columns in ((evaluations, (accuracy,)), (iterations, _OF_ITERATIONS)):
+            for time, step, value in means[["virtual_time", "iteration", metric]].to_numpy().tolist():
+                add(f"{metric}/mean", step, time, value)
+            for table, columns in ((evaluations, (metric,)), (iterations, _OF_ITERATIONS)):
                 for column in columns:
                     known = table.dropna(subset=column)
                     rows = known[["worker", "iteration", "virtual_time", column]].to_numpy().tolist()

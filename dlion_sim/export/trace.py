@@ -26,9 +26,9 @@ def export_trace(runs: tuple[Run, ...], folder: Path) -> None:
     """Write a trace file of each run, named after it, to `folder`, which is new or empty.
 
     A thread is a worker; its slices are profiling, computing and waiting, and counters beside it tell its batch size,
-    its accuracy and what it sends. The threads after it have a slice for each message that it sent, from its first byte
-    to its last; those of one thread don't overlap. Raises InputError where a run cannot be read or the folder cannot be
-    used.
+    its accuracy (or other metric) and what it sends. The threads after it have a slice for each message that it sent,
+    from its first byte to its last; those of one thread don't overlap. Raises InputError where a run cannot be read or
+    the folder cannot be used.
     """
     new_folder(folder)
     for name, run in zip(run_names([run.folder for run in runs]), runs, strict=True):
@@ -51,8 +51,9 @@ def _events(run: Run) -> Iterator[dict[str, Any]]:
         yield _counter(f"sent by {everyone.get(worker, f'server {worker}')} (Mbps)", begin, rate / 1e6)
     for worker, time, size in _rows(run.iterations(), "worker", "virtual_time", "batch_size"):
         yield _counter(f"batch size of {names[worker]}", time, size)
-    for worker, time, accuracy in _rows(run.evaluations(), "worker", "virtual_time", "accuracy"):
-        yield _counter(f"{run.evaluated_on} accuracy of {names[worker]} (%)", time, 100 * accuracy)
+    metric = run.metric
+    for worker, time, value in _rows(run.evaluations(), "worker", "virtual_time", metric.key):
+        yield _counter(f"{run.evaluated_on} {metric.name} of {names[worker]}{metric.unit}", time, metric.scale * value)
 
 
 def _transfers(run: Run, everyone: Mapping[int, str]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Accuracy over virtual time, and the local batch sizes that led to it."""
+"""Accuracy, or another task's metric, over virtual time, and the local batch sizes that led to it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from matplotlib.axes import Axes
 
 from dlion_sim.figures.batch_sizes import draw_batch_sizes
 from dlion_sim.figures.looks import system_look
-from dlion_sim.figures.style import drawing, legend_below, say_nothing_there, time_label, time_unit, title
+from dlion_sim.figures.style import drawing, legend_below, limit_scores, say_nothing_there, time_label, time_unit, title
+from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run
+from dlion_sim.results.told import MOST
 
 _WORKERS_DRAWN = 12
 """Of more than these, only the range is."""
 
 
 def plot_accuracy(run: Run, file: Path) -> Path:
-    """Draw how the accuracy of `run` grew over virtual time to `file` (.png, .svg or .pdf), and return `file`.
+    """Draw how the metric of `run`, mostly accuracy, went to `file` (.png, .svg or .pdf), and return `file`.
 
     Shows the mean over the workers, their range and, of up to 12 workers, each; below it the local batch sizes, where
     they aren't all one. Raises InputError where the run cannot be read or the file cannot be written.
@@ -35,25 +37,26 @@ def plot_accuracy(run: Run, file: Path) -> Path:
             legend_below(figure, *draw_batch_sizes(bottom, iterations, run))
         else:
             top = bottom = figure.subplots()
-        _draw_accuracy(top, evaluations, system_look(run.system).colour)
-        top.set_ylabel(f"{run.evaluated_on.capitalize()} accuracy (%)")
+        _draw_metric(top, evaluations, run.metric, system_look(run.system).colour)
+        top.set_ylabel(f"{run.evaluated_on.capitalize()} {run.metric.name}{run.metric.unit}")
         top.set_title(title(run), wrap=True)
         bottom.set_xlabel(time_label(run, unit))
         bottom.set_xlim(0, end / seconds if end > 0 else 1)
     return file
 
 
-def _draw_accuracy(axes: Axes, evaluations: pd.DataFrame, colour: str) -> None:
-    axes.set_ylim(0, 100)
-    percent = evaluations.assign(accuracy=evaluations["accuracy"] * 100).dropna(subset="accuracy")
-    if percent.empty:
+def _draw_metric(axes: Axes, evaluations: pd.DataFrame, metric: Metric, colour: str) -> None:
+    limit_scores(axes, metric)
+    shown = evaluations.assign(value=evaluations[metric.key] * metric.scale)
+    shown = shown[shown["value"].abs() <= MOST]  # neither unknown nor of a run that diverged
+    if shown.empty:
         say_nothing_there(axes, "no evaluation")
         return
-    over_workers = percent.groupby("virtual_time")["accuracy"].agg(["mean", "min", "max"])
-    by_worker = percent.groupby("worker")
+    over_workers = shown.groupby("virtual_time")["value"].agg(["mean", "min", "max"])
+    by_worker = shown.groupby("worker")
     if 1 < len(by_worker) <= _WORKERS_DRAWN:
         for _, one in by_worker:
-            axes.plot(one["virtual_time"], one["accuracy"], color=colour, alpha=0.35, linewidth=0.5)
+            axes.plot(one["virtual_time"], one["value"], color=colour, alpha=0.35, linewidth=0.5)
     if len(by_worker) > 1:
         axes.fill_between(
             over_workers.index,
@@ -65,12 +68,12 @@ def _draw_accuracy(axes: Axes, evaluations: pd.DataFrame, colour: str) -> None:
             label=f"range of {len(by_worker)} workers",
         )
     axes.plot(over_workers.index, over_workers["mean"], color=colour, label="mean")
-    time, accuracy = over_workers.index[-1], over_workers["mean"].iloc[-1]
+    time, last = over_workers.index[-1], over_workers["mean"].iloc[-1]
     axes.vlines(time, over_workers["min"].iloc[-1], over_workers["max"].iloc[-1], color=colour, linewidth=0.8)
-    axes.plot(time, accuracy, "o", color=colour, markersize=3.5, clip_on=False)
+    axes.plot(time, last, "o", color=colour, markersize=3.5, clip_on=False)
     axes.annotate(
-        f"{accuracy:.1f} %",
-        (time, accuracy),
+        f"{last:.1f} %" if metric == ACCURACY else f"{last:.4g}",
+        (time, last),
         xytext=(5, 0),
         textcoords="offset points",
         va="center",
@@ -78,4 +81,4 @@ def _draw_accuracy(axes: Axes, evaluations: pd.DataFrame, colour: str) -> None:
         weight="bold",
     )
     if len(by_worker) > 1:
-        axes.legend(loc="lower right", reverse=True)
+        axes.legend(loc="lower right" if metric.higher_is_better else "upper right", reverse=True)

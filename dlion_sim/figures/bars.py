@@ -10,13 +10,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from dlion_sim.analysis import comparison, time_to_accuracy
-from dlion_sim.analysis.curves import at, mean_accuracy
-from dlion_sim.analysis.groups import Group, accuracy_of
+from dlion_sim.analysis import comparison, time_to_target
+from dlion_sim.analysis.curves import at, mean_metric
+from dlion_sim.analysis.groups import Group, metric_name, metric_of
 from dlion_sim.analysis.statistics import Estimate
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import BOUND_HATCH, WIDE, WIDTH, drawing, legend_below, of_seeds, span, time_unit
-from dlion_sim.results.numbers import number, percent
+from dlion_sim.results.numbers import number, of_metric
 
 _BARS_IN_A_COLUMN = 24
 """More need the width of both."""
@@ -30,20 +30,20 @@ _MOST_OF_WHISKERS = 2.5
 
 
 def plot_accuracy_at(groups: Sequence[Group], file: Path, time: float) -> Path:
-    """Draw the accuracy that the groups had at a virtual time (s) to `file`, and return `file`.
+    """Draw the accuracy, or another metric, that the groups had at a virtual time (s) to `file`, and return `file`.
 
     Bars are means over seeds, whiskers their range. Raises InputError where a run cannot be read or the file cannot be
     written.
     """
     seconds, unit = time_unit(time)
-    bars = _Bars(groups)
-    found = [[100 * at(mean_accuracy(run), time) for run in group.runs] for group in groups]
+    bars, metric = _Bars(groups), metric_of(groups)
+    found = [[metric.scale * at(mean_metric(run), time) for run in group.runs] for group in groups]
     known = [[value for value in values if not math.isnan(value)] for values in found]
     with drawing(file, height=2.4 + bars.height_of_names, width=bars.width) as figure:
         axes = figure.subplots()
         axes.set_title(bars.heading, wrap=True)
         bars.draw(axes, [_range(values) for values in known], "not run so long")
-        axes.set_ylabel(f"{accuracy_of(groups).capitalize()} (%)\nafter {number(time / seconds, 6)} {unit}")
+        axes.set_ylabel(f"{metric_name(groups).capitalize()}{metric.unit}\nafter {number(time / seconds, 6)} {unit}")
         bars.name_environments(axes)
         notes = of_seeds("whiskers: least to greatest", [len(values) for values in known], groups)
         if any(0 < len(values) < len(group.runs) for values, group in zip(known, groups, strict=True)):
@@ -53,7 +53,7 @@ def plot_accuracy_at(groups: Sequence[Group], file: Path, time: float) -> Path:
 
 
 def plot_time_to_accuracy(groups: Sequence[Group], file: Path, target: float) -> Path:
-    """Draw the virtual time until the accuracy was `target`, and the speed-up over Baseline, to `file`.
+    """Draw the virtual time to the `target` of accuracy, or another metric, and the speed-up over Baseline, to `file`.
 
     Bars are means over seeds, whiskers their range, and of a speed-up its interval; see `comparison`. Where not all
     seeds got there, a crossed bar is the bound that is known. There are no speed-ups without a Baseline.
@@ -66,7 +66,7 @@ def plot_time_to_accuracy(groups: Sequence[Group], file: Path, target: float) ->
     times = [
         Estimate(time / seconds, bound=bound)
         if bound
-        else _range([time_to_accuracy(run, target) / seconds for run in group.samples.values()])
+        else _range([time_to_target(run, target) / seconds for run in group.samples.values()])
         for group, (time, bound) in zip(groups, table[["time", "time_bound"]].to_numpy().tolist(), strict=True)
     ]
     columns = ["speedup", "speedup_low", "speedup_high", "speedup_bound"]
@@ -82,7 +82,7 @@ def plot_time_to_accuracy(groups: Sequence[Group], file: Path, target: float) ->
         top, *below = figure.subplots(2 if with_speedups else 1, 1, sharex=True, squeeze=False)[:, 0]
         top.set_title(bars.heading, wrap=True)
         bars.draw(top, times, "not run")
-        top.set_ylabel(f"Time to {percent(target)}\n{accuracy_of(groups)} ({unit})")
+        top.set_ylabel(f"Time to {of_metric(target, metric_of(groups))}\n{metric_name(groups)} ({unit})")
         for axes in below:
             top.tick_params(axis="x", length=0)
             bars.draw(axes, speedups, "not known")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dlion_sim.analysis.curves import Curve, Progress, against, mean_accuracy, over_seeds, worker_deviation
-from dlion_sim.analysis.groups import Group, accuracy_of
+from dlion_sim.analysis.curves import Curve, Progress, against, mean_metric, over_seeds, worker_deviation
+from dlion_sim.analysis.groups import Group, metric_name, metric_of
 from dlion_sim.figures.looks import Look
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import (
@@ -23,6 +23,7 @@ from dlion_sim.figures.style import (
     time_label,
     time_unit,
 )
+from dlion_sim.metric import ACCURACY
 from dlion_sim.results import Run
 from dlion_sim.results.numbers import byte_unit
 
@@ -32,23 +33,24 @@ _PANELS_IN_A_COLUMN = 3
 
 
 def plot_accuracies(groups: Sequence[Group], file: Path, progress: Progress = "time") -> Path:
-    """Draw how the groups' accuracy grew to `file` (.png, .svg or .pdf), and return `file`.
+    """Draw how the groups' accuracy, or another metric, went to `file` (.png, .svg or .pdf), and return `file`.
 
     It is drawn over virtual time, or over other `progress`: bytes sent by all workers, iterations (the workers' mean)
     or epochs (samples that all workers processed over training samples). Lines are means over seeds and bands their
     range, as far as all seeds get. Raises InputError where a run cannot be read, does not tell what epochs are, or the
     file cannot be written.
     """
-    return _plot(groups, file, mean_accuracy, f"{accuracy_of(groups).capitalize()} (%)", progress)
+    return _plot(groups, file, mean_metric, f"{metric_name(groups).capitalize()}{metric_of(groups).unit}", progress)
 
 
 def plot_deviation(groups: Sequence[Group], file: Path) -> Path:
-    """Draw how far apart the workers of each group are: the standard deviation of their accuracies over time.
+    """Draw how far apart the workers of each group are: the standard deviation of their metric over time.
 
     Draws to `file` (.png, .svg or .pdf) and returns it. Raises InputError where a run cannot be read or the file
     cannot be written.
     """
-    label = f"Deviation among workers\nof {accuracy_of(groups)}\n(percentage points)"
+    points = "\n(percentage points)" * (metric_of(groups) == ACCURACY)
+    label = f"Deviation among workers\nof {metric_name(groups)}{points}"
     return _plot(groups, file, worker_deviation, label)
 
 
@@ -62,7 +64,7 @@ def _plot(
     panels = Panels.of(groups)
     curves = [[against(run, quantity(run), progress) for run in group.runs] for group in groups]
     counts = [sum(len(curve) > 0 for curve in of_group) for of_group in curves]
-    tables = [over_seeds(of_group) * 100 for of_group in curves]
+    tables = [over_seeds(of_group) * metric_of(groups).scale for of_group in curves]
     end = max((table.index[-1] for table in tables if len(table)), default=1.0)
     unit, x_label = _horizontal(groups[0].runs[0], end, progress)
     columns = 1 if len(panels.panels) <= _PANELS_IN_A_COLUMN else 2

@@ -9,28 +9,30 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from dlion_sim.figures.style import PALETTE, drawing
+from dlion_sim.analysis.curves import mean_metric
+from dlion_sim.figures.style import PALETTE, drawing, limit_scores
 from dlion_sim.results import Run
 
 _LOOKS: tuple[dict[str, Any], ...] = ({"color": PALETTE[0]}, {"color": PALETTE[1], "linestyle": "--"})
 
 
 def plot_fidelity(simulated: Run, real: Run, file: Path) -> Path:
-    """Draw both runs' mean accuracy over time, and how long their iterations took, to `file`; returns `file`.
+    """Draw both runs' mean metric over time, and how long their iterations took, to `file`; returns `file`.
 
     Raises InputError where a run cannot be read or the file cannot be written.
     """
+    metric = simulated.metric
     with drawing(file, height=3.6) as figure:
-        accuracy, durations = figure.subplots(2, 1)
+        scores, durations = figure.subplots(2, 1)
         for run, name, look in zip((simulated, real), ("simulated", _way(real)), _LOOKS, strict=True):
-            mean = run.evaluations().groupby("virtual_time")["accuracy"].mean() * 100
-            accuracy.plot(mean.index, mean, label=name, **look)
+            mean = mean_metric(run) * metric.scale
+            scores.plot(mean.index, mean, label=name, **look)
             _draw_durations(durations, run, name, look)
-        accuracy.set_title(f"{simulated.manifest['scenario']} · {simulated.system}", wrap=True)
-        accuracy.set_xlabel("Time (s)")
-        accuracy.set_ylabel(f"{simulated.evaluated_on.capitalize()} accuracy (%)")
-        accuracy.set_ylim(0, 100)
-        accuracy.legend(loc="lower right")
+        scores.set_title(f"{simulated.manifest['scenario']} · {simulated.system}", wrap=True)
+        scores.set_xlabel("Time (s)")
+        scores.set_ylabel(f"{simulated.evaluated_on.capitalize()} {metric.name}{metric.unit}")
+        limit_scores(scores, metric)
+        scores.legend(loc="lower right" if metric.higher_is_better else "upper right")
         durations.set_xlabel("Time of an iteration (s)")
         durations.set_ylabel("Iterations up to\nthat time (%)")
         durations.set_xscale("log")

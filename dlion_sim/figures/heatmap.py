@@ -11,11 +11,12 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
 from dlion_sim.analysis import comparison
-from dlion_sim.analysis.groups import Group, accuracy_of, varying, without_exchange
+from dlion_sim.analysis.groups import Group, metric_name, metric_of, varying, without_exchange
 from dlion_sim.errors import InputError
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import WIDTH, drawing, legend_below, time_unit
-from dlion_sim.results.numbers import byte_unit, number, percent
+from dlion_sim.metric import ACCURACY
+from dlion_sim.results.numbers import byte_unit, number, of_metric
 
 Quantity = Literal["accuracy", "time", "speedup", "bytes"]
 _ALONE = "!"
@@ -32,8 +33,8 @@ def plot_heatmap(
     Args:
         groups: Of runs that differ in two labels, such as a sweep's axes.
         file: Where to.
-        quantity: Final accuracy, time to the accuracy `target`, speed-up over Baseline in that, or bytes sent.
-        target: An accuracy (fraction).
+        quantity: Final accuracy (or other metric), time to the `target`, speed-up over Baseline in that, or bytes sent.
+        target: Of the metric; an accuracy is a fraction.
         x: The label along the horizontal axis, or the end of its name, e.g. "bandwidth"; by default the first other.
         y: The label along the vertical axis; by default the system, or else the last one.
 
@@ -83,19 +84,22 @@ def _quantity(
     groups: Sequence[Group], quantity: Quantity, target: float
 ) -> tuple[list[tuple[float, str]], str, Callable[[float], str]]:
     """Its value for each group, with ">" or "<" where it is a bound; what it is called with its unit; how written."""
-    table, accuracy = comparison(groups, target), accuracy_of(groups)
+    table, name, metric = comparison(groups, target), metric_name(groups), metric_of(groups)
+    reaching = f"{of_metric(target, metric)} {name}"
     exact = [""] * len(groups)
     match quantity:
         case "accuracy":
-            return list(zip(100 * table["final"], exact, strict=True)), f"Final {accuracy} (%)", "{:.1f}".format
+            finals = zip(metric.scale * table["final"], exact, strict=True)
+            written = "{:.1f}" if metric == ACCURACY else "{:.4g}"
+            return list(finals), f"Final {name}{metric.unit}", written.format
         case "time":
             longest = table["time"].max()
             seconds, unit = time_unit(longest if longest == longest else 0.0)
             times = zip(table["time"] / seconds, table["time_bound"], strict=True)
-            return list(times), f"Time to {percent(target)} {accuracy} ({unit})", number
+            return list(times), f"Time to {reaching} ({unit})", number
         case "speedup":
             speedups = zip(table["speedup"], table["speedup_bound"], strict=True)
-            return list(speedups), f"Speed-up over Baseline\nto {percent(target)} {accuracy} (times)", "{:.2f}".format
+            return list(speedups), f"Speed-up over Baseline\nto {reaching} (times)", "{:.2f}".format
         case "bytes":
             size, unit = byte_unit(table["bytes_sent"].max())
             return list(zip(table["bytes_sent"] / size, exact, strict=True)), f"Sent by all workers ({unit})", number

@@ -17,6 +17,7 @@ from matplotlib.ticker import ScalarFormatter
 
 from dlion_sim.analysis.groups import Group
 from dlion_sim.errors import InputError
+from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run, scenario_label
 
 WIDTH, WIDE = 3.5, 7.16
@@ -128,6 +129,12 @@ def of_seeds(what: str, counts: Sequence[int], groups: Sequence[Group] = ()) -> 
 def span(counts: Sequence[int]) -> str:
     """E.g. "2 to 3"."""
     return str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+
+
+def limit_scores(axes: Axes, metric: Metric) -> None:
+    """Have accuracies in percent be drawn on a scale of all; others on as much as there is."""
+    if metric == ACCURACY:
+        axes.set_ylim(0, 100)
 
 
 def say_nothing_there(axes: Axes, words: str) -> None:

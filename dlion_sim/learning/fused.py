@@ -70,6 +70,16 @@ class FusedGradientExecutor:
             self._settings.enter_context(exact_cuda())
             self._record = _GraphRecorder(device)
 
+    @property
+    def takes_model(self) -> bool:
+        """Whether the model can be vectorised: a user's own may branch on values, or write into what it is given."""
+        parameters, weights = (torch.zeros(2, size, device=self._device) for size in (self._layout.size, 1))
+        try:
+            self._compute(parameters, torch.zeros(2, 1, dtype=torch.int64, device=self._device), weights)
+        except Exception:  # Whatever an operator says.
+            return False
+        return True
+
     def submit(self, replica: Replica, indices: npt.NDArray[np.int64]) -> Ticket:
         """Ask for the gradient of `replica` over the training samples `indices` [B].
 
@@ -247,7 +257,10 @@ def gradient_executor(
     `threads` and `kernels` are those of a CPU.
     """
     if device.type == "cuda" or (replicas >= _MANY and _is_tiny(model)):
-        return FusedGradientExecutor(model, dataset, device)
+        fused = FusedGradientExecutor(model, dataset, device)
+        if fused.takes_model:
+            return fused
+        fused.close()
     return GradientExecutor(model, dataset, device, threads=threads, kernels=kernels)
 
 

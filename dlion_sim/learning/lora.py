@@ -20,7 +20,7 @@ from torch.nn.functional import linear
 from dlion_sim.errors import InputError
 from dlion_sim.files import read_bytes
 
-_BASE = "workload.lora.base"
+_BASE = "lora.base"
 _MOST_BYTES = 2**33
 """Of a file of parameters."""
 
@@ -57,9 +57,9 @@ def adapted(model: nn.Module, rank: int, alpha: float, targets: Collection[str] 
     for target in targets or ():
         if target not in ends:
             allowed = ", ".join(dict.fromkeys(name.rpartition(".")[2] for name in dense))
-            raise InputError(f"no dense layer is named '{target}'", path="workload.lora.targets", allowed=allowed)
+            raise InputError(f"no dense layer is named '{target}'", path="lora.targets", allowed=allowed)
     if not dense:
-        raise InputError("the model has no dense layers to adapt", path="workload.lora")
+        raise InputError("the model has no dense layers to adapt", path="lora")
     _freeze(model)
     for name, layer in dense.items():
         if targets is None or not _ends(name).isdisjoint(targets):
@@ -77,18 +77,17 @@ def load_base(model: nn.Module, file: Path, sha256: str | None = None) -> str:
     try:
         content = read_bytes(file, _MOST_BYTES)
     except InputError as error:
-        raise InputError(error.problem, file=file, path=_BASE, allowed=error.allowed) from None
+        raise InputError(f"{file} {error.problem}", path=_BASE, allowed=error.allowed) from None
     found = hashlib.sha256(content).hexdigest()
     if sha256 is not None and found != sha256:
-        raise InputError(f"has changed: its SHA-256 is {found}", file=file, path=_BASE, allowed=sha256)
+        raise InputError(f"{file} has changed: its SHA-256 is {found}", path=_BASE, allowed=sha256)
     try:
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         model.load_state_dict(state)
     except (pickle.UnpicklingError, RuntimeError, TypeError, ValueError, EOFError, AttributeError, KeyError) as error:
         reason = " ".join(str(error).split())
         raise InputError(
-            f"does not hold the model's parameters: {reason[:300]}",
-            file=file,
+            f"{file} does not hold the model's parameters: {reason[:300]}",
             path=_BASE,
             allowed="what torch.save writes of the model's state_dict()",
         ) from None

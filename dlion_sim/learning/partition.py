@@ -57,7 +57,7 @@ def partition(
         case _:
             raise InputError(
                 f"no partition is named {kind!r}",
-                path="workload.partition",
+                path="partition",
                 allowed="iid, dirichlet, label_shards, owners, shared",
             )
 
@@ -74,7 +74,7 @@ def hold_out(labels: Indices, fraction: float, rng: np.random.Generator) -> Indi
         largest = max(map(len, classes))
         raise InputError(
             f"{fraction:g} of {largest} samples comes to none",
-            path="workload.validation",
+            path="validation",
             allowed=f"{1 / largest:.2g} to 0.5",
         )
     # Not class by class, since evaluations may be on the first ones alone.
@@ -88,7 +88,7 @@ def class_histogram(labels: Indices, shards: Sequence[Indices], classes: int) ->
 
 def _require(samples: int, parts: int) -> None:
     if samples < parts:
-        raise InputError(f"{samples} samples cannot be cut into {parts} parts", path="workload.partition")
+        raise InputError(f"{samples} samples cannot be cut into {parts} parts", path="partition")
 
 
 def _dirichlet(labels: Indices, workers: int, rng: np.random.Generator, alpha: float) -> list[Indices]:
@@ -106,7 +106,7 @@ def _dirichlet(labels: Indices, workers: int, rng: np.random.Generator, alpha: f
     raise InputError(
         f"{_REDRAWS} Dirichlet draws with alpha {alpha:g} each left one of {workers} workers without a sample; "
         "raise alpha or take fewer workers",
-        path="workload.partition",
+        path="partition",
     )
 
 
@@ -114,7 +114,7 @@ def _owners(owners: Indices, workers: int, rng: np.random.Generator) -> list[Ind
     everyone = rng.permutation(np.unique(owners))
     if len(everyone) < workers:
         problem = f"{len(everyone)} owners of samples are fewer than the {workers} workers"
-        raise InputError(problem, path="workload.partition", allowed="another partition, or fewer workers")
+        raise InputError(problem, path="partition", allowed="another partition, or fewer workers")
     return [np.flatnonzero(np.isin(owners, own)) for own in np.array_split(everyone, workers)]
 
 

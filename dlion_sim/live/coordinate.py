@@ -26,7 +26,7 @@ def run_locally(
     folder: Path,
     *,
     paced: bool = True,
-    patience: Timeouts = DEFAULT_TIMEOUTS,
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
     observe: Callable[[float | None], None] = lambda seconds: None,
@@ -42,7 +42,7 @@ def run_locally(
     with ExitStack() as stack:
         hold = stack.enter_context(announced(setting, folder, force=force))
         parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)))
-        with LocalNodes(setting, parts, paced=paced, patience=patience) as nodes:
+        with LocalNodes(setting, parts, paced=paced, timeouts=timeouts) as nodes:
             nodes.wait(interrupted, observe)
         return gather(parts, folder, force=True, hold=hold)
 

@@ -70,15 +70,15 @@ class Meter:
         """How many bytes of a message that is on its way are known to have arrived."""
         return max(0, self._acknowledged().size - delivery.position)
 
-    async def seconds(self, delivery: Delivery, *, patience: float) -> float:
+    async def seconds(self, delivery: Delivery, *, timeout: float) -> float:
         """How long the link takes for the message, as soon as that is known. To be asked in the messages' order.
 
-        Raises PeerError if for `patience` seconds nothing more is acknowledged.
+        Raises PeerError if for `timeout` seconds nothing more is acknowledged.
         """
-        seconds = await self._seconds(delivery, patience)
+        seconds = await self._seconds(delivery, timeout)
         return seconds * (1 - delivery.probe / delivery.size)
 
-    async def _seconds(self, delivery: Delivery, patience: float) -> float:
+    async def _seconds(self, delivery: Delivery, timeout: float) -> float:
         """For the message and its probe."""
         since = max(delivery.began, self._all_delivered)
         known, changed = 0, time.monotonic()
@@ -103,7 +103,7 @@ class Meter:
                 first = delivered, now
             if delivered > known:
                 known, changed = delivered, now
-            elif time.monotonic() - changed > patience:
+            elif time.monotonic() - changed > timeout:
                 raise PeerError("took nothing for too long")
             left = (delivery.size - delivered) * elapsed / delivered if delivered > 0 else 0.0
             await asyncio.sleep(min(max(_LEAST_WAIT, left / 2), _LONGEST_WAIT))

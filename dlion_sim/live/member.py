@@ -94,7 +94,7 @@ async def take_part(
     """
     neighbours = setting.neighbours(place.rank)
     credentials = Credentials(place.secret, run_digest(setting.scenario))
-    meeting = Rendezvous(place.rank, neighbours, place.addresses, listener, credentials, place.patience)
+    meeting = Rendezvous(place.rank, neighbours, place.addresses, listener, credentials, place.timeouts)
     plan = Plan(
         workers=setting.workers,
         participants=setting.participants,
@@ -111,14 +111,14 @@ async def take_part(
                 neighbours,
                 plan=plan,
                 recorder=recorder,
-                patience=place.patience,
+                patience=place.timeouts,
                 begun=place.begun,
                 tasks=tasks,
             )
             links = Mesh(
                 participants=setting.participants,
                 parameters=setting.layout.size,
-                silence=place.patience.silence,
+                silence=place.timeouts.silence,
                 delays=dict(enumerate(place.delays)),
                 tasks=tasks,
                 hub=driver,

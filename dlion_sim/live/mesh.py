@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from dlion_sim.assembly import Transfer
 from dlion_sim.live.frames import Kind, Payload, PeerError
 from dlion_sim.live.outbox import Outbox
-from dlion_sim.live.rendezvous import Connection, Connections, Place
+from dlion_sim.live.rendezvous import Connection, Connections, Lane
 from dlion_sim.live.sockets import FrameReader, PeerClosedError, acknowledge_at_once, end
 from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message, decode
 
@@ -81,18 +81,18 @@ class Mesh:
         self._hub = hub
         self._running: list[asyncio.Task[None]] = []
         self._connections = Connections()
-        self._outboxes: dict[Place, Outbox] = {}
+        self._outboxes: dict[Lane, Outbox] = {}
         self._dropped: set[int] = set()
         self._last: tuple[Message, Payload] | None = None
 
     def begin(self, connections: Connections) -> None:
         """Send and receive on these."""
         self._connections = connections
-        for place, connection in connections.outgoing.items():
-            self._outboxes[place] = self._outbox(place, connection)
-            self._start(self._outboxes[place].run())
-        for place, connection in connections.incoming.items():
-            self._start(self._receive(place, connection))
+        for lane, connection in connections.outgoing.items():
+            self._outboxes[lane] = self._outbox(lane, connection)
+            self._start(self._outboxes[lane].run())
+        for lane, connection in connections.incoming.items():
+            self._start(self._receive(lane, connection))
         self._start(self._stay_alive())
 
     def send(self, peer: int, message: Message) -> None:
@@ -124,14 +124,14 @@ class Mesh:
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._running.append(self._tasks.create_task(work))
 
-    def _outbox(self, place: Place, connection: Connection) -> Outbox:
-        peer, channel = place
+    def _outbox(self, lane: Lane, connection: Connection) -> Outbox:
+        peer, channel = lane
         return Outbox(
             connection,
             peer,
             channel,
             now=lambda: self._hub.now,
-            patience=self._silence,
+            timeout=self._silence,
             left=self._hub.left,
             sent=partial(self._hub.sent, peer),
             timed=partial(self._hub.timed, peer),
@@ -146,9 +146,9 @@ class Mesh:
             self.tell(Kind.ALIVE)
             await asyncio.sleep(self._silence / 3)
 
-    async def _receive(self, place: Place, connection: Connection) -> None:
+    async def _receive(self, lane: Lane, connection: Connection) -> None:
         """Take in what comes on a connection."""
-        peer, channel = place
+        peer, channel = lane
         control = channel is Channel.CONTROL
         if channel is Channel.DATA:
             acknowledge_at_once(connection.socket)
@@ -156,7 +156,7 @@ class Mesh:
             connection.socket,
             connection.seal,
             limit=self._limit,
-            patience=self._silence,
+            timeout=self._silence,
             idle=self._silence if control else None,
         )
         with connection.socket:

@@ -24,33 +24,33 @@ from dlion_sim.scenario import Scenario, dump
 _STANDARD_INPUT = 0
 
 
-def run_node(scenario: Scenario, place: NodeConfig) -> Run:
+def run_node(scenario: Scenario, config: NodeConfig) -> Run:
     """Take part in a run, then evaluate what the worker's parameters were, and return the folder of the node's part.
 
     Raises InputError for what cannot be run, and where the others cannot be reached.
     """
     # Step 1: get ready.
     setting = Setting.of(scenario)
-    place.check(setting)
+    config.check(setting)
     # To the very end: a node whose run ended just before it was asked to end has its part to write.
     with Interrupts() as interrupts:
         with ExitStack() as stack:
             # As in a simulation: the protocol's own operators are short.
             stack.enter_context(one_core())
-            listener = stack.enter_context(place.listener())
-            member = stack.enter_context(closing(Member.of(setting, place.rank, paced=place.paced)))
+            listener = stack.enter_context(config.listener())
+            member = stack.enter_context(closing(Member.of(setting, config.rank, paced=config.paced)))
             writer = RunWriter.create(
-                part_folder(place.output, place.rank),
+                part_folder(config.output, config.rank),
                 scenario_yaml=dump(setting.scenario),
-                manifest={**manifest_of(setting), "paced": place.paced, "rank": place.rank},
+                manifest={**manifest_of(setting), "paced": config.paced, "rank": config.rank},
             )
-            recorder = Recorder(writer, [place.rank], each_transfer=scenario.records_transfers)
+            recorder = Recorder(writer, [config.rank], each_transfer=scenario.records_transfers)
             stack.enter_context(frozen_objects())
             # Step 2: take part.
             try:
                 outcome = asyncio.run(
                     take_part(
-                        setting, place, listener, member, recorder, lambda driver: _watch(driver, place, interrupts)
+                        setting, config, listener, member, recorder, lambda driver: _watch(driver, config, interrupts)
                     )
                 )
             except InputError:
@@ -58,7 +58,7 @@ def run_node(scenario: Scenario, place: NodeConfig) -> Run:
                 raise
         # Step 3: evaluate, and sum up.
         if isinstance(member.participant, Worker):
-            _evaluate(setting, place.rank, member.participant, outcome.snapshots, recorder)
+            _evaluate(setting, config.rank, member.participant, outcome.snapshots, recorder)
         late = asdict(member.machine.lateness) if member.machine else None
         measured = {
             "late": late,
@@ -69,7 +69,7 @@ def run_node(scenario: Scenario, place: NodeConfig) -> Run:
     return Run.open(writer.folder)
 
 
-def _watch(driver: Driver, place: NodeConfig, interrupts: Interrupts) -> None:
+def _watch(driver: Driver, config: NodeConfig, interrupts: Interrupts) -> None:
     """End the run on Ctrl-C, a request to terminate or, if attached, when whoever started this node is gone."""
     loop = asyncio.get_running_loop()
 
@@ -82,7 +82,7 @@ def _watch(driver: Driver, place: NodeConfig, interrupts: Interrupts) -> None:
         driver.interrupt()
 
     interrupts.call(asked)
-    if place.attached:
+    if config.attached:
         loop.add_reader(_STANDARD_INPUT, abandoned)
 
 

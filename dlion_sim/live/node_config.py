@@ -27,7 +27,7 @@ class NodeConfig:
     """Where to listen, if not at its own one of the addresses, or what listens already."""
     paced: bool = True
     """Whether computations are held back for as long as the scenario's machines take."""
-    patience: Timeouts = DEFAULT_TIMEOUTS
+    timeouts: Timeouts = DEFAULT_TIMEOUTS
     delays: Sequence[float] = ()
     """Seconds after which messages from each participant are handed over, where the network has no delay of its own."""
     attached: bool = False
@@ -36,7 +36,7 @@ class NodeConfig:
     """Called when all begin."""
 
     def check(self, setting: Setting) -> None:
-        """Raise InputError unless it is a place in that run."""
+        """Raise InputError unless it fits that run."""
         if not 0 <= self.rank < setting.participants:
             raise InputError(
                 f"there is no participant {self.rank}", file="--rank", allowed=f"0 to {setting.participants - 1}"

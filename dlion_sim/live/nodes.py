@@ -43,10 +43,10 @@ class Spot:
 class Nodes(ABC):
     """The processes of a run's nodes, which write their parts into the folder `parts`. None outlives the block."""
 
-    def __init__(self, setting: Setting, parts: Path, *, paced: bool, patience: Timeouts) -> None:
+    def __init__(self, setting: Setting, parts: Path, *, paced: bool, timeouts: Timeouts) -> None:
         self.setting = setting
         self._parts = parts
-        self._options = [f"--start-within={patience.start}", f"--silence={patience.silence}"]
+        self._options = [f"--start-within={timeouts.start}", f"--silence={timeouts.silence}"]
         if not paced:
             self._options.append("--no-pacing")
         self.processes: list[subprocess.Popen[bytes]] = []

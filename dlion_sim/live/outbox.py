@@ -33,7 +33,7 @@ class Outbox:
         channel: Channel,
         *,
         now: Callable[[], float],
-        patience: float,
+        timeout: float,
         left: Left,
         sent: Sent,
         timed: Timed,
@@ -43,7 +43,7 @@ class Outbox:
         self._peer = peer
         self._channel = channel
         self._now = now
-        self._patience = patience
+        self._timeout = timeout
         self._left = left
         self._sent = sent
         self._timed = timed
@@ -112,11 +112,11 @@ class Outbox:
         delivery = self._meter.begin(_on_the_wire(payload), probes * _on_the_wire(_PROBE))
         if message is not None:
             self._head = Transfer(self._peer, message, self._now()), delivery
-        await send_frame(self._socket, kind, payload, self._seal, patience=self._patience)
+        await send_frame(self._socket, kind, payload, self._seal, timeout=self._timeout)
         for _ in range(probes):
-            await send_frame(self._socket, Kind.PROBE, _PROBE, self._seal, patience=self._patience)
+            await send_frame(self._socket, Kind.PROBE, _PROBE, self._seal, timeout=self._timeout)
         if self._channel is not Channel.CONTROL:
-            await all_left(self._socket, patience=self._patience)
+            await all_left(self._socket, timeout=self._timeout)
         return delivery
 
     async def _time(self) -> None:
@@ -125,7 +125,7 @@ class Outbox:
             message, delivery = await self._untimed.get()
             try:
                 if self._open:
-                    self._timed(message, await self._meter.seconds(delivery, patience=self._patience))
+                    self._timed(message, await self._meter.seconds(delivery, timeout=self._timeout))
             except PeerError as error:
                 self._fail(error)
 

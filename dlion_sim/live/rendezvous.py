@@ -29,16 +29,16 @@ class Connection(NamedTuple):
     seal: Seal
 
 
-Place = tuple[int, Channel]
+Lane = tuple[int, Channel]
 """A peer, and which of its connections."""
 
 
 @dataclass(frozen=True)
 class Connections:
-    """A node's connections by place: those that it sends on, and those that it receives from."""
+    """A node's connections by lane: those that it sends on, and those that it receives from."""
 
-    outgoing: dict[Place, Connection] = field(default_factory=dict)
-    incoming: dict[Place, Connection] = field(default_factory=dict)
+    outgoing: dict[Lane, Connection] = field(default_factory=dict)
+    incoming: dict[Lane, Connection] = field(default_factory=dict)
 
 
 class Rendezvous:
@@ -51,14 +51,14 @@ class Rendezvous:
         addresses: Sequence[Address],
         listener: socket.socket,
         credentials: Credentials,
-        patience: Timeouts,
+        timeouts: Timeouts,
     ) -> None:
         self._me = me
         self._peers = peers
         self._addresses = addresses
         self._listener = listener
         self._credentials = credentials
-        self._patience = patience
+        self._timeouts = timeouts
         self._connections = Connections()
         self._all_here = asyncio.Event()
         self._trouble: dict[int, str] = {}
@@ -113,7 +113,7 @@ class Rendezvous:
     async def _receive(self, connection: socket.socket) -> None:
         """Find out who has connected."""
         try:
-            async with asyncio.timeout(self._patience.handshake):
+            async with asyncio.timeout(self._timeouts.handshake):
                 await self._admit(connection)
         except (PeerError, OSError) as error:
             connection.close()
@@ -127,12 +127,12 @@ class Rendezvous:
         acceptor, seal = Acceptor(self._credentials, self._me), Seal()
         await send_frame(connection, Kind.CHALLENGE, Payload((acceptor.challenge,)), seal)
         admission = acceptor.admit(await _expect(_first_frames(connection), Kind.PROOF))
-        place = admission.ends.sender, admission.ends.channel
+        lane = admission.ends.sender, admission.ends.channel
         incoming = self._connections.incoming
-        if place[0] not in self._peers or place in incoming:
-            raise PeerError(f"is node {place[0]}, which has nothing to say here, or has connected already")
+        if lane[0] not in self._peers or lane in incoming:
+            raise PeerError(f"is node {lane[0]}, which has nothing to say here, or has connected already")
         await send_frame(connection, Kind.WELCOME, Payload((admission.welcome,)), seal)
-        incoming[place] = Connection(connection, admission.seal)
+        incoming[lane] = Connection(connection, admission.seal)
         if all(_complete(incoming, peer) for peer in self._peers):
             self._all_here.set()
 
@@ -165,7 +165,7 @@ class Rendezvous:
             raise
 
 
-def _complete(connections: Mapping[Place, Connection], peer: int) -> bool:
+def _complete(connections: Mapping[Lane, Connection], peer: int) -> bool:
     return all((peer, channel) in connections for channel in Channel)
 
 

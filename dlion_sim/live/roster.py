@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 
 class Roster:
-    """The roll that node `rank` keeps; of the `workers` among its peers it waits until they are done."""
+    """The roster that node `rank` keeps; of the `workers` among its peers it waits until they are done."""
 
     def __init__(self, rank: int, participants: int, workers: Collection[int], *, serves: bool) -> None:
         self._rank = rank

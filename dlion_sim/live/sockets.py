@@ -98,7 +98,7 @@ def end(connection: socket.socket) -> None:
 class FrameReader:
     """The frames that come in on a connection.
 
-    `limit` is the most bytes that a payload may have. Within a frame, at least a byte must come every `patience`
+    `limit` is the most bytes that a payload may have. Within a frame, at least a byte must come every `timeout`
     seconds, and a new frame within `idle` seconds; None is for ever.
     """
 
@@ -108,40 +108,40 @@ class FrameReader:
         seal: Seal,
         *,
         limit: int,
-        patience: float | None = None,
+        timeout: float | None = None,
         idle: float | None = None,
     ) -> None:
         self._connection = connection
         self._seal = seal
         self._limit = limit
-        self._patience = patience
+        self._timeout = timeout
         self._idle = idle
 
     async def read(self) -> tuple[Kind, memoryview]:
         """The next frame's kind and payload, in memory of its own. Raises PeerError."""
         announced = await self._head()
         payload = np.empty(announced.length, np.uint8).data
-        await self._fill(payload, self._patience)
+        await self._fill(payload, self._timeout)
         announced.check(payload)
         return announced.kind, payload
 
     async def _head(self) -> Head:
         data = bytearray(HEAD_BYTES)
         await self._fill(memoryview(data)[:1], self._idle)
-        await self._fill(memoryview(data)[1:], self._patience)
+        await self._fill(memoryview(data)[1:], self._timeout)
         return parse_head(bytes(data), self._seal, self._limit)
 
-    async def _fill(self, view: memoryview, patience: float | None) -> None:
+    async def _fill(self, view: memoryview, timeout: float | None) -> None:
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(patience) as deadline:
+            async with asyncio.timeout(timeout) as deadline:
                 while view:
                     count = await loop.sock_recv_into(self._connection, view)
                     if not count:
                         raise PeerClosedError("closed the connection")
                     view = view[count:]
-                    if patience is not None:
-                        deadline.reschedule(loop.time() + patience)
+                    if timeout is not None:
+                        deadline.reschedule(loop.time() + timeout)
         except TimeoutError:
             raise PeerError("was silent for too long") from None
         except OSError as error:
@@ -149,22 +149,22 @@ class FrameReader:
 
 
 async def send_frame(
-    connection: socket.socket, kind: Kind, payload: Payload, seal: Seal, *, patience: float | None = None
+    connection: socket.socket, kind: Kind, payload: Payload, seal: Seal, *, timeout: float | None = None
 ) -> None:
-    """Send a frame, of which at least a byte must leave every `patience` seconds. Raises PeerError."""
+    """Send a frame, of which at least a byte must leave every `timeout` seconds. Raises PeerError."""
     *buffers, last = (head(kind, payload, seal) + b"".join(payload.buffers[:1]), *payload.buffers[1:])
     for buffer in buffers:
-        await _send(connection, memoryview(buffer), patience, socket.MSG_MORE)  # A short one is no segment of its own.
-    await _send(connection, memoryview(last), patience)
+        await _send(connection, memoryview(buffer), timeout, socket.MSG_MORE)  # A short one is no segment of its own.
+    await _send(connection, memoryview(last), timeout)
 
 
-async def all_left(connection: socket.socket, *, patience: float) -> None:
+async def all_left(connection: socket.socket, *, timeout: float) -> None:
     """Wait until the last byte has left the kernel's buffers for the network. Raises PeerError."""
     option = socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT
     try:
         # A socket counts as writable while it holds fewer unsent bytes than this.
         connection.setsockopt(*option, 1)
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(timeout):
             await _writable(connection)
         connection.setsockopt(*option, _UNSENT_BYTES)
     except TimeoutError:
@@ -173,10 +173,10 @@ async def all_left(connection: socket.socket, *, patience: float) -> None:
         raise PeerClosedError(f"broke the connection ({error.strerror})") from None
 
 
-async def _send(connection: socket.socket, view: memoryview, patience: float | None, flags: int = 0) -> None:
+async def _send(connection: socket.socket, view: memoryview, timeout: float | None, flags: int = 0) -> None:
     loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(patience) as deadline:
+        async with asyncio.timeout(timeout) as deadline:
             while view:
                 try:
                     count = connection.send(view, flags)
@@ -184,8 +184,8 @@ async def _send(connection: socket.socket, view: memoryview, patience: float | N
                     await _writable(connection)
                     continue
                 view = view[count:]
-                if patience is not None:
-                    deadline.reschedule(loop.time() + patience)
+                if timeout is not None:
+                    deadline.reschedule(loop.time() + timeout)
     except TimeoutError:
         raise PeerError("took nothing for too long") from None
     except OSError as error:

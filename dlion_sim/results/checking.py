@@ -35,7 +35,7 @@ _RANGES = {
     "gradients": (0, MOST),
     "n_percent": (0.0, 100.0),
 }
-"""The least and the most of a column's values. A loss may be anything: a run may diverge."""
+"""The least and the most of a column's values. A loss or a metric may be anything: a run may diverge."""
 _KINDS = {"iteration", "evaluation", "profile", "unfinished"}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from dlion_sim.metric import ACCURACY
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.labels import headings
 from dlion_sim.results.reading import Run
@@ -39,6 +40,8 @@ class Frames:
     def summaries(self) -> pd.DataFrame:
         """A row a run: how it ended, its iterations, traffic, accuracy, and time to each accuracy.
 
+        Of a task with another metric, `metric`, `metric_std` and `final_metric` are in the place of accuracy's.
+
         A run of a sweep has its values of the sweep's axes too, in columns that are called as in the sweep's tables. Of
         a run without an end the status is known alone.
         """
@@ -55,14 +58,22 @@ class Frames:
     def evaluations(self) -> pd.DataFrame:
         """A row an evaluation of a worker: `virtual_time`, `worker`, `iteration`, `loss` and `accuracy`, ...
 
-        `evaluated_on` tells on which set: "test" or "validation".
+        `evaluated_on` tells on which set: "test" or "validation". Where a run's task has another metric than accuracy,
+        there are also the columns `metric` and `metric_name`.
         """
-        return self._all(lambda run: run.evaluations()[_OF_EVALUATIONS].assign(evaluated_on=run.evaluated_on))
+        others = any(run.metric != ACCURACY for run in self.runs)
+
+        def read(run: Run) -> pd.DataFrame:
+            evaluations = run.evaluations()
+            table = evaluations[_OF_EVALUATIONS].assign(evaluated_on=run.evaluated_on)
+            return table.assign(metric=evaluations[run.metric.key], metric_name=run.metric.name) if others else table
+
+        return self._all(read)
 
     @cached_property
     def iterations(self) -> pd.DataFrame:
         """A row an iteration of a worker: `virtual_time` of its end, training `loss`, `batch_size`, waiting, ..."""
-        return self._all(lambda run: run.iterations().drop(columns=["kind", "accuracy"]))
+        return self._all(lambda run: run.iterations().drop(columns=["kind", "accuracy", "metric"]))
 
     @cached_property
     def links(self) -> pd.DataFrame:
@@ -101,17 +112,19 @@ class Frames:
 
 def _summary(run: Run) -> dict[str, Any]:
     row: dict[str, Any] = {"status": run.manifest["status"]}
+    if run.metric != ACCURACY:
+        row["metric_name"] = run.metric.name
     if run.summary is None:
         return row
     for key, value in run.summary.items():
         match key, value:
-            case "time_to_accuracy", dict():
+            case "time_to_accuracy" | "time_to_metric", dict():
                 # A number in every row: a column of None alone would be one of objects.
-                times = {accuracy: math.nan if seconds is None else seconds for accuracy, seconds in value.items()}
-                row |= {f"time_to_{accuracy}": seconds for accuracy, seconds in times.items()}
-            case "accuracy", dict():
-                row |= {"accuracy": value["mean"], "accuracy_std": value.get("std")}
-            case "iterations" | "exchanges" | "final_accuracy", dict():
+                times = {target: math.nan if seconds is None else seconds for target, seconds in value.items()}
+                row |= {f"time_to_{target}": seconds for target, seconds in times.items()}
+            case "accuracy" | "metric", dict():
+                row |= {key: value["mean"], f"{key}_std": value.get("std")}
+            case "iterations" | "exchanges" | "final_accuracy" | "final_metric", dict():
                 row[key] = value["mean"]
             case "scenario" | "system" | "system_label" | "seed" | "status" | "diverged", _:
                 pass

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from dlion_sim.metric import ACCURACY, Metric
+
 _BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
@@ -19,6 +21,13 @@ def number(value: float, digits: int = 3) -> str:
 def percent(fraction: float) -> str:
     """E.g. "12.5 %" for 0.125."""
     return f"{number(100 * fraction)} %"
+
+
+def of_metric(value: float, metric: Metric) -> str:
+    """E.g. "90 %" of accuracy, "12.5" of another metric."""
+    if metric == ACCURACY:
+        return percent(value)
+    return f"{value:.4g}"
 
 
 def byte_unit(largest: float) -> tuple[float, str]:

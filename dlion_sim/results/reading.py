@@ -92,6 +92,11 @@ class Run:
         return Metric.of(self.manifest)
 
     @property
+    def plot(self) -> Path:
+        """Where the figure of its metric over time goes."""
+        return self.folder / f"{self.metric.key}.png"
+
+    @property
     def evaluated_on(self) -> EvaluatedOn:
         """What its losses and accuracies were measured on; runs from before there was a choice don't say."""
         evaluated_on: EvaluatedOn = self.manifest.get("evaluated_on", "test")

@@ -15,7 +15,8 @@ METRICS = "metrics.parquet"
 LINKS = "links.parquet"
 TRANSFERS = "transfers.parquet"
 SUMMARY = "summary.json"
-ACCURACY = "accuracy.png"
+PLOTS = ("accuracy.png", "metric.png")
+"""Of which a run has one, as the key of its metric says."""
 CHECKPOINT = "checkpoint.pt"
 """From which a run that was ended early goes on."""
 
@@ -35,6 +36,6 @@ def clear(folder: Path) -> None:
     """Remove a run's files from `folder`, and nothing else. Raises OSError."""
     for table in (METRICS, LINKS, TRANSFERS):
         growing.remove(folder / table)
-    for name in (SUMMARY, ACCURACY, CHECKPOINT, SCENARIO, MANIFEST):
+    for name in (SUMMARY, *PLOTS, CHECKPOINT, SCENARIO, MANIFEST):
         for file in (folder / name, folder / (name + TEMPORARY)):
             file.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results.manifest import CostAs, Count, EvaluatedOn, Lateness
-from dlion_sim.results.told import Fraction, Measured, Seconds, ShortText, TargetText
+from dlion_sim.results.told import MOST, Fraction, Measured, Seconds, ShortText, TargetText
 
 TARGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """The accuracies, as fractions, whose times every summary tells."""
@@ -171,7 +171,7 @@ def final_metric(values: Sequence[tuple[float, float]], seconds: float) -> dict[
     trained = [each for each in values if each[0] > 0] or values
     late = sum(time >= (1 - _LAST_PART) * seconds * (1 - 1e-9) for time, _ in trained)
     last = [value for _, value in trained[-max(late, _FEWEST_LAST) :]]
-    return {"mean": float(np.mean(last)) if last else None, "evaluations": len(last)}
+    return {"mean": _known(float(np.mean(last))) if last else None, "evaluations": len(last)}
 
 
 def time_to_target(evaluations: Sequence[Evaluation], target: float, metric: Metric) -> float | None:
@@ -183,6 +183,11 @@ def _mean(values: Mapping[int, float]) -> float:
     return float(np.mean(list(values.values())))
 
 
+def _known(value: float | None) -> float | None:
+    """None for what is too large to be reckoned with: a run may diverge."""
+    return None if value is None or abs(value) > MOST else value
+
+
 def _counts(by_worker: Mapping[int, int]) -> dict[str, Any]:
     return {"mean": float(np.mean(list(by_worker.values()))), "per_worker": list(by_worker.values())}
 
@@ -192,8 +197,10 @@ def _last(evaluations: Sequence[Evaluation], workers: Iterable[int]) -> dict[str
         return {"mean": None, "std": None, "per_worker": []}
     _, by_worker = evaluations[-1]
     values = list(by_worker.values())
+    with np.errstate(invalid="ignore"):  # as where a worker has diverged
+        mean, std = float(np.mean(values)), float(np.std(values))
     return {
-        "mean": float(np.mean(values)),
-        "std": float(np.std(values)),
-        "per_worker": [by_worker.get(worker) for worker in workers],
+        "mean": _known(mean),
+        "std": _known(std),
+        "per_worker": [_known(by_worker.get(worker)) for worker in workers],
     }

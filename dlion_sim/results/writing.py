@@ -101,7 +101,7 @@ class RunWriter:
         ]
         write(folder / run_folder.MANIFEST, json_bytes(manifest))
         # They are of a run that has ended, as this one had.
-        for name in (run_folder.SUMMARY, run_folder.ACCURACY):
+        for name in (run_folder.SUMMARY, *run_folder.PLOTS):
             (folder / name).unlink(missing_ok=True)
         return cls(folder, hold, manifest, tables)
 

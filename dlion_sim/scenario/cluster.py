@@ -24,7 +24,7 @@ class Lan(Model):
     """The network inside a micro-cloud: one switch."""
 
     bandwidth: BandwidthSchedule | None = None
-    """Of the switch, shared by all that crosses it. None: it is non-blocking, so that only NICs bound it."""
+    """Bandwidth of the switch, shared by all that crosses it. By default it is non-blocking: only NICs limit it."""
     rtt: Duration = 0.0002
     """Round-trip time between any two of the cloud's workers."""
 
@@ -33,7 +33,7 @@ class Cloud(Model):
     """A micro-cloud: machines in one place."""
 
     name: Name
-    """Unique among the clouds."""
+    """What it is called; no other cloud is called that."""
     workers: Annotated[list[WorkerGroup], Field(min_length=1)]
     """Its workers, in groups that are alike."""
     lan: Lan = Lan()
@@ -46,13 +46,13 @@ class WanPath(Model):
     between: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
     """Two clouds; the path is the same in both directions, each with its own bandwidth."""
     source: str | None = Field(default=None, alias="from")
-    """The cloud that sends, of a path in one direction."""
+    """The cloud that sends, where the path is of one direction."""
     target: str | None = Field(default=None, alias="to")
-    """The cloud that receives, of a path in one direction."""
+    """The cloud that receives, where the path is of one direction."""
     bandwidth: BandwidthSchedule | None = None
-    """In each direction. None: the WAN's."""
+    """Bandwidth in each direction; by default the WAN's."""
     rtt: Duration | None = None
-    """Round-trip time. None: the WAN's, which then has to state one."""
+    """Round-trip time; by default the WAN's, which then has to state one."""
 
     @model_validator(mode="after")
     def _has_two_ends(self) -> Self:
@@ -76,14 +76,14 @@ class Wan(Model):
     """The network between micro-clouds. A bandwidth or an RTT here gives every two clouds a path."""
 
     bandwidth: BandwidthSchedule | None = None
-    """Of each path in each direction, shared by all that crosses it. None: only NICs bound it."""
+    """Bandwidth of each path in each direction, shared by all that crosses it. By default only NICs limit it."""
     rtt: Duration | None = None
-    """Round-trip time of each path. None: every path states its own. Without latency it is 0 ms."""
+    """Round-trip time of each path, 0 ms where there is no latency. By default every path states its own."""
     matrix: BandwidthMatrix | None = None
-    """Bandwidths that differ from that one, by sending and then by receiving cloud: {east: {west: 40 Mbps}}. Or a CSV
-    file with these, or a folder of iperf3's results, which is read when the scenario is."""
+    """Bandwidths that differ from that one, by sending and then by receiving cloud: {east: {west: 40 Mbps}}; or a CSV
+    file or a folder of iperf3's results that has them, and is read when the scenario is."""
     paths: list[WanPath] = Field(default_factory=list)
-    """Paths that differ from all those, or all paths."""
+    """Paths that differ from all that; or every path, where nothing else is stated."""
 
     @property
     def joins_all(self) -> bool:
@@ -120,7 +120,7 @@ class Cluster(Model):
     clouds: Annotated[list[Cloud], Field(min_length=1)]
     """The micro-clouds, in the order that numbers their workers."""
     wan: Wan | None = None
-    """Needed as soon as there are two clouds."""
+    """The network between the clouds, needed as soon as there are two."""
 
     @model_validator(mode="after")
     def _joins_its_clouds(self) -> Self:

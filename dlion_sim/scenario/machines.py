@@ -20,9 +20,9 @@ class Compute(ShortForm):
     short_form: ClassVar[dict[str, Any]] = {"type": ["string", "number", "object"], "examples": ["24 cores", *DEVICES]}
 
     cores: CoresSchedule = Schedule.constant(8.0)
-    """Equivalent in cores, or a device's name; may change over time."""
+    """How many cores the machine is worth, or a device's name; may change over time."""
     noise: Annotated[float, Field(ge=0, le=3)] = 0.0
-    """Sigma of the lognormal factor, of median 1, on the time of each computation."""
+    """Sigma of the lognormal factor, of median 1, by which the time of each computation varies."""
 
     @classmethod
     def expand(cls, given: object) -> object:
@@ -52,9 +52,9 @@ class Nic(ShortForm):
     short_form: ClassVar[dict[str, Any]] = {"type": ["string", "object"], "examples": ["50 Mbps"]}
 
     up: BandwidthSchedule
-    """What the machine sends at most."""
+    """The bandwidth at which the machine sends."""
     down: BandwidthSchedule
-    """What the machine receives at most."""
+    """The bandwidth at which the machine receives."""
 
     @classmethod
     def expand(cls, given: object) -> object:
@@ -71,7 +71,7 @@ class WorkerGroup(Model):
     """Workers that are alike, one to a machine."""
 
     count: Annotated[int, Field(ge=1, le=100_000)] = 1
-    """How many."""
+    """How many workers there are of the kind."""
     compute: Compute = Compute()
     """How fast each computes."""
     nic: Nic = GIGABIT

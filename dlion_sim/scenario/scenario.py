@@ -23,26 +23,26 @@ class Scenario(Model):
     """One experiment: what is learned, where, by which system, and until when."""
 
     name: Name
-    """Of its run folders."""
+    """Name of the experiment, and of its run folders."""
     description: str = ""
-    """For the reader."""
+    """What the experiment is about."""
     seed: Annotated[int, Field(ge=0)] = 0
     """All randomness follows from it: the same scenario and seed give the same run."""
     duration: PositiveDuration | None = None
     """Virtual time at which the run stops."""
     iterations: Annotated[int, Field(ge=1)] | None = None
-    """Each worker stops after so many."""
+    """Iterations after which each worker stops."""
     target_accuracy: Annotated[float, Field(gt=0, le=1)] | None = None
     """The run stops when the workers' mean accuracy reaches it."""
     target: float | None = None
     """The run stops when the workers' mean of the task's metric is as good, e.g. a perplexity of 12.5 or less."""
     record_transfers: bool | None = None
     """Whether the run folder has a row for every message in transfers.parquet: some 5 us and 20 bytes each. By
-    default where there are at most 64 workers: more may send millions."""
+    default it has where there are at most 64 workers: more may send millions."""
     workload: Workload
     """What is learned."""
     cluster: Cluster
-    """Where, and over which network."""
+    """The machines, and the network between them."""
     system: SystemSpec
     """How the workers train together."""
 

@@ -17,7 +17,7 @@ class ChoiceSpec(ShortForm):
     short_form: ClassVar[dict[str, Any]] = {"type": ["string", "object"], "properties": {"kind": {"type": "string"}}}
 
     kind: str | None = None
-    """Name of the choice; None: the system's own, with other parameters."""
+    """Name of the choice; by default the system's own, with other parameters."""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """What the choice is set to; which names it knows is the choice's matter."""
 
@@ -41,9 +41,9 @@ class SystemSpec(ShortForm):
     """A training system; its plain name is short for {name: ...}."""
 
     name: str
-    """Of the composition, e.g. dlion, baseline, ako, gaia or hop."""
+    """Name of the composition, e.g. dlion, baseline, ako, gaia or hop."""
     batching: ChoiceSpec | None = None
-    """How many samples a worker takes at a time. None, here and below: the system's own choice."""
+    """How many samples a worker takes at a time. By default, here and below, it is the system's own choice."""
     exchange: ChoiceSpec | None = None
     """What goes to whom."""
     synchronization: ChoiceSpec | None = None

@@ -11,59 +11,62 @@ from dlion_sim.scenario.model import Model
 
 
 class AllToAll(Model):
-    """Everyone with everyone."""
+    """Everyone exchanges with everyone."""
 
     kind: Literal["all_to_all"] = "all_to_all"
 
 
 class Ring(Model):
-    """Each with the one before and the one after."""
+    """Each worker exchanges with the one before it and the one after it."""
 
     kind: Literal["ring"] = "ring"
 
 
 class Bipartite(Model):
-    """Each worker of an even number with each of an odd one."""
+    """Each worker of an even number exchanges with each of an odd one."""
 
     kind: Literal["bipartite"] = "bipartite"
 
 
 class Torus(Model):
-    """Each with four neighbours on a grid that is closed at its sides; as square as the number of workers allows."""
+    """Each worker exchanges with four neighbours on a grid, closed at its sides, that is as square as can be."""
 
     kind: Literal["torus"] = "torus"
 
 
 class Exponential(Model):
-    """Each with those 1, 2, 4, 8, ... places after and before it."""
+    """Each worker exchanges with those 1, 2, 4, 8, ... places after and before it."""
 
     kind: Literal["exponential"] = "exponential"
 
 
 class Regular(Model):
-    """A random graph in which each has the same number of neighbours."""
+    """Workers exchange with their neighbours in a random graph, in which all have equally many."""
 
     kind: Literal["regular"] = "regular"
     degree: Annotated[int, Field(ge=1)] = 3
-    """Neighbours of each."""
+    """How many neighbours each has."""
 
 
 class SmallWorld(Model):
-    """A ring of near neighbours with some of the links moved at random (Watts and Strogatz, 1998), connected."""
+    """Workers exchange along a ring of near neighbours, with some links moved at random (Watts and Strogatz, 1998).
+
+    However these are moved, all workers stay connected.
+    """
 
     kind: Literal["small_world"] = "small_world"
     neighbours: Annotated[int, Field(ge=2)] = 4
-    """On the ring, before links are moved."""
+    """How many neighbours each has on the ring, before links are moved."""
     rewiring: Annotated[float, Field(ge=0, le=1)] = 0.1
     """Probability that a link is moved."""
 
 
 class Edges(Model):
-    """The links as given."""
+    """Workers exchange along the given links."""
 
     kind: Literal["edges"] = "edges"
     edges: Annotated[list[Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]], Field()]
-    """Pairs of workers' numbers."""
+    """The links: pairs of workers' numbers."""
 
 
 class ServerHost(Model):
@@ -80,7 +83,7 @@ def _first_worker() -> list[int | ServerHost]:
 
 
 class ParameterServers(Model):
-    """Everyone with the parameter servers, each of which holds an equal part of the parameters."""
+    """Everyone exchanges with the parameter servers, each of which holds an equal part of the parameters."""
 
     kind: Literal["parameter_server"] = "parameter_server"
     hosts: Annotated[list[Annotated[int, Field(ge=0)] | ServerHost], Field(min_length=1)] = Field(

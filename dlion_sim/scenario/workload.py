@@ -30,7 +30,7 @@ class StepDecay(Model):
     every: Annotated[int, Field(ge=1)]
     """Steps between two falls."""
     by: Annotated[float, Field(gt=0, le=1)] = 0.1
-    """What it is multiplied by."""
+    """The factor of each fall."""
 
     def factor(self, step: int) -> float:
         """The part of the learning rate that is left after `step` steps."""
@@ -42,9 +42,9 @@ class CosineDecay(Model):
 
     kind: Literal["cosine"] = "cosine"
     steps: Annotated[int, Field(ge=1)]
-    """Until it has fallen; from then on it stays."""
+    """Steps until it has fallen; from then on it stays."""
     end: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """The part of it that is left then."""
+    """The part of the learning rate that is left then."""
 
     def factor(self, step: int) -> float:
         """The part of the learning rate that is left after `step` steps."""
@@ -55,19 +55,19 @@ class Optimizer(Model):
     """How a worker's own gradient and those that it receives change its weights."""
 
     kind: Literal["sgd", "adam", "adamw"] = "sgd"
-    """The rule."""
+    """The rule by which gradients become a step."""
     learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.05
     """Step size."""
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Of sgd only."""
+    """Momentum of sgd; adam and adamw have their own."""
     weight_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Of sgd, which adds so much of the weights to the gradient, and of adamw, which takes the learning rate times so
-    much off the weights."""
+    """The part of the weights that sgd adds to the gradient, or that adamw, times the learning rate, takes off the
+    weights; adam has none."""
     clip_norm: Annotated[float, Field(gt=0)] | None = None
     """The length of the gradient of a step, at most: a longer one is shortened to it. A parameter server sees that of
     its part. None: as long as it is."""
     warmup: Annotated[int, Field(ge=0)] = 0
-    """Steps over which the learning rate rises in proportion, before its schedule begins."""
+    """Steps over which the learning rate rises evenly, before its schedule begins."""
     schedule: Annotated[ConstantRate | StepDecay | CosineDecay, Field(discriminator="kind")] = ConstantRate()
     """How the learning rate falls with the steps of whoever takes them: a worker, or a parameter server."""
 
@@ -111,7 +111,7 @@ class LabelShards(Model):
 
     kind: Literal["label_shards"] = "label_shards"
     shards_per_worker: Annotated[int, Field(ge=1)] = 2
-    """The fewer, the fewer classes a worker sees."""
+    """Shards that each worker gets: the fewer, the fewer classes it sees."""
 
 
 class Owners(Model):
@@ -150,8 +150,8 @@ class ComputeTime(Model):
     alpha: Duration = 0.01
     """Fixed cost of an iteration."""
     beta: Duration | None = None
-    """Cost of one sample on one core. None: the model's FLOPs, or those of `cost_as`, at 1.9 GFLOP/s a core, calibrated
-    from TF.AKO's published runs."""
+    """Cost of one sample on one core. By default it is what the FLOPs of the model, or of `cost_as`, take at 1.9
+    GFLOP/s, a core's speed by TF.AKO's published runs."""
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:
@@ -188,14 +188,14 @@ class Workload(Model):
     """Which samples lie at which worker; a plain name is short for {kind: name}."""
     validation: Annotated[float, Field(ge=0, le=0.5)] = 0.0
     """The part of the training samples, of each class alike where there are classes, that nobody trains on: if any, all
-    evaluations are on these, and the run never sees the test set. For whatever is chosen by how well it does, such as a
-    learning rate."""
+    evaluations are on these, and the run never sees the test set. Whatever is chosen by how well it does, such as a
+    learning rate, needs them."""
     evaluate_every: Annotated[Duration, Field(ge=0.001)] = 20.0
-    """Virtual time between evaluations, on the test set unless there are validation samples; they take none."""
+    """Virtual time between evaluations, which take none. They are on the test set, or else on validation samples."""
     evaluation_samples: Annotated[int, Field(ge=1)] | None = None
-    """Samples of the evaluations on the way, the first so many; by default all, as always at the end."""
+    """How many samples, the first ones, evaluations on the way are on; by default all, as the last one always is."""
     compute_time: ComputeTime = ComputeTime()
-    """What an iteration costs."""
+    """How long an iteration takes."""
     cost_as: CostAs | None = None
     """A larger model whose time and bytes are charged, while this one learns. None: its own are."""
     kernels: Literal["fast", "torch"] = "fast"

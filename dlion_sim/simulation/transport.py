@@ -53,7 +53,7 @@ class Transport:
     def __init__(
         self,
         agenda: Agenda,
-        topology: Routing,
+        routing: Routing,
         *,
         sent: Sent,
         delivered: Delivered,
@@ -62,10 +62,10 @@ class Transport:
         scale: float = 1.0,
     ) -> None:
         self._agenda = agenda
-        self._topology = topology
+        self._routing = routing
         self._framing = framing
         self._scale = scale
-        bytes_per_second = [capacity_bps.value_at(0) / BITS_PER_BYTE for capacity_bps in topology.capacities_bps]
+        bytes_per_second = [capacity_bps.value_at(0) / BITS_PER_BYTE for capacity_bps in routing.capacities_bps]
         self._network = FlowNetwork(agenda, bytes_per_second, framing.acknowledgements)
         self._heads: dict[_Queue, tuple[Transfer, int | None]] = {}
         """What is under way, and its flow's number; None if it crosses no link."""
@@ -102,13 +102,13 @@ class Transport:
         """Whether no message under way will ever be there: each waits for a link that is gone for good."""
         if self._network.is_moving:
             return False
-        waiting = (self._topology.route(sender, receiver).links for sender, receiver, _ in self._heads)
+        waiting = (self._routing.route(sender, receiver).links for sender, receiver, _ in self._heads)
         return all(any(map(self._is_gone, links)) for links in waiting)
 
     def bytes_per_second(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """What messages of each (sender, receiver) could have now: alone, and if all send at once."""
-        routes = [self._topology.route(*pair).links for pair in pairs]
-        ways_back = [self._topology.route(receiver, sender).links for sender, receiver in pairs]
+        routes = [self._routing.route(*pair).links for pair in pairs]
+        ways_back = [self._routing.route(receiver, sender).links for sender, receiver in pairs]
         links = self._network.bytes_per_second
         shared = max_min_rates(routes, links, ways_back, self._framing.acknowledgements)
         alone = (min(links[link] for link in route) for route in routes)
@@ -118,12 +118,12 @@ class Transport:
     def _start(self, queue: _Queue, message: Message) -> None:
         """Send the head of a queue."""
         sender, receiver, _ = queue
-        links, latency = self._topology.route(sender, receiver)
+        links, latency = self._routing.route(sender, receiver)
         ended = partial(self._end, queue, latency)
         transfer = Transfer(receiver, message, self._agenda.now, self._scale)
         flow = None
         if links:
-            way_back = self._topology.route(receiver, sender).links if self._framing.acknowledgements else ()
+            way_back = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
             flow = self._network.start(links, transfer.size * self._framing.data, ended, way_back)
         else:
             self._agenda.after(0.0, ended)
@@ -142,7 +142,7 @@ class Transport:
 
     def _plan_change(self, link: int, number: int) -> None:
         """Plan the `number`-th change of a link's capacity, if there is one."""
-        change = self._topology.capacities_bps[link].change(number)
+        change = self._routing.capacities_bps[link].change(number)
         if change is not None:
             time, capacity_bps = change
             change_it = partial(self._change, link, number, capacity_bps)
@@ -155,4 +155,4 @@ class Transport:
 
     def _is_gone(self, link: int) -> bool:
         """Whether a link will never carry a bit again."""
-        return math.isinf(self._topology.capacities_bps[link].finish_time(self._agenda.now, 1.0))
+        return math.isinf(self._routing.capacities_bps[link].finish_time(self._agenda.now, 1.0))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dlion_sim.analysis import common_target, comparison, group_runs, time_to_accuracy
+from dlion_sim.analysis import common_target, comparison, group_runs, time_to_target
 from dlion_sim.errors import InputError
 from tests.made_up import made_up_run
 
@@ -29,7 +29,7 @@ def test_means_over_seeds_and_speed_ups_over_baseline(groups):
     table = comparison(groups, 0.5)
     assert table["runs"].tolist() == [1, 3, 1]
     assert table["completed"].tolist() == [1, 2, 1]
-    assert table["accuracy"].tolist() == pytest.approx([0.5, 0.7, 0.1])
+    assert table["last"].tolist() == pytest.approx([0.5, 0.7, 0.1])
     assert table["final"].tolist() == pytest.approx([1 / 3, (2 + 1.5) / 6, 0.1])
     assert table["time"].tolist() == pytest.approx([30, 15, 30])
     assert table["time_high"][1] - 15 == pytest.approx(12.706 * 5, rel=1e-4)
@@ -77,7 +77,7 @@ def test_the_last_evaluations_count_together(tmp_path):
     # Of 40 s those from 36 s on.
     assert table["final"][0] == pytest.approx(38 / 40)
     assert table["evaluations_least"][0] == 5
-    assert table["accuracy"][0] == pytest.approx(1)
+    assert table["last"][0] == pytest.approx(1)
     assert comparison(group_runs([short]), 0.5)["final"][0] == pytest.approx(0.4)
 
 
@@ -167,8 +167,8 @@ def test_runs_without_an_exchange_are_noted(tmp_path):
 
 def test_a_target_that_no_summary_tells_is_looked_up_in_the_metrics(groups):
     run = groups[1].runs[0]
-    assert time_to_accuracy(run, 0.55) == 20
-    assert math.isnan(time_to_accuracy(run, 0.85))
+    assert time_to_target(run, 0.55) == 20
+    assert math.isnan(time_to_target(run, 0.85))
 
 
 def test_the_common_target_is_one_that_half_of_the_runs_reached(groups):

@@ -12,7 +12,7 @@ from tests.made_up import made_up_run
 
 def test_the_mean_and_the_deviation_of_the_workers(tmp_path):
     run = made_up_run(tmp_path / "run", (0.1, 0.5), workers=3)
-    assert curves.mean_accuracy(run).to_dict() == pytest.approx({0.0: 0.1, 10.0: 0.5})
+    assert curves.mean_metric(run).to_dict() == pytest.approx({0.0: 0.1, 10.0: 0.5})
     assert curves.worker_deviation(run).iloc[1] == pytest.approx(0.02 * math.sqrt(2 / 3))
 
 

@@ -90,7 +90,7 @@ def test_only_the_time_that_both_ran_counts(tmp_path):
     found = compare(simulated, real)
     assert found.workers["iterations"]["simulated"].tolist() == [5, 5]
     assert found.links["bytes"]["simulated"].tolist() == [5000]
-    assert found.accuracy.index.tolist() == [0.0, 5.0]
+    assert found.evaluations.index.tolist() == [0.0, 5.0]
 
 
 def test_what_is_whole_counts_by_how_late_it_is(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlion_sim.analysis import accuracy_of, group_runs, said, varying
+from dlion_sim.analysis import group_runs, metric_name, said, varying
 from tests.made_up import made_up_run
 
 
@@ -71,8 +71,8 @@ def test_what_was_measured_on_other_samples_is_told_apart(tmp_path):
     groups = group_runs([tuned, made_up_run(tmp_path / "b", extra="validation: 0.0\n")])
     assert varying(groups) == ["evaluated_on"]
     assert [group.named(varying(groups)) for group in groups] == ["evaluated on validation", "evaluated on test"]
-    assert [accuracy_of([group]) for group in groups] == ["validation accuracy", "test accuracy"]
-    assert accuracy_of(groups) == "accuracy"
+    assert [metric_name([group]) for group in groups] == ["validation accuracy", "test accuracy"]
+    assert metric_name(groups) == "accuracy"
 
 
 def test_what_is_not_completed_does_not_count_as_such(tmp_path):

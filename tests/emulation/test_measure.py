@@ -103,7 +103,7 @@ def test_a_link_is_measured_alone(network, monkeypatch, tool):
     if tool == "iperf3" and not shutil.which("iperf3"):
         # As of all that emulation needs: where it must be tested, set-up should have brought it.
         (pytest.fail if os.environ.get("DLION_REQUIRE_EMULATION") else pytest.skip)("iperf3 is not installed")
-    monkeypatch.setattr(links, "has_iperf3", lambda: tool == "iperf3")
+    monkeypatch.setattr(endpoints, "has_iperf3", lambda: tool == "iperf3")
     wanted = {each.name: each for each in to_measure(network, digits(cluster=CLUSTER).cluster)}
     assert [*wanted] == ["a/0 up", "a/0 down", "b/0 up", "b/0 down", "a to b", "b to a", "a to b and back"]
     # Across a path of half as much.
@@ -124,7 +124,7 @@ def run(monkeypatch, tmp_path, *options) -> int:
 
 @emulation
 def test_the_script_measures_all_and_leaves_nothing(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(links, "has_iperf3", lambda: False)
+    monkeypatch.setattr(endpoints, "has_iperf3", lambda: False)
     before = traces()
     assert run(monkeypatch, tmp_path, "--seconds", "0.3", "--tolerance", "30") == 0
     output = capsys.readouterr()

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from dlion_sim.learning import build
-from dlion_sim.learning.layers import dense, pooling, tiles, usable_kernels, with_kernels
+from dlion_sim.learning.layers import dense, kernels, pooling, usable_kernels, with_kernels
 from tests.learning.conftest import CPU
 
 CIPHER = build("cipher", (3, 32, 32), 10, seed=0)
@@ -36,13 +36,13 @@ def test_where_no_layer_suits_them_they_are_pytorchs(layers, caplog):
 
 def without_numba(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
-    for module in ("rewriting", "pooling", "tiles", "winograd"):
+    for module in ("rewriting", "pooling", "kernels", "winograd"):
         monkeypatch.delitem(sys.modules, f"dlion_sim.learning.layers.{module}", raising=False)
 
 
 def on_another_processor(monkeypatch):
-    monkeypatch.setattr(tiles, "_FEATURES", {"sse2": True})
-    tiles.prepare.cache_clear()
+    monkeypatch.setattr(kernels, "_FEATURES", {"sse2": True})
+    kernels.prepare.cache_clear()
 
 
 def with_a_compiler_that_fails(monkeypatch):
@@ -73,5 +73,5 @@ def with_an_operator_of_another_version(monkeypatch):
 def test_where_they_cannot_be_had_they_are_pytorchs_and_a_line_says_why(elsewhere, reason, monkeypatch, caplog):
     elsewhere(monkeypatch)
     assert usable_kernels(CIPHER, CPU, "fast") == "torch"
-    told = f"workload.kernels: fast cannot be compiled here ({reason}), so PyTorch's kernels compute, and take longer"
+    told = f"kernels: fast cannot be compiled here ({reason}), so PyTorch's kernels compute, and take longer"
     assert caplog.messages == [told]

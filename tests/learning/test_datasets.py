@@ -71,9 +71,7 @@ def test_normalise_leaves_the_images(dataset):
 
 
 def test_unknown_dataset():
-    with pytest.raises(
-        InputError, match=r"workload\.dataset: no dataset is named 'imagenet'; allowed: cifar10, cifar100"
-    ):
+    with pytest.raises(InputError, match=r"dataset: no dataset is named 'imagenet'; allowed: cifar10, cifar100"):
         load("imagenet")
 
 
@@ -127,7 +125,7 @@ def test_a_missing_file_is_named(local):
 
 def test_dlion_data_must_be_a_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("DLION_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(InputError, match=r"workload\.dataset: DLION_DATA is .*nowhere', which is not a folder"):
+    with pytest.raises(InputError, match=r"dataset: DLION_DATA is .*nowhere', which is not a folder"):
         source().read()
 
 
@@ -186,7 +184,7 @@ def test_no_network(tmp_path, monkeypatch):
     with pytest.raises(InputError) as caught:
         source().read()
     assert str(caught.value) == (
-        "workload.dataset: http://127.0.0.1:9/things cannot be downloaded (ConnectionError); "
+        "dataset: http://127.0.0.1:9/things cannot be downloaded (ConnectionError); "
         "set DLION_DATA to a folder that holds things/ with one, two"
     )
 

@@ -318,6 +318,26 @@ def test_a_gpu_computes_what_a_cpu_computes(name, prepare, tolerance, dataset):
             assert_close(map(executor.result, waiting), map(pool.result, expected), tolerance)
 
 
+class Branching(nn.Module):
+    """What goes on with values, as vmap cannot."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(192, 10)
+
+    def forward(self, images):
+        outputs = self.layer(images.flatten(1))
+        return outputs if outputs.sum() > 0 else 2 * outputs
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"), [(Branching(), GradientExecutor), (build("mlp", (3, 8, 8), 10, 0), FusedGradientExecutor)]
+)
+def test_what_cannot_be_vectorised_is_computed_one_by_one(dataset, model, kind):
+    with closing(gradient_executor(model, dataset, CPU, replicas=64, threads=1)) as executor:
+        assert isinstance(executor, kind)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
 @pytest.mark.parametrize("of", ["all", "adapters"])
 def test_a_gpu_computes_a_language_model_as_a_cpu_does(of, text):

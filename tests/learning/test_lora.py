@@ -73,14 +73,12 @@ def test_gradients_are_of_the_adapters_and_leave_the_base():
     [("gpt", (16,), "query_key_value, output, hidden"), ("resnet18", (3, 32, 32), "13")],
 )
 def test_a_target_that_is_no_dense_layer_is_named(name, shape, words):
-    with pytest.raises(
-        InputError, match=rf"workload\.lora\.targets: no dense layer is named 'query'; allowed: {words}"
-    ):
+    with pytest.raises(InputError, match=rf"lora\.targets: no dense layer is named 'query'; allowed: {words}"):
         adapted(build(name, shape, 17, 0), 2, 4.0, ["query"])
 
 
 def test_a_model_without_dense_layers_has_nothing_to_adapt():
-    with pytest.raises(InputError, match=r"workload\.lora: the model has no dense layers"):
+    with pytest.raises(InputError, match=r"lora: the model has no dense layers"):
         adapted(nn.Conv2d(3, 8, 3), 2, 4.0)
 
 
@@ -99,7 +97,7 @@ def test_a_base_is_read_from_a_file(file):
 
 
 def test_another_base_than_before_is_refused(file):
-    with pytest.raises(InputError, match=r"base\.pt: workload\.lora\.base: has changed: its SHA-256 is "):
+    with pytest.raises(InputError, match=r"lora\.base: .*base\.pt has changed: its SHA-256 is "):
         load_base(gpt(), file, "0" * 64)
 
 
@@ -115,9 +113,7 @@ class Executes:
 )
 def test_a_file_that_does_not_fit_is_told_in_one_line(content, tmp_path):
     torch.save(content, tmp_path / "base.pt")
-    with pytest.raises(
-        InputError, match=r"base\.pt: workload\.lora\.base: does not hold the model's parameters"
-    ) as told:
+    with pytest.raises(InputError, match=r"lora\.base: .*base\.pt does not hold the model's parameters") as told:
         load_base(gpt(), tmp_path / "base.pt")
     assert "\n" not in str(told.value)
 
@@ -126,6 +122,6 @@ def test_a_file_that_does_not_fit_is_told_in_one_line(content, tmp_path):
 def test_a_file_that_is_none_is_told_in_one_line(content, tmp_path):
     if content is not None:
         (tmp_path / "base.pt").write_bytes(content)
-    with pytest.raises(InputError, match=r"base\.pt: workload\.lora\.base: ") as told:
+    with pytest.raises(InputError, match=r"lora\.base: .*base\.pt ") as told:
         load_base(gpt(), tmp_path / "base.pt")
     assert "\n" not in str(told.value)

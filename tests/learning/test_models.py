@@ -54,9 +54,7 @@ def test_building_leaves_global_random_state_alone():
 
 
 def test_unknown_model_is_the_users_error():
-    with pytest.raises(
-        InputError, match=r"workload\.model: no model is named 'lenet'; allowed: cipher, .*tutorial_cnn"
-    ):
+    with pytest.raises(InputError, match=r"model: no model is named 'lenet'; allowed: cipher, .*tutorial_cnn"):
         build("lenet", CIFAR, 10, seed=0)
 
 

@@ -53,5 +53,5 @@ def test_the_last_tenth_of_each_work_is_for_the_test():
 
 def test_a_context_longer_than_any_part_for_the_test_is_refused():
     assert len(load("shakespeare", context=16_384).test_inputs) >= 1
-    with pytest.raises(InputError, match=r"workload\.dataset\.context: no part for the test has 20001 tokens"):
+    with pytest.raises(InputError, match=r"dataset\.context: no part for the test has 20001 tokens"):
         load("shakespeare", context=20_000)

@@ -15,7 +15,7 @@ TOLERANCE = 1e-5
 
 @pytest.fixture(autouse=True)
 def _also_where_it_does_not_pay(monkeypatch):
-    monkeypatch.setattr(tiles, "pay", lambda *_: True)
+    monkeypatch.setattr(kernels, "pay", lambda *_: True)
 
 
 def normal(*shape, seed=0):

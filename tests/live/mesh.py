@@ -63,9 +63,9 @@ def listeners(count: int) -> tuple[list[socket.socket], list[Address]]:
     return sockets, [Address(*each.getsockname()) for each in sockets]
 
 
-def meeting_of(rank, addresses, listener, *, credentials=OURS, patience=QUICK) -> Rendezvous:
+def rendezvous_of(rank, addresses, listener, *, credentials=OURS, timeouts=QUICK) -> Rendezvous:
     peers = [peer for peer in range(len(addresses)) if peer != rank]
-    return Rendezvous(rank, peers, addresses, listener, credentials, patience)
+    return Rendezvous(rank, peers, addresses, listener, credentials, timeouts)
 
 
 def links_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None) -> Mesh:
@@ -83,11 +83,11 @@ def links_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=Non
 async def mesh(count: int, **settings) -> AsyncIterator[tuple[Sequence[Mesh], Sequence[Inbox]]]:
     """`count` nodes, each connected with all others."""
     sockets, addresses = listeners(count)
-    meetings = [meeting_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
+    rendezvous = [rendezvous_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
     inboxes = [Inbox() for _ in range(count)]
     async with asyncio.TaskGroup() as tasks:
         nodes = [links_of(count, inbox, tasks, **settings) for inbox in inboxes]
-        for node, connections in zip(nodes, await asyncio.gather(*(each.meet() for each in meetings)), strict=True):
+        for node, connections in zip(nodes, await asyncio.gather(*(each.meet() for each in rendezvous)), strict=True):
             node.begin(connections)
         yield nodes, inboxes
         for node in nodes:
@@ -111,13 +111,13 @@ class Puppet:
             connection, _ = await loop.sock_accept(listener)
             prepare(connection)
             acceptor, seal = Acceptor(OURS, 1), Seal()
-            await send_frame(connection, Kind.CHALLENGE, Payload((acceptor.challenge,)), seal, patience=5)
+            await send_frame(connection, Kind.CHALLENGE, Payload((acceptor.challenge,)), seal, timeout=5)
             admission = acceptor.admit(await _expect(_first_frames(connection), Kind.PROOF))
-            await send_frame(connection, Kind.WELCOME, Payload((admission.welcome,)), seal, patience=5)
+            await send_frame(connection, Kind.WELCOME, Payload((admission.welcome,)), seal, timeout=5)
             self.incoming[admission.ends.channel] = connection
 
     async def send(self, kind: Kind, *buffers: bytes, channel: Channel = Channel.CONTROL) -> None:
-        await send_frame(self.outgoing[channel], kind, Payload(buffers), self.seals[channel], patience=5)
+        await send_frame(self.outgoing[channel], kind, Payload(buffers), self.seals[channel], timeout=5)
 
     def leave(self) -> None:
         for connection in (*self.outgoing.values(), *self.incoming.values()):
@@ -128,7 +128,7 @@ async def introduce(victim: Address, ends: Ends) -> tuple[socket.socket, Seal]:
     connection = await connect(victim)
     connector, frames = Connector(OURS, ends), _first_frames(connection)
     proof = connector.proof(await _expect(frames, Kind.CHALLENGE))
-    await send_frame(connection, Kind.PROOF, Payload((proof,)), Seal(), patience=5)
+    await send_frame(connection, Kind.PROOF, Payload((proof,)), Seal(), timeout=5)
     return connection, connector.finish(await _expect(frames, Kind.WELCOME))
 
 
@@ -139,8 +139,8 @@ async def victim_of_puppet(**settings) -> AsyncIterator[tuple[Mesh, Inbox, Puppe
     inbox, puppet = Inbox(), Puppet()
     async with asyncio.TaskGroup() as tasks:
         victim = links_of(2, inbox, tasks, **settings)
-        meeting = meeting_of(0, addresses, sockets[0])
-        connections, _ = await asyncio.gather(meeting.meet(), puppet.join(sockets[1], addresses[0]))
+        rendezvous = rendezvous_of(0, addresses, sockets[0])
+        connections, _ = await asyncio.gather(rendezvous.meet(), puppet.join(sockets[1], addresses[0]))
         victim.begin(connections)
         try:
             yield victim, inbox, puppet

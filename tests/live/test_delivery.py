@@ -12,7 +12,7 @@ from dlion_sim.live.frames import PeerError
 SIZE, SIP = 400_000, 4_000
 
 
-async def delivered(drink_every: float | None, *, probe: int = 0, patience: float = 10.0) -> tuple[float, float]:
+async def delivered(drink_every: float | None, *, probe: int = 0, timeout: float = 10.0) -> tuple[float, float]:
     """The seconds that a message takes, and those that its reader took, who takes a sip every so often.
 
     Of all that is sent, `probe` bytes are no part of the message.
@@ -39,7 +39,7 @@ async def delivered(drink_every: float | None, *, probe: int = 0, patience: floa
             drinking = asyncio.create_task(drink()) if drink_every is not None else None
             # This machine's buffers take it whole at once, which tells nothing.
             assert sender.send(bytes(SIZE)) == SIZE
-            seconds = await meter.seconds(delivery, patience=patience)
+            seconds = await meter.seconds(delivery, timeout=timeout)
             return seconds, await drinking if drinking else 0.0
 
 
@@ -55,7 +55,7 @@ def test_a_short_message_takes_its_part_of_what_it_takes_with_a_probe():
 
 def test_a_link_that_takes_nothing_is_given_up():
     with pytest.raises(PeerError, match="took nothing"):
-        asyncio.run(delivered(None, patience=0.1))
+        asyncio.run(delivered(None, timeout=0.1))
 
 
 class AckedLate(Meter):
@@ -75,7 +75,7 @@ def test_how_late_acknowledgements_come_does_not_matter():
     meter = AckedLate(rate=1e6, late=0.4)
 
     async def measured() -> list[float]:
-        return [await meter.seconds(delivery, patience=1.0) for delivery in (meter.begin(SIZE), meter.begin(SIZE))]
+        return [await meter.seconds(delivery, timeout=1.0) for delivery in (meter.begin(SIZE), meter.begin(SIZE))]
 
     assert asyncio.run(measured()) == pytest.approx([SIZE / 1e6, SIZE / 1e6], rel=0.1)
 
@@ -88,7 +88,7 @@ def test_how_late_it_is_looked_at_does_not_matter():
         delivery = meter.begin(SIZE)
         meter._acknowledged = lambda: Acknowledged(SIZE, at=delivery.began + SIZE / 1e6, round_trip=0.0)
         await asyncio.sleep(2 * SIZE / 1e6)
-        return await meter.seconds(delivery, patience=1.0)
+        return await meter.seconds(delivery, timeout=1.0)
 
     assert asyncio.run(measured()) == pytest.approx(SIZE / 1e6)
 

@@ -137,13 +137,13 @@ def test_a_worker_waits_for_slow_links_but_not_for_their_answers_and_never_compu
     """A message takes 30 ms to leave, two iterations' computations; that it has come through is known 50 ms later."""
     seconds, all_left = Meter.seconds, outbox.all_left
 
-    async def slow(connection, *, patience):
+    async def slow(connection, *, timeout):
         await asyncio.sleep(0.03)
-        await all_left(connection, patience=patience)
+        await all_left(connection, timeout=timeout)
 
-    async def late(meter, delivery, *, patience):
+    async def late(meter, delivery, *, timeout):
         await asyncio.sleep(0.05)
-        return await seconds(meter, delivery, patience=patience)
+        return await seconds(meter, delivery, timeout=timeout)
 
     monkeypatch.setattr(outbox, "all_left", slow)
     monkeypatch.setattr(Meter, "seconds", late)
@@ -264,7 +264,7 @@ def test_an_interrupt_ends_a_node_early(tmp_path):
 
 
 def test_a_node_that_cannot_start_says_whom_it_misses(tmp_path):
-    together = Together(brief(system="baseline", iterations=1), tmp_path, patience=replace(QUICK, start=0.5))
+    together = Together(brief(system="baseline", iterations=1), tmp_path, timeouts=replace(QUICK, start=0.5))
     together.absent = {1}
     outcomes = together.run()
     for outcome in (outcomes[0], outcomes[2]):

@@ -119,7 +119,7 @@ def test_dlion_runs_live_and_shares_the_work_by_the_machines_speed(folder, dlion
 
 def killed(folder: Path, written) -> tuple[Run, float]:
     """A run whose last node is killed as soon as all have begun, and the seconds from then on until all have ended."""
-    with LocalNodes(Setting.of(written), folder, paced=True, patience=Timeouts()) as nodes:
+    with LocalNodes(Setting.of(written), folder, paced=True, timeouts=Timeouts()) as nodes:
         until_all_have_begun(nodes, folder)
         nodes.processes[-1].send_signal(signal.SIGKILL)
         killed_at = time.monotonic()
@@ -187,7 +187,7 @@ def test_a_request_to_end_after_the_run_has_ended_costs_nothing(folder, monkeypa
 
 def test_nodes_end_by_themselves_when_their_coordinator_is_gone(folder):
     written = scenario("duration=600 s", system="baseline", cluster=TWO)
-    with LocalNodes(Setting.of(written), folder, paced=True, patience=Timeouts()) as nodes:
+    with LocalNodes(Setting.of(written), folder, paced=True, timeouts=Timeouts()) as nodes:
         until_all_have_begun(nodes, folder)
         for process in nodes.processes:
             process.stdin.close()

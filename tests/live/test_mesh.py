@@ -143,9 +143,9 @@ def test_of_a_message_under_way_it_is_known_how_much_has_arrived():
 def test_that_a_message_has_left_is_told_when_it_has_and_not_when_its_pace_is_known(monkeypatch):
     answered, seconds = asyncio.Event(), Meter.seconds
 
-    async def late(meter, delivery, *, patience):
+    async def late(meter, delivery, *, timeout):
         await answered.wait()
-        return await seconds(meter, delivery, patience=patience)
+        return await seconds(meter, delivery, timeout=timeout)
 
     monkeypatch.setattr(Meter, "seconds", late)
 

@@ -1,4 +1,4 @@
-"""Which place in a run a node has: what makes none is refused before anything else happens."""
+"""What a node is told: what fits no run is refused before anything else happens."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +16,10 @@ def test_a_run_that_might_never_end_is_refused():
     dead = {"steps": {"0 s": "8 cores", "1 s": "0 cores"}}
     cluster = {"clouds": [{"name": "a", "workers": [{}, {"compute": dead}]}]}
     setting = Setting.of(digits(cluster=cluster, duration=None, iterations=5))
-    place = NodeConfig(0, [Address("a", 1), Address("b", 2)], b"", Path())
+    config = NodeConfig(0, [Address("a", 1), Address("b", 2)], b"", Path())
     with pytest.raises(InputError, match="the cores of a/1 are gone for good"):
-        place.check(setting)
-    replace(place, paced=False).check(setting)
+        config.check(setting)
+    replace(config, paced=False).check(setting)
 
 
 @pytest.mark.parametrize(

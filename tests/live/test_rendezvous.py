@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError, Seal, head
 from dlion_sim.live.handshake import Acceptor, Connector, Credentials, Ends
 from dlion_sim.protocol.messages import Channel
-from tests.live.mesh import OURS, QUICK, introduce, listeners, meeting_of, until
+from tests.live.mesh import OURS, QUICK, introduce, listeners, rendezvous_of, until
 
 LONG = SimpleNamespace(length=2**32 - 1, crc=0)
 CHALLENGE_BYTES = HEAD_BYTES + 32
@@ -26,15 +26,15 @@ def close(connections):
 def test_nodes_meet_whoever_comes_first():
     async def scenario():
         sockets, addresses = listeners(3)
-        meetings = [meeting_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
-        early = [asyncio.create_task(meeting.meet()) for meeting in meetings[:2]]
+        nodes = [rendezvous_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
+        early = [asyncio.create_task(each.meet()) for each in nodes[:2]]
         await asyncio.sleep(0.3)
-        assert all("node 2" in str(meeting.missing()) for meeting in meetings[:2])
-        found = await asyncio.gather(*early, meetings[2].meet())
+        assert all("node 2" in str(each.missing()) for each in nodes[:2])
+        found = await asyncio.gather(*early, nodes[2].meet())
         for rank, connections in enumerate(found):
-            places = {(peer, channel) for peer in range(3) if peer != rank for channel in Channel}
-            assert set(connections.outgoing) == set(connections.incoming) == places
-            assert meetings[rank].missing() == []
+            lanes = {(peer, channel) for peer in range(3) if peer != rank for channel in Channel}
+            assert set(connections.outgoing) == set(connections.incoming) == lanes
+            assert nodes[rank].missing() == []
             close(connections)
         assert all(listener.fileno() == -1 for listener in sockets)
 
@@ -46,15 +46,15 @@ def test_nodes_of_different_secrets_never_meet_and_can_say_why():
         sockets, addresses = listeners(2)
         secrets = [OURS, Credentials(b"another secret..", OURS.run)]
         ours, theirs = (
-            meeting_of(rank, addresses, listener, credentials=credentials)
+            rendezvous_of(rank, addresses, listener, credentials=credentials)
             for rank, (listener, credentials) in enumerate(zip(sockets, secrets, strict=True))
         )
-        meeting = [asyncio.create_task(each.meet()) for each in (ours, theirs)]
+        tasks = [asyncio.create_task(each.meet()) for each in (ours, theirs)]
         await until(lambda: ours.refused and theirs.refused and "same secret" in str(ours.missing()))
-        assert not any(task.done() for task in meeting)
-        for task in meeting:
+        assert not any(task.done() for task in tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.wait(meeting)
+        await asyncio.wait(tasks)
 
     asyncio.run(scenario())
 
@@ -62,11 +62,11 @@ def test_nodes_of_different_secrets_never_meet_and_can_say_why():
 def test_a_node_that_is_no_peer_is_refused():
     async def scenario():
         sockets, addresses = listeners(2)
-        meeting = meeting_of(0, addresses, sockets[0])
-        waiting = asyncio.create_task(meeting.meet())
+        rendezvous = rendezvous_of(0, addresses, sockets[0])
+        waiting = asyncio.create_task(rendezvous.meet())
         with pytest.raises(PeerError, match="the connection"):
             await introduce(addresses[0], Ends(7, 0, Channel.DATA))
-        assert meeting.refused == 1
+        assert rendezvous.refused == 1
         waiting.cancel()
         await asyncio.wait([waiting])
         sockets[1].close()
@@ -74,15 +74,15 @@ def test_a_node_that_is_no_peer_is_refused():
     asyncio.run(scenario())
 
 
-def test_a_second_connection_in_the_same_place_is_refused():
+def test_a_second_connection_on_the_same_lane_is_refused():
     async def scenario():
         sockets, addresses = listeners(2)
-        meeting = meeting_of(0, addresses, sockets[0])
-        waiting = asyncio.create_task(meeting.meet())
+        rendezvous = rendezvous_of(0, addresses, sockets[0])
+        waiting = asyncio.create_task(rendezvous.meet())
         connection, _ = await introduce(addresses[0], Ends(1, 0, Channel.DATA))
         with pytest.raises(PeerError, match="the connection"):
             await introduce(addresses[0], Ends(1, 0, Channel.DATA))
-        assert meeting.refused == 1
+        assert rendezvous.refused == 1
         waiting.cancel()
         await asyncio.wait([waiting])
         connection.close()
@@ -126,12 +126,12 @@ def test_strangers_get_a_challenge_and_nothing_else(attempts):
 
     async def scenario():
         sockets, addresses = listeners(2)
-        meetings = [meeting_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
-        waiting = asyncio.create_task(meetings[0].meet())
+        nodes = [rendezvous_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
+        waiting = asyncio.create_task(nodes[0].meet())
         for answer in await asyncio.gather(*(pester(addresses[0], data) for data in attempts)):
             assert len(answer) in (0, CHALLENGE_BYTES)
-        assert meetings[0].refused == len(attempts)
-        for connections in await asyncio.gather(waiting, meetings[1].meet()):
+        assert nodes[0].refused == len(attempts)
+        for connections in await asyncio.gather(waiting, nodes[1].meet()):
             close(connections)
 
     asyncio.run(scenario())
@@ -140,7 +140,7 @@ def test_strangers_get_a_challenge_and_nothing_else(attempts):
 def test_a_stranger_cannot_make_a_node_allocate():
     async def scenario():
         sockets, addresses = listeners(2)
-        waiting = asyncio.create_task(meeting_of(0, addresses, sockets[0]).meet())
+        waiting = asyncio.create_task(rendezvous_of(0, addresses, sockets[0]).meet())
         tracemalloc.start()
         await asyncio.gather(*(pester(addresses[0], head(Kind.PROOF, LONG, Seal())) for _ in range(20)))
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
@@ -155,10 +155,10 @@ def test_a_stranger_cannot_make_a_node_allocate():
 def test_strangers_that_say_nothing_are_hung_up_on():
     async def scenario():
         sockets, addresses = listeners(2)
-        meeting = meeting_of(0, addresses, sockets[0], patience=replace(QUICK, handshake=0.1))
-        waiting = asyncio.create_task(meeting.meet())
+        rendezvous = rendezvous_of(0, addresses, sockets[0], timeouts=replace(QUICK, handshake=0.1))
+        waiting = asyncio.create_task(rendezvous.meet())
         connections = [await asyncio.open_connection(*addresses[0]) for _ in range(50)]
-        await until(lambda: meeting.refused == 50)
+        await until(lambda: rendezvous.refused == 50)
         for _, writer in connections:
             writer.close()
         waiting.cancel()

@@ -23,11 +23,11 @@ QUICK = Timeouts(start=20)
 class Together:
     """The nodes of a run; `drivers` by rank, as soon as there are any."""
 
-    def __init__(self, scenario: Scenario, folder: Path, *, paced: bool = True, patience: Timeouts = QUICK) -> None:
+    def __init__(self, scenario: Scenario, folder: Path, *, paced: bool = True, timeouts: Timeouts = QUICK) -> None:
         self.setting = Setting.of(scenario)
         self.folder = folder
         self.paced = paced
-        self.patience = patience
+        self.timeouts = timeouts
         self.drivers: dict[int, Driver] = {}
         self.tasks: list[asyncio.Task[Outcome]] = []
         self.members: list[Member] = []
@@ -61,7 +61,7 @@ class Together:
             self.sockets[rank].close()
             return None
         setting, member = self.setting, self.members[rank]
-        place = NodeConfig(rank, self.addresses, b"the run's secret", self.folder, patience=self.patience)
+        config = NodeConfig(rank, self.addresses, b"the run's secret", self.folder, timeouts=self.timeouts)
         writer = RunWriter.create(
             part_folder(self.folder, rank),
             scenario_yaml=dump(setting.scenario),
@@ -69,7 +69,7 @@ class Together:
         )
         recorder = Recorder(writer, [rank])
         outcome = await take_part(
-            setting, place, self.sockets[rank], member, recorder, lambda driver: self.drivers.update({rank: driver})
+            setting, config, self.sockets[rank], member, recorder, lambda driver: self.drivers.update({rank: driver})
         )
         writer.flush()
         return outcome

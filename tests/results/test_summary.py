@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.metric import ACCURACY
+from dlion_sim.metric import ACCURACY, PERPLEXITY
 from dlion_sim.results import Ending, summarize, time_to_target
 from dlion_sim.results.atomic import json_bytes
 
@@ -134,3 +134,13 @@ def test_a_higher_accuracy_never_comes_earlier(
 ) -> None:
     lower, higher = (time_to_target(runs, accuracy, ACCURACY) for accuracy in sorted((one, other)))
     assert higher is None or (lower is not None and lower <= higher)
+
+
+def test_of_another_metric_the_summary_has_keys_of_its_own_and_less_may_be_better() -> None:
+    evaluations = [(0.0, {0: 40.0, 1: 60.0}), (5.0, {0: 12.0, 1: 12.0}), (9.0, {0: 8.0, 1: math.inf})]
+    facts = {**FACTS, "evaluations": evaluations, "metric": PERPLEXITY, "target": 12.5}
+    summary = summarize(**facts)
+    assert summary["time_to_metric"] == {"12.5": 5.0}
+    assert summary["metric"]["per_worker"][:2] == [8.0, None]
+    assert summary["metric"]["mean"] is None
+    assert not {"accuracy", "final_accuracy", "time_to_accuracy"} & set(summary)

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning import load
-from dlion_sim.learning.layers import tiles
+from dlion_sim.learning.layers import kernels
 from dlion_sim.simulation import resume, simulate
 from tests.simulation.scenarios import digits
 
@@ -37,7 +37,7 @@ def cannot_compile(monkeypatch):
     def fails():
         raise NotImplementedError("no such thing\non this machine")
 
-    monkeypatch.setattr(tiles, "prepare", fails)
+    monkeypatch.setattr(kernels, "prepare", fails)
 
 
 def losses(run):
@@ -90,7 +90,7 @@ def test_where_they_cannot_be_compiled_pytorchs_compute_and_a_line_says_so(runs,
     run = simulate(convolutional("fast"), tmp_path / "run", device="cpu")
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert caplog.messages == [
-        "workload.kernels: fast cannot be compiled here (NotImplementedError: no such thing), "
+        "kernels: fast cannot be compiled here (NotImplementedError: no such thing), "
         "so PyTorch's kernels compute, and take longer"
     ]
     assert run.manifest["kernels"] == "torch"

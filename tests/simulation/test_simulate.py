@@ -39,10 +39,10 @@ def plain_loop(seed: int, iterations: int, workers: int, batch_size: int, learni
     shards = partition("iid", data.train_targets.numpy(), workers, stream(seed, "partition"))
     samplers = [BatchSampler(shard, stream(seed, "batches", worker)) for worker, shard in enumerate(shards)]
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
-    mean, std = (torch.tensor(values).view(1, -1, 1, 1) for values in (data.mean, data.std))
+    mean, std = (torch.tensor(values).view(1, -1, 1, 1) for values in (data.transform.mean, data.transform.std))
 
     def logits(images):
-        return model((images.float() / data.scale - mean) / std)
+        return model((images.float() / data.transform.scale - mean) / std)
 
     losses = []
     for _ in range(iterations):

@@ -22,7 +22,7 @@ CLUSTER = {
 }
 
 
-def topology(cluster) -> Routing:
+def routing(cluster) -> Routing:
     data = {
         "name": "t",
         "duration": "1 s",
@@ -41,7 +41,7 @@ class World:
         self.sent, self.delivered = [], []
         self.transport = Transport(
             self.agenda,
-            topology(cluster),
+            routing(cluster),
             sent=self._on_sent,
             delivered=lambda receiver, message: self.delivered.append((message, receiver, self.agenda.now)),
             changed=lambda: None,
@@ -200,7 +200,7 @@ def test_acknowledgements_take_their_part_of_the_way_back():
 def memory(workers: int) -> tuple[float, float]:
     """Bytes for each message, where all send to all, half of it over one path: at most, and when all is over."""
     cloud = {"workers": [{"count": workers // 2, "nic": "10 Mbps"}]}
-    cluster = topology(
+    cluster = routing(
         {"clouds": [{"name": name, **cloud} for name in "ab"], "wan": {"bandwidth": "1 Gbps", "rtt": "0 ms"}}
     )
     messages = [Message(worker, WeightsRequest()) for worker in range(workers)]

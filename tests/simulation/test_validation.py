@@ -20,7 +20,7 @@ def measured(run) -> list[pd.DataFrame]:
 
 
 def use(monkeypatch, dataset) -> None:
-    monkeypatch.setattr("dlion_sim.assembly.setting.load", lambda name: dataset)
+    monkeypatch.setattr("dlion_sim.assembly.workload.load", lambda name: dataset)
 
 
 def split_before(scenario):

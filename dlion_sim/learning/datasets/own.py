@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -12,26 +13,24 @@ from dlion_sim.learning.datasets.dataset import Dataset, as_they_are
 from dlion_sim.learning.randomness import seeded
 from dlion_sim.learning.tasks import Classification, NextToken, Regression, Task
 from dlion_sim.learning.tasks.targets import told
-from dlion_sim.own_code import called
 
-_PATH = "workload.dataset"
 _FOUR = ("train_inputs", "train_targets", "test_inputs", "test_targets")
 _TARGETS = "int64 [N] (classes), int64 of the inputs' shape [N, T] (next tokens), float [N] or [N, D] (numbers)"
 
 
-def own_dataset(name: str) -> Dataset:
-    """What the user's function, as `package.module:name`, returns.
+def own_dataset(name: str, function: Callable[[], object]) -> Dataset:
+    """What the user's function, called so, returns.
 
     That is a Dataset, or train_inputs, train_targets, test_inputs and test_targets, by which the task is known. Global
     random state, which is left as it was, is the same at every call. Raises InputError for what cannot be learned from;
-    what the user's own code raises comes as it is.
+    what the function raises comes as it is.
     """
     with seeded(0):
-        returned = called(name, _PATH)
+        returned = function()
     try:
         return _checked(returned if isinstance(returned, Dataset) else _of_four(returned))
     except _FaultError as fault:
-        raise InputError(f"'{name}' {fault.problem}", path=_PATH, allowed=fault.allowed) from None
+        raise InputError(f"'{name}' {fault.problem}", path="dataset", allowed=fault.allowed) from None
 
 
 class _FaultError(Exception):

@@ -13,10 +13,8 @@ from dlion_sim.learning.datasets.dataset import Dataset, InputKind
 from dlion_sim.learning.datasets.diabetes import diabetes
 from dlion_sim.learning.datasets.digits import digits
 from dlion_sim.learning.datasets.mnist import fashion_mnist, mnist
-from dlion_sim.learning.datasets.own import own_dataset
 from dlion_sim.learning.datasets.shakespeare import shakespeare
 from dlion_sim.learning.tasks import Classification, NextToken, Regression, Task
-from dlion_sim.own_code import is_reference
 
 DATASETS: Mapping[str, Callable[..., Dataset]] = {
     "cifar10": cifar10,
@@ -60,14 +58,12 @@ PUBLISHED: Mapping[str, Published] = {
 
 
 def load(name: str, **parameters: Any) -> Dataset:
-    """The dataset `name`, or the user's own as `package.module:name`, in main memory.
+    """The dataset `name`, in main memory.
 
-    `parameters` are a ready one's own. Raises InputError for an unknown name, where the published files cannot be had
-    or are damaged, and for one of the user's own that cannot be learned from.
+    `parameters` are the dataset's own. Raises InputError for an unknown name, and where the published files cannot be
+    had or are damaged.
     """
-    if is_reference(name):
-        return own_dataset(name)
     if name not in DATASETS:
         allowed = f"{', '.join(DATASETS)}, or package.module:name"
-        raise InputError(f"no dataset is named {name!r}", path="workload.dataset", allowed=allowed)
+        raise InputError(f"no dataset is named {name!r}", path="dataset", allowed=allowed)
     return DATASETS[name](**parameters)

@@ -39,7 +39,7 @@ def shakespeare(*, context: int = 64, tokenizer: Tokenizer = "characters") -> Da
     most = max(len(of_work) for _, of_work in tokens) - 1
     if context > most:
         raise InputError(
-            f"no part for the test has {context + 1} tokens", path="workload.dataset.context", allowed=f"1 to {most}"
+            f"no part for the test has {context + 1} tokens", path="dataset.context", allowed=f"1 to {most}"
         )
     train = [_sequences(of_work, context) for of_work, _ in tokens]
     test = [_sequences(of_work, context) for _, of_work in tokens]

@@ -41,7 +41,7 @@ class Source:
         if (root := os.environ.get("DLION_DATA")) is None:
             return None
         if not Path(root).is_dir():
-            raise InputError(f"DLION_DATA is {root!r}, which is not a folder", path="workload.dataset")
+            raise InputError(f"DLION_DATA is {root!r}, which is not a folder", path="dataset")
         folder = Path(root, self.folder)
         return folder if folder.is_dir() else None
 
@@ -61,7 +61,7 @@ class Source:
             raise InputError(
                 f"{self.url} cannot be downloaded ({type(error).__name__}); "
                 f"set DLION_DATA to a folder that holds {self.folder}/ with {', '.join(self.md5)}",
-                path="workload.dataset",
+                path="dataset",
             ) from error
         return cache / self.folder
 

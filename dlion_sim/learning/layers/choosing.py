@@ -41,7 +41,7 @@ def usable_kernels(model: nn.Module, device: torch.device, wanted: Kernels) -> K
     except Exception as error:  # Whatever a compiler or an operator of another version says.
         reason = next(iter(str(error).splitlines()), "")
         _LOG.warning(
-            "workload.kernels: fast cannot be compiled here (%s: %s), so PyTorch's kernels compute, and take longer",
+            "kernels: fast cannot be compiled here (%s: %s), so PyTorch's kernels compute, and take longer",
             type(error).__name__,
             reason,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,28 +14,17 @@ from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.models.registry import MODELS, build
 from dlion_sim.learning.randomness import seeded
 from dlion_sim.learning.tasks.targets import told
-from dlion_sim.own_code import called, is_reference, raised_in
+from dlion_sim.own_code import raised_in
 
-_PATH = "workload.model"
+_PATH = "model"
 
 
 def model_for(name: str, dataset: Dataset, seed: int, **parameters: Any) -> nn.Module:
-    """The model `name`, or the user's own as `package.module:name`, on the CPU, with its initial parameters.
+    """The ready model `name`, on the CPU, with its initial parameters.
 
-    The same `seed` gives the same parameters; global random state is left as it was. `parameters` are a ready one's
-    own. Raises InputError where there is
-    none, or where it cannot be trained on the dataset; what the user's own code raises comes as it is.
+    The same `seed` gives the same parameters; global random state is left as it was. `parameters` are the model's own.
+    Raises InputError where there is none of that name, or where it cannot be trained on the dataset.
     """
-    if is_reference(name):
-        model = _own(name, dataset, seed)
-    else:
-        _check_kind(name, dataset)
-        model = build(name, dataset.input_shape, dataset.task.outputs, seed, **parameters)
-    _check(model, dataset, name)
-    return model
-
-
-def _check_kind(name: str, dataset: Dataset) -> None:
     kind = dataset.input_kind
     if name in MODELS and kind not in MODELS[name].takes:
         fitting = [each for each, model in MODELS.items() if kind in model.takes]
@@ -43,14 +33,21 @@ def _check_kind(name: str, dataset: Dataset) -> None:
             path=_PATH,
             allowed=", ".join([*fitting, "package.module:name"]),
         )
+    model = build(name, dataset.input_shape, dataset.task.outputs, seed)
+    _check(model, dataset, name)
+    return model
 
 
-def _own(name: str, dataset: Dataset, seed: int) -> nn.Module:
-    """What the user's function makes of the dataset, or of nothing."""
+def own_model(name: str, function: Callable[[Dataset], object], dataset: Dataset, seed: int) -> nn.Module:
+    """What the user's function, called so, makes of the dataset; otherwise as `model_for`.
+
+    What the function or the model raises comes as it is.
+    """
     with seeded(seed):
-        model = called(name, _PATH, dataset)
+        model = function(dataset)
     if not isinstance(model, nn.Module):
         raise _refused(name, f"returns a {type(model).__name__}", "a torch.nn.Module")
+    _check(model, dataset, name)
     return model
 
 

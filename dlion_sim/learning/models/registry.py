@@ -48,6 +48,6 @@ def build(name: str, input_shape: tuple[int, ...], outputs: int, seed: int, **pa
     """
     if name not in MODELS:
         allowed = f"{', '.join(MODELS)}, or package.module:name"
-        raise InputError(f"no model is named {name!r}", path="workload.model", allowed=allowed)
+        raise InputError(f"no model is named {name!r}", path="model", allowed=allowed)
     with seeded(seed):
         return MODELS[name].make(input_shape, outputs, **parameters)

@@ -13,10 +13,8 @@ from torch.nn.functional import cross_entropy
 
 from dlion_sim.learning.tasks.targets import outside, told
 from dlion_sim.learning.tasks.task import Score, Task
-from dlion_sim.metric import Metric
+from dlion_sim.metric import PERPLEXITY, Metric
 
-PERPLEXITY = Metric("perplexity", higher_is_better=False)
-"""Among how many tokens a model is as uncertain as if they were equally likely."""
 _MOST_NATS = 700.0
 """A loss beyond it has an exponential that is no float any more."""
 

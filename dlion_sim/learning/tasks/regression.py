@@ -12,10 +12,7 @@ from torch import Tensor
 
 from dlion_sim.learning.tasks.targets import told
 from dlion_sim.learning.tasks.task import Score, Task
-from dlion_sim.metric import Metric
-
-RMSE = Metric("rmse", higher_is_better=False)
-"""Root of the mean squared error."""
+from dlion_sim.metric import RMSE, Metric
 
 
 @dataclass(frozen=True)

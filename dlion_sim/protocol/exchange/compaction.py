@@ -18,7 +18,7 @@ SHIFT = np.uint32(15)
 """Trailing bits to ignore: about 32,000 buckets between 0 and 1, each within 0.2 to 0.4 % of one value."""
 
 _LEAST_NORMAL, _INFINITE, _NO_SIGN = np.int32(0x00800000), np.int32(0x7F800000), np.int32(0x7FFFFFFF)
-"""Bits of floats. Without their signs they are in the floats' own order, and what is no number is above all others."""
+"""Bits of floats. Without their signs they are in the floats' own order, and NaN is above all others."""
 _WORD = 64
 """Entries of which the bits of one word tell whether to keep them."""
 _CHUNK = 8 * _WORD
@@ -30,7 +30,7 @@ _unsigned = np.uint64
 
 @njit(cache=True)
 def maxima(gradient: Any, ends: Any) -> Any:
-    """The greatest magnitude of each variable, at least the least normal number; no number if an entry is none."""
+    """The greatest magnitude of each variable, at least the least normal number; NaN if an entry is."""
     bits = gradient.view(np.int32)
     greatest = np.empty(len(ends), np.int32)
     for variable in range(len(ends)):
@@ -43,7 +43,7 @@ def maxima(gradient: Any, ends: Any) -> Any:
 
 @njit(cache=True)
 def sample(gradient: Any, ends: Any, maxima: Any, stride: int) -> Any:
-    """Normalised magnitudes of every `stride`-th entry, those that are no number as 0."""
+    """Normalised magnitudes of every `stride`-th entry, NaN as 0."""
     magnitudes = np.zeros((len(gradient) + stride - 1) // stride, np.float32)
     variable = 0
     for place in range(len(magnitudes)):
@@ -73,8 +73,8 @@ def cutoffs(maxima: Any, threshold: float) -> Any:
     """The least magnitude of each variable that, normalised, reaches the threshold and is not 0.
 
     Entries are compared with it instead of being normalised. It is found by bisection of the floats' bits, as the
-    product of maximum and threshold may be off by a rounding. No number, which none reaches, if the maximum is infinite
-    or none.
+    product of maximum and threshold may be off by a rounding. NaN, which none reaches, if the maximum is infinite or
+    NaN itself.
     """
     bits = np.empty(1, np.int32)
     magnitude = bits.view(np.float32)

@@ -24,7 +24,7 @@ _SAMPLE = 2**15
 class Ranking:
     """The entries of a gradient [P] by magnitude, normalised if there is a `layout` by whose variables to do so.
 
-    As few as possible are ever looked at one by one. Entries whose magnitude is zero or no number are never selected,
+    As few as possible are ever looked at one by one. Entries whose magnitude is zero or NaN are never selected,
     nor is anything of a variable that has infinities.
     """
 

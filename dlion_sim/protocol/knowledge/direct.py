@@ -104,7 +104,7 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
         return [Send(best, Message(me, WeightsRequest()))] if pulls and self.parameters.share > 0 else []
 
     def _ranked(self, decided: int) -> tuple[int, int]:
-        """The workers of least and of greatest loss up to that round; a loss that is no number is the greatest."""
+        """The workers of least and of greatest loss up to that round; NaN is the greatest."""
         losses = {
             worker: math.inf if math.isnan(loss) else loss
             for worker, reports in self._reports.items()
