@@ -72,8 +72,9 @@ def hold_out(labels: Indices, fraction: float, rng: np.random.Generator) -> Indi
     held_out = np.concatenate([members[: round(fraction * len(members))] for members in classes])
     if not len(held_out):
         largest = max(map(len, classes))
+        problem = "no class is a whole sample" if len(classes) > 1 else f"{largest} samples is not a whole one"
         raise InputError(
-            f"{fraction:g} of {largest} samples comes to none",
+            f"{fraction:g} of {problem}",
             path="validation",
             allowed=f"{1 / largest:.2g} to 0.5",
         )

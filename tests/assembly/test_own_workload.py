@@ -132,7 +132,7 @@ def test_a_model_that_cannot_be_trained(setting, body, words):
         ("workload.partition=dirichlet", "workload.partition", "'mine:data' has no classes, by which dirichlet parts"),
         ("workload.partition=label_shards", "workload.partition", "has no classes, by which label_shards parts"),
         ("workload.partition=owners", "workload.partition", "tells no owners of its samples; allowed: iid, shared"),
-        ("workload.validation=0.001", "workload.validation", "0.001 of 90 samples comes to none"),
+        ("workload.validation=0.001", "workload.validation", "0.001 of 90 samples is not a whole one"),
         ("target_accuracy=0.5", "target_accuracy", "the metric of 'mine:data' is rmse; allowed: target"),
     ],
 )

@@ -110,7 +110,10 @@ def test_a_trial_that_fails_is_told_and_the_others_go_on(capsys, monkeypatch, he
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"metric": "speed"}, ["sweep.yaml: search.metric: 'speed' is no metric", "allowed: accuracy, loss"]),
+        (
+            {"metric": "speed"},
+            ["sweep.yaml: search.metric: 'speed' is no metric", "allowed: accuracy, perplexity, rmse, loss"],
+        ),
         ({"over": {RATE: {"uniform": {"from": -1, "to": 1}}}}, [f"search.over.{RATE}", "more than 0"]),
     ],
 )
