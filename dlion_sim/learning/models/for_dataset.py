@@ -33,7 +33,7 @@ def model_for(name: str, dataset: Dataset, seed: int, **parameters: Any) -> nn.M
             path=_PATH,
             allowed=", ".join([*fitting, "package.module:name"]),
         )
-    model = build(name, dataset.input_shape, dataset.task.outputs, seed)
+    model = build(name, dataset.input_shape, dataset.task.outputs, seed, **parameters)
     _check(model, dataset, name)
     return model
 
