@@ -55,6 +55,9 @@ takes as long. The run folder's `scenario.yaml` has the numbers, and needs the f
 """
 ORDER = [
     "Workload",
+    "Shakespeare",
+    "Gpt",
+    "Lora",
     "Optimizer",
     "ConstantRate",
     "StepDecay",
@@ -64,6 +67,7 @@ ORDER = [
     "LabelShards",
     "Shared",
     "ComputeTime",
+    "CostAs",
 ]
 TOPOLOGIES = [kind.__name__ for kind in get_args(AnyTopology)]
 ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "MatrixFile", "WanPath"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from dlion_sim.errors import InputError
 from dlion_sim.metric import Metric
-from dlion_sim.results import Run, in_words, run_names, system_label, untold
+from dlion_sim.results import Run, in_words, run_names, scenario_label, system_label, untold
 from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION
 from dlion_sim.yaml_text import read_text
@@ -178,7 +178,7 @@ def _ranks(values: Iterable[str]) -> dict[str, float]:
 
 
 def _labels(run: Run) -> dict[str, str]:
-    labels = {"scenario": str(run.manifest.get("scenario", ""))}
+    labels = {"scenario": scenario_label(run.manifest)}
     labels |= {key: value for key, value in run.point.items() if key not in ("base", "seed", "system")}
     if not run.is_virtual:
         labels["way"] = _way(run)

@@ -112,7 +112,7 @@ class Recorder:
         """The last byte of a message has left its sender."""
         message = transfer.message
         interval = self._interval(transfer)
-        interval.bytes += transfer.count(message.size)
+        interval.bytes += transfer.count(transfer.size)
         interval.messages += 1
         if isinstance(message.body, Contribution):
             interval.gradients += 1
@@ -206,6 +206,7 @@ class Recorder:
             evaluated_on=about.get("evaluated_on", "test"),
             target=target,
             late=late,
+            cost_as=about.get("cost_as"),
         )
 
     def __getstate__(self) -> dict[str, Any]:

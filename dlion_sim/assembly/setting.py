@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from dlion_sim import own_code
 from dlion_sim.assembly.compute import ComputeDevice
 from dlion_sim.assembly.shards import classes_of, shards_of, validation_of
-from dlion_sim.assembly.workload import check_target, core_seconds_per_sample, dataset_of, model_of, of_workload
+from dlion_sim.assembly.workload import check_target, dataset_of, model_of, of_workload
 from dlion_sim.errors import InputError
 from dlion_sim.learning import (
     BatchSampler,
@@ -59,7 +59,6 @@ class Setting:
     """The training samples of each worker."""
     validation: Indices | None
     """The training samples that evaluations are on, which lie at no worker; None: they are on the test set."""
-    core_seconds_per_sample: float
     device: torch.device
     """Where parameters are, and gradients are computed."""
 
@@ -69,13 +68,10 @@ class Setting:
         system = compose(scenario.system)
         dataset = dataset_of(scenario)
         check_target(scenario, dataset)
-        model = model_of(scenario, dataset)
-        beta = core_seconds_per_sample(scenario, model, dataset)
+        model, workload = model_of(scenario, dataset)
         with of_workload():
             validation = validation_of(scenario, dataset)
             shards = shards_of(scenario, dataset, validation)
-        compute_time = scenario.workload.compute_time.model_copy(update={"beta": beta})
-        workload = scenario.workload.model_copy(update={"compute_time": compute_time})
         setting = cls(
             scenario=scenario.model_copy(update={"system": system.spec, "workload": workload}),
             system=system,
@@ -83,7 +79,6 @@ class Setting:
             model=model,
             shards=shards,
             validation=validation,
-            core_seconds_per_sample=beta,
             device=device,
         )
         _check_clouds(setting.hosts, scenario.cluster)
@@ -119,6 +114,19 @@ class Setting:
         """Of the model's parameters."""
         return Layout.of(self.model)
 
+    @property
+    def core_seconds_per_sample(self) -> float:
+        """What one sample costs on one core."""
+        beta = self.scenario.workload.compute_time.beta
+        assert beta is not None, "an unresolved scenario"
+        return beta
+
+    @property
+    def scale(self) -> float:
+        """How many parameters each one stands for."""
+        cost_as = self.scenario.workload.cost_as
+        return cost_as.parameters / self.layout.size if cost_as else 1.0
+
     @cached_property
     def kernels(self) -> Kernels:
         """Whose kernels compute the model: as the scenario says, as far as they can be had here."""
@@ -130,6 +138,7 @@ class Setting:
         labels = classes_of(self.dataset)
         classes = task.classes if isinstance(task := self.dataset.task, Classification) else 1
         clouds = [worker.cloud for worker in self.scenario.cluster.workers]
+        cost_as = self.scenario.workload.cost_as
         held_out = None if self.validation is None else class_histogram(labels, [self.validation], classes)[0]
         return {
             "scenario": self.scenario.name,
@@ -146,6 +155,7 @@ class Setting:
             "clouds": [*clouds, *(host.cloud if isinstance(host, ServerHost) else clouds[host] for host in self.hosts)],
             "parameters": self.layout.size,
             "core_seconds_per_sample": self.core_seconds_per_sample,
+            **({"cost_as": cost_as.model_dump(mode="json")} if cost_as else {}),
             "partition": class_histogram(labels, self.shards, classes),
             "training_samples": self._training_samples,
             "metric": self.dataset.task.metric.told,
@@ -250,6 +260,7 @@ class Setting:
             learning_rate=optimizer.learning_rate,
             momentum=optimizer.momentum,
             weight_decay=optimizer.weight_decay,
+            clip_norm=optimizer.clip_norm,
             decay=optimizer.factor,
         )
 

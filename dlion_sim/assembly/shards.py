@@ -7,7 +7,7 @@ import numpy as np
 from dlion_sim.errors import InputError
 from dlion_sim.learning import Dataset, hold_out, partition
 from dlion_sim.learning.partition import Indices
-from dlion_sim.scenario import Dirichlet, LabelShards, Owners, Scenario
+from dlion_sim.scenario import Dirichlet, LabelShards, Owners, Scenario, named
 from dlion_sim.streams import stream
 
 
@@ -57,4 +57,4 @@ def _labels(scenario: Scenario, dataset: Dataset) -> Indices:
 
 
 def _cannot_part(scenario: Scenario, problem: str, allowed: str) -> InputError:
-    return InputError(f"'{scenario.workload.dataset}' {problem}", path="partition", allowed=allowed)
+    return InputError(f"'{named(scenario.workload.dataset)[0]}' {problem}", path="partition", allowed=allowed)

@@ -14,6 +14,8 @@ class Transfer:
     receiver: int
     message: Message
     began: float
+    scale: float = 1.0
+    """What each byte of its tensors is charged as."""
     counted: int = 0
     """Bytes of it that are among what its link has carried."""
 
@@ -21,8 +23,14 @@ class Transfer:
     def sender(self) -> int:
         return self.message.sender
 
+    @property
+    def size(self) -> int:
+        """Bytes that links are charged."""
+        header = len(self.message.header)
+        return header + round(self.scale * (self.message.size - header))
+
     def count(self, carried: float) -> int:
         """Count what of its bytes has been carried by now, and return how many these are more than before."""
-        more = max(0, min(int(carried), self.message.size) - self.counted)
+        more = max(0, min(int(carried), self.size) - self.counted)
         self.counted += more
         return more

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from torch import nn
 
 from dlion_sim.errors import InputError
-from dlion_sim.learning import Dataset, load, model_for, own_dataset, own_model, training_flops
+from dlion_sim.learning import Dataset, Layout, load, model_for, own_dataset, own_model, training_flops
+from dlion_sim.learning.lora import adapted, load_base
 from dlion_sim.learning.randomness import seeded
 from dlion_sim.metric import ACCURACY
 from dlion_sim.own_code import function, is_reference
-from dlion_sim.scenario import CORE_FLOPS, Scenario
+from dlion_sim.scenario import CORE_FLOPS, Lora, Scenario, Workload, named
 from dlion_sim.streams import stream_seed
 
 
@@ -27,18 +29,48 @@ def of_workload() -> Iterator[None]:
 
 def dataset_of(scenario: Scenario) -> Dataset:
     """What is learned from. Raises InputError where it cannot be."""
-    name = scenario.workload.dataset
+    name, parameters = named(scenario.workload.dataset)
     own = _own(name, "workload.dataset")
     with of_workload():
-        return own_dataset(name, own) if own else load(name)
+        return own_dataset(name, own) if own else load(name, **parameters)
 
 
-def model_of(scenario: Scenario, dataset: Dataset) -> nn.Module:
-    """What is trained, with everybody's initial parameters. Raises InputError where it cannot be."""
-    name, seed = scenario.workload.model, stream_seed(scenario.seed, "model")
+def model_of(scenario: Scenario, dataset: Dataset) -> tuple[nn.Module, Workload]:
+    """What is trained, with everybody's initial parameters, and the workload with what only the model tells of it.
+
+    Raises InputError where it cannot be trained.
+    """
+    workload, seed = scenario.workload, stream_seed(scenario.seed, "model")
+    name, parameters = named(workload.model)
     own = _own(name, "workload.model", most=1)
     with of_workload():
-        return own_model(name, own, dataset, seed) if own else model_for(name, dataset, seed)
+        model = own_model(name, own, dataset, seed) if own else model_for(name, dataset, seed, **parameters)
+        if workload.lora is not None:
+            lora = _adapt(model, workload.lora, stream_seed(scenario.seed, "lora"))
+            workload = workload.model_copy(update={"lora": lora})
+    return model, _costed(workload, model, dataset)
+
+
+def _adapt(model: nn.Module, lora: Lora, seed: int) -> Lora:
+    """Leave only adapters of the model to train, and tell which file the rest is of."""
+    if lora.base is not None:
+        lora = lora.model_copy(update={"base_sha256": load_base(model, Path(lora.base), lora.base_sha256)})
+    with seeded(seed):
+        adapted(model, lora.rank, lora.alpha, lora.targets)
+    return lora
+
+
+def _costed(workload: Workload, model: nn.Module, dataset: Dataset) -> Workload:
+    """The workload with all that its cost is made of: as the scenario says, else as the model's FLOPs take."""
+    cost_as, compute_time = workload.cost_as, workload.compute_time
+    if cost_as is not None and cost_as.flops is None:
+        flops = training_flops(model, dataset.sample) * cost_as.parameters / Layout.of(model).size
+        cost_as = cost_as.model_copy(update={"flops": flops})
+    if compute_time.beta is None:
+        larger = cost_as.flops if cost_as else None
+        beta = (larger or training_flops(model, dataset.sample)) / CORE_FLOPS
+        compute_time = compute_time.model_copy(update={"beta": beta})
+    return workload.model_copy(update={"compute_time": compute_time, "cost_as": cost_as})
 
 
 def _own(name: str, path: str, most: int = 0) -> Callable[..., object] | None:
@@ -49,17 +81,11 @@ def _own(name: str, path: str, most: int = 0) -> Callable[..., object] | None:
         return function(name, path, most)
 
 
-def core_seconds_per_sample(scenario: Scenario, model: nn.Module, dataset: Dataset) -> float:
-    """What one sample costs on one core: as the scenario says, else what the model's FLOPs take."""
-    beta = scenario.workload.compute_time.beta
-    return training_flops(model, dataset.sample) / CORE_FLOPS if beta is None else beta
-
-
 def check_target(scenario: Scenario, dataset: Dataset) -> None:
     """Raise InputError for a target that the task's metric cannot reach."""
     metric = dataset.task.metric
     if scenario.target_accuracy is not None and metric != ACCURACY:
-        problem = f"the metric of '{scenario.workload.dataset}' is {metric.name}"
+        problem = f"the metric of '{named(scenario.workload.dataset)[0]}' is {metric.name}"
         raise InputError(problem, path="target_accuracy", allowed=f"target, which is of the {metric.name}")
     if scenario.target is not None and metric == ACCURACY and not 0 < scenario.target <= 1:
         raise InputError(f"no accuracy is {scenario.target:g}", path="target", allowed="more than 0, up to 1")

@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.scenario import CORE_FLOPS, DEVICES, ComputeTime, load, shipped
+from dlion_sim.scenario import CORE_FLOPS, DEVICES, ComputeTime, load, named, shipped
 from dlion_sim.scenario.shipped import name_of
 
 Listing = Iterator[Fitted | Text]
@@ -99,7 +99,7 @@ def scenarios() -> Listing:
     rows = []
     for file in shipped():
         scenario = load(file)
-        workload = f"{scenario.workload.model} on {scenario.workload.dataset}"
+        workload = f"{named(scenario.workload.model)[0]} on {named(scenario.workload.dataset)[0]}"
         rows.append([name_of(file), str(len(scenario.cluster.workers)), workload, scenario.description])
     yield Fitted(["name", "workers", "workload", "description"], rows, numbers=["workers"])
 

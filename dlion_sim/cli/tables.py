@@ -16,7 +16,7 @@ from rich.text import Text
 from dlion_sim.analysis import Fidelity, waited_most_for
 from dlion_sim.cli.conventions import WHY_NO_EXCHANGE
 from dlion_sim.metric import ACCURACY, Metric
-from dlion_sim.results import Run, participants
+from dlion_sim.results import Run, participants, scenario_label
 from dlion_sim.results.numbers import in_bytes
 
 _TIMES_SHOWN, _WAITS_SHOWN = 4, 4
@@ -40,7 +40,7 @@ def run_report(run: Run) -> RenderableType:
     metric = run.metric
     last = summary[metric.key]
     scores = last["per_worker"]
-    table = Table(title=f"{summary['scenario']} · {run.system} · seed {summary['seed']}", title_justify="left")
+    table = Table(title=f"{scenario_label(run.manifest)} · {run.system} · seed {summary['seed']}", title_justify="left")
     table.add_column("worker")
     for heading in ("iterations", "batch size", "computing", "sent", f"{run.evaluated_on} {metric.name}"):
         table.add_column(heading, justify="right")

@@ -13,7 +13,7 @@ import pandas as pd
 
 from dlion_sim.analysis.timeline import sending, spans, transfers
 from dlion_sim.export.folder import new_folder
-from dlion_sim.results import Run, participants, run_names
+from dlion_sim.results import Run, participants, run_names, scenario_label
 from dlion_sim.results.atomic import json_bytes, write
 
 _PROCESS = 1
@@ -38,7 +38,7 @@ def export_trace(runs: tuple[Run, ...], folder: Path) -> None:
 
 def _events(run: Run) -> Iterator[dict[str, Any]]:
     names, everyone = dict(enumerate(run.manifest["workers"])), dict(enumerate(participants(run.manifest)))
-    yield _metadata("process_name", {"name": f"{run.manifest['scenario']} · {run.system}"})
+    yield _metadata("process_name", {"name": f"{scenario_label(run.manifest)} · {run.system}"})
     for worker, name in names.items():
         yield from _thread(worker, name, (worker, 0))
     for span in spans(run).to_dict("records"):

@@ -18,7 +18,7 @@ from matplotlib.ticker import ScalarFormatter
 from dlion_sim.analysis.groups import Group
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY, Metric
-from dlion_sim.results import Run
+from dlion_sim.results import Run, scenario_label
 
 WIDTH, WIDE = 3.5, 7.16
 """Of a figure in one column and across both, in inches."""
@@ -84,7 +84,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 def title(run: Run) -> str:
     """What a figure of one run is headed."""
-    return " · ".join(filter(None, [run.manifest.get("scenario"), run.system])) or run.folder.name
+    return " · ".join(filter(None, [scenario_label(run.manifest), run.system])) or run.folder.name
 
 
 def worker_names(run: Run) -> dict[int, str]:

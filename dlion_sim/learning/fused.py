@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,7 @@ _PROGRAMS = 16
 """Programs that are kept, with their buffers, until others are used more."""
 
 _MANY, _TINY = 32, 2**16
-"""Replicas and their parameters from and up to which a CPU gains by fusing."""
+"""Replicas and the parameters of each from and up to which a CPU gains by fusing."""
 
 _Function = Callable[[], tuple[Tensor, Tensor]]
 """Gradients and losses, of inputs in memory that stays."""
@@ -270,4 +270,5 @@ def _is_tiny(model: nn.Module) -> bool:
     Convolutions never do: a CPU's grouped ones are several times slower than one after another.
     """
     convolves = any(isinstance(layer, nn.modules.conv._ConvNd) for layer in model.modules())
-    return not convolves and sum(parameter.numel() for parameter in model.parameters()) <= _TINY
+    # Buffers are what is frozen of a model of which only a part is trained.
+    return not convolves and sum(state.numel() for state in chain(model.parameters(), model.buffers())) <= _TINY

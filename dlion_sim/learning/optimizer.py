@@ -12,6 +12,8 @@ from torch import Tensor
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
+from dlion_sim.learning.process import one_core
+
 OptimizerKind = Literal["sgd", "adam", "adamw"]
 
 Moments = list[Tensor | None]
@@ -91,12 +93,32 @@ class Adam:
         )
 
 
-def rule(kind: OptimizerKind, momentum: float, weight_decay: float) -> Rule:
-    """The rule by its name; `momentum` is that of sgd."""
+class Clipped:
+    """Another rule, with a gradient that is longer than `norm` shortened to it (Pascanu et al., ICML 2013)."""
+
+    def __init__(self, rule: Rule, norm: float) -> None:
+        self._rule = rule
+        self._norm = norm
+
+    def moments(self, parameters: Tensor) -> Moments:
+        """Those of the other rule."""
+        return self._rule.moments(parameters)
+
+    def step(self, parameters: Tensor, moments: Moments, gradient: Tensor, learning_rate: float) -> None:
+        """A step of the other rule, by what `torch.nn.utils.clip_grad_norm_` makes of the gradient."""
+        with one_core():  # shared among several, the sum of squares would depend on their number
+            length = torch.linalg.vector_norm(gradient)
+        part = (self._norm / (length + 1e-6)).clamp_(max=1.0)
+        self._rule.step(parameters, moments, gradient * part, learning_rate)
+
+
+def rule(kind: OptimizerKind, momentum: float, weight_decay: float, clip_norm: float | None = None) -> Rule:
+    """The rule by its name; `momentum` is that of sgd, and without `clip_norm` gradients are as long as they are."""
     match kind:
         case "sgd":
-            return Sgd(momentum, weight_decay)
+            named: Rule = Sgd(momentum, weight_decay)
         case "adam" | "adamw":
-            return Adam(weight_decay)
+            named = Adam(weight_decay)
         case _:
             raise ValueError(f"unknown optimizer {kind!r}")
+    return named if clip_norm is None else Clipped(named, clip_norm)

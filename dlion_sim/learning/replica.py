@@ -35,11 +35,12 @@ class Replica:
         learning_rate: float,
         momentum: float = 0.0,
         weight_decay: float = 0.0,
+        clip_norm: float | None = None,
         decay: Callable[[int], float] = constant,
     ) -> None:
         self.layout = layout
         self.version = 0
-        self._rule = rule(kind, momentum, weight_decay)
+        self._rule = rule(kind, momentum, weight_decay, clip_norm)
         self._initial_rate = learning_rate
         self._decay = decay
         self._steps = 0

@@ -60,6 +60,8 @@ def check_live(setting: Setting) -> None:
             path="system.exchange.bandwidth",
             allowed="measured",
         )
+    if setting.scenario.workload.cost_as is not None:
+        raise InputError("real machines and links cost what they cost", path="workload.cost_as", allowed="null")
     if setting.target is not None:
         raise InputError(
             "it cannot end a live run, whose evaluations are done only afterwards",

@@ -3,7 +3,7 @@
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.frames import Frames
 from dlion_sim.results.holding import Hold
-from dlion_sim.results.labels import headings, in_words, system_label, untold
+from dlion_sim.results.labels import headings, in_words, scenario_label, system_label, untold
 from dlion_sim.results.manifest import environment
 from dlion_sim.results.names import participants
 from dlion_sim.results.reading import Run
@@ -35,6 +35,7 @@ __all__ = [
     "mark",
     "participants",
     "run_names",
+    "scenario_label",
     "summarize",
     "system_label",
     "time_to_target",

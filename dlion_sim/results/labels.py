@@ -33,6 +33,13 @@ def system_label(manifest: Mapping[str, Any], told: Collection[str] = ()) -> str
     return ", ".join([str(manifest.get("system", "")), *(in_words(path, value) for path, value in replaced.items())])
 
 
+def scenario_label(manifest: Mapping[str, Any]) -> str:
+    """The name of the run's scenario, and of what size a model was charged, if not that of the one which learnt."""
+    cost_as = manifest.get("cost_as")
+    name = str(manifest.get("scenario", ""))
+    return f"{name}, charged as {cost_as['parameters']} parameters" if cost_as else name
+
+
 def untold(manifest: Mapping[str, Any], told: Collection[str] = ()) -> dict[str, str]:
     """What is replaced in the run's system, by path below `system`, but for what the paths `told` say."""
     replaced: dict[str, str] = manifest.get("replaced", {})

@@ -32,6 +32,13 @@ class InSweep(TypedDict, total=False):
     digest: str
 
 
+class CostAs(TypedDict):
+    """The larger model whose cost was charged, in quantities as a scenario writes them."""
+
+    parameters: ShortText
+    flops: ShortText
+
+
 class MetricTold(TypedDict):
     """As `Metric` has it."""
 
@@ -76,6 +83,8 @@ class Manifest(TypedDict, total=False):
     """The names of the parameter servers, whose numbers follow."""
     clouds: list[ShortText]
     """The micro-clouds of all these."""
+    cost_as: CostAs
+    """Where it is not that of the model which learns."""
     training_samples: Count
     metric: MetricTold
     """What evaluations are by, besides the loss."""

@@ -4,6 +4,7 @@ from dlion_sim.scenario.cluster import Cloud, Cluster, Lan, Wan, WanPath, Worker
 from dlion_sim.scenario.devices import CORE_FLOPS, DEVICES, Device
 from dlion_sim.scenario.loading import dump, from_data, load, to_data
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
+from dlion_sim.scenario.parametrised import Gpt, Lora, Shakespeare, named
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.shipped import find, find_sweep, shipped
@@ -11,6 +12,7 @@ from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, Unit
 from dlion_sim.scenario.workload import (
     ComputeTime,
+    CostAs,
     Dirichlet,
     Iid,
     LabelShards,
@@ -32,17 +34,21 @@ __all__ = [
     "Cluster",
     "Compute",
     "ComputeTime",
+    "CostAs",
     "Device",
     "Dirichlet",
+    "Gpt",
     "Iid",
     "LabelShards",
     "Lan",
+    "Lora",
     "Nic",
     "Optimizer",
     "Owners",
     "Partition",
     "Scenario",
     "Schedule",
+    "Shakespeare",
     "Shared",
     "SystemSpec",
     "Unit",
@@ -56,6 +62,7 @@ __all__ = [
     "find_sweep",
     "from_data",
     "load",
+    "named",
     "shipped",
     "to_data",
 ]

@@ -10,6 +10,7 @@ from dlion_sim.own_code import is_reference
 from dlion_sim.scenario.cluster import Cluster
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model, Name
+from dlion_sim.scenario.parametrised import named
 from dlion_sim.scenario.system import SystemSpec
 from dlion_sim.scenario.units import PositiveDuration
 from dlion_sim.scenario.workload import Workload
@@ -58,8 +59,9 @@ class Scenario(Model):
         system, workload = self.system, self.workload
         choices = ("batching", "exchange", "synchronization", "knowledge_transfer")
         kinds = {f"system.{each}": choice.kind for each in choices if (choice := getattr(system, each))}
-        named = {"workload.dataset": workload.dataset, "workload.model": workload.model, "system.name": system.name}
-        return {path: name for path, name in {**named, **kinds}.items() if name and is_reference(name)}
+        learned = {f"workload.{each}": named(getattr(workload, each))[0] for each in ("dataset", "model")}
+        names = {**learned, "system.name": system.name, **kinds}
+        return {path: name for path, name in names.items() if name and is_reference(name)}
 
     @model_validator(mode="after")
     def _ends(self) -> Self:

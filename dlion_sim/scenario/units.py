@@ -110,6 +110,24 @@ CORES = Unit(
     most=1e9,
     bare=True,
 )
+PARAMETERS = Unit(
+    quantity="number of parameters",
+    example="1.3 B",
+    base="parameters",
+    factors={"parameters": "1", "k": "1e3", "M": "1e6", "B": "1e9", "T": "1e12"},
+    written=("T", "B", "M", "k", "parameters"),
+    most=1e15,
+    bare=True,
+)
+FLOPS = Unit(
+    quantity="number of floating-point operations",
+    example="16 TFLOP",
+    base="FLOP",
+    factors={f"{prefix}FLOP": f"1e{power}" for prefix, power in [("", 0), ("M", 6), ("G", 9), ("T", 12), ("P", 15)]},
+    written=("PFLOP", "TFLOP", "GFLOP", "MFLOP", "FLOP"),
+    most=1e24,
+    bare=False,  # 16 could be GFLOP or TFLOP
+)
 
 Duration = Annotated[
     float,
@@ -137,3 +155,19 @@ Cores = Annotated[
     WithJsonSchema(CORES.json_schema()),
 ]
 """Cores, not necessarily whole; written with a unit or bare."""
+
+Parameters = Annotated[
+    float,
+    BeforeValidator(PARAMETERS.parse),
+    PlainSerializer(PARAMETERS.format, when_used="json"),
+    WithJsonSchema(PARAMETERS.json_schema()),
+]
+"""Parameters of a model; written with a unit or bare."""
+
+Flops = Annotated[
+    float,
+    BeforeValidator(FLOPS.parse),
+    PlainSerializer(FLOPS.format, when_used="json"),
+    WithJsonSchema(FLOPS.json_schema()),
+]
+"""Floating-point operations; written with a unit."""

@@ -9,7 +9,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from dlion_sim.scenario.model import Model
-from dlion_sim.scenario.units import Duration
+from dlion_sim.scenario.parametrised import DatasetSpec, Lora, ModelSpec
+from dlion_sim.scenario.units import Duration, Flops, Parameters
 
 
 class ConstantRate(Model):
@@ -62,6 +63,9 @@ class Optimizer(Model):
     weight_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """The part of the weights that sgd adds to the gradient, or that adamw, times the learning rate, takes off the
     weights; adam has none."""
+    clip_norm: Annotated[float, Field(gt=0)] | None = None
+    """The length of the gradient of a step, at most: a longer one is shortened to it. A parameter server sees that of
+    its part. None: as long as it is."""
     warmup: Annotated[int, Field(ge=0)] = 0
     """Steps over which the learning rate rises evenly, before its schedule begins."""
     schedule: Annotated[ConstantRate | StepDecay | CosineDecay, Field(discriminator="kind")] = ConstantRate()
@@ -146,8 +150,8 @@ class ComputeTime(Model):
     alpha: Duration = 0.01
     """Fixed cost of an iteration."""
     beta: Duration | None = None
-    """Cost of one sample on one core. By default it is what the model's FLOPs take at 1.9 GFLOP/s, a core's speed by
-    TF.AKO's published runs."""
+    """Cost of one sample on one core. By default it is what the FLOPs of the model, or of `cost_as`, take at 1.9
+    GFLOP/s, a core's speed by TF.AKO's published runs."""
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:
@@ -156,13 +160,26 @@ class ComputeTime(Model):
         return self
 
 
+class CostAs(Model):
+    """A larger model that the one which learns stands for: time and bytes are the larger one's. In simulations only."""
+
+    parameters: Annotated[Parameters, Field(gt=0)]
+    """That the larger one trains: each entry of what the smaller one sends is charged as so many as there are for one
+    of its parameters."""
+    flops: Annotated[Flops, Field(gt=0)] | None = None
+    """Of forward and backward pass for one sample. None: as many more than the smaller one's as it has parameters
+    more. What an iteration costs is `compute_time`'s where that has a beta."""
+
+
 class Workload(Model):
     """What is learned."""
 
-    dataset: str
+    dataset: DatasetSpec
     """Name of the data set, e.g. digits or cifar10; or package.module:name, a function of your own that returns one."""
-    model: str = "mlp"
+    model: ModelSpec = "mlp"
     """Name of the model, e.g. mlp or cipher; or package.module:name, a function of your own that returns one."""
+    lora: Lora | None = None
+    """Low-rank additions that are trained in place of the model itself. None: all of it is."""
     optimizer: Optimizer = Optimizer()
     """How gradients change the weights."""
     batch_size: Annotated[int, Field(ge=1)] = 32
@@ -179,6 +196,8 @@ class Workload(Model):
     """How many samples, the first ones, evaluations on the way are on; by default all, as the last one always is."""
     compute_time: ComputeTime = ComputeTime()
     """How long an iteration takes."""
+    cost_as: CostAs | None = None
+    """A larger model whose time and bytes are charged, while this one learns. None: its own are."""
     kernels: Literal["fast", "torch"] = "fast"
     """What computes gradients and evaluations on a CPU. fast: compiled kernels for the layers that they suit, within
     rounding of PyTorch's, and PyTorch's for all where they cannot be compiled; torch: PyTorch's for all."""

@@ -104,6 +104,7 @@ class Engine:
         evaluate_every: float,
         evaluation_samples: int | None,
         stop: StopRule,
+        scale: float = 1.0,
     ) -> None:
         self._agenda = Agenda()
         self._nodes = nodes
@@ -117,7 +118,12 @@ class Engine:
         self._evaluation_samples = evaluation_samples
         self._stop = stop
         self._transport = Transport(
-            self._agenda, routing, sent=self._on_sent, delivered=self._on_delivered, changed=self._tell_capacities
+            self._agenda,
+            routing,
+            sent=self._on_sent,
+            delivered=self._on_delivered,
+            changed=self._tell_capacities,
+            scale=scale,
         )
         self._end = stop.duration if stop.duration is not None else float("inf")
         self._has_started = False

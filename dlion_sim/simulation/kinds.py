@@ -15,7 +15,7 @@ from dlion_sim.assembly import ComputeDevice, Recorder
 from dlion_sim.assembly.recording import LinkInterval
 from dlion_sim.assembly.transfer import Transfer
 from dlion_sim.learning import BatchSampler, Layout, Replica, Ticket
-from dlion_sim.learning.optimizer import Adam, Sgd
+from dlion_sim.learning.optimizer import Adam, Clipped, Sgd
 from dlion_sim.learning.replica import State
 from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel
@@ -46,7 +46,7 @@ _CLASSES: tuple[type, ...] = (
     *(Channel, Message, Merge, Update),
     *(GradientReady, ProfileReady),
     *(CostFit, CostModel, GlobalBatchSchedule, LinkMonitor),
-    *(Adam, BatchSampler, Layout, Replica, Sgd, State, Ticket),
+    *(Adam, BatchSampler, Clipped, Layout, Replica, Sgd, State, Ticket),
     *(Compute, Schedule, ConstantRate, CosineDecay, Optimizer, StepDecay),
 )
 _METHODS: frozenset[object] = frozenset(

@@ -72,6 +72,7 @@ def simulate(
             evaluate_every=scenario.workload.evaluate_every,
             evaluation_samples=scenario.workload.evaluation_samples,
             stop=StopRule(scenario.duration, setting.target),
+            scale=setting.scale,
         )
         _run(engine, writer, Checkpoints(engine, writer, identity, wall, checkpoint_every), interrupted, observe)
     return Run.open(folder)

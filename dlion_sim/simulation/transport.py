@@ -46,7 +46,8 @@ class Transport:
     """A message waits for the one of its channel before it.
 
     The queue's head is a flow over the pair's route. When its last byte has been sent, the next one starts, and after
-    the route's latency it is delivered.
+    the route's latency it is delivered. Each byte of its tensors crosses links as `scale` bytes; to those who ask how
+    fast these are, they seem so much slower.
     """
 
     def __init__(
@@ -58,10 +59,12 @@ class Transport:
         delivered: Delivered,
         changed: CapacityChanged,
         framing: Framing = TCP,
+        scale: float = 1.0,
     ) -> None:
         self._agenda = agenda
         self._routing = routing
         self._framing = framing
+        self._scale = scale
         bytes_per_second = [capacity_bps.value_at(0) / BITS_PER_BYTE for capacity_bps in routing.capacities_bps]
         self._network = FlowNetwork(agenda, bytes_per_second, framing.acknowledgements)
         self._heads: dict[_Queue, tuple[Transfer, int | None]] = {}
@@ -89,7 +92,7 @@ class Transport:
         begun = [(transfer, flow) for transfer, flow in heads if transfer.began < self._agenda.now]
         remaining = self._network.remaining([flow for _, flow in begun])
         for (transfer, _), left in zip(begun, remaining, strict=True):
-            yield transfer, transfer.message.size - left / self._framing.data
+            yield transfer, transfer.size - left / self._framing.data
         for transfer, _ in heads:
             if transfer.began == self._agenda.now:
                 yield transfer, 0.0
@@ -109,7 +112,7 @@ class Transport:
         links = self._network.bytes_per_second
         shared = max_min_rates(routes, links, ways_back, self._framing.acknowledgements)
         alone = (min(links[link] for link in route) for route in routes)
-        data = self._framing.data
+        data = self._framing.data * self._scale
         return [(one / data, other / data) for one, other in zip(alone, shared, strict=True)]
 
     def check_restored(self) -> None:
@@ -123,13 +126,14 @@ class Transport:
         sender, receiver, _ = queue
         links, latency = self._routing.route(sender, receiver)
         ended = partial(self._end, queue, latency)
+        transfer = Transfer(receiver, message, self._agenda.now, self._scale)
         flow = None
         if links:
             way_back = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
-            flow = self._network.start(links, message.size * self._framing.data, ended, way_back)
+            flow = self._network.start(links, transfer.size * self._framing.data, ended, way_back)
         else:
             self._agenda.after(0.0, ended)
-        self._heads[queue] = Transfer(receiver, message, self._agenda.now), flow
+        self._heads[queue] = transfer, flow
 
     def _end(self, queue: _Queue, latency: float) -> None:
         """The last byte of a queue's head has been sent."""

@@ -116,10 +116,9 @@ def _copied(data: Any) -> Any:
 
 
 def _traces(data: object) -> Iterator[str]:
-    """The files of measured capacities that a scenario names."""
+    """The files of measured capacities, and of parameters, that a scenario names."""
     if isinstance(data, dict):
-        if isinstance(data.get("trace"), str):
-            yield data["trace"]
+        yield from (data[key] for key in ("trace", "base") if isinstance(data.get(key), str))
         for value in data.values():
             yield from _traces(value)
     elif isinstance(data, list):

@@ -32,7 +32,7 @@ def test_each_kind_lists_all_that_a_scenario_may_name(capsys, monkeypatch):
         assert set(names) <= set(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("name", ["digits", "cifar10", "fashion_mnist"])
+@pytest.mark.parametrize("name", ["digits", "cifar10", "fashion_mnist", "diabetes", "shakespeare"])
 def test_what_is_told_of_a_data_set_is_so(name):
     dataset, told = load(name), PUBLISHED[name]
     assert PUBLISHED.keys() == DATASETS.keys()

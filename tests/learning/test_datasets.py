@@ -3,16 +3,20 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
+import pickle
 import shutil
 import tarfile
 import threading
+from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
+import numpy as np
 import pytest
 import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.learning import load
+from dlion_sim.learning.datasets import cifar100 as cifar100_module
 from dlion_sim.learning.datasets.source import Source
 
 CONTENT = {"one": b"first file", "two": b"second file"}
@@ -67,7 +71,7 @@ def test_normalise_leaves_the_images(dataset):
 
 
 def test_unknown_dataset():
-    with pytest.raises(InputError, match=r"^dataset: no dataset is named 'imagenet'; allowed: cifar10, digits"):
+    with pytest.raises(InputError, match=r"^dataset: no dataset is named 'imagenet'; allowed: cifar10, cifar100"):
         load("imagenet")
 
 
@@ -183,3 +187,37 @@ def test_no_network(tmp_path, monkeypatch):
         "dataset: http://127.0.0.1:9/things cannot be downloaded (ConnectionError); "
         "set DLION_DATA to a folder that holds things/ with one, two"
     )
+
+
+def test_cifar100_is_read_by_its_fine_labels(tmp_path, monkeypatch):
+    """From a stand-in for its archive: two small files of the same form."""
+    folder = tmp_path / "cifar-100-python"
+    folder.mkdir()
+    for name, count in (("train", 6), ("test", 4)):
+        images = (np.arange(count * 3072) % 256).astype(np.uint8).reshape(count, 3072)
+        labels = {b"fine_labels": [*range(count)], b"coarse_labels": [0] * count}
+        (folder / name).write_bytes(pickle.dumps({b"data": images, **labels}))
+    md5 = {file.name: hashlib.md5(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+    published = cifar100_module._SOURCE
+    monkeypatch.setattr(cifar100_module, "_SOURCE", replace(published, md5=md5))
+    monkeypatch.setenv("DLION_DATA", str(tmp_path))
+    dataset = load("cifar100")
+    assert (dataset.name, dataset.input_shape, dataset.task.outputs) == ("cifar100", (3, 32, 32), 100)
+    assert dataset.train_targets.tolist() == [0, 1, 2, 3, 4, 5]
+    assert dataset.test_inputs.flatten(1)[1].tolist() == [number % 256 for number in range(3072, 6144)]
+    monkeypatch.setattr(cifar100_module, "_SOURCE", published)
+    monkeypatch.setattr("pickle.loads", lambda *_, **__: pytest.fail("unpickled"))
+    with pytest.raises(InputError, match="train: is truncated or altered"):
+        load("cifar100")
+
+
+def test_diabetes_is_standardised_and_always_split_alike():
+    one, other = load("diabetes"), load("diabetes")
+    assert torch.equal(one.train_inputs, other.train_inputs)
+    assert (one.input_shape, one.task.metric.name) == ((10,), "rmse")
+    for numbers in (one.train_inputs, one.train_targets[:, None]):
+        torch.testing.assert_close(numbers.mean(dim=0), torch.zeros(numbers.shape[1]), rtol=0, atol=1e-5)
+        torch.testing.assert_close(numbers.std(dim=0), torch.ones(numbers.shape[1]), rtol=0, atol=1e-5)
+    fitted = torch.linalg.lstsq(one.train_inputs, one.train_targets[:, None]).solution
+    assert one.task.fault(one.train_targets) is None
+    assert (one.test_inputs @ fitted - one.test_targets[:, None]).square().mean().sqrt() < 0.9

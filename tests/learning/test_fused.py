@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from dlion_sim.learning import FusedGradientExecutor, GradientExecutor, Replica, build, fused, gradient_executor
+from dlion_sim.learning import (
+    Dataset,
+    FusedGradientExecutor,
+    GradientExecutor,
+    Replica,
+    build,
+    fused,
+    gradient_executor,
+)
+from dlion_sim.learning.lora import adapted
+from dlion_sim.learning.tasks import NextToken
 from tests.learning.conftest import CPU, random_dataset
 from tests.learning.test_gradients import NAMES, replicas_of
 
@@ -27,6 +37,8 @@ def smooth(model):
             setattr(model, name, nn.Softplus())
         elif isinstance(layer, nn.MaxPool2d):
             setattr(model, name, nn.AvgPool2d(layer.kernel_size))
+        else:
+            smooth(layer)
     return model
 
 
@@ -58,6 +70,18 @@ def model():
     return smooth(build("mlp", (3, 8, 8), 10, seed=0))
 
 
+def gpt():
+    return build("gpt", (16,), 20, seed=0, layers=2, heads=4, width=32)
+
+
+@pytest.fixture(scope="module")
+def text():
+    """Sequences of 16 random tokens."""
+    tokens = torch.randint(0, 20, (210, 17), generator=torch.Generator().manual_seed(0))
+    inputs, targets = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+    return Dataset(inputs[:200], targets[:200], inputs[200:], targets[200:], NextToken(20))
+
+
 @pytest.fixture
 def programs(monkeypatch):
     """The shapes [n, b] of the programs that ran."""
@@ -75,6 +99,11 @@ def programs(monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_equal_those_of_the_pool(name, dataset):
     assert_equal_to_the_pool(smooth(build(name, dataset.input_shape, 10, seed=0)), dataset, batches(9, 16, 12))
+
+
+@pytest.mark.parametrize("of", ["all", "adapters"])
+def test_a_language_model(of, text):
+    assert_equal_to_the_pool(gpt() if of == "all" else adapted(gpt(), 2, 4.0), text, batches(9, 16, 12))
 
 
 def test_a_model_as_it_is_on_images_of_cifars_size():
@@ -231,6 +260,23 @@ def test_a_cpu_fuses_the_gradients_of_many_tiny_models(name, replicas, kind, dat
         assert isinstance(executor, kind)
 
 
+def test_what_is_frozen_of_a_model_makes_it_no_tiny_one(text):
+    frozen = adapted(build("gpt", (16,), 20, seed=0, layers=2, heads=4, width=64), 1, 1.0)
+    assert sum(parameter.numel() for parameter in frozen.parameters()) < 2**12
+    with closing(gradient_executor(frozen, text, CPU, replicas=32)) as executor:
+        assert isinstance(executor, GradientExecutor)
+
+
+def test_on_a_cpu_what_is_computed_together_changes_no_bit_of_a_tiny_language_models_gradients(text):
+    model, indices = gpt(), batches(3, 16, 30, 70, 9, 40, 1)
+    replicas = replicas_of(model, len(indices))
+    together = results(FusedGradientExecutor(model, text, CPU), replicas, indices)
+    for replica, batch, (loss, gradient) in zip(replicas, indices, together, strict=True):
+        ((alone, of_alone),) = results(FusedGradientExecutor(model, text, CPU), [replica], [batch])
+        assert loss == alone
+        assert torch.equal(gradient, of_alone)
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 70), min_size=1, max_size=80), st.integers(1, 80))
 def test_on_a_cpu_what_is_computed_together_changes_no_bit_of_a_tiny_models_gradients(sizes, together):
@@ -290,3 +336,14 @@ class Branching(nn.Module):
 def test_what_cannot_be_vectorised_is_computed_one_by_one(dataset, model, kind):
     with closing(gradient_executor(model, dataset, CPU, replicas=64, threads=1)) as executor:
         assert isinstance(executor, kind)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
+@pytest.mark.parametrize("of", ["all", "adapters"])
+def test_a_gpu_computes_a_language_model_as_a_cpu_does(of, text):
+    cuda, indices = torch.device("cuda"), batches(9, 16, 12, 40)
+    model = gpt() if of == "all" else adapted(gpt(), 2, 4.0)
+    on_cpu = replicas_of(model, len(indices))
+    on_gpu = [Replica(replica.layout, replica.parameters.to(cuda), learning_rate=0.1) for replica in on_cpu]
+    expected = results(GradientExecutor(model, text, CPU), on_cpu, indices)
+    assert_close(results(FusedGradientExecutor(model, text, cuda), on_gpu, indices), expected, 1e-4)

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from dlion_sim.learning import GradientExecutor, Layout, Replica, build, flatten
 from tests.learning.conftest import CPU
 
-NAMES = ("cipher", "mlp", "mobilenet", "tf_ako", "tutorial_cnn")
+NAMES = ("cipher", "mlp", "mobilenet", "resnet18", "tf_ako", "tutorial_cnn")
 
 
 def replicas_of(model, count):

@@ -7,7 +7,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning import Layout, build, flatten, training_flops
 
 CIFAR, MNIST, DIGITS = (3, 32, 32), (1, 28, 28), (1, 8, 8)
-NAMES = ("cipher", "mlp", "mobilenet", "tf_ako", "tutorial_cnn")
+NAMES = ("cipher", "mlp", "mobilenet", "resnet18", "tf_ako", "tutorial_cnn")
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,8 @@ NAMES = ("cipher", "mlp", "mobilenet", "tf_ako", "tutorial_cnn")
         ("tutorial_cnn", CIFAR, 10, 4_259_274),
         ("tf_ako", CIFAR, 10, 4_263_434),
         ("mobilenet", (3, 224, 224), 1000, 4_231_976),
+        ("resnet18", CIFAR, 10, 11_173_962),
+        ("resnet18", CIFAR, 100, 11_220_132),
         ("mlp", DIGITS, 10, 64 * 128 + 128 + 128 * 10 + 10),
     ],
 )
@@ -68,6 +70,17 @@ def test_unknown_model_is_the_users_error():
         ),
         ("mobilenet", (3, 224, 224), 1000, 568_740_352, 112 * 112 * 27 * 32),
         ("mlp", DIGITS, 10, 64 * 128 + 128 * 10, 64 * 128),
+        (
+            "resnet18",
+            CIFAR,
+            10,
+            32 * 32 * (27 * 64 + 4 * 576 * 64)
+            + 16 * 16 * (576 + 3 * 1152 + 64) * 128
+            + 8 * 8 * (1152 + 3 * 2304 + 128) * 256
+            + 4 * 4 * (2304 + 3 * 4608 + 256) * 512
+            + 512 * 10,
+            32 * 32 * 27 * 64,
+        ),
     ],
 )
 def test_flops_are_three_forward_passes_less_the_gradient_of_the_image(name, shape, classes, forward, first):

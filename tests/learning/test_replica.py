@@ -23,6 +23,7 @@ OPTIMIZERS = [
         lambda ps: torch.optim.AdamW(ps, 0.01, weight_decay=0.1),
     ),
 ]
+CLIPPED = ({"kind": "adamw", "learning_rate": 0.01, "clip_norm": 0.5}, None)
 
 
 def model():
@@ -50,7 +51,22 @@ def test_steps_equal_torchs_on_the_module(spec, optimizer_of):
         torch.testing.assert_close(own.parameters, flatten(module), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize(("spec", "_"), OPTIMIZERS)
+@pytest.mark.parametrize("clip_norm", [0.5, 1e6])
+@pytest.mark.parametrize(("spec", "optimizer_of"), OPTIMIZERS)
+def test_a_gradient_is_clipped_by_its_norm_as_torch_clips_it(spec, optimizer_of, clip_norm):
+    module, own = model(), replica(**spec, clip_norm=clip_norm)
+    optimizer = optimizer_of(list(module.parameters()))
+    for seed in range(3):
+        flat = gradient(own.layout.size, seed)
+        own.step(flat)
+        for parameter, part in zip(module.parameters(), own.layout.views(flat), strict=True):
+            parameter.grad = part.clone()
+        torch.nn.utils.clip_grad_norm_(module.parameters(), clip_norm)
+        optimizer.step()
+        torch.testing.assert_close(own.parameters, flatten(module), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("spec", "_"), [*OPTIMIZERS, CLIPPED])
 def test_every_step_writes_the_same_tensor_anew(spec, _):
     own = replica(**spec)
     tensor, flat = own.parameters, gradient(own.layout.size)
@@ -64,7 +80,7 @@ def test_every_step_writes_the_same_tensor_anew(spec, _):
         assert torch.equal(flat, given)
 
 
-@pytest.mark.parametrize(("spec", "_"), OPTIMIZERS)
+@pytest.mark.parametrize(("spec", "_"), [*OPTIMIZERS, CLIPPED])
 def test_steps_do_not_depend_on_the_number_of_threads(spec, _):
     before = torch.get_num_threads()
     ends = []

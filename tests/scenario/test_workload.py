@@ -70,6 +70,7 @@ def test_a_learning_rate_warms_up_before_its_schedule_begins() -> None:
     [
         ({"kind": "adamw", "momentum": 0.9}, "workload.optimizer.momentum", "momentum is for sgd"),
         ({"kind": "adam", "weight_decay": 0.1}, "workload.optimizer.weight_decay", "with one it is adamw"),
+        ({"clip_norm": 0}, "workload.optimizer.clip_norm", "more than 0"),
         ({"warmup": -1}, "workload.optimizer.warmup", "0 or more"),
     ],
 )

@@ -104,6 +104,8 @@ OTHERS = {
     "dgc": ["system.exchange=dgc"],
     "weight_exchange": ["system.knowledge_transfer=weight_exchange"],
     "adam": ["workload.optimizer={kind: adamw, learning_rate: 0.01, schedule: {kind: cosine, steps: 50}}"],
+    "clipped": ["workload.optimizer={kind: adamw, learning_rate: 0.01, clip_norm: 0.3}"],
+    "charged": ["workload.cost_as={parameters: 20 k}"],
     "step": ["workload.optimizer={kind: sgd, learning_rate: 0.1, warmup: 3, schedule: {kind: step, every: 5}}"],
 }
 """What no system is made of by itself."""

@@ -37,7 +37,7 @@ def routing(cluster) -> Routing:
 class World:
     """A transport that notes what happens when."""
 
-    def __init__(self, cluster=CLUSTER):
+    def __init__(self, cluster=CLUSTER, scale=1.0):
         self.agenda = Agenda()
         self.sent, self.delivered = [], []
         self.transport = Transport(
@@ -46,6 +46,7 @@ class World:
             sent=self._on_sent,
             delivered=lambda receiver, message: self.delivered.append((message, receiver, self.agenda.now)),
             changed=lambda: None,
+            scale=scale,
         )
 
     def _on_sent(self, transfer):
@@ -72,6 +73,17 @@ def test_a_message_takes_its_size_over_the_narrowest_link_and_half_a_round_trip(
     duration = on_the_wire(message) / 1e6  # 8 Mbps up, 40 Mbps path, 80 Mbps down
     assert world.sent == [(0, 2, pytest.approx(duration, abs=1e-9), pytest.approx(duration, abs=1e-9))]
     assert world.delivered == [(message, 2, pytest.approx(duration + 0.05, abs=1e-9))]
+
+
+def test_a_larger_model_is_charged_for_its_tensors_and_not_for_headers():
+    world, message = World(scale=10.0), weights(0)
+    world.transport.send(2, message)
+    finish(world.agenda)
+    charged = len(message.header) + 10 * 4 * 250_000
+    ((*_, duration),) = world.sent
+    assert duration == pytest.approx(charged * TCP.data / 1e6, abs=1e-9)
+    ((alone, shared),) = world.transport.bytes_per_second([(0, 2)])
+    assert alone == shared == pytest.approx(1e6 / TCP.data / 10)  # of the bytes that the worker knows
 
 
 def test_of_what_is_under_way_it_is_known_how_much_has_been_sent():

@@ -32,8 +32,8 @@ _SOURCE = Source(
 def cifar10() -> Dataset:
     """CIFAR-10 from its Python batches: 50,000 training and 10,000 test images [3, 32, 32]."""
     files = _SOURCE.read()
-    train_images, train_labels = _batches([files[name] for name in _TRAIN])
-    test_images, test_labels = _batches([files[name] for name in _TEST])
+    train_images, train_labels = read_batches([files[name] for name in _TRAIN])
+    test_images, test_labels = read_batches([files[name] for name in _TEST])
     return Dataset(
         name="cifar10",
         train_inputs=train_images,
@@ -45,9 +45,12 @@ def cifar10() -> Dataset:
     )
 
 
-def _batches(files: list[bytes]) -> tuple[Tensor, Tensor]:
-    """Images and labels. The files are pickles, which run what they contain: never give it unverified bytes."""
+def read_batches(files: list[bytes], labels: bytes = b"labels") -> tuple[Tensor, Tensor]:
+    """Images, and what they have as `labels`.
+
+    The files are pickles, which run what they contain: never give it unverified bytes.
+    """
     batches = [pickle.loads(file, encoding="bytes") for file in files]
     images = np.concatenate([batch[b"data"] for batch in batches]).reshape(-1, 3, 32, 32)
-    labels = np.concatenate([batch[b"labels"] for batch in batches])
-    return torch.from_numpy(images), torch.from_numpy(labels)
+    classes = np.concatenate([batch[labels] for batch in batches])
+    return torch.from_numpy(images), torch.from_numpy(classes)

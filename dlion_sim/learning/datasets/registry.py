@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dlion_sim.errors import InputError
 from dlion_sim.learning.datasets.cifar10 import cifar10
+from dlion_sim.learning.datasets.cifar100 import cifar100
 from dlion_sim.learning.datasets.dataset import Dataset, InputKind
+from dlion_sim.learning.datasets.diabetes import diabetes
 from dlion_sim.learning.datasets.digits import digits
 from dlion_sim.learning.datasets.mnist import fashion_mnist, mnist
-from dlion_sim.learning.tasks import Classification, Task
+from dlion_sim.learning.datasets.shakespeare import shakespeare
+from dlion_sim.learning.tasks import Classification, NextToken, Regression, Task
 
-DATASETS: Mapping[str, Callable[[], Dataset]] = {
+DATASETS: Mapping[str, Callable[..., Dataset]] = {
     "cifar10": cifar10,
+    "cifar100": cifar100,
+    "diabetes": diabetes,
     "digits": digits,
     "fashion_mnist": fashion_mnist,
     "mnist": mnist,
+    "shakespeare": shakespeare,
 }
+"""Some take what a scenario may set, by keywords."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +46,24 @@ _TEN = Classification(classes=10)
 
 PUBLISHED: Mapping[str, Published] = {
     "cifar10": Published("images", (3, 32, 32), _TEN, 50_000, 10_000, "Krizhevsky, 2009; a download of 170 MB"),
+    "cifar100": Published(
+        "images", (3, 32, 32), Classification(classes=100), 50_000, 10_000, "Krizhevsky, 2009; a download of 169 MB"
+    ),
+    "diabetes": Published("numbers", (10,), Regression(), 353, 89, "Efron et al., 2004; embedded, with scikit-learn"),
     "digits": Published("images", (1, 8, 8), _TEN, 1_437, 360, "UCI's optical digits; embedded, with scikit-learn"),
     "fashion_mnist": Published("images", (1, 28, 28), _TEN, 60_000, 10_000, "Xiao et al., 2017; a download of 31 MB"),
     "mnist": Published("images", (1, 28, 28), _TEN, 60_000, 10_000, "LeCun et al., 1998; a download of 12 MB"),
+    "shakespeare": Published("tokens", (64,), NextToken(84), 71_099, 7_881, "the plays and poems; embedded"),
 }
 
 
-def load(name: str) -> Dataset:
+def load(name: str, **parameters: Any) -> Dataset:
     """The dataset `name`, in main memory.
 
-    Raises InputError for an unknown name, and where the published files cannot be had or are damaged.
+    `parameters` are the dataset's own. Raises InputError for an unknown name, and where the published files cannot be
+    had or are damaged.
     """
     if name not in DATASETS:
         allowed = f"{', '.join(DATASETS)}, or package.module:name"
         raise InputError(f"no dataset is named {name!r}", path="dataset", allowed=allowed)
-    return DATASETS[name]()
+    return DATASETS[name](**parameters)

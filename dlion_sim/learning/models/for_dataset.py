@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,11 +19,11 @@ from dlion_sim.own_code import raised_in
 _PATH = "model"
 
 
-def model_for(name: str, dataset: Dataset, seed: int) -> nn.Module:
+def model_for(name: str, dataset: Dataset, seed: int, **parameters: Any) -> nn.Module:
     """The ready model `name`, on the CPU, with its initial parameters.
 
-    The same `seed` gives the same parameters; global random state is left as it was. Raises InputError where there is
-    none of that name, or where it cannot be trained on the dataset.
+    The same `seed` gives the same parameters; global random state is left as it was. `parameters` are the model's own.
+    Raises InputError where there is none of that name, or where it cannot be trained on the dataset.
     """
     kind = dataset.input_kind
     if name in MODELS and kind not in MODELS[name].takes:
@@ -32,7 +33,7 @@ def model_for(name: str, dataset: Dataset, seed: int) -> nn.Module:
             path=_PATH,
             allowed=", ".join([*fitting, "package.module:name"]),
         )
-    model = build(name, dataset.input_shape, dataset.task.outputs, seed)
+    model = build(name, dataset.input_shape, dataset.task.outputs, seed, **parameters)
     _check(model, dataset, name)
     return model
 

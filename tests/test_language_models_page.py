@@ -1,0 +1,67 @@
+"""The page on language models works as it stands."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from dlion_sim.results import Run
+from dlion_sim.scenario import find, load
+from tests.command import dlion
+
+PAGE = (Path(__file__).parents[1] / "docs" / "language-models.md").read_text()
+COMMANDS = [shlex.split(line) for line in re.findall(r"^\$ dlion (.*)$", PAGE, re.MULTILINE)]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The run of each command, by what the page calls its folder."""
+    folder = tmp_path_factory.mktemp("page")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+        Path("small.yaml").write_text(text)
+        for command in COMMANDS:
+            named = command if "--output" in command else [*command, "--output", "small"]
+            assert dlion(patch, *named, "--quiet") == 0
+    return {each.name: Run.open(each) for each in folder.iterdir() if each.is_dir()}
+
+
+def payload(run):
+    """Bytes of the largest message."""
+    return int(run.transfers()["bytes"].max())
+
+
+def test_its_commands_run(runs):
+    assert sorted(runs) == ["adapters", "charged", "small", "whole"]
+    for run in runs.values():
+        assert run.summary["status"] == "completed"
+        assert run.manifest["metric"]["name"] == "perplexity"
+
+
+def test_it_learns(runs):
+    metric = runs["small"].evaluations().groupby("virtual_time")["metric"].mean()
+    assert metric.iloc[0] == pytest.approx(84, rel=0.1)
+    assert metric.iloc[-1] < 60
+
+
+def test_workers_exchange_once_a_period(runs):
+    assert len(runs["small"].transfers()) == 4 * 3 * 20 / 5
+    assert len(runs["whole"].transfers()) == 4 * 3 * 20
+
+
+def test_adapters_are_all_that_is_sent(runs):
+    adapters = 2 * 4 * (16 + 48)
+    assert runs["adapters"].manifest["parameters"] == adapters
+    assert 0 < payload(runs["adapters"]) - 4 * adapters < 64
+    assert payload(runs["small"]) > 10 * payload(runs["adapters"])
+
+
+def test_a_larger_model_is_charged(runs):
+    assert payload(runs["charged"]) == pytest.approx(4 * 1.3e9, rel=1e-6)
+    assert runs["charged"].summary["cost_as"] == {"parameters": "1.3 B", "flops": "16 TFLOP"}
+
+
+def test_the_ready_scenario_is_one():
+    assert load(find("shakespeare_diloco")).workload.cost_as.parameters == 124e6
