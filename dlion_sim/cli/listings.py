@@ -9,7 +9,8 @@ from rich.text import Text
 
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.scenario import CORE_FLOPS, DEVICES, ComputeTime, load, named, shipped
-from dlion_sim.scenario.shipped import name_of
+from dlion_sim.scenario.loading import read_data
+from dlion_sim.scenario.shipped import FOLDER, name_of, shipped_sweeps
 
 Listing = Iterator[Fitted | Text]
 """Tables, and below them what their figures are."""
@@ -95,13 +96,17 @@ def models() -> Listing:
 
 
 def scenarios() -> Listing:
-    """The scenarios that ship."""
+    """The scenarios and sweeps that ship."""
     rows = []
     for file in shipped():
         scenario = load(file)
         workload = f"{named(scenario.workload.model)[0]} on {named(scenario.workload.dataset)[0]}"
         rows.append([name_of(file), str(len(scenario.cluster.workers)), workload, scenario.description])
-    yield Fitted(["name", "workers", "workload", "description"], rows, numbers=["workers"])
+    yield Fitted(["name", "workers", "workload", "description"], rows, title="Scenarios", numbers=["workers"])
+    sweeps: dict[str, Any] = {name_of(file): read_data(file) for file in shipped_sweeps()}
+    told = [[name, sweep["description"]] for name, sweep in sweeps.items()]
+    yield Fitted(["name", "description"], told, title="Sweeps")
+    yield Text(f"They are files in {FOLDER}, to copy and change; `dlion schema` prints what a scenario may say.")
 
 
 def systems() -> Listing:
@@ -123,6 +128,10 @@ def systems() -> Listing:
                 default = "" if field.default is None else str(field.default)
                 rows.append(["", name, default, field.description or ""])
         yield Fitted(["kind", "parameter", "default", "meaning"], rows, title=category, bold=bold)
+    yield Text(
+        "A choice may also be a class of your own, as module:Class, of a file in the current folder; what it has to do "
+        "is told by the docstrings of dlion_sim.protocol.choices."
+    )
 
 
 def _written(choice: Mapping[str, Any]) -> str:

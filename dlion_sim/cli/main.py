@@ -24,6 +24,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_KEPT_NOWHERE = "cannot cache function"
+"""What numba, which knows no exception of its own for it, says where it can write no cache."""
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -82,7 +85,7 @@ def devices() -> None:
 
 @app.command()
 def scenarios() -> None:
-    """List the scenarios that ship; each can be run by its name."""
+    """List the scenarios and sweeps that ship; each can be run by its name."""
     from dlion_sim.cli import listings
 
     Console().print(*listings.scenarios())
@@ -114,6 +117,12 @@ def main(command: typer.Typer = app) -> None:
     except InputError as error:
         for fault in (error, *error.further):
             print(f"dlion: {with_options(str(fault))}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except RuntimeError as error:
+        if _KEPT_NOWHERE not in str(error):
+            raise
+        problem = "compiled kernels can be kept neither beside the package nor in the user's cache"
+        print(f"dlion: {problem}; allowed: NUMBA_CACHE_DIR=DIR, a folder that only you can write to", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except OwnCodeError as error:
         print(f"dlion: {error}\n{error.trace}", file=sys.stderr)

@@ -43,7 +43,7 @@ def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progr
             bar.update(task, completed=done, score=f"{progress.metric.name} {score}")
             if (left := pace.seconds_left(done)) is not None:
                 rest = f"about {in_words(left)} for the rest of {total:g} {unit}"
-                told = f"{rest}; --set {key}=... shortens it, docs/performance.md says what takes how long"
+                told = f"{rest}; --set {key}=... shortens it, a longer workload.evaluate_every may too"
                 console.print(told, markup=False, highlight=False, soft_wrap=True)
 
         yield observe

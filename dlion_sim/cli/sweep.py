@@ -42,6 +42,10 @@ def sweep(
 ) -> None:
     """Run a sweep: scenarios that differ along axes, or by a search's trials, side by side.
 
+    Its YAML has a base scenario, or several, and axes: values by the dotted path of what they set, all combinations of
+    which are run. Further keys: zipped (axes that go together), exclude (combinations to leave out), names (a template
+    for the run folders), search (values to be found). `dlion scenarios` says where examples are.
+
     Started again, it does only what is missing. Ctrl-C ends it early; what was done stays.
     """
     from dlion_sim.scenario import find_sweep

@@ -77,4 +77,5 @@ class SweepProgress:
         self._bars.update(self._all, completed=self._ended + parts, told=told)
         if (left := self._pace.seconds_left(self._ended + parts)) is not None:
             rest = f"about {in_words(left)} for the rest of {self._runs} runs"
-            self._console.print(f"{rest}; docs/performance.md says what takes how long", highlight=False)
+            shorter = "a shorter duration shortens it, a longer workload.evaluate_every may too"
+            self._console.print(f"{rest}; {shorter}", highlight=False, soft_wrap=True)

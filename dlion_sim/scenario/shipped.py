@@ -10,23 +10,24 @@ from dlion_sim.errors import InputError
 
 _PACKAGE = Path(__file__).parents[1]
 _INSTALLED, _CHECKOUT = _PACKAGE / "shipped_scenarios", _PACKAGE.parent / "scenarios"
-_FOLDER = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
+FOLDER = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
+"""Where they are."""
 _SWEEPS = "sweeps"
 
 
 def shipped() -> list[Path]:
     """The files of all ready scenarios, sorted."""
-    return sorted(file for file in _FOLDER.rglob("*.yaml") if _SWEEPS not in file.relative_to(_FOLDER).parts)
+    return sorted(file for file in FOLDER.rglob("*.yaml") if _SWEEPS not in file.relative_to(FOLDER).parts)
 
 
 def shipped_sweeps() -> list[Path]:
     """The files of all ready sweeps, sorted."""
-    return sorted((_FOLDER / _SWEEPS).glob("*.yaml"))
+    return sorted((FOLDER / _SWEEPS).glob("*.yaml"))
 
 
 def name_of(file: Path) -> str:
     """The name by which a ready scenario's file is found, e.g. "paper/homo_a"."""
-    return file.relative_to(_FOLDER).with_suffix("").as_posix()
+    return file.relative_to(FOLDER).with_suffix("").as_posix()
 
 
 def find(name: str | Path) -> Path:

@@ -126,7 +126,8 @@ class Checkpoints:
             raise InputError(
                 f"keeps {error}, which a checkpoint cannot",
                 path="system",
-                allowed="state as docs/extend.md tells, or a run without checkpoints",
+                allowed="numbers, texts, collections, arrays, tensors, random streams, and objects of classes of the "
+                "same file; or a run without checkpoints",
             ) from None
         header = Header(
             versions=self._identity.versions,

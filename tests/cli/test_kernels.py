@@ -1,4 +1,7 @@
 import logging
+import os
+import subprocess
+import sys
 
 from dlion_sim import load
 from dlion_sim.learning.layers import kernels
@@ -26,4 +29,16 @@ def test_other_kernels_are_refused_in_a_line(monkeypatch, tmp_path, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert "workload.kernels" in line
     assert "fast" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_kernels_that_can_be_kept_nowhere_are_told_in_a_line(tmp_path):
+    # Of numba's places none is left but the one for notebooks.
+    environment = {**os.environ, "NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"}
+    command = [sys.executable, "-m", "dlion_sim", "run", "quickstart", "--output", tmp_path / "run"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert line.startswith("dlion: compiled kernels can be kept neither")
+    assert "allowed: NUMBA_CACHE_DIR=DIR" in line
     assert not (tmp_path / "run").exists()

@@ -1,5 +1,7 @@
 """What there is to choose from, on any terminal."""
 
+import re
+
 import pytest
 
 from dlion_sim.cli import listings
@@ -8,7 +10,9 @@ from dlion_sim.learning import load
 from dlion_sim.learning.datasets import PUBLISHED
 from dlion_sim.learning.datasets.registry import DATASETS
 from dlion_sim.learning.models import MODELS
-from dlion_sim.scenario import DEVICES
+from dlion_sim.scenario import DEVICES, shipped
+from dlion_sim.scenario.shipped import FOLDER, name_of, shipped_sweeps
+from dlion_sim.sweep.model import Sweep
 from tests.command import dlion
 
 KINDS = ["systems", "models", "datasets", "devices", "scenarios"]
@@ -24,6 +28,20 @@ def test_every_word_is_whole_at_any_width(capsys, monkeypatch, kind, columns):
     tables = [each for each in getattr(listings, kind)() if isinstance(each, Fitted)]
     cells = [cell for table in tables for row in table.rows for cell in row]
     assert {word for cell in cells for word in cell.split() if len(word) < 30} <= set(output.split())
+
+
+def test_what_is_ready_is_listed_with_where_its_files_are(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert dlion(monkeypatch, "scenarios") == 0
+    output = capsys.readouterr().out
+    assert {name_of(file) for file in [*shipped(), *shipped_sweeps()]} <= set(output.split())
+    assert f" {FOLDER}," in output
+
+
+def test_help_tells_every_key_of_a_sweep(capsys, monkeypatch):
+    assert dlion(monkeypatch, "sweep", "--help") == 0
+    words = set(re.findall(r"\w+", capsys.readouterr().out.split("Arguments")[0]))
+    assert Sweep.model_fields.keys() - {"description"} <= words
 
 
 def test_each_kind_lists_all_that_a_scenario_may_name(capsys, monkeypatch):

@@ -6,14 +6,18 @@ import pooch
 import pytest
 import typer
 
+from dlion_sim.cli.export import Format
 from dlion_sim.cli.main import app
 from dlion_sim.cli.sweep_progress import SweepProgress
 from dlion_sim.learning.datasets import registry
 from dlion_sim.learning.datasets.registry import DATASETS
 from dlion_sim.learning.datasets.source import Source
+from dlion_sim.simulation import simulate
 from dlion_sim.sweep import Ended, Started
 from tests.command import dlion
 from tests.made_up import made_up_run
+from tests.simulation.scenarios import digits
+from tests.simulation.test_checkpoint import After
 from tests.sweep.scenarios import write_sweep
 
 AT_ONCE = {"schema", "systems", "models", "datasets", "devices", "scenarios", "compare"}
@@ -29,12 +33,14 @@ def test_every_long_command_can_be_quiet():
         assert all(each.help == "Print nothing but errors: no progress, no table." for each in quiet)
 
 
-def test_quiet_plots_and_exports_print_nothing(capfd, monkeypatch, tmp_path):
+@pytest.mark.parametrize("kind", typer.main.get_command(app).commands["plot"].commands)
+def test_a_quiet_plot_prints_nothing(capfd, monkeypatch, tmp_path, kind):
     monkeypatch.chdir(tmp_path)
-    made_up_run(tmp_path / "run")
-    assert dlion(monkeypatch, "plot", "accuracy", "run", "-o", "a.png", "-q") == 0
-    assert dlion(monkeypatch, "export", "run", "--to", "csv", "-o", "csv", "-q") == 0
-    assert (tmp_path / "a.png").exists()
+    for system in ("baseline", "dlion"):
+        made_up_run(tmp_path / "runs" / system, system=system)
+    runs = "runs/dlion" if kind in {"batch-sizes", "links", "timeline"} else "runs"
+    assert dlion(monkeypatch, "plot", kind, runs, "-o", "a.svg", "-q") == 0
+    assert (tmp_path / "a.svg").exists()
     assert capfd.readouterr() == ("", "")
 
 
@@ -62,11 +68,45 @@ def test_a_quiet_run_downloads_without_a_word(capfd, monkeypatch, tmp_path, quie
     assert not pooch.get_logger().disabled
 
 
-def test_a_quiet_sweep_prints_nothing(capfd, monkeypatch, tmp_path):
+@pytest.mark.parametrize("to", Format)
+def test_a_quiet_export_prints_nothing(capfd, monkeypatch, tmp_path, to):
+    monkeypatch.chdir(tmp_path)
+    made_up_run(tmp_path / "run")
+    assert dlion(monkeypatch, "export", "run", "--to", to.value, "-o", "out", "-q") == 0
+    assert list((tmp_path / "out").iterdir())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_quiet_run_that_goes_on_prints_nothing(capfd, monkeypatch, tmp_path):
+    simulate(digits(), tmp_path / "run", interrupted=After(10))
+    assert dlion(monkeypatch, "run", "--resume", tmp_path / "run", "-q") == 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_quiet_plan_and_progress_print_nothing(capfd, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     write_sweep(tmp_path, axes={"seed": [1, 2]})
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "-o", "out", "--dry-run", "-q") == 0
     with SweepProgress(1, quiet=True) as progress:
         progress.show(Started("a"))
         progress.show(Ended("a", "failed", "a reason, which the end of the command tells"))
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "keys"),
+    [
+        ([], {"axes": {"seed": [1]}}),
+        (
+            ["workload.validation=0.2"],
+            {"search": {"trials": 1, "metric": "accuracy", "over": {"workload.batch_size": [8, 16]}}},
+        ),
+    ],
+    ids=["sweep", "search"],
+)
+def test_a_quiet_sweep_or_search_that_runs_prints_nothing(capfd, monkeypatch, tmp_path, overrides, keys):
+    monkeypatch.chdir(tmp_path)
+    write_sweep(tmp_path, *overrides, **keys)
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "-o", "out", "-q") == 0
+    assert list((tmp_path / "out").glob("*/summary.json"))
     assert capfd.readouterr() == ("", "")

@@ -21,7 +21,9 @@ def test_the_pages_sweeps_can_be_run(tmp_path, number, runs):
     check(points)
 
 
-@pytest.mark.parametrize(("name", "runs"), [("sweeps/digits", 45), ("sweeps/paper_systems", 150), ("sweeps/shakespeare", 12)])
+@pytest.mark.parametrize(
+    ("name", "runs"), [("sweeps/digits", 45), ("sweeps/paper_systems", 150), ("sweeps/shakespeare", 12)]
+)
 def test_a_ready_sweep_can_be_run_by_name(name, runs):
     points = load_sweep(find_sweep(name))
     assert len(points) == runs

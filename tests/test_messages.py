@@ -1,0 +1,45 @@
+"""What the package says can be done without a checkout, and the extras that it and the pages name are there."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+SHIPPED = [*(ROOT / "dlion_sim").rglob("*.py"), *(ROOT / "scenarios").rglob("*.yaml")]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "emulation").iterdir()]
+ONLY_IN_A_CHECKOUT = re.compile(
+    r"docs/|\w\.md\b|\.sh\b|README|CONTRIBUTING|\bmake (setup|system|lint|test|quickstart)\b"
+    r"|python -m (benchmarks|emulation|tests)\b"
+)
+
+
+def extras(files: list[Path]) -> set[str]:
+    """Those that files say how to install."""
+    texts = (file.read_text() for file in files if file.is_file())
+    return {name for text in texts for names in re.findall(r"dlion-sim\[([^]]*)\]", text) for name in names.split(",")}
+
+
+@pytest.mark.parametrize("files", [SHIPPED, PAGES], ids=["messages", "pages"])
+def test_every_extra_is_told_how_to_install_and_no_other(files):
+    assert extras(files) == EXTRAS - {"dev"}
+
+
+def test_what_setup_installs_are_extras():
+    (names,) = re.findall(r"'\.\[([^]]*)\]'", (ROOT / "Makefile").read_text())
+    assert "dev" in names.split(",")
+    assert set(names.split(",")) <= EXTRAS
+
+
+def test_nothing_that_ships_points_into_a_checkout():
+    lines = [(file.name, line) for file in SHIPPED for line in file.read_text().splitlines()]
+    assert not [each for each in lines if ONLY_IN_A_CHECKOUT.search(each[1])]
+
+
+@pytest.mark.parametrize(
+    "words", ["see docs/time.md", "run `make setup`", "python -m emulation.cli", "emulation/setup.sh"]
+)
+def test_what_is_only_in_a_checkout_is_known(words):
+    assert ONLY_IN_A_CHECKOUT.search(words)
