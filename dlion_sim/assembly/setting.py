@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from dlion_sim import own_code
 from dlion_sim.assembly.compute import ComputeDevice
+from dlion_sim.assembly.hosts import check_clouds, hosts_of
 from dlion_sim.assembly.shards import classes_of, shards_of, validation_of
 from dlion_sim.assembly.workload import check_target, dataset_of, model_of, of_workload
-from dlion_sim.errors import InputError
 from dlion_sim.learning import (
     BatchSampler,
     Dataset,
@@ -38,8 +38,8 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.scenario import Cluster, Scenario
-from dlion_sim.scenario.topology import AnyTopology, ParameterServers, ServerHost
+from dlion_sim.scenario import Scenario
+from dlion_sim.scenario.topology import ServerHost
 from dlion_sim.streams import stream
 
 CPU = torch.device("cpu")
@@ -81,7 +81,7 @@ class Setting:
             validation=validation,
             device=device,
         )
-        _check_clouds(setting.hosts, scenario.cluster)
+        check_clouds(setting.hosts, scenario.cluster)
         return setting
 
     @property
@@ -92,7 +92,7 @@ class Setting:
     @property
     def hosts(self) -> Sequence[int | ServerHost]:
         """Where each parameter server is: at a worker, by number, or on a machine of its own."""
-        return _hosts(self.system.topology)
+        return hosts_of(self.system.topology)
 
     @property
     def participants(self) -> int:
@@ -263,30 +263,3 @@ class Setting:
             clip_norm=optimizer.clip_norm,
             decay=optimizer.factor,
         )
-
-
-def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:
-    """Where each parameter server of a scenario is, as `Setting.hosts`, for which it takes no data.
-
-    Raises InputError where one cannot be there, or the system cannot be.
-    """
-    topology = compose(scenario.system).topology
-    mixing_weights(topology, len(scenario.cluster.workers), scenario.seed)  # It knows who may be a host.
-    _check_clouds(_hosts(topology), scenario.cluster)
-    return _hosts(topology)
-
-
-def _hosts(topology: AnyTopology) -> Sequence[int | ServerHost]:
-    return topology.hosts if isinstance(topology, ParameterServers) else ()
-
-
-def _check_clouds(servers: Sequence[int | ServerHost], cluster: Cluster) -> None:
-    """Raise InputError for a server in a cloud that is not there."""
-    clouds = [cloud.name for cloud in cluster.clouds]
-    for number, server in enumerate(servers):
-        if isinstance(server, ServerHost) and server.cloud not in clouds:
-            raise InputError(
-                f"there is no cloud '{server.cloud}'",
-                path=f"system.topology.hosts.{number}.cloud",
-                allowed=", ".join(clouds),
-            )
