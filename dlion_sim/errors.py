@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
+
+_LONG_WORD = re.compile(r"(\S{150})\S{100,}(\S{50})")
 
 
 class InputError(Exception):
     """Something that the user gave cannot be used.
 
-    Reads as one line: the file, the path inside it, what is wrong, what is allowed. Further faults found in the same
-    input stand in `further`, so that all can be mended at once. What the caller of a function gave as an argument is
-    called by the argument's name, in backticks.
+    Reads as one line: the file, the path inside it, what is wrong, what is allowed; of words without end, such as names
+    of thousands of letters, it has both ends. Further faults found in the same input stand in `further`, so that all
+    can be mended at once. What the caller of a function gave as an argument is called by the argument's name, in
+    backticks.
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class InputError(Exception):
     def __str__(self) -> str:
         where = "".join(f"{part}: " for part in (self.file, self.path) if part)
         allowed = f"; allowed: {self.allowed}" if self.allowed else ""
-        return printable(" ".join(f"{where}{self.problem}{allowed}".split()))
+        return printable(_LONG_WORD.sub(r"\1...\2", " ".join(f"{where}{self.problem}{allowed}".split())))
 
 
 class OwnCodeError(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,23 @@ Output = Annotated[
     typer.Option("--output", "-o", help="The run folder; by default a new one in results/runs.", show_default=False),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the run that the output folder holds.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors: no progress, no table.")]
+
+
+def _quieten(context: typer.Context, quiet: bool) -> bool:
+    """Let downloads of data sets, wherever they come up, be quiet for as long as the command lasts."""
+    if quiet:
+        import pooch
+
+        logger = pooch.get_logger()
+        context.call_on_close(partial(setattr, logger, "disabled", logger.disabled))
+        logger.disabled = True
+    return quiet
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Print nothing but errors: no progress, no table.", callback=_quieten),
+]
 Fifo = Annotated[
     bool,
     typer.Option("--fifo", help="At each link one queue for all, as in simple routers, instead of one for each flow."),

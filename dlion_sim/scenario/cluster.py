@@ -11,7 +11,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from dlion_sim.scenario.capacity import BandwidthSchedule
-from dlion_sim.scenario.faults import RuleError, did_you_mean
+from dlion_sim.scenario.faults import RuleError, did_you_mean, listed
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
 from dlion_sim.scenario.matrix import BandwidthMatrix
 from dlion_sim.scenario.model import Model, Name
@@ -177,7 +177,7 @@ class Cluster(Model):
 def _check_path(path: WanPath, clouds: list[str], seen: set[tuple[str, str]], at: tuple[str | int, ...]) -> None:
     for name in path.directions[0]:
         if name not in clouds:
-            raise RuleError(f"there is no cloud '{name}'{did_you_mean(name, clouds)}", allowed=", ".join(clouds), at=at)
+            raise RuleError(f"there is no cloud '{name}'{did_you_mean(name, clouds)}", allowed=listed(clouds), at=at)
     for a, b in path.directions:
         if a == b:
             raise RuleError(f"the path leads from '{a}' to itself; inside a cloud the network is its lan", at=at)

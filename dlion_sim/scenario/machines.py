@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -39,8 +40,8 @@ class Compute(ShortForm):
         if given[:1].isalpha():
             near = did_you_mean(given.lower(), DEVICES)
             raise ValueError(
-                f"{given!r} is neither a number of cores nor a device{near}; write e.g. '24 cores' or one of: "
-                + ", ".join(DEVICES)
+                f"{reprlib.repr(given)} is neither a number of cores nor a device{near}; "
+                f"write e.g. '24 cores' or one of: {', '.join(DEVICES)}"
             )
         return given
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dlion_sim.errors import InputError
@@ -35,7 +35,7 @@ def find(name: str | Path) -> Path:
     Raises:
         InputError: There is neither; with the nearest names.
     """
-    return _found(name, shipped(), "scenario")
+    return _found(name, shipped(), "scenario", ("any that `dlion scenarios` lists",))
 
 
 def find_sweep(name: str | Path) -> Path:
@@ -47,7 +47,7 @@ def find_sweep(name: str | Path) -> Path:
     return _found(name, shipped_sweeps(), "sweep")
 
 
-def _found(name: str | Path, ready: Iterable[Path], kind: str) -> Path:
+def _found(name: str | Path, ready: Iterable[Path], kind: str, others: Sequence[str] = ()) -> Path:
     path = Path(name)
     if path.is_file():
         return path
@@ -59,5 +59,7 @@ def _found(name: str | Path, ready: Iterable[Path], kind: str) -> Path:
         return path
     beside = [str(other) for other in path.parent.glob("*.y*ml")]
     near = difflib.get_close_matches(str(path), beside, cutoff=0.8)
-    near += difflib.get_close_matches(short, files, cutoff=0.4) or ([] if near else list(files))
-    raise InputError(f"no such file, nor a ready {kind} of that name", file=path, allowed=", ".join(near))
+    near += difflib.get_close_matches(short, files, cutoff=0.4)
+    raise InputError(
+        f"no such file, nor a ready {kind} of that name", file=path, allowed=", ".join([*near, *others] or files)
+    )

@@ -2,7 +2,8 @@
 
 It knows the opcodes of plain data. Nothing is looked up by name but the functions of `makers`, and nothing else is
 called: they make arrays, tensors, collections, and instances of the classes that `kinds` lists, whose constructors do
-not run. The only code of a class that does is its `__setstate__`.
+not run. The only code of a class that does is its `__setstate__` and, once all is there, its `check_restored`: what
+compiled code will be led by must not lead out of its arrays.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class Decoder:
         self._stack: list[Any] = []
         self._outer: list[list[Any]] = []
         """The stacks below the marks."""
+        self._checked: list[Any] = []
+        """What is to be looked at in the end, as no part of it changes any more then."""
         self._memo: list[Any] = []
         self._steps: dict[str, Callable[[Any], None]] = {
             **dict.fromkeys(("PROTO", "FRAME", "STOP"), lambda _: None),
@@ -62,6 +65,8 @@ class Decoder:
                 raise ValueError(f"it has an opcode {opcode.name}")
             step(argument)
         [state] = self._stack
+        for made in self._checked:
+            made.check_restored()
         return state
 
     def _push(self, value: object) -> None:
@@ -102,7 +107,10 @@ class Decoder:
         arguments, maker = self._stack.pop(), self._stack.pop()
         if not isinstance(maker, Hashable) or maker not in _MAKERS:
             raise UnknownKindError(f"it calls a {type(maker).__name__}")
-        self._stack.append(maker(self._material, *arguments))
+        made = maker(self._material, *arguments)
+        if maker is makers.instance and hasattr(made, "check_restored"):
+            self._checked.append(made)
+        self._stack.append(made)
 
     def _set_state(self) -> None:
         state, instance = self._stack.pop(), self._stack[-1]

@@ -55,6 +55,11 @@ class FlowNetwork:
         self._links.resize(link, bytes_per_second)
         self._request_settlement()
 
+    def check_restored(self) -> None:
+        """Raise ValueError unless the capacities, which may come from anybody, are those of as many links."""
+        if not isinstance(self._links, SharedLinks) or len(self.bytes_per_second) != len(self._links):
+            raise ValueError("its network has other links than capacities")
+
     def _request_settlement(self) -> None:
         if not self._settlement_is_due:
             self._settlement_is_due = True

@@ -30,9 +30,21 @@ class Material:
     def __init__(self, kinds: Kinds, blocks: Sequence[Tensor]) -> None:
         self.kinds = kinds
         self._blocks = list(blocks)
+        self._used: set[int] = set()
+        """Of which something was made."""
+
+    def own_block(self, number: int) -> Tensor:
+        """What an array consists of, in main memory, which it must not share with anything."""
+        place = range(len(self._blocks))[number]
+        if place in self._used:
+            raise ValueError("it has an array that shares its memory")
+        self._used.add(place)
+        block, self._blocks[place] = self._blocks[place], torch.empty(0, dtype=torch.uint8)
+        return block
 
     def block(self, number: int, device: str) -> Tensor:
-        """What an array or tensor consists of, on its device."""
+        """What a tensor consists of, perhaps with others, on its device."""
+        self._used.add(range(len(self._blocks))[number])
         if torch.device(device).type not in ("cpu", "cuda"):
             raise ValueError(f"it has a tensor on {device}")
         if self._blocks[number].device != torch.device(device):
@@ -86,7 +98,7 @@ def default(_: Material, factory: str | None) -> defaultdict[Any, Any]:
 def array(material: Material, block: int, dtype: Any, shape: tuple[int, ...], order: Any) -> npt.NDArray[Any]:
     """An array, in its own memory."""
     described = np.lib.format.descr_to_dtype(dtype)
-    content: npt.NDArray[Any] = np.frombuffer(material.block(block, "cpu").numpy(), described)  # refuses objects
+    content: npt.NDArray[Any] = np.frombuffer(material.own_block(block).numpy(), described)  # refuses objects
     return content.reshape(shape, order=order)
 
 

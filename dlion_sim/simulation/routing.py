@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from dlion_sim.scenario import Cluster, Schedule, WorkerPlace
@@ -56,6 +57,14 @@ class Routing:
     def share_machine(self, one: int, other: int) -> bool:
         """Whether messages between two participants cross nothing."""
         return self._machine[one] == self._machine[other]
+
+    def check_restored(self) -> None:
+        """Raise ValueError for routes, which may come from anybody, that are not over the links that there are."""
+        segments = [route.links for route in self._between.values()]
+        numbered = (self.capacities_bps, self._up, self._down, *segments)
+        links = [*self._up, *self._down, *chain(*segments)]
+        if {*map(type, numbered)} - {list, tuple} or sorted(links) != [*range(len(self.capacities_bps))]:
+            raise ValueError("its routes lead over links that are not there")
 
     def _add(self, capacity_bps: Schedule) -> int:
         self.capacities_bps.append(capacity_bps)

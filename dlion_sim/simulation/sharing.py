@@ -77,6 +77,9 @@ class SharedLinks:
         self._resized: list[tuple[int, float]] = []
         self._located = self._locate()
 
+    def __len__(self) -> int:
+        return len(self._links)
+
     def add(self, route: Sequence[int], size: float, way_back: Sequence[int] = ()) -> int:
         """A flow of `size` bytes over the distinct links of `route`, at most LONGEST_ROUTE; returns its slot."""
         if not self._unused:
@@ -96,7 +99,9 @@ class SharedLinks:
         self._departures += 1
 
     def resize(self, link: int, bytes_per_second: float) -> None:
-        """From now on `link` carries so much."""
+        """From now on `link` carries so much. Raises ValueError where there is none of that number."""
+        if not 0 <= link < len(self._links):
+            raise ValueError(f"there is no link {link} among {len(self._links)}")
         self._resized.append((link, bytes_per_second))
 
     def settle(self, now: float) -> float:
@@ -189,10 +194,10 @@ class SharedLinks:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._check()
+        self.check_restored()
         self._located = self._locate()
 
-    def _check(self) -> None:
+    def check_restored(self) -> None:
         """Raise ValueError for a state, which may come from anybody, that would lead out of its arrays.
 
         What is compiled trusts what it is handed.

@@ -112,6 +112,12 @@ class Transport:
         data = self._framing.data
         return [(one / data, other / data) for one, other in zip(alone, shared, strict=True)]
 
+    def check_restored(self) -> None:
+        """Raise ValueError unless its routes, which may come from anybody, are over the links of its network."""
+        parts = isinstance(self._routing, Routing) and isinstance(self._network, FlowNetwork)
+        if not parts or len(self._routing.capacities_bps) != len(self._network.bytes_per_second):
+            raise ValueError("its routes are over the links of another network")
+
     def _start(self, queue: _Queue, message: Message) -> None:
         """Send the head of a queue."""
         sender, receiver, _ = queue

@@ -1,9 +1,16 @@
 """Whatever may take long can be told to print nothing but errors."""
 
+import hashlib
+
+import pooch
+import pytest
 import typer
 
 from dlion_sim.cli.main import app
 from dlion_sim.cli.sweep_progress import SweepProgress
+from dlion_sim.learning.datasets import registry
+from dlion_sim.learning.datasets.registry import DATASETS
+from dlion_sim.learning.datasets.source import Source
 from dlion_sim.sweep import Ended, Started
 from tests.command import dlion
 from tests.made_up import made_up_run
@@ -29,6 +36,30 @@ def test_quiet_plots_and_exports_print_nothing(capfd, monkeypatch, tmp_path):
     assert dlion(monkeypatch, "export", "run", "--to", "csv", "-o", "csv", "-q") == 0
     assert (tmp_path / "a.png").exists()
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_quiet_run_downloads_without_a_word(capfd, monkeypatch, tmp_path, quiet):
+    def download(url, known_hash, name, folder, processor, downloader):
+        pooch.get_logger().info("Downloading data")
+        downloader.progressbar.update(1)
+        folder.mkdir()
+        (folder / name).touch()
+
+    def digits():
+        Source("things", {"one": hashlib.md5(b"").hexdigest()}, "http://127.0.0.1:9").read()
+        return DATASETS["digits"]()
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.delenv("DLION_DATA", raising=False)
+    monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path)
+    monkeypatch.setattr(pooch, "retrieve", download)
+    monkeypatch.setattr(registry, "DATASETS", {"digits": digits})
+    options = ["--set", "duration=1 ms", "-o", "run", *(["-q"] if quiet else [])]
+    assert dlion(monkeypatch, "run", "quickstart", *options) == 0
+    assert bool(capfd.readouterr().err) != quiet
+    assert not pooch.get_logger().disabled
 
 
 def test_a_quiet_sweep_prints_nothing(capfd, monkeypatch, tmp_path):

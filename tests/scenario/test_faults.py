@@ -114,6 +114,23 @@ def test_invalid_values(file: Path, override: str, path: str | None, words: list
     assert all(word in str(refusal.value) for word in words), str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "override",
+    [
+        "cluster.wan.paths=[{between: [east, LONG]}]",
+        "cluster.clouds.1.name=a/LONG",
+        f"{GROUP}.compute=LONG",
+        f"{GROUP}.compute={' a' * 5000}",
+        f"{GROUP}.nic.LONG=1",
+        "seed=LONG",
+    ],
+)
+def test_what_is_very_long_is_told_in_part(file: Path, override: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        load(file, [override.replace("LONG", 10_000 * "x")])
+    assert len(str(refusal.value)) < 800
+
+
 def test_a_target_alone_may_never_be_reached(file: Path) -> None:
     with pytest.raises(InputError, match="may never be reached: also give duration or iterations"):
         load(file, ["duration=null", "target_accuracy=0.7"])

@@ -104,7 +104,16 @@ def test_find(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         find("paper/homoa")
 
 
+@pytest.mark.parametrize("name", ["my.yml", "nowhere/xqz.yaml"])
+def test_a_file_that_is_near_to_nothing_is_told_where_the_names_are(name: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        find(name)
+    assert str(refusal.value) == (
+        f"{name}: no such file, nor a ready scenario of that name; allowed: any that `dlion scenarios` lists"
+    )
+
+
 def test_a_misspelt_file_is_told_with_its_neighbour(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(file.parent)
-    with pytest.raises(InputError, match=r"nor a ready scenario of that name; allowed: example\.yaml$"):
+    with pytest.raises(InputError, match=r"nor a ready scenario of that name; allowed: example\.yaml, any that"):
         find("example.yml")

@@ -19,8 +19,11 @@ from dlion_sim.results import atomic
 from dlion_sim.results.run_folder import CHECKPOINT
 from dlion_sim.simulation import checkpoint_file, decoding, makers, resume, simulate
 from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.encoding import encode
 from dlion_sim.simulation.engine import Engine
 from dlion_sim.simulation.kinds import Kinds
+from dlion_sim.simulation.routing import Route, Routing
+from dlion_sim.simulation.sharing import SharedLinks
 from tests.simulation.test_checkpoint import After, contents, scenario
 
 
@@ -195,6 +198,79 @@ def test_nothing_that_was_made_is_called():
     with pytest.raises(ValueError, match="it calls a builtin"):
         decoding.Decoder(Listening(), []).decode(state)
     assert not called
+
+
+def route_elsewhere(transport):
+    routing = transport._routing
+    between = next(pair for pair, route in routing._between.items() if route.links)
+    routing._between[between] = Route((10**6,), 0.0)
+
+
+def route_by_other_places(transport):
+    """A mapping, whose numbers in order are not what it leads to."""
+    transport._routing._up = dict.fromkeys(transport._routing._up, 10**6)
+
+
+def route_over_fewer_links(transport):
+    vars(transport._routing).update(capacities_bps=[], _up=[], _down=[], _between={})
+
+
+def have_other_capacities(transport):
+    transport._network.bytes_per_second.pop()
+
+
+def have_no_links(transport):
+    transport._network._links = transport._network
+
+
+MISLEADING = {
+    "up over no link": lambda transport: transport._routing._up.__setitem__(0, 10**6),
+    "down over a link before the first": lambda transport: transport._routing._down.__setitem__(0, -3),
+    "over a link of another": lambda transport: transport._routing._up.__setitem__(0, transport._routing._up[1]),
+    "between clouds over no link": route_elsewhere,
+    "by other places": route_by_other_places,
+    "over fewer links": route_over_fewer_links,
+    "capacities of other links": have_other_capacities,
+    "no links": have_no_links,
+}
+
+
+@pytest.mark.parametrize("case", MISLEADING)
+def test_what_leads_over_links_that_are_not_there_is_refused(folder, tmp_path, case):
+    with (folder / CHECKPOINT).open("rb") as stream:
+        header = checkpoint_file.read_header(stream)
+        state, blocks = checkpoint_file.read_state(stream, header)
+    engine = decoding.Decoder(Kinds(), blocks).decode(state)
+    MISLEADING[case](engine._transport)
+    state, blocks = encode(engine, Kinds())
+    header = msgspec.structs.replace(header, state=len(state), blocks=tuple(block.nbytes for block in blocks))
+    checkpoint_file.write(folder / CHECKPOINT, header, state, blocks)
+    assert "links" in refusal(folder, tmp_path / "canary")
+
+
+@pytest.mark.parametrize("link", [-1, 2])
+def test_a_planned_change_of_a_link_that_is_not_there_is_refused(link):
+    with pytest.raises(ValueError, match=f"there is no link {link} among 2"):
+        SharedLinks([1.0, 1.0]).resize(link, 1.0)
+
+
+def test_what_is_checked_cannot_be_changed_afterwards():
+    late = []
+    state = {"capacities_bps": [], "_up": late, "_down": [], "_between": {}}
+    routing = Calls(makers.instance, f"{Routing.__module__}:Routing", state=state)
+    forged = pickle.dumps((routing, late))
+    decoding.Decoder(Kinds(), []).decode(forged)
+    before, end, _ = forged.rpartition(pickle.TUPLE2)
+    forged = before + pickle.BININT1 + b"\x07" + pickle.APPEND + end + pickle.STOP  # `late` is the last on the stack
+    with pytest.raises(ValueError, match="not there"):
+        decoding.Decoder(Kinds(), []).decode(forged)
+
+
+@pytest.mark.parametrize("other", [0, -1])
+def test_arrays_share_no_memory(other):
+    arrays = [Calls(makers.array, block, "<f8", (1,), "C") for block in (0, other)]
+    with pytest.raises(ValueError, match="shares its memory"):
+        decoding.Decoder(Kinds(), [torch.zeros(8, dtype=torch.uint8)]).decode(pickle.dumps(arrays))
 
 
 @pytest.mark.parametrize(

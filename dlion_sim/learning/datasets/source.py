@@ -80,7 +80,8 @@ def _verified(file: Path, md5: str) -> bytes:
 def _retrieve(url: str, md5: str, folder: Path, processor: pooch.Untar | None = None) -> None:
     name = url.rpartition("/")[2]
     columns = ("{task.description}", BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    quiet = pooch.get_logger().disabled  # Else pooch says, too, that it downloads.
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as progress:
         downloader = pooch.HTTPDownloader(progressbar=_ProgressBar(progress, name))
         pooch.retrieve(url, f"md5:{md5}", name, folder, processor, downloader)
 
