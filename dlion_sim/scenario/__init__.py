@@ -4,11 +4,12 @@ from dlion_sim.scenario.cluster import Cloud, Cluster, Lan, Wan, WanPath, Worker
 from dlion_sim.scenario.devices import CORE_FLOPS, DEVICES, Device
 from dlion_sim.scenario.loading import dump, from_data, load, to_data
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
+from dlion_sim.scenario.network import Lv08, Network, NoTcp, Windows
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.shipped import find, find_sweep, shipped
 from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
-from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, Unit
+from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, SIZE, Unit
 from dlion_sim.scenario.workload import ComputeTime, Dirichlet, Iid, LabelShards, Optimizer, Partition, Shared, Workload
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "CORE_FLOPS",
     "DEVICES",
     "DURATION",
+    "SIZE",
     "ChoiceSpec",
     "Cloud",
     "Cluster",
@@ -27,7 +29,10 @@ __all__ = [
     "Iid",
     "LabelShards",
     "Lan",
+    "Lv08",
+    "Network",
     "Nic",
+    "NoTcp",
     "Optimizer",
     "Partition",
     "Scenario",
@@ -37,6 +42,7 @@ __all__ = [
     "Unit",
     "Wan",
     "WanPath",
+    "Windows",
     "WorkerGroup",
     "WorkerPlace",
     "Workload",

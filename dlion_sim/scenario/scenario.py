@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from dlion_sim.scenario.cluster import Cluster
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model, Name
+from dlion_sim.scenario.network import Network, Windows
 from dlion_sim.scenario.system import SystemSpec
 from dlion_sim.scenario.units import PositiveDuration
 from dlion_sim.scenario.workload import Workload
@@ -39,6 +40,8 @@ class Scenario(Model):
     """What is learned, of which data, and how."""
     cluster: Cluster
     """The machines, and the network between them."""
+    network: Network = Network()
+    """How a simulation models that network."""
     system: SystemSpec
     """How the workers train together."""
 
@@ -48,6 +51,14 @@ class Scenario(Model):
         if self.record_transfers is not None:
             return self.record_transfers
         return len(self.cluster.workers) <= _MOST_WORKERS_RECORDED
+
+    @model_validator(mode="after")
+    def _models_its_losses(self) -> Self:
+        if not isinstance(self.network.tcp, Windows) and (at := self.cluster.first_loss):
+            raise RuleError(
+                "packets are lost, which only windows feel", allowed="with network: {tcp: window}", at=("cluster", *at)
+            )
+        return self
 
     @model_validator(mode="after")
     def _ends(self) -> Self:

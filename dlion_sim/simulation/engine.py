@@ -34,6 +34,7 @@ from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, Status
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.routing import Routing
+from dlion_sim.simulation.tcp import TcpModel
 from dlion_sim.simulation.transport import Transport
 
 StoppedBy = Literal["duration", "iterations", "target_accuracy", "interrupt", "stall", "abort"]
@@ -97,6 +98,7 @@ class Engine:
         nodes: Sequence[Node],
         servers: Sequence[ParameterServer],
         routing: Routing,
+        tcp: TcpModel,
         equipment: Equipment,
         recorder: Recorder,
         evaluate_every: float,
@@ -115,7 +117,12 @@ class Engine:
         self._evaluation_samples = evaluation_samples
         self._stop = stop
         self._transport = Transport(
-            self._agenda, routing, sent=self._on_sent, delivered=self._on_delivered, changed=self._tell_capacities
+            self._agenda,
+            routing,
+            sent=self._on_sent,
+            delivered=self._on_delivered,
+            changed=self._tell_capacities,
+            tcp=tcp,
         )
         self._end = stop.duration if stop.duration is not None else float("inf")
         self._has_started = False

@@ -1,10 +1,11 @@
 """A flow-level network in virtual time: transfers share links max-min fairly while capacities change under them.
 
-Not modelled: packets, slow start, congestion control, loss. A flow has its fair rate at once.
+Not modelled: packets, slow start, congestion control, loss. A flow has its fair rate at once, up to a bound of its own.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -34,12 +35,19 @@ class FlowNetwork:
         """Whether any flow will end with the capacities as they are; settled, as it is when an instant is over."""
         return self._next_end < float("inf")
 
-    def start(self, route: Sequence[int], size: float, done: Callable[[], None], way_back: Sequence[int] = ()) -> int:
+    def start(
+        self,
+        route: Sequence[int],
+        size: float,
+        done: Callable[[], None],
+        way_back: Sequence[int] = (),
+        most: float = math.inf,
+    ) -> int:
         """Send `size` bytes over the distinct links of `route`; `done` is called when the last one has been sent.
 
-        Returns the flow's number, until then.
+        It never goes faster than `most` bytes per second. Returns the flow's number, until it is done.
         """
-        flow = self._links.add(route, size, way_back)
+        flow = self._links.add(route, size, way_back, most)
         self._done[flow] = done
         self._request_settlement()
         return flow

@@ -8,6 +8,8 @@ A change of some links leaves all below their levels as it was. So the filling i
 can have moved, and repeated on the changed links alone, with all others taken to fill up at their level as before.
 Once a flow's rate departs from its former one, the links that it crosses count as changed too, from that level on.
 
+A flow that is bound by something of its own has a link of its own, over which nobody else's way leads.
+
 A flow may also load links of a way back, with a fixed share of its rate: TCP's acknowledgements, *cross-traffic* in
 SimGrid's words. Being short and first in queues, they are taken off those links' capacities; nobody's rate is held by
 the links that carry them. As they follow from the rates that they change, links are filled again until they agree, to a
@@ -16,8 +18,9 @@ thousandth of a capacity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import zip_longest
+import math
+from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 from struct import Struct
 from typing import Any
 
@@ -45,7 +48,8 @@ class SharedLinks:
 
     def __init__(self, bytes_per_second: Sequence[float], cross_traffic: float = 0.0) -> None:
         self._cross_traffic = cross_traffic
-        links = len(bytes_per_second)
+        self._shared = links = len(bytes_per_second)
+        """So many of the links are. After them, if any flow is bound, comes that of each slot's own."""
         self._links = np.zeros(links, filling.LINK)
         self._links["capacity"] = bytes_per_second
         self._links["level"] = np.inf
@@ -78,13 +82,18 @@ class SharedLinks:
         self._located = self._locate()
 
     def __len__(self) -> int:
-        return len(self._links)
+        return self._shared
 
-    def add(self, route: Sequence[int], size: float, way_back: Sequence[int] = ()) -> int:
-        """A flow of `size` bytes over the distinct links of `route`, at most LONGEST_ROUTE; returns its slot."""
+    def add(self, route: Sequence[int], size: float, way_back: Sequence[int] = (), most: float = math.inf) -> int:
+        """A flow of `size` bytes over the distinct links of `route`; returns its slot.
+
+        They are at most LONGEST_ROUTE; less one where the flow is bound, to `most` bytes per second.
+        """
         if not self._unused:
             self._grow()
         slot = self._unused.pop()
+        if most < math.inf:
+            route = *route, self._own_link(slot, most)
         if self._arrivals == len(self._arrived):
             self._arrived = _longer(self._arrived, 2 * self._arrivals, NOWHERE)
             self._located = self._locate()
@@ -100,8 +109,8 @@ class SharedLinks:
 
     def resize(self, link: int, bytes_per_second: float) -> None:
         """From now on `link` carries so much. Raises ValueError where there is none of that number."""
-        if not 0 <= link < len(self._links):
-            raise ValueError(f"there is no link {link} among {len(self._links)}")
+        if not 0 <= link < self._shared:
+            raise ValueError(f"there is no link {link} among {self._shared}")
         self._resized.append((link, bytes_per_second))
 
     def settle(self, now: float) -> float:
@@ -141,21 +150,49 @@ class SharedLinks:
     def _make_room(self) -> None:
         """Let each link be crossed by what arrives, too."""
         routes = self._arrived[: self._arrivals, 2 : 2 + LONGEST_ROUTE].astype(np.int64)
-        crossed = self._links["crossed"] + np.bincount(routes[routes != NOWHERE], minlength=len(self._links))
-        for link in np.flatnonzero(crossed > self._links["room"]):
+        shared = self._links[: self._shared]
+        crossing = routes[(routes != NOWHERE) & (routes < self._shared)]
+        crossed = shared["crossed"] + np.bincount(crossing, minlength=self._shared)
+        for link in np.flatnonzero(crossed > shared["room"]):
             self._move(int(link), 2 * int(crossed[link]))
-        self._spare = int((self._links["room"] - crossed).min())
+        self._spare = int((shared["room"] - crossed).min())
+
+    def _own_link(self, slot: int, most: float) -> int:
+        """The link of a slot's own, which carries so much."""
+        link = self._shared + slot
+        if link >= len(self._links):
+            self._grow_own_links()
+        self._resized.append((link, most))
+        return link
+
+    def _grow_own_links(self) -> None:
+        had, have = len(self._links), self._shared + len(self._ends)
+        first = self._take(have - had)
+        self._links = _longer(self._links, have, 0)
+        self._links["level"][had:] = np.inf
+        self._links["room"][had:] = 1
+        self._links["first"][had:] = np.arange(first, self._taken)
+        self._heap = _longer(self._heap, 3 * have, 0)
+        self._changed = _longer(self._changed, have, 0)
+        self._touched = _longer(self._touched, have, 0)
+        self._located = self._locate()
 
     def _move(self, number: int, room: int) -> None:
         """Give a link its room elsewhere."""
-        if self._taken + room > len(self._crossing):
-            self._crossing = _longer(self._crossing, 2 * (self._taken + room), 0)
-            self._located = self._locate()
+        first = self._take(room)
         link = self._links[number]
         flows = self._crossing[link["first"] :][: link["crossed"]]
-        self._crossing[self._taken :][: len(flows)] = flows
-        link["first"], link["room"] = self._taken, room
+        self._crossing[first:][: len(flows)] = flows
+        link["first"], link["room"] = first, room
+
+    def _take(self, room: int) -> int:
+        """Take so much of `crossing` for links, and return where that begins."""
+        first = self._taken
         self._taken += room
+        if self._taken > len(self._crossing):
+            self._crossing = _longer(self._crossing, 2 * self._taken, 0)
+            self._located = self._locate()
+        return first
 
     def _grow(self) -> None:
         had = len(self._ends)
@@ -224,6 +261,8 @@ class SharedLinks:
             array = getattr(self, f"_{name}")
             if array.dtype != dtype or array.shape != shape or not array.flags.carray:
                 raise ValueError(f"{name} of links are not {dtype} {shape}")
+        if not 0 <= self._shared <= links:
+            raise ValueError("links lead to what is not there")
         arrived = self._arrived[: self._arrivals]
         first, room, crossed = (self._links[each].astype(np.int64) for each in ("first", "room", "crossed"))
         within = (
@@ -240,12 +279,28 @@ class SharedLinks:
             (np.array([link for link, _ in self._resized], np.int64), 0, links - 1),
             (np.array([self._arrivals]), 0, len(self._arrived)),
             (np.array([self._departures]), 0, flows),
-            (np.array([self._spare]), -len(self._arrived), (room - crossed).min(initial=_LEAST_ROOM)),
+            (np.array([self._spare]), -len(self._arrived), (room - crossed)[: self._shared].min(initial=_LEAST_ROOM)),
+            *self._own_links_within(arrived, room, crossed),
             (np.array([self._taken]), (first + room).max(initial=0), taken),
             (self._counters, 0, 2**31 - 2),
         )
         if not all(((array >= least) & (array <= most)).all() for array, least, most in within):
             raise ValueError("links lead to what is not there")
+
+    def _own_links_within(
+        self, arrived: npt.NDArray[np.float64], room: npt.NDArray[np.int64], crossed: npt.NDArray[np.int64]
+    ) -> Iterator[tuple[npt.NDArray[Any], int, int]]:
+        """What has to be within which bounds so that a slot's own link, which has room for one, is crossed by it only.
+
+        Each slot arrives at most once, and after the one before it has gone.
+        """
+        slots, routes = arrived[:, 0], arrived[:, 2 : 2 + LONGEST_ROUTE]
+        yield room[self._shared :], 1, 1
+        yield np.unique(slots, return_counts=True)[1], 1, 1
+        for each, led in ((np.arange(len(self._routes)), self._routes), (slots, routes)):
+            yield np.where(led >= self._shared, led - each[:, None], self._shared), self._shared, self._shared
+        own = routes[routes >= self._shared].astype(np.int64)
+        yield crossed[own], 0, 0
 
     def _taken_by(self, first: npt.NDArray[np.int64], crossed: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         """The flows that cross any link."""
@@ -258,10 +313,15 @@ def max_min_rates(
     capacities: Sequence[float],
     ways_back: Sequence[Sequence[int]] = (),
     cross_traffic: float = 0.0,
+    most: Sequence[float] = (),
 ) -> list[float]:
-    """The fair rate of each flow if these are all, in the unit of `capacities`: f crosses the links `routes[f]`."""
+    """The fair rate of each flow if these are all, in the unit of `capacities`.
+
+    Flow f crosses the links `routes[f]`, and is bound to `most[f]` if that is given.
+    """
     links = SharedLinks(capacities, cross_traffic)
-    slots = [links.add(route, np.inf, back) for route, back in zip_longest(routes, ways_back, fillvalue=())]
+    backs, bounds = chain(ways_back, repeat(())), chain(most, repeat(math.inf))
+    slots = [links.add(route, np.inf, back, bound) for route, back, bound in zip(routes, backs, bounds, strict=False)]
     links.settle(0.0)
     rates: list[float] = links.rates(slots).tolist()
     return rates

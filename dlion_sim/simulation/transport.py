@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Channel, Message
-from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.agenda import Agenda, Call
+from dlion_sim.simulation.connections import Connections
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
 from dlion_sim.simulation.sharing import max_min_rates
+from dlion_sim.simulation.tcp import IDEAL, TcpModel
 
 Sent = Callable[[Transfer], None]
 """Called with a message whose last byte has been sent."""
@@ -24,20 +26,6 @@ Delivered = Callable[[int, Message], None]
 CapacityChanged = Callable[[], None]
 
 
-@dataclass(frozen=True)
-class Framing:
-    """What a protocol adds to messages."""
-
-    data: float
-    """Bytes on a link for each byte of a message."""
-    acknowledgements: float
-    """Bytes that go back for each byte on a link."""
-
-
-TCP = Framing(1514 / 1448, 66 / (2 * 1514))
-"""Segments with timestamps, over IPv4 in full Ethernet frames; an acknowledgement for every second one (RFC 1122)."""
-
-
 _Queue = tuple[int, int, Channel]
 """Of which messages: sender, receiver, channel."""
 
@@ -45,8 +33,8 @@ _Queue = tuple[int, int, Channel]
 class Transport:
     """A message waits for the one of its channel before it.
 
-    The queue's head is a flow over the pair's route. When its last byte has been sent, the next one starts, and after
-    the route's latency it is delivered.
+    The queue's head is a flow over the pair's route; or flows one after another, where windows open only slowly. When
+    its last byte has been sent, the next one starts, and after the route's latency it is delivered.
     """
 
     def __init__(
@@ -57,15 +45,20 @@ class Transport:
         sent: Sent,
         delivered: Delivered,
         changed: CapacityChanged,
-        framing: Framing = TCP,
+        tcp: TcpModel = IDEAL,
     ) -> None:
         self._agenda = agenda
         self._routing = routing
-        self._framing = framing
+        self._tcp = tcp
+        self._framing = framing = tcp.framing
         bytes_per_second = [capacity_bps.value_at(0) / BITS_PER_BYTE for capacity_bps in routing.capacities_bps]
         self._network = FlowNetwork(agenda, bytes_per_second, framing.acknowledgements)
-        self._heads: dict[_Queue, tuple[Transfer, int | None]] = {}
-        """What is under way, and its flow's number; None if it crosses no link."""
+        slow_start = tcp.slow_start
+        self._connections = Connections(agenda, self._network, slow_start) if slow_start else None
+        """Of each queue, where windows open only slowly."""
+        self._has_windows = slow_start is not None or tcp.window < math.inf
+        self._heads: dict[_Queue, tuple[Transfer, int | _Queue | None]] = {}
+        """What is under way, and its flow's number or connection; None if it crosses no link."""
         self._waiting: dict[_Queue, deque[Message]] = {}
         """What is behind the head, if anything."""
         self._sent = sent
@@ -87,7 +80,8 @@ class Transport:
         heads = [(transfer, flow) for transfer, flow in self._heads.values() if flow is not None]
         # Those that start in this instant get their rates only at its end.
         begun = [(transfer, flow) for transfer, flow in heads if transfer.began < self._agenda.now]
-        remaining = self._network.remaining([flow for _, flow in begun])
+        flows: Any = self._network if self._connections is None else self._connections
+        remaining = flows.remaining([flow for _, flow in begun])
         for (transfer, _), left in zip(begun, remaining, strict=True):
             yield transfer, transfer.message.size - left / self._framing.data
         for transfer, _ in heads:
@@ -107,8 +101,10 @@ class Transport:
         routes = [self._routing.route(*pair).links for pair in pairs]
         ways_back = [self._routing.route(receiver, sender).links for sender, receiver in pairs]
         links = self._network.bytes_per_second
-        shared = max_min_rates(routes, links, ways_back, self._framing.acknowledgements)
-        alone = (min(links[link] for link in route) for route in routes)
+        windows = [self._window(*pair) for pair in pairs]
+        most = [window / round_trip if round_trip else math.inf for window, round_trip in windows]
+        shared = max_min_rates(routes, links, ways_back, self._framing.acknowledgements, most)
+        alone = (min(*(links[link] for link in route), bound) for route, bound in zip(routes, most, strict=True))
         data = self._framing.data
         return [(one / data, other / data) for one, other in zip(alone, shared, strict=True)]
 
@@ -121,15 +117,39 @@ class Transport:
     def _start(self, queue: _Queue, message: Message) -> None:
         """Send the head of a queue."""
         sender, receiver, _ = queue
-        links, latency = self._routing.route(sender, receiver)
-        ended = partial(self._end, queue, latency)
-        flow = None
-        if links:
+        links, latency, _ = self._routing.route(sender, receiver)
+        ended = partial(self._end, queue, latency * self._tcp.latency_factor)
+        flow: int | _Queue | None = None
+        if not links:
+            self._agenda.after(0.0, ended)
+        elif not self._has_windows:
             way_back = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
             flow = self._network.start(links, message.size * self._framing.data, ended, way_back)
         else:
-            self._agenda.after(0.0, ended)
+            flow = self._send_windows(queue, message.size * self._framing.data, ended)
         self._heads[queue] = Transfer(receiver, message, self._agenda.now), flow
+
+    def _begin(self, queue: _Queue, size: float, ended: Call, most: float = math.inf) -> int:
+        """Begin a flow over a queue's route, of so many bytes there and at most so many per second; its number."""
+        sender, receiver, _ = queue
+        links = self._routing.route(sender, receiver).links
+        way_back = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
+        return self._network.start(links, size, ended, way_back, most)
+
+    def _send_windows(self, queue: _Queue, size: float, ended: Call) -> int | _Queue:
+        """Send so many bytes as fast as a window lets them."""
+        sender, receiver, _ = queue
+        largest, round_trip = self._window(sender, receiver)
+        if self._connections is None:
+            return self._begin(queue, size, ended, largest / round_trip if round_trip else math.inf)
+        begin = partial(self._begin, queue)
+        self._connections.send(queue, size, begin, ended, round_trip=round_trip, largest=largest)
+        return queue
+
+    def _window(self, sender: int, receiver: int) -> tuple[float, float]:
+        """How many bytes may be on links between two at most, and the seconds of the round trip in which they are."""
+        way, back = self._routing.route(sender, receiver), self._routing.route(receiver, sender)
+        return self._tcp.most_under_way(way.loss), way.latency + back.latency
 
     def _end(self, queue: _Queue, latency: float) -> None:
         """The last byte of a queue's head has been sent."""
