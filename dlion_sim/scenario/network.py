@@ -21,16 +21,20 @@ class NoTcp(Model):
 
 class Lv08(Model):
     """SimGrid's model LV08 (Velho and Legrand, SIMUTools 2009): factors that were fitted to packet-level simulations,
-    and a window. Headers and acknowledgements are in them: the latter, as there, are 5 % of what goes the other way.
-    All that shares a link has the same part of it, where SimGrid gives less to longer round trips (its `weight-S`)."""
+    a window, and less of a link for longer round trips. Headers and acknowledgements are in the factors: the latter, as
+    there, are 5 % of what goes the other way."""
 
     kind: Literal["lv08"] = "lv08"
     latency_factor: Annotated[float, Field(ge=1, le=1000)] = 13.01
-    """So many times its path's latency passes before a message is delivered: slow start is in that."""
+    """So many times its path's latency passes before a message goes over links, which brings it there: slow start is
+    in that."""
     bandwidth_factor: Annotated[float, Field(gt=0, le=1)] = 0.97
     """The part of a link's bandwidth that messages get."""
     window: Window = 4 * 1024.0**2
     """At most so much is under way in a round trip (SimGrid's `TCP-gamma`)."""
+    sharing_size: Size = 20537.0
+    """Of a full link, a flow's part is in proportion to 1 / (latency of its path + what so much takes over each of its
+    links), when it begins (SimGrid's `weight-S`)."""
 
 
 class Windows(Model):

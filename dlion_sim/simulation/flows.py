@@ -19,13 +19,20 @@ _INSTANT = 1e-12
 class FlowNetwork:
     """Links, by number, with what they carry now in `bytes_per_second`, and the flows over them.
 
-    `cross_traffic` is the share of a flow's rate that loads its way back.
+    `cross_traffic` is the share of a flow's rate that loads its way back. Where `is_weighted`, flows have weights.
     """
 
-    def __init__(self, agenda: Agenda, bytes_per_second: Sequence[float], cross_traffic: float = 0.0) -> None:
+    def __init__(
+        self,
+        agenda: Agenda,
+        bytes_per_second: Sequence[float],
+        cross_traffic: float = 0.0,
+        *,
+        is_weighted: bool = False,
+    ) -> None:
         self._agenda = agenda
         self.bytes_per_second = list(bytes_per_second)
-        self._links = SharedLinks(bytes_per_second, cross_traffic)
+        self._links = SharedLinks(bytes_per_second, cross_traffic, is_weighted=is_weighted)
         self._done: dict[int, Callable[[], None]] = {}
         self._settlement_is_due = False
         self._next_end = float("inf")
@@ -42,12 +49,14 @@ class FlowNetwork:
         done: Callable[[], None],
         way_back: Sequence[int] = (),
         most: float = math.inf,
+        weight: int = 1,
     ) -> int:
         """Send `size` bytes over the distinct links of `route`; `done` is called when the last one has been sent.
 
-        It never goes faster than `most` bytes per second. Returns the flow's number, until it is done.
+        It never goes faster than `most` bytes per second, and has a part of full links in proportion to its `weight`,
+        if flows are weighted. Returns the flow's number, until it is done.
         """
-        flow = self._links.add(route, size, way_back, most)
+        flow = self._links.add(route, size, way_back, most, weight)
         self._done[flow] = done
         self._request_settlement()
         return flow

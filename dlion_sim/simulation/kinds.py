@@ -56,7 +56,8 @@ _METHODS: frozenset[object] = frozenset(
     {
         *(Engine._evaluate_regularly, Engine._on_delivered, Engine._on_gradient, Engine._on_profile, Engine._on_sent),
         *(Engine._tell, Engine._tell_capacities),
-        *(Transport._begin, Transport._change, Transport._end, FlowNetwork._end, FlowNetwork._settle),
+        *(Transport._begin, Transport._change, Transport._end, Transport._queue),
+        *(FlowNetwork._end, FlowNetwork._settle),
         *(Connections._ended, Connections._next_round),
         Optimizer.factor,
     }

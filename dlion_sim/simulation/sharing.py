@@ -46,7 +46,10 @@ class SharedLinks:
     two of these. `cross_traffic` is the share of a flow's rate that goes back, where it has a way back.
     """
 
-    def __init__(self, bytes_per_second: Sequence[float], cross_traffic: float = 0.0) -> None:
+    def __init__(
+        self, bytes_per_second: Sequence[float], cross_traffic: float = 0.0, *, is_weighted: bool = False
+    ) -> None:
+        self._weights = np.empty(0) if is_weighted else None
         self._cross_traffic = cross_traffic
         self._shared = links = len(bytes_per_second)
         """So many of the links are. After them, if any flow is bound, comes that of each slot's own."""
@@ -84,10 +87,18 @@ class SharedLinks:
     def __len__(self) -> int:
         return self._shared
 
-    def add(self, route: Sequence[int], size: float, way_back: Sequence[int] = (), most: float = math.inf) -> int:
+    def add(
+        self,
+        route: Sequence[int],
+        size: float,
+        way_back: Sequence[int] = (),
+        most: float = math.inf,
+        weight: int = 1,
+    ) -> int:
         """A flow of `size` bytes over the distinct links of `route`; returns its slot.
 
-        They are at most LONGEST_ROUTE; less one where the flow is bound, to `most` bytes per second.
+        They are at most LONGEST_ROUTE; less one where the flow is bound, to `most` bytes per second. Of links that are
+        full it has a part in proportion to its `weight`, if flows are weighted.
         """
         if not self._unused:
             self._grow()
@@ -97,6 +108,8 @@ class SharedLinks:
         if self._arrivals == len(self._arrived):
             self._arrived = _longer(self._arrived, 2 * self._arrivals, NOWHERE)
             self._located = self._locate()
+        if self._weights is not None:
+            self._weights[slot] = weight
         links = *route, *_PADDING[len(route)], *way_back, *_PADDING[len(way_back)]
         _ARRIVAL.pack_into(self._arrived, self._arrivals * _ARRIVAL.size, slot, size, *links)  # type: ignore[arg-type]
         self._arrivals += 1
@@ -125,6 +138,7 @@ class SharedLinks:
             self._arrivals,
             np.array(self._resized, np.float64) if self._resized else _NOT_RESIZED,
             self._cross_traffic,
+            self._weights,
         )
         self._unused += self._left[: self._departures].tolist()
         self._arrivals, self._departures, self._resized = 0, 0, []
@@ -205,6 +219,8 @@ class SharedLinks:
         self._earliest = _longer(self._earliest, have // BLOCK, np.inf)
         self._ended = _longer(self._ended, have, 0)
         self._left = _longer(self._left, have, 0)
+        if self._weights is not None:
+            self._weights = _longer(self._weights, have, 1)
         self._located = self._locate()
         self._unused += range(have - 1, had - 1, -1)
 
@@ -257,6 +273,8 @@ class SharedLinks:
             "arrived": (np.float64, (len(self._arrived), filling.ARRIVAL)),
             "counters": (np.int64, (filling.COUNTERS,)),
         }
+        if self._weights is not None:
+            shapes["weights"] = np.float64, (flows,)
         for name, (dtype, shape) in shapes.items():
             array = getattr(self, f"_{name}")
             if array.dtype != dtype or array.shape != shape or not array.flags.carray:
@@ -314,14 +332,17 @@ def max_min_rates(
     ways_back: Sequence[Sequence[int]] = (),
     cross_traffic: float = 0.0,
     most: Sequence[float] = (),
+    weights: Sequence[int] | None = None,
 ) -> list[float]:
     """The fair rate of each flow if these are all, in the unit of `capacities`.
 
-    Flow f crosses the links `routes[f]`, and is bound to `most[f]` if that is given.
+    Flow f crosses the links `routes[f]`, and, if they are given, is bound to `most[f]` and has a weight `weights[f]`.
     """
-    links = SharedLinks(capacities, cross_traffic)
-    backs, bounds = chain(ways_back, repeat(())), chain(most, repeat(math.inf))
-    slots = [links.add(route, np.inf, back, bound) for route, back, bound in zip(routes, backs, bounds, strict=False)]
+    links = SharedLinks(capacities, cross_traffic, is_weighted=weights is not None)
+    each = zip(
+        routes, repeat(np.inf), chain(ways_back, repeat(())), chain(most, repeat(math.inf)), weights or repeat(1)
+    )
+    slots = [links.add(*flow) for flow in each]
     links.settle(0.0)
     rates: list[float] = links.rates(slots).tolist()
     return rates

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -10,6 +11,8 @@ from dlion_sim.scenario import Lv08, Network, NoTcp, Windows
 
 _SEGMENT, _FRAME, _ACKNOWLEDGEMENT = 1448, 1514, 66
 """Bytes of a segment with timestamps; of the full Ethernet frame, with IPv4, that has it; of what acknowledges it."""
+_WEIGHT, _LEAST_SECONDS = 2**16, 1e-6
+"""The weight of a flow that takes a second, and the least that any takes: sums of weights are exact."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +44,13 @@ class TcpModel:
     """What holds messages up beside links that are shared."""
 
     framing: Framing = TCP
-    latency_factor: float = 1.0
-    """So many times its route's latency after its last byte was sent a message is delivered."""
+    latency_factor: float | None = None
+    """So many times its route's latency passes before a message's first byte is sent, and none after its last one.
+    Without it a message is sent at once, and its latency passes after that."""
     window: float = math.inf
     """At most so many bytes are on a route's links in a round trip."""
+    sharing_size: float | None = None
+    """Bytes that take a flow as long as its share of full links is small; without it all have the same share."""
     slow_start: SlowStart | None = None
     """Without it, a window is as large as it can be from the first byte on."""
 
@@ -56,12 +62,19 @@ class TcpModel:
                 return IDEAL
             case Lv08():
                 framing = Framing(1 / tcp.bandwidth_factor, _LV08_CROSS_TRAFFIC)
-                return cls(framing, tcp.latency_factor, tcp.window)
+                return cls(framing, tcp.latency_factor, tcp.window, tcp.sharing_size)
             case Windows():
                 slow_start = SlowStart(tcp.initial_window * float(_FRAME), tcp.idle_restart)
                 return cls(window=tcp.receive_window * TCP.data, slow_start=slow_start)
             case _:
                 assert_never(tcp)
+
+    def weight(self, latency: float, bytes_per_second: Iterable[float]) -> int:
+        """Of a flow, for its route's latency and links: what its share of full links is in proportion to."""
+        if self.sharing_size is None:
+            return 1
+        seconds = latency + sum(self.sharing_size / max(capacity, 1.0) for capacity in bytes_per_second)
+        return max(1, round(_WEIGHT / max(seconds, _LEAST_SECONDS)))
 
     def most_under_way(self, loss: float) -> float:
         """The largest window where such a part of packets is lost (Mathis et al., 1997, with every frame confirmed)."""

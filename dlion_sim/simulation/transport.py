@@ -34,7 +34,8 @@ class Transport:
     """A message waits for the one of its channel before it.
 
     The queue's head is a flow over the pair's route; or flows one after another, where windows open only slowly. When
-    its last byte has been sent, the next one starts, and after the route's latency it is delivered.
+    its last byte has been sent, the next one starts, and after the route's latency it is delivered; or at once, where
+    latencies pass before a message goes into its queue.
     """
 
     def __init__(
@@ -52,7 +53,8 @@ class Transport:
         self._tcp = tcp
         self._framing = framing = tcp.framing
         bytes_per_second = [capacity_bps.value_at(0) / BITS_PER_BYTE for capacity_bps in routing.capacities_bps]
-        self._network = FlowNetwork(agenda, bytes_per_second, framing.acknowledgements)
+        is_weighted = tcp.sharing_size is not None
+        self._network = FlowNetwork(agenda, bytes_per_second, framing.acknowledgements, is_weighted=is_weighted)
         slow_start = tcp.slow_start
         self._connections = Connections(agenda, self._network, slow_start) if slow_start else None
         """Of each queue, where windows open only slowly."""
@@ -70,6 +72,14 @@ class Transport:
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
         queue = message.sender, receiver, message.body.channel
+        factor = self._tcp.latency_factor
+        if factor is None:
+            self._queue(queue, message)
+        else:
+            latency = self._routing.route(message.sender, receiver).latency
+            self._agenda.after(factor * latency, partial(self._queue, queue, message))
+
+    def _queue(self, queue: _Queue, message: Message) -> None:
         if queue in self._heads:
             self._waiting.setdefault(queue, deque()).append(message)
         else:
@@ -103,7 +113,8 @@ class Transport:
         links = self._network.bytes_per_second
         windows = [self._window(*pair) for pair in pairs]
         most = [window / round_trip if round_trip else math.inf for window, round_trip in windows]
-        shared = max_min_rates(routes, links, ways_back, self._framing.acknowledgements, most)
+        weights = None if self._tcp.sharing_size is None else [self._weight(*pair) for pair in pairs]
+        shared = max_min_rates(routes, links, ways_back, self._framing.acknowledgements, most, weights)
         alone = (min(*(links[link] for link in route), bound) for route, bound in zip(routes, most, strict=True))
         data = self._framing.data
         return [(one / data, other / data) for one, other in zip(alone, shared, strict=True)]
@@ -118,7 +129,7 @@ class Transport:
         """Send the head of a queue."""
         sender, receiver, _ = queue
         links, latency, _ = self._routing.route(sender, receiver)
-        ended = partial(self._end, queue, latency * self._tcp.latency_factor)
+        ended = partial(self._end, queue, latency if self._tcp.latency_factor is None else 0.0)
         flow: int | _Queue | None = None
         if not links:
             self._agenda.after(0.0, ended)
@@ -134,7 +145,7 @@ class Transport:
         sender, receiver, _ = queue
         links = self._routing.route(sender, receiver).links
         way_back = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
-        return self._network.start(links, size, ended, way_back, most)
+        return self._network.start(links, size, ended, way_back, most, self._weight(sender, receiver))
 
     def _send_windows(self, queue: _Queue, size: float, ended: Call) -> int | _Queue:
         """Send so many bytes as fast as a window lets them."""
@@ -150,6 +161,11 @@ class Transport:
         """How many bytes may be on links between two at most, and the seconds of the round trip in which they are."""
         way, back = self._routing.route(sender, receiver), self._routing.route(receiver, sender)
         return self._tcp.most_under_way(way.loss), way.latency + back.latency
+
+    def _weight(self, sender: int, receiver: int) -> int:
+        """What a flow between two, that begins now, has of full links against others."""
+        links, latency, _ = self._routing.route(sender, receiver)
+        return self._tcp.weight(latency, (self._network.bytes_per_second[link] for link in links))
 
     def _end(self, queue: _Queue, latency: float) -> None:
         """The last byte of a queue's head has been sent."""

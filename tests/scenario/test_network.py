@@ -30,7 +30,8 @@ def test_a_name_is_short_for_its_kind_and_all_is_written_out(
 
 
 def test_the_published_numbers() -> None:
-    assert (Lv08().latency_factor, Lv08().bandwidth_factor, Lv08().window) == (13.01, 0.97, 4194304)
+    lv08 = Lv08()
+    assert (lv08.latency_factor, lv08.bandwidth_factor, lv08.window, lv08.sharing_size) == (13.01, 0.97, 4194304, 20537)
     assert (Windows().initial_window, Windows().receive_window, Windows().idle_restart) == (10, 3145728, True)
 
 

@@ -78,6 +78,42 @@ def test_a_bound_of_a_flow_is_a_link_that_nobody_else_crosses(capacities, instan
         np.testing.assert_allclose(links.rates(list(present)), expected, rtol=1e-9, atol=1e-300)
 
 
+WEIGHTS = st.integers(1, 4) | st.integers(1, 10**9)
+WEIGHTED = st.tuples(ROUTES.map(lambda route: route[:3]), BOUNDS | st.just(np.inf), WEIGHTS)
+
+
+@given(
+    capacities=st.lists(CAPACITIES, min_size=LINKS, max_size=LINKS),
+    instants=st.lists(
+        st.lists(WEIGHTED, min_size=1, max_size=4)
+        | st.integers(0, 100)
+        | st.tuples(st.integers(0, LINKS - 1), CAPACITIES),
+        min_size=1,
+        max_size=12,
+    ),
+)
+def test_flows_with_weights_have_their_rate_in_proportion(capacities, instants):
+    capacities = list(capacities)
+    links, present = SharedLinks(capacities, is_weighted=True), {}
+    for now, change in enumerate(instants):
+        if isinstance(change, list):
+            present |= {
+                links.add(route, 1e12, (), most, weight): (route, most, weight) for route, most, weight in change
+            }
+        elif isinstance(change, tuple):
+            capacities[change[0]] = change[1]
+            links.resize(*change)
+        elif present:
+            slot = list(present)[change % len(present)]
+            links.remove(slot)
+            del present[slot]
+        links.settle(float(now))
+        routes, bounds, weights = zip(*present.values(), strict=True) if present else ((), (), ())
+        ways = [(*route, LINKS + flow) if bounds[flow] < np.inf else route for flow, route in enumerate(routes)]
+        expected = fairness.max_min_rates(ways, [*capacities, *bounds], weights)
+        np.testing.assert_allclose(links.rates(list(present)), expected, rtol=1e-7, atol=1e-6)
+
+
 def test_thousands_of_bound_flows_share_a_link():
     links = SharedLinks([1000.0, 3000.0])
     slots = [links.add((0, 1) if flow % 2 else (1,), 1e12, most=0.1 + flow % 7) for flow in range(1500)]

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.network import Parcel
 from dlion_sim.scenario import Lv08, Network, Schedule, Windows
 from dlion_sim.simulation.routing import Route, Routing
-from dlion_sim.simulation.tcp import IDEAL, TCP, TcpModel
+from dlion_sim.simulation.tcp import IDEAL, TCP, Framing, TcpModel
 from tests.simulation.agendas import finish
 from tests.simulation.test_transport import World
 
@@ -180,11 +181,54 @@ def test_lv08_takes_what_simgrid_says(settings, size, bytes_per_second, latency,
     assert taken == pytest.approx(published, rel=2e-4 if bytes_per_second == 125_000 else 1e-6)
 
 
+class Star(Routing):
+    """Pairs that share a link in the middle; their own ones have other latencies."""
+
+    def __init__(self, latencies):
+        self.capacities_bps = [Schedule.constant(40e6), *[Schedule.constant(100e6)] * (2 * len(latencies))]
+        self._latencies = latencies
+
+    def route(self, sender, receiver):
+        return Route((1 + sender, 0, 1 + receiver), self._latencies[sender // 2])
+
+
+@pytest.mark.parametrize(
+    ("factor", "ends"),
+    [(13.01, [2.662776, 4.698801, 6.315667]), (1.0, [2.844500, 4.694648, 6.195567])],
+)
+def test_longer_round_trips_get_less_of_a_link_as_in_simgrid(factor, ends):
+    """10 MB each over round trips of 20, 100 and 400 ms: SimGrid 3.32, with network/crosstraffic:0."""
+    tcp = replace(TcpModel.of(Network(tcp=Lv08(latency_factor=factor))), framing=Framing(1 / 0.97, 0.0))
+    world = World(Star([0.01, 0.05, 0.2]), tcp)
+    for sender in (0, 2, 4):
+        world.transport.send(sender + 1, Parcel(sender, 1e7, 0))
+    finish(world.agenda)
+    assert [time for _, _, time in world.delivered] == pytest.approx(ends, abs=2e-6)
+
+
+def test_the_oracle_knows_of_shares():
+    """1 / (10 ms + 20,537 bytes over 5, 12.5 and 12.5 MB/s) against 1 / (200 ms + the same)."""
+    tcp = replace(TcpModel.of(Network(tcp=Lv08())), framing=Framing(1.0, 0.0))
+    (_, near), (_, far) = World(Star([0.01, 0.2]), tcp).transport.bytes_per_second([(0, 1), (2, 3)])
+    links = 20537 * (1 / 5e6 + 2 / 12.5e6)
+    assert near / far == pytest.approx((0.2 + links) / (0.01 + links), rel=1e-4)
+    assert near + far == pytest.approx(5e6)
+
+
+def test_of_simgrids_latencies_a_queue_pays_one():
+    """They pass side by side, and the messages then follow each other."""
+    tcp = TcpModel.of(Network(tcp=Lv08()))
+    world = World(OneLink(1e6, 0.01), replace(tcp, framing=Framing(1.0, 0.0)))
+    for _ in range(3):
+        world.transport.send(1, Parcel(0, 1e5, 0))
+    finish(world.agenda)
+    assert [time for _, _, time in world.delivered] == pytest.approx([0.2301, 0.3301, 0.4301])
+
+
 SIZES = st.floats(1, 1e7)
 LARGEST = st.floats(1500, 1e6).map("{} B".format)
-MODELS = st.builds(
-    windows, initial_window=st.integers(1, 100), receive_window=LARGEST, idle_restart=st.booleans()
-) | st.builds(lambda window: TcpModel.of(Network(tcp=Lv08(window=window))), LARGEST)
+WINDOWS = st.builds(windows, initial_window=st.integers(1, 100), receive_window=LARGEST, idle_restart=st.booleans())
+MODELS = WINDOWS | st.builds(lambda window: TcpModel.of(Network(tcp=Lv08(window=window))), LARGEST)
 
 
 @given(sizes=st.lists(SIZES, min_size=1, max_size=5), tcp=MODELS, rtt=st.floats(0, 0.5), loss=st.floats(0, 0.1))
@@ -205,11 +249,11 @@ def test_nobody_is_faster_than_without_windows(sizes, tcp, rtt, loss):
     assert slow <= fast + (windows_needed + opening + len(sizes)) * round_trip + 1e-9
 
 
-@given(sizes=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), SIZES), max_size=8), tcp=MODELS)
+@given(sizes=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), SIZES), max_size=8), tcp=WINDOWS)
 def test_without_round_trips_nothing_changes(sizes, tcp):
     cluster = {**pair("0 s"), "clouds": [{**cloud, "lan": {"rtt": "0 s"}} for cloud in pair()["clouds"]]}
     ends = []
-    for model in (tcp, TcpModel(tcp.framing)):
+    for model in (tcp, IDEAL):
         world = World(cluster, model)
         for sender, receiver, size in sizes:
             if sender != receiver:
