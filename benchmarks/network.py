@@ -1,5 +1,7 @@
 """Flows a second of the simulated network, against SimGrid's C++ where that is installed (Debian: libsimgrid-dev).
 
+Both share links max-min fairly, or, with `--lv08`, as SimGrid's model LV08 has it, which is its default.
+
 Every worker computes for a while, sends a message to each of its peers, and goes on when its own are delivered and its
 peers' have come: all-to-all, and on a sparse graph. SimGrid runs the same as `simgrid_mesh.cpp` beside this file.
 """
@@ -13,6 +15,8 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -22,25 +26,29 @@ from rich.table import Table
 
 from benchmarks.measuring import options, ratio
 from dlion_sim.protocol.messages import Channel, Message
-from dlion_sim.scenario import from_data
+from dlion_sim.scenario import Lv08, Network, from_data
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.routing import Routing
-from dlion_sim.simulation.transport import Framing, Transport
+from dlion_sim.simulation.tcp import Framing, TcpModel
+from dlion_sim.simulation.transport import Transport
 
 WORKLOADS = ((6, 200, 5), (32, 10, 31), (64, 5, 63), (256, 5, 8), (1000, 5, 8))
 """Workers, rounds, peers of each."""
 SHORT = ((6, 20, 5),)
 SIZE = 5e6
 SIMGRID_SOURCE = Path(__file__).with_name("simgrid_mesh.cpp")
-# Without its TCP correction factors, SimGrid shares links max-min fairly, as we do.
-SIMGRID_FLAGS = (
-    "--cfg=network/crosstraffic:0",
+# Acknowledgements apart, of which each model has its own. Without its factors, SimGrid shares links as we do.
+LV08_FLAGS = ("--cfg=network/crosstraffic:0",)
+FAIR_FLAGS = (
+    *LV08_FLAGS,
     "--cfg=network/bandwidth-factor:1",
     "--cfg=network/latency-factor:1",
     "--cfg=network/weight-S:0",
     "--cfg=network/TCP-gamma:0",
-    "--log=root.thres:warning",
 )
+QUIET = ("--log=root.thres:warning",)
+FAIR = TcpModel(Framing(1.0, 0.0))
+LV08 = replace(TcpModel.of(Network(tcp=Lv08())), framing=Framing(1 / Lv08().bandwidth_factor, 0.0))
 
 
 class Bulk(NamedTuple):
@@ -61,7 +69,7 @@ class Parcel(NamedTuple):
 class Mesh:
     """The workload in our engine."""
 
-    def __init__(self, workers: int, rounds: int, degree: int) -> None:
+    def __init__(self, workers: int, rounds: int, degree: int, tcp: TcpModel = FAIR) -> None:
         self.workers, self.rounds, self.degree = workers, rounds, degree
         self.agenda = Agenda()
         cluster = from_data(
@@ -83,7 +91,7 @@ class Mesh:
             sent=lambda *_: None,
             delivered=self._delivered,
             changed=lambda: None,
-            framing=Framing(1.0, 0.0),
+            tcp=tcp,
         )
         self.round = [0] * workers
         # By worker and round, as a peer may be a round ahead: parcels that are still to be delivered to or from it.
@@ -130,7 +138,8 @@ class Mesh:
 class SimGrid:
     """The workload in SimGrid."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, flags: Sequence[str]) -> None:
+        self._flags = flags
         self._program = folder / "mesh"
         subprocess.run(
             ["g++", "-O2", "-std=c++17", str(SIMGRID_SOURCE), "-o", str(self._program), "-lsimgrid"], check=True
@@ -138,7 +147,7 @@ class SimGrid:
 
     def run(self, workers: int, rounds: int, degree: int) -> tuple[float, float]:
         """Virtual end and wall seconds."""
-        command = [str(self._program), str(workers), str(rounds), str(SIZE), str(degree), *SIMGRID_FLAGS]
+        command = [str(self._program), str(workers), str(rounds), str(SIZE), str(degree), *self._flags, *QUIET]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         virtual, wall = re.search(r"virtual=([\d.]+)s wall=([\d.]+)s", said).groups()  # type: ignore[union-attr]
         return float(virtual), float(wall)
@@ -148,18 +157,20 @@ def main() -> None:
     """Run each workload `--repeat` times, taking turns with SimGrid."""
     parser = options(__doc__)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--lv08", action="store_true", help="with SimGrid's factors and windows")
     arguments = parser.parse_args()
+    tcp, flags = (LV08, LV08_FLAGS) if arguments.lv08 else (FAIR, FAIR_FLAGS)
     repeat, workloads = (1, SHORT) if arguments.short else (arguments.repeat, WORKLOADS)
     Mesh(4, 1, 3).run()  # compiles
     table = Table(title="network: flows per wall second")
     for column in ("workers", "peers", "flows", "dlion_sim", "SimGrid", "ratio", "virtual end", "difference"):
         table.add_column(column, justify="right")
     with tempfile.TemporaryDirectory() as folder:
-        simgrid = SimGrid(Path(folder)) if _has_simgrid() else None
+        simgrid = SimGrid(Path(folder), flags) if _has_simgrid() else None
         for workers, rounds, degree in workloads:
             ours, theirs = [], []
             for _ in range(repeat):
-                end, wall = Mesh(workers, rounds, degree).run()
+                end, wall = Mesh(workers, rounds, degree, tcp).run()
                 ours.append(wall)
                 if simgrid:
                     their_end, wall = simgrid.run(workers, rounds, degree)

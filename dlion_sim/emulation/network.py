@@ -63,6 +63,8 @@ class Network:
             raise InputError(
                 f"{len(cluster.clouds)} clouds cannot be emulated", path="cluster.clouds", allowed=f"{_MOST_CLOUDS}"
             )
+        if lossy := cluster.first_loss:
+            raise InputError("losses cannot be emulated", path=".".join(map(str, ("cluster", *lossy))), allowed="0")
         self._cluster = cluster
         self._delayed = delayed
         self._fair = fair

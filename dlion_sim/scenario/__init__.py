@@ -4,12 +4,13 @@ from dlion_sim.scenario.cluster import Cloud, Cluster, Lan, Wan, WanPath, Worker
 from dlion_sim.scenario.devices import CORE_FLOPS, DEVICES, Device
 from dlion_sim.scenario.loading import dump, from_data, load, to_data
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
+from dlion_sim.scenario.network import Lv08, Network, NoTcp, Windows
 from dlion_sim.scenario.parametrised import Gpt, Lora, Shakespeare, named
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.shipped import find, find_sweep, shipped
 from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
-from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, Unit
+from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, SIZE, Unit
 from dlion_sim.scenario.workload import (
     ComputeTime,
     CostAs,
@@ -29,6 +30,7 @@ __all__ = [
     "CORE_FLOPS",
     "DEVICES",
     "DURATION",
+    "SIZE",
     "ChoiceSpec",
     "Cloud",
     "Cluster",
@@ -42,7 +44,10 @@ __all__ = [
     "LabelShards",
     "Lan",
     "Lora",
+    "Lv08",
+    "Network",
     "Nic",
+    "NoTcp",
     "Optimizer",
     "Owners",
     "Partition",
@@ -54,6 +59,7 @@ __all__ = [
     "Unit",
     "Wan",
     "WanPath",
+    "Windows",
     "WorkerGroup",
     "WorkerPlace",
     "Workload",

@@ -19,6 +19,9 @@ from dlion_sim.scenario.model import Model, Name
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.units import Duration
 
+Loss = Annotated[float, Field(ge=0, lt=1)]
+"""Part of packets that are lost."""
+
 
 class Lan(Model):
     """The network inside a micro-cloud: one switch."""
@@ -53,6 +56,8 @@ class WanPath(Model):
     """Bandwidth in each direction; by default the WAN's."""
     rtt: Duration | None = None
     """Round-trip time; by default the WAN's, which then has to state one."""
+    loss: Loss | None = None
+    """Part of the packets that are lost; by default the WAN's."""
 
     @model_validator(mode="after")
     def _has_two_ends(self) -> Self:
@@ -79,6 +84,9 @@ class Wan(Model):
     """Bandwidth of each path in each direction, shared by all that crosses it. By default only NICs limit it."""
     rtt: Duration | None = None
     """Round-trip time of each path, 0 ms where there is no latency. By default every path states its own."""
+    loss: Loss | None = None
+    """Part of the packets that are lost on each path, by default none. It bounds a connection's window by 1448 bytes
+    times sqrt(3/2 / loss) (Mathis et al., 1997), in simulations with `network: {tcp: window}`."""
     matrix: BandwidthMatrix | None = None
     """Bandwidths that differ from that one, by sending and then by receiving cloud: {east: {west: 40 Mbps}}; or a CSV
     file or a folder of iperf3's results that has them, and is read when the scenario is."""
@@ -165,6 +173,21 @@ class Cluster(Model):
         assert rtt is not None
         listed = None if path is wan else path.bandwidth
         return listed or wan.measured.get((a, b)) or wan.bandwidth, rtt
+
+    def wan_loss(self, a: str, b: str) -> float:
+        """Part of the packets that are lost on the path from cloud `a` to another cloud `b`."""
+        wan = self.wan or Wan()
+        path = wan.by_direction.get((a, b)) or wan
+        return (wan.loss if path.loss is None else path.loss) or 0.0
+
+    @property
+    def first_loss(self) -> tuple[str | int, ...] | None:
+        """Where a loss is stated first, if anywhere: keys from the cluster on."""
+        wan = self.wan or Wan()
+        if wan.loss:
+            return "wan", "loss"
+        lossy = (("wan", "paths", number, "loss") for number, path in enumerate(wan.paths) if path.loss)
+        return next(lossy, None)
 
     def _places(self) -> Iterator[WorkerPlace]:
         index = 0

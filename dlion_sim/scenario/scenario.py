@@ -10,6 +10,7 @@ from dlion_sim.own_code import is_reference
 from dlion_sim.scenario.cluster import Cluster
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model, Name
+from dlion_sim.scenario.network import Network, Windows
 from dlion_sim.scenario.parametrised import named
 from dlion_sim.scenario.system import SystemSpec
 from dlion_sim.scenario.units import PositiveDuration
@@ -43,6 +44,8 @@ class Scenario(Model):
     """What is learned, of which data, and how."""
     cluster: Cluster
     """The machines, and the network between them."""
+    network: Network = Network()
+    """How a simulation models that network."""
     system: SystemSpec
     """How the workers train together."""
 
@@ -62,6 +65,14 @@ class Scenario(Model):
         learned = {f"workload.{each}": named(getattr(workload, each))[0] for each in ("dataset", "model")}
         names = {**learned, "system.name": system.name, **kinds}
         return {path: name for path, name in names.items() if name and is_reference(name)}
+
+    @model_validator(mode="after")
+    def _models_its_losses(self) -> Self:
+        if not isinstance(self.network.tcp, Windows) and (at := self.cluster.first_loss):
+            raise RuleError(
+                "packets are lost, which only windows feel", allowed="with network: {tcp: window}", at=("cluster", *at)
+            )
+        return self
 
     @model_validator(mode="after")
     def _ends(self) -> Self:

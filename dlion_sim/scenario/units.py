@@ -101,6 +101,19 @@ BANDWIDTH = Unit(
     most=1e15,
     bare=False,  # 50 could be Mbps, MB/s or bps
 )
+SIZE = Unit(
+    quantity="size",
+    example="3 MiB",
+    base="B",
+    factors={
+        "B": "1",
+        **{prefix + "B": scale for prefix, scale in [("k", "1e3"), ("M", "1e6"), ("G", "1e9")]},
+        **{prefix + "iB": str(1024**power) for power, prefix in enumerate("KMG", 1)},
+    },
+    written=("GiB", "MiB", "KiB", "B"),
+    most=1e15,
+    bare=False,  # 6 could be bytes or MB
+)
 CORES = Unit(
     quantity="number of cores",
     example="24 cores",
@@ -147,6 +160,14 @@ Bandwidth = Annotated[
     WithJsonSchema(BANDWIDTH.json_schema()),
 ]
 """Bits per second; written with a unit."""
+
+Size = Annotated[
+    float,
+    BeforeValidator(SIZE.parse),
+    PlainSerializer(SIZE.format, when_used="json"),
+    WithJsonSchema(SIZE.json_schema()),
+]
+"""Bytes; written with a unit."""
 
 Cores = Annotated[
     float,

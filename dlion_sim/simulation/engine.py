@@ -35,6 +35,7 @@ from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, Status
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.routing import Routing
+from dlion_sim.simulation.tcp import TcpModel
 from dlion_sim.simulation.transport import Transport
 
 StoppedBy = Literal["duration", "iterations", "target_accuracy", "target", "interrupt", "stall", "abort"]
@@ -99,6 +100,7 @@ class Engine:
         nodes: Sequence[Node],
         servers: Sequence[ParameterServer],
         routing: Routing,
+        tcp: TcpModel,
         equipment: Equipment,
         recorder: Recorder,
         evaluate_every: float,
@@ -124,6 +126,7 @@ class Engine:
             delivered=self._on_delivered,
             changed=self._tell_capacities,
             scale=scale,
+            tcp=tcp,
         )
         self._end = stop.duration if stop.duration is not None else float("inf")
         self._has_started = False

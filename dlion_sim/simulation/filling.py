@@ -6,6 +6,8 @@ and one for each link that still counts as before but holds flows of a changed o
 - a changed link FILLS up: the flows on it that still rise are held there;
 - a changed link does not fill where it did before, and its flows PASS that level: their other links change too;
 - an unchanged link HOLDS its flows at its level as before.
+
+Flows may have weights: at a level each has its weight times that as its rate.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import carray, njit, types  # type: ignore[attr-defined]
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 NOWHERE, GONE = -1, -2
 LONGEST_ROUTE = 4
@@ -36,8 +38,8 @@ LINK = np.dtype(
         ("returning", np.float64),  # rates of all flows whose cross-traffic it carries
         ("charged", np.float64),  # of its capacity, what is taken to go to cross-traffic
         ("free", np.float64),  # capacity left by flows of known rate, in a pass that changes it
-        ("first", np.int64),  # where in `crossing` its flows are
-        ("rising", np.int32),  # flows of yet unknown rate, in a pass that changes it
+        ("rising", np.float64),  # weights of its flows of yet unknown rate, in a pass that changes it
+        ("first", np.int32),  # where in `crossing` its flows are
         ("crossed", np.int32),  # by so many flows
         ("room", np.int32),  # for so many of them there
         ("changed", np.int32),  # the last pass in which it counted as changed
@@ -92,6 +94,7 @@ class _Net(NamedTuple):
     counters: np.ndarray  # [COUNTERS] _PASS and _TOUCHED: the present pass's number, and how many are `touched`
     now: float  # seconds
     cross_traffic: float  # the share of a flow's rate that goes back
+    weights: Any  # [F] whole numbers, so that sums are exact, or None where all are 1
 
 
 def locate(*arrays: Any) -> Any:
@@ -113,7 +116,7 @@ def _pointer(_, address):
 
 
 @_inlined
-def _net(located, now, cross_traffic):
+def _net(located, now, cross_traffic, weights):
     """The network whose arrays `locate` has located."""
     return _Net(
         carray(_pointer(located[0, 0]), located[0, 1], LINK),
@@ -133,18 +136,31 @@ def _net(located, now, cross_traffic):
         carray(_pointer(located[14, 0]), located[14, 1], np.int64),
         now,
         cross_traffic,
+        weights,
     )
 
 
+def _weight(weights, slot):
+    """The rate of a flow at level 1: which links that are full hold it at."""
+
+
+@overload(_weight, inline="always")
+def _weight_of(weights, slot):
+    """For None a constant, so that nothing is computed with it."""
+    if isinstance(weights, types.NoneType):
+        return lambda weights, slot: 1.0
+    return lambda weights, slot: weights[slot]
+
+
 @njit(cache=True)
-def settle(located, now, departures, arrivals, resized, cross_traffic):
+def settle(located, now, departures, arrivals, resized, cross_traffic, weights):
     """Take in all changes, fill up again from the lowest level that they touch, and return the next end.
 
     `located` is what `locate` returned. The first `departures` flows of `left` are gone, the first `arrivals` of
     `arrived` have come; `resized` [m, 2] are links and their new capacities. `cross_traffic` is the share of a flow's
-    rate that goes back.
+    rate that goes back, `weights` [F] those of the flows, or None.
     """
-    net = _net(located, now, cross_traffic)
+    net = _net(located, now, cross_traffic, weights)
     arrived = net.arrived
     links, flows, progress, routes, returns, crossing = net[:6]
     ends, earliest, changed, counters = net.ends, net.earliest, net.changed, net.counters
@@ -156,7 +172,7 @@ def settle(located, now, departures, arrivals, resized, cross_traffic):
         _load_return(net, slot, -flows[slot].rate)
         ends[slot] = np.inf
         earliest[slot // BLOCK] = -np.inf
-        level = min(level, flows[slot].rate)
+        level = min(level, flows[slot].rate / _weight(net.weights, slot))
         flows[slot].bottleneck = GONE
         for step in range(LONGEST_ROUTE):
             link = routes[slot, step]
@@ -282,12 +298,13 @@ def _fill(net, count, level):
                 continue
             if kind == _FILLS:
                 held = flow.bottleneck
-                if held != NOWHERE and links[held].changed != number and flow.rate < level * _BELOW:
+                rate = level * _weight(net.weights, slot)
+                if held != NOWHERE and links[held].changed != number and flow.rate < rate * _BELOW:
                     continue  # held elsewhere, below, as before
-                moved = abs(flow.rate - level) > _SAME * level
+                moved = abs(flow.rate - rate) > _SAME * rate
                 if moved:
-                    _change_rate(net, slot, level)
-                flow.rate = level  # exactly: what a link holds is told by it
+                    _change_rate(net, slot, rate)
+                flow.rate = rate  # exactly: what a link holds is told by it
                 flow.bottleneck = link
             elif flow.bottleneck != link:
                 continue
@@ -304,7 +321,7 @@ def _fill(net, count, level):
                 if links[other].changed == number:
                     if kind != _PASSES:
                         links[other].free -= flow.rate
-                        links[other].rising -= 1
+                        links[other].rising -= _weight(net.weights, slot)
                 elif moved:
                     count = _note(net, count, other)
                     waiting = _take_up(net, waiting, other, level)
@@ -319,19 +336,19 @@ def _take_up(net, waiting, link, level):
     """Count a changed link's flows as they are at `level`, and note what is to come for it and for them."""
     links, flows, crossing, heap = net.links, net.flows, net.crossing, net.heap
     number = net.counters[_PASS]
-    free, rising = links[link].capacity - links[link].charged, 0
+    free, rising = links[link].capacity - links[link].charged, 0.0
     first = links[link].first
     for place in range(first + links[link].crossed - 1, first - 1, -1):
-        flow = flows[crossing[place]]
+        flow, weight = flows[crossing[place]], _weight(net.weights, crossing[place])
         held = flow.bottleneck
         if flow.settled == number:
             free -= flow.rate
         elif held == NOWHERE or links[held].changed == number:
-            rising += 1
-        elif flow.rate < level * _BELOW:
+            rising += weight
+        elif flow.rate < level * weight * _BELOW:
             free -= flow.rate
         else:
-            rising += 1
+            rising += weight
             if links[held].watched != number:
                 links[held].watched = number
                 waiting = _push(heap, waiting, max(level, links[held].level), _HOLDS + 3 * held)
@@ -368,8 +385,20 @@ def _note(net, count, link):
 
 @_inlined
 def _equal_part(net, link):
+    """The level of a link that fills before all others."""
     link = net.links[link]
-    return (link.capacity - link.charged) / link.crossed if link.crossed else np.inf
+    return (link.capacity - link.charged) / _crossing_weight(net, net.weights, link) if link.crossed else np.inf
+
+
+def _crossing_weight(net, weights, link):
+    """Of all flows that cross a link."""
+
+
+@overload(_crossing_weight)
+def _crossing_weight_of(net, weights, link):
+    if isinstance(weights, types.NoneType):
+        return lambda net, weights, link: link.crossed
+    return lambda net, weights, link: weights[net.crossing[link.first : link.first + link.crossed]].sum()
 
 
 @_inlined
@@ -400,7 +429,7 @@ def _next_end(ends, earliest):
 @njit(cache=True)
 def ending(located, until):
     """Put the slots of the flows that end by `until` into `ended`, in order, and return how many they are."""
-    net = _net(located, until, 0.0)
+    net = _net(located, until, 0.0, None)
     count = 0
     for block in range(len(net.earliest)):
         if net.earliest[block] <= until:

@@ -1,10 +1,11 @@
 """A flow-level network in virtual time: transfers share links max-min fairly while capacities change under them.
 
-Not modelled: packets, slow start, congestion control, loss. A flow has its fair rate at once.
+Not modelled: packets, slow start, congestion control, loss. A flow has its fair rate at once, up to a bound of its own.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -18,13 +19,20 @@ _INSTANT = 1e-12
 class FlowNetwork:
     """Links, by number, with what they carry now in `bytes_per_second`, and the flows over them.
 
-    `cross_traffic` is the share of a flow's rate that loads its way back.
+    `cross_traffic` is the share of a flow's rate that loads its way back. Where `is_weighted`, flows have weights.
     """
 
-    def __init__(self, agenda: Agenda, bytes_per_second: Sequence[float], cross_traffic: float = 0.0) -> None:
+    def __init__(
+        self,
+        agenda: Agenda,
+        bytes_per_second: Sequence[float],
+        cross_traffic: float = 0.0,
+        *,
+        is_weighted: bool = False,
+    ) -> None:
         self._agenda = agenda
         self.bytes_per_second = list(bytes_per_second)
-        self._links = SharedLinks(bytes_per_second, cross_traffic)
+        self._links = SharedLinks(bytes_per_second, cross_traffic, is_weighted=is_weighted)
         self._done: dict[int, Callable[[], None]] = {}
         self._settlement_is_due = False
         self._next_end = float("inf")
@@ -34,12 +42,21 @@ class FlowNetwork:
         """Whether any flow will end with the capacities as they are; settled, as it is when an instant is over."""
         return self._next_end < float("inf")
 
-    def start(self, route: Sequence[int], size: float, done: Callable[[], None], way_back: Sequence[int] = ()) -> int:
+    def start(
+        self,
+        route: Sequence[int],
+        size: float,
+        done: Callable[[], None],
+        way_back: Sequence[int] = (),
+        most: float = math.inf,
+        weight: int = 1,
+    ) -> int:
         """Send `size` bytes over the distinct links of `route`; `done` is called when the last one has been sent.
 
-        Returns the flow's number, until then.
+        It never goes faster than `most` bytes per second, and has a part of full links in proportion to its `weight`,
+        if flows are weighted. Returns the flow's number, until it is done.
         """
-        flow = self._links.add(route, size, way_back)
+        flow = self._links.add(route, size, way_back, most, weight)
         self._done[flow] = done
         self._request_settlement()
         return flow

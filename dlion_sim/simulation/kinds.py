@@ -33,14 +33,17 @@ from dlion_sim.scenario.machines import Compute
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.workload import ConstantRate, CosineDecay, Optimizer, StepDecay
 from dlion_sim.simulation.agenda import Agenda, Background
+from dlion_sim.simulation.connections import Connection, Connections
 from dlion_sim.simulation.engine import Engine, Node, StopRule
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.routing import Route, Routing
 from dlion_sim.simulation.sharing import SharedLinks
-from dlion_sim.simulation.transport import Framing, Transport
+from dlion_sim.simulation.tcp import Framing, SlowStart, TcpModel
+from dlion_sim.simulation.transport import Transport
 
 _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
+    *(Connection, Connections, SlowStart, TcpModel),
     *(ComputeDevice, LinkInterval, Recorder, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
     *(Channel, Message, Merge, Update),
@@ -53,7 +56,9 @@ _METHODS: frozenset[object] = frozenset(
     {
         *(Engine._evaluate_regularly, Engine._on_delivered, Engine._on_gradient, Engine._on_profile, Engine._on_sent),
         *(Engine._tell, Engine._tell_capacities),
-        *(Transport._change, Transport._end, FlowNetwork._end, FlowNetwork._settle),
+        *(Transport._begin, Transport._change, Transport._end, Transport._queue),
+        *(FlowNetwork._end, FlowNetwork._settle),
+        *(Connections._ended, Connections._next_round),
         Optimizer.factor,
     }
 )

@@ -13,10 +13,11 @@ BITS_PER_BYTE = 8
 
 
 class Route(NamedTuple):
-    """The links that a message crosses, and its one-way latency in seconds."""
+    """The links that a message crosses, its one-way latency in seconds, and the part of its packets that are lost."""
 
     links: tuple[int, ...]
     latency: float
+    loss: float = 0.0
 
 
 class Routing:
@@ -44,7 +45,8 @@ class Routing:
             self._between[cloud.name, cloud.name] = self._segment(cloud.lan.bandwidth, cloud.lan.rtt)
             for other in cluster.clouds:
                 if other is not cloud:
-                    self._between[cloud.name, other.name] = self._segment(*cluster.wan_path(cloud.name, other.name))
+                    ends = cloud.name, other.name
+                    self._between[ends] = self._segment(*cluster.wan_path(*ends), cluster.wan_loss(*ends))
 
     def route(self, sender: int, receiver: int) -> Route:
         """The route of a message between two participants; on one machine it crosses nothing and takes no time."""
@@ -52,7 +54,7 @@ class Routing:
         if sender == receiver:
             return Route((), 0.0)
         segment = self._between[self._cloud[sender], self._cloud[receiver]]
-        return Route((self._up[sender], *segment.links, self._down[receiver]), segment.latency)
+        return Route((self._up[sender], *segment.links, self._down[receiver]), segment.latency, segment.loss)
 
     def share_machine(self, one: int, other: int) -> bool:
         """Whether messages between two participants cross nothing."""
@@ -70,8 +72,8 @@ class Routing:
         self.capacities_bps.append(capacity_bps)
         return len(self.capacities_bps) - 1
 
-    def _segment(self, capacity_bps: Schedule | None, rtt: float) -> Route:
-        return Route((self._add(capacity_bps),) if capacity_bps else (), rtt / 2)
+    def _segment(self, capacity_bps: Schedule | None, rtt: float, loss: float = 0.0) -> Route:
+        return Route((self._add(capacity_bps),) if capacity_bps else (), rtt / 2, loss)
 
 
 def _machines_of(servers: Sequence[int | ServerHost], workers: int) -> Iterator[int]:

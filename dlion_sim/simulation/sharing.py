@@ -8,6 +8,8 @@ A change of some links leaves all below their levels as it was. So the filling i
 can have moved, and repeated on the changed links alone, with all others taken to fill up at their level as before.
 Once a flow's rate departs from its former one, the links that it crosses count as changed too, from that level on.
 
+A flow that is bound by something of its own has a link of its own, over which nobody else's way leads.
+
 A flow may also load links of a way back, with a fixed share of its rate: TCP's acknowledgements, *cross-traffic* in
 SimGrid's words. Being short and first in queues, they are taken off those links' capacities; nobody's rate is held by
 the links that carry them. As they follow from the rates that they change, links are filled again until they agree, to a
@@ -16,8 +18,9 @@ thousandth of a capacity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import zip_longest
+import math
+from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 from struct import Struct
 from typing import Any
 
@@ -43,9 +46,13 @@ class SharedLinks:
     two of these. `cross_traffic` is the share of a flow's rate that goes back, where it has a way back.
     """
 
-    def __init__(self, bytes_per_second: Sequence[float], cross_traffic: float = 0.0) -> None:
+    def __init__(
+        self, bytes_per_second: Sequence[float], cross_traffic: float = 0.0, *, is_weighted: bool = False
+    ) -> None:
+        self._weights = np.empty(0) if is_weighted else None
         self._cross_traffic = cross_traffic
-        links = len(bytes_per_second)
+        self._shared = links = len(bytes_per_second)
+        """So many of the links are. After them, if any flow is bound, comes that of each slot's own."""
         self._links = np.zeros(links, filling.LINK)
         self._links["capacity"] = bytes_per_second
         self._links["level"] = np.inf
@@ -78,16 +85,31 @@ class SharedLinks:
         self._located = self._locate()
 
     def __len__(self) -> int:
-        return len(self._links)
+        return self._shared
 
-    def add(self, route: Sequence[int], size: float, way_back: Sequence[int] = ()) -> int:
-        """A flow of `size` bytes over the distinct links of `route`, at most LONGEST_ROUTE; returns its slot."""
+    def add(
+        self,
+        route: Sequence[int],
+        size: float,
+        way_back: Sequence[int] = (),
+        most: float = math.inf,
+        weight: int = 1,
+    ) -> int:
+        """A flow of `size` bytes over the distinct links of `route`; returns its slot.
+
+        They are at most LONGEST_ROUTE; less one where the flow is bound, to `most` bytes per second. Of links that are
+        full it has a part in proportion to its `weight`, if flows are weighted.
+        """
         if not self._unused:
             self._grow()
         slot = self._unused.pop()
+        if most < math.inf:
+            route = *route, self._own_link(slot, most)
         if self._arrivals == len(self._arrived):
             self._arrived = _longer(self._arrived, 2 * self._arrivals, NOWHERE)
             self._located = self._locate()
+        if self._weights is not None:
+            self._weights[slot] = weight
         links = *route, *_PADDING[len(route)], *way_back, *_PADDING[len(way_back)]
         _ARRIVAL.pack_into(self._arrived, self._arrivals * _ARRIVAL.size, slot, size, *links)  # type: ignore[arg-type]
         self._arrivals += 1
@@ -100,8 +122,8 @@ class SharedLinks:
 
     def resize(self, link: int, bytes_per_second: float) -> None:
         """From now on `link` carries so much. Raises ValueError where there is none of that number."""
-        if not 0 <= link < len(self._links):
-            raise ValueError(f"there is no link {link} among {len(self._links)}")
+        if not 0 <= link < self._shared:
+            raise ValueError(f"there is no link {link} among {self._shared}")
         self._resized.append((link, bytes_per_second))
 
     def settle(self, now: float) -> float:
@@ -116,6 +138,7 @@ class SharedLinks:
             self._arrivals,
             np.array(self._resized, np.float64) if self._resized else _NOT_RESIZED,
             self._cross_traffic,
+            self._weights,
         )
         self._unused += self._left[: self._departures].tolist()
         self._arrivals, self._departures, self._resized = 0, 0, []
@@ -141,21 +164,49 @@ class SharedLinks:
     def _make_room(self) -> None:
         """Let each link be crossed by what arrives, too."""
         routes = self._arrived[: self._arrivals, 2 : 2 + LONGEST_ROUTE].astype(np.int64)
-        crossed = self._links["crossed"] + np.bincount(routes[routes != NOWHERE], minlength=len(self._links))
-        for link in np.flatnonzero(crossed > self._links["room"]):
+        shared = self._links[: self._shared]
+        crossing = routes[(routes != NOWHERE) & (routes < self._shared)]
+        crossed = shared["crossed"] + np.bincount(crossing, minlength=self._shared)
+        for link in np.flatnonzero(crossed > shared["room"]):
             self._move(int(link), 2 * int(crossed[link]))
-        self._spare = int((self._links["room"] - crossed).min())
+        self._spare = int((shared["room"] - crossed).min())
+
+    def _own_link(self, slot: int, most: float) -> int:
+        """The link of a slot's own, which carries so much."""
+        link = self._shared + slot
+        if link >= len(self._links):
+            self._grow_own_links()
+        self._resized.append((link, most))
+        return link
+
+    def _grow_own_links(self) -> None:
+        had, have = len(self._links), self._shared + len(self._ends)
+        first = self._take(have - had)
+        self._links = _longer(self._links, have, 0)
+        self._links["level"][had:] = np.inf
+        self._links["room"][had:] = 1
+        self._links["first"][had:] = np.arange(first, self._taken)
+        self._heap = _longer(self._heap, 3 * have, 0)
+        self._changed = _longer(self._changed, have, 0)
+        self._touched = _longer(self._touched, have, 0)
+        self._located = self._locate()
 
     def _move(self, number: int, room: int) -> None:
         """Give a link its room elsewhere."""
-        if self._taken + room > len(self._crossing):
-            self._crossing = _longer(self._crossing, 2 * (self._taken + room), 0)
-            self._located = self._locate()
+        first = self._take(room)
         link = self._links[number]
         flows = self._crossing[link["first"] :][: link["crossed"]]
-        self._crossing[self._taken :][: len(flows)] = flows
-        link["first"], link["room"] = self._taken, room
+        self._crossing[first:][: len(flows)] = flows
+        link["first"], link["room"] = first, room
+
+    def _take(self, room: int) -> int:
+        """Take so much of `crossing` for links, and return where that begins."""
+        first = self._taken
         self._taken += room
+        if self._taken > len(self._crossing):
+            self._crossing = _longer(self._crossing, 2 * self._taken, 0)
+            self._located = self._locate()
+        return first
 
     def _grow(self) -> None:
         had = len(self._ends)
@@ -168,6 +219,8 @@ class SharedLinks:
         self._earliest = _longer(self._earliest, have // BLOCK, np.inf)
         self._ended = _longer(self._ended, have, 0)
         self._left = _longer(self._left, have, 0)
+        if self._weights is not None:
+            self._weights = _longer(self._weights, have, 1)
         self._located = self._locate()
         self._unused += range(have - 1, had - 1, -1)
 
@@ -220,10 +273,14 @@ class SharedLinks:
             "arrived": (np.float64, (len(self._arrived), filling.ARRIVAL)),
             "counters": (np.int64, (filling.COUNTERS,)),
         }
+        if self._weights is not None:
+            shapes["weights"] = np.float64, (flows,)
         for name, (dtype, shape) in shapes.items():
             array = getattr(self, f"_{name}")
             if array.dtype != dtype or array.shape != shape or not array.flags.carray:
                 raise ValueError(f"{name} of links are not {dtype} {shape}")
+        if not 0 <= self._shared <= links:
+            raise ValueError("links lead to what is not there")
         arrived = self._arrived[: self._arrivals]
         first, room, crossed = (self._links[each].astype(np.int64) for each in ("first", "room", "crossed"))
         within = (
@@ -240,12 +297,28 @@ class SharedLinks:
             (np.array([link for link, _ in self._resized], np.int64), 0, links - 1),
             (np.array([self._arrivals]), 0, len(self._arrived)),
             (np.array([self._departures]), 0, flows),
-            (np.array([self._spare]), -len(self._arrived), (room - crossed).min(initial=_LEAST_ROOM)),
+            (np.array([self._spare]), -len(self._arrived), (room - crossed)[: self._shared].min(initial=_LEAST_ROOM)),
+            *self._own_links_within(arrived, room, crossed),
             (np.array([self._taken]), (first + room).max(initial=0), taken),
             (self._counters, 0, 2**31 - 2),
         )
         if not all(((array >= least) & (array <= most)).all() for array, least, most in within):
             raise ValueError("links lead to what is not there")
+
+    def _own_links_within(
+        self, arrived: npt.NDArray[np.float64], room: npt.NDArray[np.int64], crossed: npt.NDArray[np.int64]
+    ) -> Iterator[tuple[npt.NDArray[Any], int, int]]:
+        """What has to be within which bounds so that a slot's own link, which has room for one, is crossed by it only.
+
+        Each slot arrives at most once, and after the one before it has gone.
+        """
+        slots, routes = arrived[:, 0], arrived[:, 2 : 2 + LONGEST_ROUTE]
+        yield room[self._shared :], 1, 1
+        yield np.unique(slots, return_counts=True)[1], 1, 1
+        for each, led in ((np.arange(len(self._routes)), self._routes), (slots, routes)):
+            yield np.where(led >= self._shared, led - each[:, None], self._shared), self._shared, self._shared
+        own = routes[routes >= self._shared].astype(np.int64)
+        yield crossed[own], 0, 0
 
     def _taken_by(self, first: npt.NDArray[np.int64], crossed: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         """The flows that cross any link."""
@@ -258,10 +331,18 @@ def max_min_rates(
     capacities: Sequence[float],
     ways_back: Sequence[Sequence[int]] = (),
     cross_traffic: float = 0.0,
+    most: Sequence[float] = (),
+    weights: Sequence[int] | None = None,
 ) -> list[float]:
-    """The fair rate of each flow if these are all, in the unit of `capacities`: f crosses the links `routes[f]`."""
-    links = SharedLinks(capacities, cross_traffic)
-    slots = [links.add(route, np.inf, back) for route, back in zip_longest(routes, ways_back, fillvalue=())]
+    """The fair rate of each flow if these are all, in the unit of `capacities`.
+
+    Flow f crosses the links `routes[f]`, and, if they are given, is bound to `most[f]` and has a weight `weights[f]`.
+    """
+    links = SharedLinks(capacities, cross_traffic, is_weighted=weights is not None)
+    each = zip(
+        routes, repeat(np.inf), chain(ways_back, repeat(())), chain(most, repeat(math.inf)), weights or repeat(1)
+    )
+    slots = [links.add(*flow) for flow in each]
     links.settle(0.0)
     rates: list[float] = links.rates(slots).tolist()
     return rates

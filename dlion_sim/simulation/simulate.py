@@ -21,6 +21,7 @@ from dlion_sim.scenario import Scenario, dump, load
 from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints, Identity
 from dlion_sim.simulation.engine import Engine, Equipment, Node, Progress, StopRule
 from dlion_sim.simulation.routing import Routing
+from dlion_sim.simulation.tcp import TcpModel
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -65,6 +66,7 @@ def simulate(
             nodes=nodes,
             servers=[setting.server(number) for number in range(setting.workers, setting.participants)],
             routing=Routing(scenario.cluster, setting.hosts),
+            tcp=TcpModel.of(scenario.network),
             equipment=equipment,
             recorder=Recorder(
                 writer, range(setting.workers), wall=lambda _: wall(), each_transfer=scenario.records_transfers

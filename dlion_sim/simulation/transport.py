@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Channel, Message
-from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.agenda import Agenda, Call
+from dlion_sim.simulation.connections import Connections
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
 from dlion_sim.simulation.sharing import max_min_rates
+from dlion_sim.simulation.tcp import IDEAL, TcpModel
 
 Sent = Callable[[Transfer], None]
 """Called with a message whose last byte has been sent."""
@@ -24,20 +26,6 @@ Delivered = Callable[[int, Message], None]
 CapacityChanged = Callable[[], None]
 
 
-@dataclass(frozen=True)
-class Framing:
-    """What a protocol adds to messages."""
-
-    data: float
-    """Bytes on a link for each byte of a message."""
-    acknowledgements: float
-    """Bytes that go back for each byte on a link."""
-
-
-TCP = Framing(1514 / 1448, 66 / (2 * 1514))
-"""Segments with timestamps, over IPv4 in full Ethernet frames; an acknowledgement for every second one (RFC 1122)."""
-
-
 _Queue = tuple[int, int, Channel]
 """Of which messages: sender, receiver, channel."""
 
@@ -45,9 +33,10 @@ _Queue = tuple[int, int, Channel]
 class Transport:
     """A message waits for the one of its channel before it.
 
-    The queue's head is a flow over the pair's route. When its last byte has been sent, the next one starts, and after
-    the route's latency it is delivered. Each byte of its tensors crosses links as `scale` bytes; to those who ask how
-    fast these are, they seem so much slower.
+    The queue's head is a flow over the pair's route; or flows one after another, where windows open only slowly. When
+    its last byte has been sent, the next one starts, and after the route's latency it is delivered; or at once, where
+    latencies pass before a message goes into its queue. Each byte of its tensors crosses links as `scale` bytes; to
+    those who ask how fast these are, they seem so much slower.
     """
 
     def __init__(
@@ -58,17 +47,23 @@ class Transport:
         sent: Sent,
         delivered: Delivered,
         changed: CapacityChanged,
-        framing: Framing = TCP,
+        tcp: TcpModel = IDEAL,
         scale: float = 1.0,
     ) -> None:
         self._agenda = agenda
         self._routing = routing
-        self._framing = framing
         self._scale = scale
+        self._tcp = tcp
+        self._framing = framing = tcp.framing
         bytes_per_second = [capacity_bps.value_at(0) / BITS_PER_BYTE for capacity_bps in routing.capacities_bps]
-        self._network = FlowNetwork(agenda, bytes_per_second, framing.acknowledgements)
-        self._heads: dict[_Queue, tuple[Transfer, int | None]] = {}
-        """What is under way, and its flow's number; None if it crosses no link."""
+        is_weighted = tcp.sharing_size is not None
+        self._network = FlowNetwork(agenda, bytes_per_second, framing.acknowledgements, is_weighted=is_weighted)
+        slow_start = tcp.slow_start
+        self._connections = Connections(agenda, self._network, slow_start) if slow_start else None
+        """Of each queue, where windows open only slowly."""
+        self._has_windows = slow_start is not None or tcp.window < math.inf
+        self._heads: dict[_Queue, tuple[Transfer, int | _Queue | None]] = {}
+        """What is under way, and its flow's number or connection; None if it crosses no link."""
         self._waiting: dict[_Queue, deque[Message]] = {}
         """What is behind the head, if anything."""
         self._sent = sent
@@ -80,6 +75,14 @@ class Transport:
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
         queue = message.sender, receiver, message.body.channel
+        factor = self._tcp.latency_factor
+        if factor is None:
+            self._queue(queue, message)
+        else:
+            latency = self._routing.route(message.sender, receiver).latency
+            self._agenda.after(factor * latency, partial(self._queue, queue, message))
+
+    def _queue(self, queue: _Queue, message: Message) -> None:
         if queue in self._heads:
             self._waiting.setdefault(queue, deque()).append(message)
         else:
@@ -90,7 +93,8 @@ class Transport:
         heads = [(transfer, flow) for transfer, flow in self._heads.values() if flow is not None]
         # Those that start in this instant get their rates only at its end.
         begun = [(transfer, flow) for transfer, flow in heads if transfer.began < self._agenda.now]
-        remaining = self._network.remaining([flow for _, flow in begun])
+        flows: Any = self._network if self._connections is None else self._connections
+        remaining = flows.remaining([flow for _, flow in begun])
         for (transfer, _), left in zip(begun, remaining, strict=True):
             yield transfer, transfer.size - left / self._framing.data
         for transfer, _ in heads:
@@ -110,8 +114,11 @@ class Transport:
         routes = [self._routing.route(*pair).links for pair in pairs]
         ways_back = [self._routing.route(receiver, sender).links for sender, receiver in pairs]
         links = self._network.bytes_per_second
-        shared = max_min_rates(routes, links, ways_back, self._framing.acknowledgements)
-        alone = (min(links[link] for link in route) for route in routes)
+        windows = [self._window(*pair) for pair in pairs]
+        most = [window / round_trip if round_trip else math.inf for window, round_trip in windows]
+        weights = None if self._tcp.sharing_size is None else [self._weight(*pair) for pair in pairs]
+        shared = max_min_rates(routes, links, ways_back, self._framing.acknowledgements, most, weights)
+        alone = (min(*(links[link] for link in route), bound) for route, bound in zip(routes, most, strict=True))
         data = self._framing.data * self._scale
         return [(one / data, other / data) for one, other in zip(alone, shared, strict=True)]
 
@@ -124,16 +131,45 @@ class Transport:
     def _start(self, queue: _Queue, message: Message) -> None:
         """Send the head of a queue."""
         sender, receiver, _ = queue
-        links, latency = self._routing.route(sender, receiver)
-        ended = partial(self._end, queue, latency)
+        links, latency, _ = self._routing.route(sender, receiver)
+        ended = partial(self._end, queue, latency if self._tcp.latency_factor is None else 0.0)
         transfer = Transfer(receiver, message, self._agenda.now, self._scale)
-        flow = None
-        if links:
+        flow: int | _Queue | None = None
+        if not links:
+            self._agenda.after(0.0, ended)
+        elif not self._has_windows:
             way_back = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
             flow = self._network.start(links, transfer.size * self._framing.data, ended, way_back)
         else:
-            self._agenda.after(0.0, ended)
+            flow = self._send_windows(queue, transfer.size * self._framing.data, ended)
         self._heads[queue] = transfer, flow
+
+    def _begin(self, queue: _Queue, size: float, ended: Call, most: float = math.inf) -> int:
+        """Begin a flow over a queue's route, of so many bytes there and at most so many per second; its number."""
+        sender, receiver, _ = queue
+        links = self._routing.route(sender, receiver).links
+        way_back = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
+        return self._network.start(links, size, ended, way_back, most, self._weight(sender, receiver))
+
+    def _send_windows(self, queue: _Queue, size: float, ended: Call) -> int | _Queue:
+        """Send so many bytes as fast as a window lets them."""
+        sender, receiver, _ = queue
+        largest, round_trip = self._window(sender, receiver)
+        if self._connections is None:
+            return self._begin(queue, size, ended, largest / round_trip if round_trip else math.inf)
+        begin = partial(self._begin, queue)
+        self._connections.send(queue, size, begin, ended, round_trip=round_trip, largest=largest)
+        return queue
+
+    def _window(self, sender: int, receiver: int) -> tuple[float, float]:
+        """How many bytes may be on links between two at most, and the seconds of the round trip in which they are."""
+        way, back = self._routing.route(sender, receiver), self._routing.route(receiver, sender)
+        return self._tcp.most_under_way(way.loss), way.latency + back.latency
+
+    def _weight(self, sender: int, receiver: int) -> int:
+        """What a flow between two, that begins now, has of full links against others."""
+        links, latency, _ = self._routing.route(sender, receiver)
+        return self._tcp.weight(latency, (self._network.bytes_per_second[link] for link in links))
 
     def _end(self, queue: _Queue, latency: float) -> None:
         """The last byte of a queue's head has been sent."""

@@ -165,3 +165,9 @@ def test_what_the_network_does_not_delay_is_told():
     by_kernel = Network(CLUSTER, delayed=True)
     assert (by_kernel.delay(0, 2), by_kernel.delay(3, 4)) == (pytest.approx(0.015), pytest.approx(0.002))
     assert (by_kernel.missing_delay(0, 2), by_kernel.missing_delay(3, 4)) == (0, pytest.approx(0.002))
+
+
+def test_losses_are_refused_as_no_emulated_link_has_them():
+    cluster = digits("cluster.wan.loss=0.01", "network.tcp=window").cluster
+    with pytest.raises(InputError, match=r"cluster\.wan\.loss: losses cannot be emulated; allowed: 0"):
+        Network(cluster, delayed=False)

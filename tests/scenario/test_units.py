@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, Unit
+from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, SIZE, Unit
 
-UNITS = [DURATION, BANDWIDTH, CORES]
+UNITS = [DURATION, BANDWIDTH, CORES, SIZE]
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,8 @@ UNITS = [DURATION, BANDWIDTH, CORES]
         (CORES, "24 cores", 24.0),
         (CORES, "1 core", 1.0),
         (CORES, 0.5, 0.5),
+        (SIZE, "3 MiB", 3 * 1024**2),
+        (SIZE, "1.5 kB", 1500.0),
     ],
 )
 def test_reads(unit: Unit, text: object, value: float) -> None:
@@ -46,6 +48,7 @@ def test_reads(unit: Unit, text: object, value: float) -> None:
         (BANDWIDTH, 1e9, "1 Gbps"),
         (BANDWIDTH, 890990.0, "890.99 kbps"),
         (CORES, 5040.0, "5040 cores"),
+        (SIZE, 65536.0, "64 KiB"),
     ],
 )
 def test_writes(unit: Unit, value: float, text: str) -> None:

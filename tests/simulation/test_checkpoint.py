@@ -119,6 +119,19 @@ def test_other_choices_go_on_to_the_same(tmp_path, other):
     check_same(resume(tmp_path / "parts"), whole)
 
 
+@pytest.mark.parametrize("tcp", ["lv08", "{kind: window, initial_window: 2}"])
+def test_windows_go_on_where_they_were(tmp_path, tcp):
+    given = scenario("dlion", "1 s", f"network={{tcp: {tcp}}}", *(["cluster.wan.loss=0.01"] if "window" in tcp else []))
+    whole = simulate(given, tmp_path / "whole")
+    plain = simulate(scenario("dlion", "1 s"), tmp_path / "plain")
+    assert whole.transfers()["end"].tolist() != plain.transfers()["end"].tolist()
+    run = simulate(given, tmp_path / "parts", interrupted=After(40))
+    while run.manifest["status"] == "interrupted":
+        run = resume(tmp_path / "parts", interrupted=After(31))
+    assert len(run.manifest["resumed_at"]) >= 2
+    check_same(run, whole)
+
+
 def test_an_interrupted_run_is_evaluated_on_the_same_samples_afterwards(tmp_path):
     held_out = scenario("dlion", "2 s", "workload.validation=0.2")
     whole = simulate(held_out, tmp_path / "whole")

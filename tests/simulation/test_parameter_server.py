@@ -5,7 +5,7 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.simulation import simulate
-from dlion_sim.simulation.transport import TCP
+from dlion_sim.simulation.tcp import TCP
 from tests.simulation.scenarios import digits
 
 EQUAL = {

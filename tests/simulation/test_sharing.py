@@ -47,6 +47,120 @@ def test_rates_are_those_of_filling_up_from_nothing(capacities, instants):
         np.testing.assert_allclose(links.rates(list(present)), expected, rtol=1e-9, atol=1e-300)
 
 
+BOUNDS = st.floats(1e-3, 1e9) | st.integers(1, 4).map(float)
+
+
+@given(
+    capacities=st.lists(CAPACITIES, min_size=LINKS, max_size=LINKS),
+    instants=st.lists(
+        st.lists(st.tuples(ROUTES.map(lambda route: route[:3]), BOUNDS | st.just(np.inf)), min_size=1, max_size=4)
+        | st.integers(0, 100),
+        min_size=1,
+        max_size=12,
+    ),
+)
+def test_a_bound_of_a_flow_is_a_link_that_nobody_else_crosses(capacities, instants):
+    links, present = SharedLinks(capacities), {}
+    for now, change in enumerate(instants):
+        if isinstance(change, list):
+            present |= {links.add(route, 1e12, most=most): (route, most) for route, most in change}
+        elif present:
+            slot = list(present)[change % len(present)]
+            links.remove(slot)
+            del present[slot]
+        links = pickle.loads(pickle.dumps(links))  # before it settles, when what has come is still to be looked at
+        links.settle(float(now))
+        bounds = [most for _, most in present.values()]
+        ways = [
+            (*route, LINKS + flow) if most < np.inf else route for flow, (route, most) in enumerate(present.values())
+        ]
+        expected = fairness.max_min_rates(ways, [*capacities, *bounds])
+        np.testing.assert_allclose(links.rates(list(present)), expected, rtol=1e-9, atol=1e-300)
+
+
+WEIGHTS = st.integers(1, 4) | st.integers(1, 10**9)
+WEIGHTED = st.tuples(ROUTES.map(lambda route: route[:3]), BOUNDS | st.just(np.inf), WEIGHTS)
+
+
+@given(
+    capacities=st.lists(CAPACITIES, min_size=LINKS, max_size=LINKS),
+    instants=st.lists(
+        st.lists(WEIGHTED, min_size=1, max_size=4)
+        | st.integers(0, 100)
+        | st.tuples(st.integers(0, LINKS - 1), CAPACITIES),
+        min_size=1,
+        max_size=12,
+    ),
+)
+def test_flows_with_weights_have_their_rate_in_proportion(capacities, instants):
+    capacities = list(capacities)
+    links, present = SharedLinks(capacities, is_weighted=True), {}
+    for now, change in enumerate(instants):
+        if isinstance(change, list):
+            present |= {
+                links.add(route, 1e12, (), most, weight): (route, most, weight) for route, most, weight in change
+            }
+        elif isinstance(change, tuple):
+            capacities[change[0]] = change[1]
+            links.resize(*change)
+        elif present:
+            slot = list(present)[change % len(present)]
+            links.remove(slot)
+            del present[slot]
+        links.settle(float(now))
+        routes, bounds, weights = zip(*present.values(), strict=True) if present else ((), (), ())
+        ways = [(*route, LINKS + flow) if bounds[flow] < np.inf else route for flow, route in enumerate(routes)]
+        expected = fairness.max_min_rates(ways, [*capacities, *bounds], weights)
+        np.testing.assert_allclose(links.rates(list(present)), expected, rtol=1e-7, atol=1e-6)
+
+
+def test_thousands_of_bound_flows_share_a_link():
+    links = SharedLinks([1000.0, 3000.0])
+    slots = [links.add((0, 1) if flow % 2 else (1,), 1e12, most=0.1 + flow % 7) for flow in range(1500)]
+    links.settle(0.0)
+    bounds = [0.1 + flow % 7 for flow in range(1500)]
+    ways = [(0, 1, 2 + flow) if flow % 2 else (1, 2 + flow) for flow in range(1500)]
+    np.testing.assert_allclose(links.rates(slots), fairness.max_min_rates(ways, [1000.0, 3000.0, *bounds]))
+    assert len(links) == 2
+
+
+def lead_elsewhere(links):
+    """The second flow, over the link that is the first one's own."""
+    links._routes[1, 1] = links._routes[0, 1]
+
+
+def leave_no_room(links):
+    links._links["room"][1] = 0
+
+
+def arrive_twice(links):
+    links._arrived[2] = links._arrived[3]
+
+
+def arrive_where_one_is(links):
+    links._arrived[2, :4] = [0, 60, 0, links._routes[0, 1]]
+
+
+def share_more_links(links):
+    links._shared = 10_000
+
+
+@pytest.mark.parametrize(
+    "mislead", [lead_elsewhere, leave_no_room, arrive_twice, arrive_where_one_is, share_more_links]
+)
+def test_own_links_that_others_would_cross_are_refused(mislead):
+    links = SharedLinks([6.0])
+    for _ in range(2):
+        links.add((0,), 60, most=1.0)
+    links.settle(0.0)
+    for _ in range(4):
+        links.add((0,), 60, most=1.0)
+    pickle.loads(pickle.dumps(links))
+    mislead(links)
+    with pytest.raises(ValueError, match="links lead to what is not there"):
+        pickle.loads(pickle.dumps(links))
+
+
 def with_cross_traffic(routes, ways_back, capacities, share):
     """Fair rates on what cross-traffic leaves of the capacities, repeated until nothing changes."""
     left = list(capacities)
@@ -98,8 +212,8 @@ class Checked(SharedLinks):
         super().__init__(capacities, cross_traffic)
         self.capacities, self.present = capacities, {}
 
-    def add(self, route, size, way_back):
-        slot = super().add(route, size, way_back)
+    def add(self, route, size, way_back, most):
+        slot = super().add(route, size, way_back, most)
         self.present[slot] = route
         return slot
 

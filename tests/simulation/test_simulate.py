@@ -18,7 +18,7 @@ from dlion_sim.results import WALL_CLOCK_COLUMNS, Run
 from dlion_sim.scenario import from_data, shipped
 from dlion_sim.scenario import load as load_scenario
 from dlion_sim.simulation import simulate
-from dlion_sim.simulation.transport import TCP
+from dlion_sim.simulation.tcp import TCP
 from dlion_sim.streams import stream, stream_seed
 from tests.simulation.scenarios import CLOUDS, digits
 

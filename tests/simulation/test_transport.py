@@ -11,7 +11,8 @@ from dlion_sim.protocol.messages import Contribution, Message, Weights
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.routing import Routing
-from dlion_sim.simulation.transport import TCP, Transport
+from dlion_sim.simulation.tcp import IDEAL, TCP
+from dlion_sim.simulation.transport import Transport
 from tests.simulation.agendas import finish
 
 CLUSTER = {
@@ -30,6 +31,7 @@ def routing(cluster) -> Routing:
         "workload": {"dataset": "digits"},
         "cluster": cluster,
         "system": "dlion",
+        "network": {"tcp": "window"},  # what knows of losses
     }
     return Routing(from_data(data).cluster)
 
@@ -37,15 +39,16 @@ def routing(cluster) -> Routing:
 class World:
     """A transport that notes what happens when."""
 
-    def __init__(self, cluster=CLUSTER, scale=1.0):
+    def __init__(self, cluster=CLUSTER, tcp=IDEAL, scale=1.0):
         self.agenda = Agenda()
         self.sent, self.delivered = [], []
         self.transport = Transport(
             self.agenda,
-            routing(cluster),
+            cluster if isinstance(cluster, Routing) else routing(cluster),
             sent=self._on_sent,
             delivered=lambda receiver, message: self.delivered.append((message, receiver, self.agenda.now)),
             changed=lambda: None,
+            tcp=tcp,
             scale=scale,
         )
 

@@ -1,0 +1,68 @@
+"""What TCP makes of the modelled network: nothing, SimGrid's factors, or windows that open round by round."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from dlion_sim.scenario.model import Model
+from dlion_sim.scenario.units import Size
+
+Window = Annotated[Size, Field(ge=1448)]
+"""Bytes: a segment or more."""
+
+
+class NoTcp(Model):
+    """A message has its fair share of the links at once, and however long round trips are."""
+
+    kind: Literal["none"] = "none"
+
+
+class Lv08(Model):
+    """SimGrid's model LV08 (Velho and Legrand, SIMUTools 2009): factors that were fitted to packet-level simulations,
+    a window, and less of a link for longer round trips. Headers and acknowledgements are in the factors: the latter, as
+    there, are 5 % of what goes the other way."""
+
+    kind: Literal["lv08"] = "lv08"
+    latency_factor: Annotated[float, Field(ge=1, le=1000)] = 13.01
+    """So many times its path's latency passes before a message goes over links, which brings it there: slow start is
+    in that."""
+    bandwidth_factor: Annotated[float, Field(gt=0, le=1)] = 0.97
+    """The part of a link's bandwidth that messages get."""
+    window: Window = 4 * 1024.0**2
+    """At most so much is under way in a round trip (SimGrid's `TCP-gamma`)."""
+    sharing_size: Size = 20537.0
+    """Of a full link, a flow's part is in proportion to 1 / (latency of its path + what so much takes over each of its
+    links), when it begins (SimGrid's `weight-S`)."""
+
+
+class Windows(Model):
+    """Each connection begins with a small window, of which a round trip brings as much again (slow start), until links
+    are full or it is as large as it can be. After that it is bound by its window over the round trip alone."""
+
+    kind: Literal["window"] = "window"
+    initial_window: Annotated[int, Field(ge=1, le=1_000_000)] = 10
+    """Segments of 1448 bytes that a connection begins with (RFC 6928)."""
+    receive_window: Window = 3 * 1024.0**2
+    """At most so much of messages is under way in a round trip. By default what Linux tunes itself to: half of
+    `tcp_rmem`'s 6 MiB, as the other half is for bookkeeping (`tcp_adv_win_scale` 1)."""
+    idle_restart: bool = True
+    """Whether a window is halved, down to the initial one, for each retransmission timeout (200 ms and a round trip)
+    without anything to send (RFC 2861), as Linux does by default (`tcp_slow_start_after_idle`)."""
+
+
+AnyTcp = NoTcp | Lv08 | Windows
+
+
+class Network(Model):
+    """How messages share the links of a simulation. In live and emulated runs TCP does what it does."""
+
+    tcp: Annotated[
+        Annotated[AnyTcp, Field(discriminator="kind")],
+        BeforeValidator(
+            lambda given: {"kind": given} if isinstance(given, str) else given,
+            json_schema_input_type=Literal["none", "lv08", "window"] | AnyTcp,
+        ),
+    ] = NoTcp()
+    """What TCP makes of them; a plain name is short for {kind: name}."""
