@@ -65,6 +65,7 @@ ORDER = [
     "Iid",
     "Dirichlet",
     "LabelShards",
+    "Owners",
     "Shared",
     "ComputeTime",
     "CostAs",

@@ -26,6 +26,8 @@ class Transfer:
     @property
     def size(self) -> int:
         """Bytes that links are charged."""
+        if self.scale == 1.0:
+            return self.message.size
         header = len(self.message.header)
         return header + round(self.scale * (self.message.size - header))
 

@@ -33,7 +33,7 @@ class Lv08(Model):
     window: Window = 4 * 1024.0**2
     """At most so much is under way in a round trip (SimGrid's `TCP-gamma`)."""
     sharing_size: Size = 20537.0
-    """Of a full link, a flow's part is in proportion to 1 / (latency of its path + what so much takes over each of its
+    """A flow's part of a full link is in proportion to 1 / (latency of its path + what so much takes over each of its
     links), when it begins (SimGrid's `weight-S`)."""
 
 

@@ -18,9 +18,9 @@ class Gpt(Model):
     layers: Annotated[int, Field(ge=1, le=1000)] = 4
     """Blocks of attention and a layer for each token."""
     heads: Annotated[int, Field(ge=1)] = 4
-    """Of the attention of each block; they divide its width."""
+    """Heads of the attention of each block; they divide its width."""
     width: Annotated[int, Field(ge=1, le=100_000)] = 128
-    """Of what blocks take and give."""
+    """Numbers for each token, between blocks."""
 
     @model_validator(mode="after")
     def _divides(self) -> Self:
@@ -43,7 +43,7 @@ class Lora(Model):
     """Low-rank adaptation (Hu et al., ICLR 2022): only small additions to dense layers are trained and sent."""
 
     rank: Annotated[int, Field(ge=1)] = 8
-    """Of an addition: the product of two matrices that are so thin."""
+    """How thin the two matrices are whose product is an addition."""
     alpha: Annotated[float, Field(gt=0)] = 16.0
     """Additions are multiplied by alpha / rank."""
     targets: Annotated[list[str], Field(min_length=1)] | None = None

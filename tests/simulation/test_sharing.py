@@ -208,12 +208,12 @@ def test_without_flows_nothing_is_left_of_their_cross_traffic():
 class Checked(SharedLinks):
     """Shared links that compare themselves with the reference whenever they settle."""
 
-    def __init__(self, capacities, cross_traffic):
-        super().__init__(capacities, cross_traffic)
+    def __init__(self, capacities, *settings, **more):
+        super().__init__(capacities, *settings, **more)
         self.capacities, self.present = capacities, {}
 
-    def add(self, route, size, way_back, most):
-        slot = super().add(route, size, way_back, most)
+    def add(self, route, *about):
+        slot = super().add(route, *about)
         self.present[slot] = route
         return slot
 
