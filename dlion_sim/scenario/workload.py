@@ -167,8 +167,8 @@ class CostAs(Model):
     """That the larger one trains: each entry of what the smaller one sends is charged as so many as there are for one
     of its parameters."""
     flops: Annotated[Flops, Field(gt=0)] | None = None
-    """Floating-point operations of forward and backward pass for one sample. None: as many more than the smaller one's as it has parameters
-    more. What an iteration costs is `compute_time`'s where that has a beta."""
+    """Floating-point operations of forward and backward pass for one sample. None: as many more than the smaller
+    one's as it has parameters more. What an iteration costs is `compute_time`'s where that has a beta."""
 
 
 class Workload(Model):
