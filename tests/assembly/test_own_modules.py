@@ -21,6 +21,9 @@ from tests.simulation.test_checkpoint import After
 OWN = """\
 import torch
 from torch import nn
+from dlion_sim.learning.datasets import Dataset
+from dlion_sim.learning.tasks import Score, Task
+from dlion_sim.metric import Metric
 from dlion_sim.protocol.exchange.full import FullExchange
 from dlion_sim.protocol.systems import SYSTEMS
 
@@ -35,6 +38,31 @@ def data():
 
 def net(dataset):
     return nn.Linear(2, 1)
+
+def deep(dataset):
+    return nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+
+class Absolute(Task):
+    metric = Metric("mean error", higher_is_better=False)
+    outputs = 1
+
+    def output_shape(self, targets):
+        return len(targets), 1
+
+    def fault(self, targets):
+        return None
+
+    def losses(self, outputs, targets):
+        return (outputs[:, 0] - targets).abs()
+
+    def measure(self, outputs, targets):
+        return self.losses(outputs, targets).double().sum().view(1)
+
+    def score(self, sums, samples):
+        return Score(sums[0] / samples, sums[0] / samples)
+
+def told():
+    return Dataset(*data(), task=Absolute())
 """
 ALL_OWN = (
     "workload.dataset=yonder:data",
@@ -100,6 +128,30 @@ def test_a_sweep_finds_them_beside_its_base(elsewhere, tmp_path):
     job = Job.of(points[0], tmp_path / "out", "cpu")
     forget()  # The job is another process's.
     assert work(job, lambda: False, lambda event: None).status == "completed"
+
+
+def test_a_sweep_goes_over_models_of_ones_own(elsewhere, tmp_path, monkeypatch):
+    axes = "{workload.model: [yonder:net, yonder:deep]}"
+    (tmp_path / "sweep.yaml").write_text(f"{{base: elsewhere/mine.yml, axes: {axes}}}")
+    assert dlion(monkeypatch, "sweep", tmp_path / "sweep.yaml", "-o", "swept", "--jobs", "1", "-q") == 0
+    runs = [Run.open(folder) for folder in Path("swept").iterdir() if folder.is_dir()]
+    assert {run.point["workload.model"]: run.manifest["parameters"] for run in runs} == {
+        "yonder:net": 3,
+        "yonder:deep": 13,
+    }
+    assert all(run.manifest["own_code"]["workload.model"]["name"] == run.point["workload.model"] for run in runs)
+
+
+def test_a_task_of_ones_own_is_learned_and_tells_its_metric(elsewhere, tmp_path, monkeypatch, capsys):
+    told = ("--set", "workload.dataset=yonder:told", "--set", "target=0.2", "--set", "duration=60 s")
+    assert dlion(monkeypatch, "run", "../elsewhere/mine.yml", *told, "-o", "run") == 0
+    assert "mean error" in capsys.readouterr().out
+    run = Run.open(Path("run"))
+    assert run.manifest["metric"] == {"name": "mean error", "higher_is_better": False}
+    assert run.summary["stopped_by"] == "target"
+    assert run.summary["metric"]["mean"] <= 0.2 < run.evaluations()["metric"].iloc[0]
+    evaluations = run.evaluations()
+    assert evaluations["metric"].tolist() == evaluations["loss"].tolist()
 
 
 def test_what_is_installed_goes_first_and_the_current_folder_last(elsewhere):
