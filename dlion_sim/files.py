@@ -27,6 +27,8 @@ def opened(file: Path) -> Iterator[BinaryIO]:
         raise InputError("is missing", file=file) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=file) from None
+    except ValueError as error:  # No file has such a name.
+        raise InputError(f"cannot be read: {error}", file=file) from None
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)

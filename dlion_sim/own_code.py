@@ -9,7 +9,7 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from dlion_sim.errors import InputError, OwnCodeError, did_you_mean
 _OURS = os.path.realpath(Path(__file__).parent)
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _INSTALLED = [os.path.realpath(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
+_added: list[str] = []
+"""What stands in `sys.path` for the reference that was looked up last."""
 
 
 def is_reference(name: str) -> bool:
@@ -36,21 +38,23 @@ def digest(module: str) -> str:
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else ""
 
 
-def referenced(reference: str, path: str) -> object:
-    """What `package.module:Name` refers to; modules are also looked for in the current folder.
+def referenced(reference: str, path: str, folder: str | None = None) -> object:
+    """What `package.module:Name` refers to; where Python finds no such module, in `folder` or the current one.
 
     Raises InputError, with the `path` inside the scenario, where there is no such thing, and OwnCodeError where the
     module cannot be imported for what stands in it.
     """
     module, name = module_of(reference), reference.partition(":")[2]
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)
+    places = list(dict.fromkeys([*([folder] if folder else []), str(Path.cwd())]))
+    _look_last_in(places)
+    _check_found_here(reference, path)
     try:
         imported = importlib.import_module(module)
     except Exception as error:
         if own := _own_error(error, {path: reference}):
             raise own from error
-        raise InputError(f"'{reference}' cannot be found: {error}", path=path) from error
+        allowed = f"a module in {' or '.join(places)}, or wherever Python finds modules"
+        raise InputError(f"'{reference}' cannot be found: {error}", path=path, allowed=allowed) from error
     if not hasattr(imported, name):
         near = did_you_mean(name, [each for each in vars(imported) if not each.startswith("_")])
         raise InputError(f"'{reference}' cannot be found: {module} has no '{name}'{near}", path=path)
@@ -58,13 +62,13 @@ def referenced(reference: str, path: str) -> object:
     return found
 
 
-def function(reference: str, path: str, most: int = 0) -> Callable[..., object]:
+def function(reference: str, path: str, most: int = 0, folder: str | None = None) -> Callable[..., object]:
     """The function that is referred to, to be called with `most` arguments, of which it gets as many as it needs.
 
     Raises InputError, with the `path` inside the scenario, where there is none or it needs more; and OwnCodeError as
     `referenced`.
     """
-    found = referenced(reference, path)
+    found = referenced(reference, path, folder)
     allowed = f"a function of {most} argument{'s' * (most > 1)} or none" if most else "a function without arguments"
     if not (inspect.isroutine(found) or inspect.isclass(found)):
         raise InputError(f"'{reference}' is a {type(found).__name__}", path=path, allowed=allowed)
@@ -95,6 +99,25 @@ def own_errors_told(references: Mapping[str, str]) -> Iterator[None]:
 def raised_in(error: Exception, references: Mapping[str, str]) -> bool:
     """Whether the code of these references, by path, was running when the error came up."""
     return _own_error(error, references) is not None
+
+
+def _look_last_in(places: Sequence[str]) -> None:
+    """Have Python look there for what it finds nowhere else, and no more where it was to look last before."""
+    sys.path[:] = [place for place in sys.path if place not in _added]
+    _added[:] = [place for place in places if place not in sys.path]
+    sys.path += _added
+
+
+def _check_found_here(reference: str, path: str) -> None:
+    """Raise InputError where the name is taken by a module from elsewhere, which was imported for another scenario."""
+    name = module_of(reference).partition(".")[0]
+    taken = getattr(sys.modules.get(name), "__spec__", None)
+    if taken is None or not taken.has_location:
+        return
+    found = next(filter(None, (finder.find_spec(name, None) for finder in sys.meta_path)), None)
+    if found is None or found.origin != taken.origin:
+        problem = f"'{reference}' cannot be had beside the '{name}' of another scenario, {taken.origin}"
+        raise InputError(problem, path=path, allowed="another name, or a process of its own")
 
 
 def _own_error(error: Exception, references: Mapping[str, str]) -> OwnCodeError | None:

@@ -15,11 +15,13 @@ from typing import Any
 import msgspec
 import pandas as pd
 
+from dlion_sim.assembly.workload import dataset_of
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED, INTERRUPTED
 from dlion_sim.cli.progress import clock_bar, progress_bar
 from dlion_sim.emulation import check_requirements
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
+from dlion_sim.metric import ACCURACY
 from dlion_sim.results import Run
 from dlion_sim.results.atomic import write
 from dlion_sim.scenario import Scenario, dump, load
@@ -62,11 +64,21 @@ def parsed(arguments: Sequence[str] | None, *, program: str, about: str | None, 
 
 
 def scenarios_in(folder: Path) -> Mapping[str, Scenario]:
-    """By the names of their files. Raises InputError where there are none, or one is not valid."""
+    """By the names of their files.
+
+    Raises InputError where there are none, or one is not valid or of another metric: the table's marks are of accuracy.
+    """
     files = sorted(folder.glob("*.yaml"))
     if not files:
         raise InputError("holds no scenario", file=folder, allowed="a folder of *.yaml")
-    return {file.stem: load(file) for file in files}
+    scenarios = {file: load(file) for file in files}
+    alike = {(str(each.workload.dataset), each.modules): (file, each) for file, each in scenarios.items()}
+    for file, scenario in alike.values():
+        metric = dataset_of(scenario).task.metric
+        if metric != ACCURACY:
+            allowed = f"one of {ACCURACY.name}; `dlion validate` takes any"
+            raise InputError(f"is evaluated by {metric.name}", file=file, path="workload.dataset", allowed=allowed)
+    return {file.stem: scenario for file, scenario in scenarios.items()}
 
 
 def run_missing(scenarios: Mapping[str, Scenario], output: Path, interrupted: Callable[[], bool]) -> None:

@@ -14,7 +14,7 @@ from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning import BatchSampler, partition
 from dlion_sim.results import Run
-from dlion_sim.scenario import dump, from_data
+from dlion_sim.scenario import dump, from_data, to_data
 from dlion_sim.simulation import resume, simulate
 from dlion_sim.streams import stream, stream_seed
 from tests.command import dlion
@@ -149,9 +149,13 @@ def test_it_goes_on_to_the_bit_and_with_the_same_source_only(here):
 
 
 def test_nodes_learn_what_a_simulation_does_to_the_bit(here, monkeypatch):
-    (here / "small.yaml").write_text(dump(waves("iterations=5", cluster=TWO, system="baseline", duration=None)))
-    assert dlion(monkeypatch, "live", "small.yaml", "-q", "-o", "live") == 0
-    live = Run.open(here / "live")
+    written = to_data(waves("iterations=5", cluster=TWO, system="baseline", duration=None))
+    del written["modules"]
+    (here / "small.yaml").write_text(yaml.safe_dump(written))
+    (here / "other").mkdir()
+    monkeypatch.chdir("other")
+    assert dlion(monkeypatch, "live", "../small.yaml", "-q", "-o", "live") == 0
+    live = Run.open(here / "other" / "live")
     simulated = simulate(from_data(live.scenario), here / "simulated")
     one, other = (run.iterations().sort_values(["worker", "iteration"])["loss"].tolist() for run in (live, simulated))
     assert one == other

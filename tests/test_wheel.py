@@ -25,6 +25,14 @@ def refuse(event, arguments):
 
 sys.addaudithook(refuse)
 """
+OWN_WORKLOAD = (ROOT / "docs" / "own-workload.md").read_text()
+WAVES = """
+name: waves
+duration: 300 ms
+cluster:
+  clouds: [{name: here, workers: [{count: 2, compute: 24 cores, nic: 50 Mbps}]}]
+system: dlion
+"""
 OWN = """
 name: own
 seed: 1
@@ -114,6 +122,23 @@ def test_it_runs_a_scenario_beside_with_a_trace_and_the_pages_own_system(install
     (installed.here / "own.yml").write_text(OWN)
     (installed.here / "nic.csv").write_text("time_s,mbps\n0,10\n1,5\n")
     assert "gossip:GOSSIP" in installed.run("dlion", "run", "own.yml")
+
+
+def test_it_learns_the_pages_own_workload_from_another_folder(installed):
+    folder = installed.here / "elsewhere"
+    folder.mkdir()
+    (folder / "waves.py").write_text("\n".join(re.findall(r"```python\n(.*?)```", OWN_WORKLOAD, re.DOTALL)))
+    (workload,) = re.findall(r"```yaml\n(.*?)```", OWN_WORKLOAD, re.DOTALL)
+    (folder / "waves.yml").write_text(WAVES + workload)
+    assert "rmse" in installed.run("dlion", "run", "elsewhere/waves.yml", *SHORT)
+
+
+def test_it_learns_the_texts_that_come_with_it(installed):
+    gpt = ("workload.dataset=shakespeare", "workload.model={name: gpt, layers: 1, heads: 2, width: 8}")
+    fast = ("workload.evaluation_samples=20", "workload.batch_size=4", "workload.compute_time.beta=1 ms")
+    overrides = [option for each in (*gpt, *fast) for option in ("--set", each)]
+    assert "perplexity" in installed.run("dlion", "run", "quickstart", *overrides, *SHORT, "--output", "texts")
+    assert len(Run.open(installed.here / "texts").iterations())
 
 
 def test_it_plans_a_ready_sweep_and_does_another(installed):

@@ -15,7 +15,7 @@ from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION
 from dlion_sim.yaml_text import read_text
 
-_SEED = re.compile(r"^seed: .*\n", re.MULTILINE)
+_SEED_OR_PLACE = re.compile(r"^(seed|modules): .*\n", re.MULTILINE)
 REFERENCE = "baseline"
 """The system that others are compared with."""
 _PLAIN = ("scenario", "system", "way", "run", "label")
@@ -162,7 +162,7 @@ def _settings(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, 
     for key, value in given.items():
         if isinstance(value, Mapping):
             yield from _settings(value, f"{above}{key}.")
-        elif above or key not in ("name", "description", "seed"):
+        elif above or key not in ("name", "description", "seed", "modules"):
             yield f"{above}{key}", value
 
 
@@ -201,5 +201,5 @@ def _way(run: Run) -> str:
 
 
 def _apart_from_seed(run: Run) -> str:
-    """The resolved scenario's text, in which the same always stands in the same words."""
-    return _SEED.sub("", read_text(run.folder / SCENARIO), count=1)
+    """The resolved scenario's text, in which the same always stands in the same words; nor where own code lies."""
+    return _SEED_OR_PLACE.sub("", read_text(run.folder / SCENARIO))

@@ -16,7 +16,7 @@ def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:
 
     Raises InputError where one cannot be there, or the system cannot be.
     """
-    topology = compose(scenario.system).topology
+    topology = compose(scenario.system, scenario.modules).topology
     mixing_weights(topology, len(scenario.cluster.workers), scenario.seed)  # It knows who may be a host.
     check_clouds(hosts_of(topology), scenario.cluster)
     return hosts_of(topology)

@@ -65,7 +65,7 @@ class Setting:
     @classmethod
     def of(cls, scenario: Scenario, device: torch.device = CPU) -> Setting:
         """Raises InputError for a scenario that cannot be run."""
-        system = compose(scenario.system)
+        system = compose(scenario.system, scenario.modules)
         dataset = dataset_of(scenario)
         check_target(scenario, dataset)
         model, workload = model_of(scenario, dataset)
@@ -108,6 +108,11 @@ class Setting:
     def own_modules(self) -> frozenset[str]:
         """Where what of it is the user's own is defined, by name."""
         return self.system.own_modules | {own_code.module_of(name) for name in self.scenario.references.values()}
+
+    @property
+    def own_sources(self) -> dict[str, str]:
+        """Digests of these modules' sources, by name."""
+        return {module: own_code.digest(module) for module in sorted(self.own_modules)}
 
     @cached_property
     def layout(self) -> Layout:

@@ -30,7 +30,7 @@ def of_workload() -> Iterator[None]:
 def dataset_of(scenario: Scenario) -> Dataset:
     """What is learned from. Raises InputError where it cannot be."""
     name, parameters = named(scenario.workload.dataset)
-    own = _own(name, "workload.dataset")
+    own = _own(name, "workload.dataset", scenario)
     with of_workload():
         return own_dataset(name, own) if own else load(name, **parameters)
 
@@ -42,7 +42,7 @@ def model_of(scenario: Scenario, dataset: Dataset) -> tuple[nn.Module, Workload]
     """
     workload, seed = scenario.workload, stream_seed(scenario.seed, "model")
     name, parameters = named(workload.model)
-    own = _own(name, "workload.model", most=1)
+    own = _own(name, "workload.model", scenario, most=1)
     with of_workload():
         model = own_model(name, own, dataset, seed) if own else model_for(name, dataset, seed, **parameters)
         if workload.lora is not None:
@@ -73,12 +73,12 @@ def _costed(workload: Workload, model: nn.Module, dataset: Dataset) -> Workload:
     return workload.model_copy(update={"compute_time": compute_time, "cost_as": cost_as})
 
 
-def _own(name: str, path: str, most: int = 0) -> Callable[..., object] | None:
+def _own(name: str, path: str, scenario: Scenario, most: int = 0) -> Callable[..., object] | None:
     """The user's function of that name, if it is one."""
     if not is_reference(name):
         return None
     with seeded(0):  # A module may draw random numbers when it is imported.
-        return function(name, path, most)
+        return function(name, path, most, scenario.modules)
 
 
 def check_target(scenario: Scenario, dataset: Dataset) -> None:

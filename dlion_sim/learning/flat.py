@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 
 import torch
@@ -24,6 +25,17 @@ class Layout:
         """The layout of the parameters of `module`."""
         named = dict(module.named_parameters())
         return cls(tuple(named), tuple(tuple(parameter.shape) for parameter in named.values()))
+
+    def check_restored(self) -> None:
+        """Raise ValueError for shapes, which may come from anybody, that no variables have: compiled code follows them.
+
+        Which a model's are, and how long what is laid out so is, whoever uses them looks at.
+        """
+        shapes = self.shapes
+        if {*map(type, (self.names, shapes, *shapes))} != {tuple} or len(self.names) != len(shapes):
+            raise ValueError("its layout has no variables with shapes")
+        if any(type(length) is not int or length < 0 for length in chain(*shapes)):
+            raise ValueError("its layout has variables of no length")
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from dlion_sim.learning.flat import Layout
@@ -46,6 +47,14 @@ class Replica:
         self._steps = 0
         parameters = initial.detach().clone()
         self._state = State(parameters, self._rule.moments(parameters))
+
+    def check_restored(self) -> None:
+        """Raise ValueError for parameters, which may come from anybody, that are not laid out as it says."""
+        parameters = self.parameters
+        if parameters.dtype != torch.float32 or parameters.shape != (self.layout.size,):
+            raise ValueError("it has a replica with other parameters than its layout's")
+        if not parameters.is_contiguous():
+            raise ValueError("it has a replica whose parameters do not lie side by side")
 
     def twin(self) -> Replica:
         """A replica that is alike in everything, and apart from now on."""
@@ -160,8 +169,15 @@ class State:
 
 
 def look_at(model: nn.Module, replica: Replica) -> list[nn.Parameter]:
-    """The parameters of `model`, made views into those of `replica`, which it computes with from now on."""
+    """The parameters of `model`, made views into those of `replica`, which it computes with from now on.
+
+    Raises ValueError for a replica of another model.
+    """
     parameters = list(model.parameters())
     for parameter, view in zip(parameters, replica.layout.views(replica.parameters), strict=True):
+        if view.shape != parameter.shape:  # which kernels trust
+            raise ValueError(
+                f"a replica has a variable {list(view.shape)} where its model's is {list(parameter.shape)}"
+            )
         parameter.data = view
     return parameters

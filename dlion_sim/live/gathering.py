@@ -92,7 +92,7 @@ def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
 
 def manifest_of(setting: Setting) -> dict[str, Any]:
     """What the manifest of a live run begins with, and that of each part."""
-    return {**environment(), "way": "live", **setting.manifest, "run": run_digest(setting.scenario).hex()}
+    return {**environment(), "way": "live", **setting.manifest, "run": run_digest(setting).hex()}
 
 
 def part_folder(folder: Path, rank: int) -> Path:

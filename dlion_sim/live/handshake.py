@@ -15,9 +15,10 @@ import struct
 from dataclasses import dataclass
 
 from dlion_sim import __version__
+from dlion_sim.assembly import Setting
 from dlion_sim.live.frames import PeerError, Seal
 from dlion_sim.protocol.messages import Channel
-from dlion_sim.scenario import Scenario, dump
+from dlion_sim.scenario import dump
 
 _NONCE_BYTES = 32
 _MAC_BYTES = 32
@@ -34,9 +35,13 @@ class Credentials:
     run: bytes
 
 
-def run_digest(scenario: Scenario) -> bytes:
-    """32 bytes that tell a run from that of any other resolved scenario, seed or version of this program."""
-    return hashlib.sha256(f"{__version__}\n{dump(scenario)}".encode()).digest()
+def run_digest(setting: Setting) -> bytes:
+    """32 bytes that tell a run from that of any other scenario, seed, version of this program or code of one's own.
+
+    Where that code lies may differ from host to host.
+    """
+    scenario = dump(setting.scenario.model_copy(update={"modules": None}))
+    return hashlib.sha256(f"{__version__}\n{setting.own_sources}\n{scenario}".encode()).digest()
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ class Acceptor:
         except (struct.error, ValueError):
             raise PeerError("sent no proof") from None
         if not hmac.compare_digest(mac, _digest(self._credentials, b"connector", ends, self.challenge, nonce)):
-            raise PeerError("knows another secret, or runs another scenario or version")
+            raise PeerError("knows another secret, or runs another scenario, version or code of its own")
         if receiver != self._receiver:
             raise PeerError(f"takes this for node {receiver}, not {self._receiver}")
         welcome, key = (

@@ -94,7 +94,7 @@ async def take_part(
     Raises InputError where the run cannot start.
     """
     neighbours = setting.neighbours(config.rank)
-    credentials = Credentials(config.secret, run_digest(setting.scenario))
+    credentials = Credentials(config.secret, run_digest(setting))
     rendezvous = Rendezvous(config.rank, neighbours, config.addresses, listener, credentials, config.timeouts)
     plan = Plan(
         workers=setting.workers,

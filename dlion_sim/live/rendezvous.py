@@ -148,7 +148,7 @@ class Rendezvous:
                 self._connections.outgoing[ends.receiver, ends.channel] = await self._introduced(ends)
                 return
             except PeerError as error:
-                self._trouble[ends.receiver] = f"it {error}; does it have the same secret, scenario and version?"
+                self._trouble[ends.receiver] = f"it {error}; does it have the same secret, scenario, version and code?"
             except OSError as error:
                 self._trouble[ends.receiver] = error.strerror or str(error)
             await asyncio.sleep(_RETRY_SECONDS)

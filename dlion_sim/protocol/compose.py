@@ -80,30 +80,34 @@ class System:
         )
 
 
-def compose(spec: SystemSpec) -> System:
+def compose(spec: SystemSpec, modules: str | None = None) -> System:
     """The system that `spec` means: the named one, with the choices and parameters that it overrides.
 
-    A name or kind may also be a reference to the user's own, `package.module:Name`. Raises InputError, with the path
-    inside the scenario, for an unknown name, kind or parameter, and for choices that cannot work together.
+    A name or kind may also be a reference to the user's own, `package.module:Name`, in the folder `modules` or wherever
+    Python finds it. Raises InputError, with the path inside the scenario, for an unknown name, kind or parameter, and
+    for choices that cannot work together.
     """
-    composition = _named(spec.name)
+    composition = _named(spec.name, modules)
     choices = {
-        category: _resolve(category, default, getattr(spec, category))
+        category: _resolve(category, default, getattr(spec, category), modules)
         for category, default in composition.choices.items()
     }
     topology = spec.topology or composition.topology
     _check_together(choices, topology)
-    return System(spec.name, choices, topology, dict(_replaced(composition, choices, topology)))
+    plain = {category: _resolve(category, default, None, modules) for category, default in composition.choices.items()}
+    return System(spec.name, choices, topology, dict(_replaced(composition.topology, plain, choices, topology)))
 
 
 def _replaced(
-    composition: Composition, choices: Mapping[str, ResolvedChoice], topology: AnyTopology
+    plain_topology: AnyTopology,
+    plain: Mapping[str, ResolvedChoice],
+    choices: Mapping[str, ResolvedChoice],
+    topology: AnyTopology,
 ) -> Iterator[tuple[str, str]]:
     for category, choice in choices.items():
-        own = _resolve(category, composition.choices[category], None)
+        own = plain[category]
         yield from _differing(category, (own.kind, own.parameters), (choice.kind, choice.parameters))
-    plain = composition.topology
-    yield from _differing("topology", (plain.kind, plain), (topology.kind, topology))
+    yield from _differing("topology", (plain_topology.kind, plain_topology), (topology.kind, topology))
 
 
 def _differing(path: str, plain: tuple[str, Model], chosen: tuple[str, Model]) -> Iterator[tuple[str, str]]:
@@ -165,9 +169,9 @@ def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology
             )
 
 
-def _named(name: str) -> Composition:
+def _named(name: str, modules: str | None) -> Composition:
     if is_reference(name):
-        found = referenced(name, path="system.name")
+        found = referenced(name, "system.name", modules)
         if not isinstance(found, Composition):
             raise InputError(f"'{name}' is no Composition", path="system.name")
         return found
@@ -180,13 +184,15 @@ def _named(name: str) -> Composition:
     return SYSTEMS[name]
 
 
-def _resolve(category: str, default: Mapping[str, Any], override: ChoiceSpec | None) -> ResolvedChoice:
+def _resolve(
+    category: str, default: Mapping[str, Any], override: ChoiceSpec | None, modules: str | None
+) -> ResolvedChoice:
     """The default choice, with the override's parameters in place of its own; or another choice altogether."""
     given = override or ChoiceSpec()
     kind = given.kind or default["kind"]
     path = f"system.{category}"
     inherited = {key: value for key, value in default.items() if key != "kind"} if kind == default["kind"] else {}
-    implementation = _implementation(category, kind, path)
+    implementation = _implementation(category, kind, path, modules)
     try:
         parameters = implementation.Parameters.model_validate({**inherited, **given.parameters})
     except ValidationError as error:
@@ -194,10 +200,10 @@ def _resolve(category: str, default: Mapping[str, Any], override: ChoiceSpec | N
     return ResolvedChoice(category, kind, implementation, parameters)
 
 
-def _implementation(category: str, kind: str, path: str) -> type[Choice]:
+def _implementation(category: str, kind: str, path: str, modules: str | None) -> type[Choice]:
     kinds = REGISTRY[category]
     if is_reference(kind):
-        found = referenced(kind, path)
+        found = referenced(kind, path, modules)
         if not (isinstance(found, type) and issubclass(found, CATEGORIES[category])):
             raise InputError(f"'{kind}' is no subclass of {CATEGORIES[category].__name__}", path=path)
         return found

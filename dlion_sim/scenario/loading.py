@@ -50,7 +50,8 @@ def from_data(
     Args:
         data: Mapping with the scenario's keys, values as they would be written in YAML.
         overrides: Values to set before checking, each "dotted.path=value".
-        folder: What the paths of traces are relative to; the current folder unless given.
+        folder: What the paths of traces are relative to, and modules of the user's own are looked for in; the current
+            folder unless given.
         file: Where the data comes from, for messages.
 
     Raises:
@@ -61,9 +62,12 @@ def from_data(
         raise InputError(f"{problem}, not a scenario's keys", file=file, allowed=", ".join(Scenario.model_fields))
     data = overridden(data, overrides)
     try:
-        return Scenario.model_validate(data, context={"folder": Path(folder)})
+        scenario = Scenario.model_validate(data, context={"folder": Path(folder)})
     except ValidationError as error:
         raise as_input_error(error, data, file) from None
+    if scenario.references and scenario.modules is None:
+        return scenario.model_copy(update={"modules": str(Path(folder).absolute())})
+    return scenario
 
 
 def to_data(scenario: Scenario) -> dict[str, Any]:

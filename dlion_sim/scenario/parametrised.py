@@ -60,6 +60,13 @@ class Lora(Model):
         folder = (info.context or {}).get("folder", Path())
         return None if base is None else str(Path(folder, base).absolute())
 
+    @field_validator("base_sha256")
+    @classmethod
+    def _of_a_base(cls, base_sha256: str | None, info: ValidationInfo) -> str | None:
+        if base_sha256 is not None and info.data.get("base", "") is None:
+            raise ValueError("is that of no file: without base there is none")
+        return base_sha256
+
 
 def _is_set(given: object) -> str:
     return "set" if isinstance(given, Mapping | Model) else "name"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from dlion_sim.own_code import is_reference
 from dlion_sim.scenario.cluster import Cluster
@@ -48,6 +49,9 @@ class Scenario(Model):
     """How a simulation models that network."""
     system: SystemSpec
     """How the workers train together."""
+    modules: str | None = None
+    """The folder of Python modules that names of your own, package.module:name, are looked for in, relative to the
+    scenario file's folder. By default it is that folder."""
 
     @property
     def records_transfers(self) -> bool:
@@ -65,6 +69,12 @@ class Scenario(Model):
         learned = {f"workload.{each}": named(getattr(workload, each))[0] for each in ("dataset", "model")}
         names = {**learned, "system.name": system.name, **kinds}
         return {path: name for path, name in names.items() if name and is_reference(name)}
+
+    @field_validator("modules")
+    @classmethod
+    def _found_from_anywhere(cls, modules: str | None, info: ValidationInfo) -> str | None:
+        folder = (info.context or {}).get("folder", Path())
+        return None if modules is None else str(Path(folder, modules).absolute())
 
     @model_validator(mode="after")
     def _models_its_losses(self) -> Self:

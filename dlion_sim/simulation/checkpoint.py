@@ -8,7 +8,6 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from dlion_sim import own_code
 from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning.arithmetic import arithmetic
@@ -46,10 +45,9 @@ class Identity:
     @classmethod
     def of(cls, setting: Setting) -> Identity:
         """Of a run with that setting, here and now."""
-        digests = {module: own_code.digest(module) for module in sorted(setting.own_modules)}
         return cls(
-            scenario=to_data(setting.scenario),
-            versions={**environment()["versions"], **digests},
+            scenario=to_data(setting.scenario.model_copy(update={"modules": None})),  # which sources tell better
+            versions={**environment()["versions"], **setting.own_sources},
             arithmetic={**arithmetic(setting.device), "kernels": setting.kernels},
             kinds=Kinds(setting.system.own_modules),
         )

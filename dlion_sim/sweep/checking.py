@@ -15,20 +15,21 @@ _FAULTS_TOLD = 10
 
 def check(points: Sequence[Point]) -> None:
     """Raise InputError for points whose scenarios or systems cannot be, a fault for each place that is wrong."""
-    systems: dict[str, tuple[Point, SystemSpec]] = {}
+    systems: dict[tuple[str, str | None], tuple[Point, SystemSpec]] = {}
     with _Faults() as faults:
         for point in points:
             with faults.of(point):
-                system = point.scenario().system
-                systems.setdefault(system.model_dump_json(), (point, system))
+                scenario = point.scenario()
+                key = scenario.system.model_dump_json(), scenario.modules
+                systems.setdefault(key, (point, scenario.system))
     if not systems:
         return  # without importing PyTorch
     from dlion_sim.protocol.compose import compose
 
     with _Faults() as faults:
-        for point, system in systems.values():
+        for (_, modules), (point, system) in systems.items():
             with faults.of(point):
-                compose(system)
+                compose(system, modules)
 
 
 class _Faults:

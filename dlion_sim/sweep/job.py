@@ -36,7 +36,7 @@ class Job(msgspec.Struct, frozen=True):
         from dlion_sim.protocol.compose import compose  # PyTorch, which a sweep without jobs does without
 
         scenario = point.scenario()
-        system = compose(scenario.system)
+        system = compose(scenario.system, scenario.modules)
         resolved = scenario.model_copy(update={"system": system.spec})
         return cls(
             name=point.name,

@@ -61,6 +61,11 @@ def test_seeds_are_one_group_where_other_settings_are_another(tmp_path):
     assert [len(group.runs) for group in groups] == [2, 2, 1]
 
 
+def test_where_own_code_lies_makes_no_other_group(tmp_path):
+    runs = [made_up_run(tmp_path / each, extra=f"modules: /{each}\n", seed=seed) for seed, each in enumerate("ab")]
+    assert len(group_runs(runs)) == 1
+
+
 def test_a_real_run_is_not_put_together_with_a_simulated_one(tmp_path):
     groups = group_runs([made_up_run(tmp_path / "a"), made_up_run(tmp_path / "b", way="live", seed=1)])
     assert [group.named(varying(groups)) for group in groups] == ["", "live"]

@@ -41,3 +41,13 @@ def test_without_the_simulation_it_says_so(tmp_path, capsys):
     (tmp_path / "one.yaml").write_text(dump(digits("name=one")))
     assert sensitivity.main([str(tmp_path), "--output", str(tmp_path / "output")]) == 2
     assert "is not a run folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("script", [sensitivity, validate])
+def test_another_metric_than_accuracy_is_refused_in_one_line(script, tmp_path, capsys):
+    (tmp_path / "one.yaml").write_text(dump(digits("workload.dataset=diabetes")))
+    assert script.main([str(tmp_path), "--output", str(tmp_path / "output")]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    words = "workload.dataset: is evaluated by rmse; allowed: one of accuracy; `dlion validate` takes any"
+    assert line.endswith(f"{tmp_path / 'one.yaml'}: {words}")
+    assert not (tmp_path / "output").exists()

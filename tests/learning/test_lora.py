@@ -118,7 +118,7 @@ def test_a_file_that_does_not_fit_is_told_in_one_line(content, tmp_path):
     assert "\n" not in str(told.value)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no archive", b"PK\x03\x04"])
+@pytest.mark.parametrize("content", [None, b"", b"no archive", b"PK\x03\x04", b"\x80\x02a.", b"\x80\x02J\x01."])
 def test_a_file_that_is_none_is_told_in_one_line(content, tmp_path):
     if content is not None:
         (tmp_path / "base.pt").write_bytes(content)

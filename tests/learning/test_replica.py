@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.learning import Layout, Replica, build, flatten
+from dlion_sim.learning.replica import look_at
 
 SHAPE = (1, 8, 8)
 OPTIMIZERS = [
@@ -231,3 +232,9 @@ def test_mixing_weighs_parameters():
     own.mix(0.5, zip(others, (0.3, 0.2), strict=True))
     torch.testing.assert_close(own.parameters, 0.5 * before + 0.3 * others[0] + 0.2 * others[1])
     assert own.version > version
+
+
+def test_a_model_does_not_look_at_parameters_of_another():
+    other = build("cipher", SHAPE, 11, seed=0)
+    with pytest.raises(ValueError, match="where its model's is"):
+        look_at(model(), Replica(Layout.of(other), flatten(other), learning_rate=0.1))

@@ -1,5 +1,7 @@
 """The handshake: whoever knows the secret gets in, as who it is and where it wants to; nobody else does."""
 
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from dlion_sim.assembly import Setting
 from dlion_sim.live.frames import PeerError
 from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Credentials, Ends, run_digest
 from dlion_sim.protocol.messages import Channel
-from dlion_sim.scenario import dump, from_data
+from dlion_sim.scenario import dump, from_data, to_data
 from dlion_sim.yaml_text import read_yaml
 from tests.simulation.scenarios import digits
 
@@ -18,13 +20,33 @@ ENDS = Ends(2, 0, Channel.DATA)
 
 def test_a_run_is_told_from_any_other():
     def digest(scenario):
-        return run_digest(Setting.of(scenario).scenario)
+        return run_digest(Setting.of(scenario))
 
     same = digest(digits())
     assert len(same) == 32
     assert same == digest(from_data(read_yaml(dump(Setting.of(digits()).scenario))))
     others = [digits(seed=2), digits("duration=5 s"), digits("system.exchange.n_min=2"), digits(system="baseline")]
     assert len({same, *map(digest, others)}) == 5
+
+
+def test_a_run_is_told_from_that_of_other_code_wherever_it_lies(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+
+    def digest(folder, source):
+        sys.modules.pop("shaped", None)
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "shaped.py").write_text(source)
+        data = to_data(digits("workload.model=shaped:net"))
+        return run_digest(Setting.of(from_data({**data, "modules": str(tmp_path / folder)})))
+
+    net = "from torch import nn\n\ndef net():\n    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))\n"
+    ours, theirs, another = digest("ours", net), digest("theirs", net), digest("another", net + "# changed\n")
+    sys.modules.pop("shaped")
+    assert ours == theirs
+    assert ours != another
+    connector, acceptor = Connector(Credentials(b"s", another), ENDS), Acceptor(Credentials(b"s", ours), 0)
+    with pytest.raises(PeerError, match=r"^knows another secret, or runs .* or code of its own$"):
+        acceptor.admit(connector.proof(acceptor.challenge))
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.sampled_from(Channel))

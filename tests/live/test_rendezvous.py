@@ -56,16 +56,21 @@ def test_nodes_meet_whoever_comes_first():
     asyncio.run(scenario())
 
 
-def test_nodes_of_different_secrets_never_meet_and_can_say_why():
+@pytest.mark.parametrize("other", [{"secret": b"another secret.."}, {"run": b"s" * 32}], ids=["secret", "run"])
+def test_nodes_of_different_secrets_or_runs_never_meet_and_can_say_why(other):
     async def scenario():
         sockets, addresses = listeners(2)
-        secrets = [OURS, Credentials(b"another secret..", OURS.run)]
+        secrets = [OURS, replace(OURS, **other)]
         ours, theirs = (
             rendezvous_of(rank, addresses, listener, credentials=credentials)
             for rank, (listener, credentials) in enumerate(zip(sockets, secrets, strict=True))
         )
         tasks = [asyncio.create_task(each.meet()) for each in (ours, theirs)]
-        await until(lambda: ours.refused and theirs.refused and "same secret" in str(ours.missing()))
+        await until(
+            lambda: (
+                ours.refused and theirs.refused and "same secret, scenario, version and code?" in str(ours.missing())
+            )
+        )
         assert not any(task.done() for task in tasks)
         for task in tasks:
             task.cancel()

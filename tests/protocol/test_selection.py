@@ -228,3 +228,9 @@ def test_a_misleading_sample_costs_time_only(order):
     chosen = ranking.selections(thresholds)
     for count, threshold in zip(counts, thresholds, strict=True):
         assert chosen[threshold][0].numel() in ((count, 1) if order < 0 else (count,))
+
+
+@pytest.mark.parametrize("length", [0, 19, 21])
+def test_a_gradient_that_is_laid_out_otherwise_is_refused(length):
+    with pytest.raises(ValueError, match="is no gradient of 20 parameters"):
+        Ranking(torch.ones(length), layout(*VARIABLES))

@@ -235,17 +235,57 @@ MISLEADING = {
 }
 
 
-@pytest.mark.parametrize("case", MISLEADING)
-def test_what_leads_over_links_that_are_not_there_is_refused(folder, tmp_path, case):
+def reforge(folder, change):
+    """Change the engine in the checkpoint, right in all else."""
     with (folder / CHECKPOINT).open("rb") as stream:
         header = checkpoint_file.read_header(stream)
         state, blocks = checkpoint_file.read_state(stream, header)
     engine = decoding.Decoder(Kinds(), blocks).decode(state)
-    MISLEADING[case](engine._transport)
+    change(engine)
     state, blocks = encode(engine, Kinds())
     header = msgspec.structs.replace(header, state=len(state), blocks=tuple(block.nbytes for block in blocks))
     checkpoint_file.write(folder / CHECKPOINT, header, state, blocks)
+
+
+@pytest.mark.parametrize("case", MISLEADING)
+def test_what_leads_over_links_that_are_not_there_is_refused(folder, tmp_path, case):
+    reforge(folder, lambda engine: MISLEADING[case](engine._transport))
     assert "links" in refusal(folder, tmp_path / "canary")
+
+
+def shapes(*further, kind=tuple):
+    """One of as many entries as make up for `further`."""
+
+    def change(replica):
+        shapes = kind([len(replica.parameters) - sum(map(sum, further))]), *further
+        object.__setattr__(replica.layout, "shapes", shapes)
+        object.__setattr__(replica.layout, "names", tuple(map(str, range(len(shapes)))))
+
+    return change
+
+
+def parameters(change):
+    def changed(replica):
+        replica._state.parameters = change(replica.parameters)
+
+    return changed
+
+
+ASTRAY = {
+    "lengths below zero": (shapes((-(10**6),)), "variables of no length"),
+    "lengths that are no numbers": (shapes((True,)), "variables of no length"),
+    "shapes by other places": (shapes(kind=list), "no variables with shapes"),
+    "fewer parameters": (parameters(lambda own: own[:7]), "other parameters than its layout's"),
+    "parameters of other width": (parameters(torch.Tensor.double), "other parameters than its layout's"),
+    "one parameter for all": (parameters(lambda own: own[:1].expand(len(own))), "do not lie side by side"),
+}
+
+
+@pytest.mark.parametrize("case", ASTRAY)
+def test_parameters_that_lie_elsewhere_than_is_said_are_refused(folder, tmp_path, case):
+    change, words = ASTRAY[case]
+    reforge(folder, lambda engine: change(engine._nodes[0].worker.replica))
+    assert words in refusal(folder, tmp_path / "canary")
 
 
 @pytest.mark.parametrize("link", [-1, 2])

@@ -25,10 +25,12 @@ class Ranking:
     """The entries of a gradient [P] by magnitude, normalised if there is a `layout` by whose variables to do so.
 
     As few as possible are ever looked at one by one. Entries whose magnitude is zero or NaN are never selected,
-    nor is anything of a variable that has infinities.
+    nor is anything of a variable that has infinities. Raises ValueError for a gradient that is not laid out so.
     """
 
     def __init__(self, gradient: Tensor, layout: Layout | None = None) -> None:
+        if layout and gradient.shape != (layout.size,):  # where what is compiled would look elsewhere
+            raise ValueError(f"a gradient {list(gradient.shape)} is no gradient of {layout.size} parameters")
         self._device = gradient.device
         self._gradient = gradient.cpu().numpy()
         self._ends = np.cumsum(layout.sizes) if layout else np.array([len(self._gradient)])

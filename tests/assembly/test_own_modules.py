@@ -1,0 +1,182 @@
+"""Modules of the user's own are found beside the scenario that names them, from wherever it is run."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dlion_sim.assembly import Setting
+from dlion_sim.errors import InputError
+from dlion_sim.results import Run
+from dlion_sim.scenario import from_data, load, to_data
+from dlion_sim.simulation import resume, simulate
+from dlion_sim.sweep import Job, check, load_sweep
+from dlion_sim.sweep.job import work
+from tests.command import dlion
+from tests.simulation.scenarios import digits
+from tests.simulation.test_checkpoint import After
+
+OWN = """\
+import torch
+from torch import nn
+from dlion_sim.learning.datasets import Dataset
+from dlion_sim.learning.tasks import Score, Task
+from dlion_sim.metric import Metric
+from dlion_sim.protocol.exchange.full import FullExchange
+from dlion_sim.protocol.systems import SYSTEMS
+
+SYSTEM = SYSTEMS["baseline"]
+
+class Whole(FullExchange):
+    '''All to all.'''
+
+def data():
+    x = torch.arange(240.0).view(120, 2) / 240
+    return x, x.sum(1), x, x.sum(1)
+
+def net(dataset):
+    return nn.Linear(2, 1)
+
+def deep(dataset):
+    return nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+
+class Absolute(Task):
+    metric = Metric("mean error", higher_is_better=False)
+    outputs = 1
+
+    def output_shape(self, targets):
+        return len(targets), 1
+
+    def fault(self, targets):
+        return None
+
+    def losses(self, outputs, targets):
+        return (outputs[:, 0] - targets).abs()
+
+    def measure(self, outputs, targets):
+        return self.losses(outputs, targets).double().sum().view(1)
+
+    def score(self, sums, samples):
+        return Score(sums[0] / samples, sums[0] / samples)
+
+def told():
+    return Dataset(*data(), task=Absolute())
+"""
+ALL_OWN = (
+    "workload.dataset=yonder:data",
+    "workload.model=yonder:net",
+    "system={name: yonder:SYSTEM, exchange: yonder:Whole}",
+)
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A folder with a scenario and its modules, which is not the current one."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "yonder.py").write_text(OWN)
+    written = to_data(digits(*ALL_OWN, "duration=1 s", "workload.evaluate_every=1 s"))
+    del written["modules"]
+    (folder / "mine.yml").write_text(yaml.safe_dump(written))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    yield folder
+    forget()
+
+
+def forget():
+    """As in another process."""
+    for module in ("yonder", "colorsys"):
+        sys.modules.pop(module, None)
+
+
+def test_all_that_a_scenario_names_is_found_beside_it(elsewhere, monkeypatch):
+    assert dlion(monkeypatch, "run", "../elsewhere/mine.yml", "-q", "-o", "run") == 0
+    told = Run.open(Path("run")).manifest["own_code"]
+    assert {each["name"] for each in told.values()} == {"yonder:data", "yonder:net", "yonder:SYSTEM", "yonder:Whole"}
+
+
+def test_a_folder_of_modules_may_be_named(elsewhere):
+    (elsewhere / "code").mkdir()
+    (elsewhere / "yonder.py").rename(elsewhere / "code" / "yonder.py")
+    assert Setting.of(load(elsewhere / "mine.yml", ["modules=code"])).scenario.modules == str(elsewhere / "code")
+
+
+def test_a_run_that_goes_on_finds_them_again_or_says_where_it_looked(elsewhere, tmp_path, monkeypatch, capsys):
+    stopped = simulate(load(elsewhere / "mine.yml"), tmp_path / "run", interrupted=After(20)).folder
+    moved = shutil.copytree(stopped, tmp_path / "moved")
+    forget()
+    assert resume(stopped).manifest["status"] == "completed"
+    forget()
+    elsewhere.rename(tmp_path / "gone")
+    assert dlion(monkeypatch, "run", "--resume", moved) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    places = f"a module in {elsewhere} or {tmp_path / 'here'}, or wherever Python finds modules"
+    assert line == f"dlion: system.name: 'yonder:SYSTEM' cannot be found: No module named 'yonder'; allowed: {places}"
+    text = (moved / "scenario.yaml").read_text().replace(str(elsewhere), str(tmp_path / "gone"))
+    (moved / "scenario.yaml").write_text(text)
+    assert dlion(monkeypatch, "run", "--resume", moved, "-q") == 0
+
+
+def test_a_sweep_finds_them_beside_its_base(elsewhere, tmp_path):
+    (tmp_path / "sweep.yaml").write_text("{base: elsewhere/mine.yml, axes: {seed: [4]}}")
+    points = load_sweep(tmp_path / "sweep.yaml")
+    check(points)
+    job = Job.of(points[0], tmp_path / "out", "cpu")
+    forget()  # The job is another process's.
+    assert work(job, lambda: False, lambda event: None).status == "completed"
+
+
+def test_a_sweep_goes_over_models_of_ones_own(elsewhere, tmp_path, monkeypatch):
+    axes = "{workload.model: [yonder:net, yonder:deep]}"
+    (tmp_path / "sweep.yaml").write_text(f"{{base: elsewhere/mine.yml, axes: {axes}}}")
+    assert dlion(monkeypatch, "sweep", tmp_path / "sweep.yaml", "-o", "swept", "--jobs", "1", "-q") == 0
+    runs = [Run.open(folder) for folder in Path("swept").iterdir() if folder.is_dir()]
+    assert {run.point["workload.model"]: run.manifest["parameters"] for run in runs} == {
+        "yonder:net": 3,
+        "yonder:deep": 13,
+    }
+    assert all(run.manifest["own_code"]["workload.model"]["name"] == run.point["workload.model"] for run in runs)
+
+
+def test_a_task_of_ones_own_is_learned_and_tells_its_metric(elsewhere, tmp_path, monkeypatch, capsys):
+    told = ("--set", "workload.dataset=yonder:told", "--set", "target=0.2", "--set", "duration=60 s")
+    assert dlion(monkeypatch, "run", "../elsewhere/mine.yml", *told, "-o", "run") == 0
+    assert "mean error" in capsys.readouterr().out
+    run = Run.open(Path("run"))
+    assert run.manifest["metric"] == {"name": "mean error", "higher_is_better": False}
+    assert run.summary["stopped_by"] == "target"
+    assert run.summary["metric"]["mean"] <= 0.2 < run.evaluations()["metric"].iloc[0]
+    evaluations = run.evaluations()
+    assert evaluations["metric"].tolist() == evaluations["loss"].tolist()
+
+
+def test_what_is_installed_goes_first_and_the_current_folder_last(elsewhere):
+    for name, folder in (("colorsys", elsewhere), ("yonder", Path())):
+        (folder / f"{name}.py").write_text("raise AssertionError")
+    Setting.of(load(elsewhere / "mine.yml"))
+    assert sys.path[-2:] == [str(elsewhere), str(Path.cwd())]
+    forget()
+    with pytest.raises(InputError, match="'colorsys:net' cannot be found: colorsys has no 'net'"):
+        Setting.of(load(elsewhere / "mine.yml", ["workload.model=colorsys:net"]))
+
+
+def test_another_scenarios_module_of_the_same_name_is_not_taken_for_its_own(elsewhere, tmp_path):
+    other = shutil.copytree(elsewhere, tmp_path / "other")
+    Setting.of(load(elsewhere / "mine.yml"))
+    line = f"system.name: 'yonder:SYSTEM' cannot be had beside the 'yonder' of another scenario, {elsewhere}/yonder.py"
+    with pytest.raises(InputError, match=line):
+        Setting.of(load(other / "mine.yml"))
+    forget()
+    Setting.of(load(other / "mine.yml"))
+    assert str(elsewhere) not in sys.path
+    (other / "yonder.py").unlink()
+    with pytest.raises(InputError, match="of another scenario"):
+        Setting.of(load(elsewhere / "mine.yml"))
+
+
+def test_a_scenario_without_code_of_ones_own_names_no_folder():
+    assert "modules" not in to_data(from_data(to_data(digits())))
