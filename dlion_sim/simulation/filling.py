@@ -153,13 +153,24 @@ def _weight_of(weights, slot):
 
 
 @njit(cache=True)
-def settle(located, now, departures, arrivals, resized, cross_traffic, weights):
+def settle(located, now, departures, arrivals, resized, cross_traffic):
+    """As `settle_weighted`, of flows that all weigh the same; to hand over a None for that takes Python a while."""
+    return _settle(located, now, departures, arrivals, resized, cross_traffic, None)
+
+
+@njit(cache=True)
+def settle_weighted(located, now, departures, arrivals, resized, cross_traffic, weights):
     """Take in all changes, fill up again from the lowest level that they touch, and return the next end.
 
     `located` is what `locate` returned. The first `departures` flows of `left` are gone, the first `arrivals` of
     `arrived` have come; `resized` [m, 2] are links and their new capacities. `cross_traffic` is the share of a flow's
-    rate that goes back, `weights` [F] those of the flows, or None.
+    rate that goes back, `weights` [F] those of the flows.
     """
+    return _settle(located, now, departures, arrivals, resized, cross_traffic, weights)
+
+
+@_inlined
+def _settle(located, now, departures, arrivals, resized, cross_traffic, weights):
     net = _net(located, now, cross_traffic, weights)
     arrived = net.arrived
     links, flows, progress, routes, returns, crossing = net[:6]

@@ -131,15 +131,13 @@ class SharedLinks:
         self._spare -= self._arrivals
         if self._spare < 0:
             self._make_room()
-        end = filling.settle(
-            self._located,
-            now,
-            self._departures,
-            self._arrivals,
-            np.array(self._resized, np.float64) if self._resized else _NOT_RESIZED,
-            self._cross_traffic,
-            self._weights,
-        )
+        resized = np.array(self._resized, np.float64) if self._resized else _NOT_RESIZED
+        if self._weights is None:
+            end = filling.settle(self._located, now, self._departures, self._arrivals, resized, self._cross_traffic)
+        else:
+            end = filling.settle_weighted(
+                self._located, now, self._departures, self._arrivals, resized, self._cross_traffic, self._weights
+            )
         self._unused += self._left[: self._departures].tolist()
         self._arrivals, self._departures, self._resized = 0, 0, []
         return float(end)
@@ -301,6 +299,7 @@ class SharedLinks:
             *self._own_links_within(arrived, room, crossed),
             (np.array([self._taken]), (first + room).max(initial=0), taken),
             (self._counters, 0, 2**31 - 2),
+            (np.ones(1) if self._weights is None else self._weights, 1, 2**53),
         )
         if not all(((array >= least) & (array <= most)).all() for array, least, most in within):
             raise ValueError("links lead to what is not there")

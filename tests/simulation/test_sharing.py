@@ -161,6 +161,17 @@ def test_own_links_that_others_would_cross_are_refused(mislead):
         pickle.loads(pickle.dumps(links))
 
 
+@pytest.mark.parametrize("weights", [np.zeros(256), np.full(256, np.nan), np.ones(3), None])
+def test_weights_that_nothing_can_weigh_are_refused(weights):
+    links = SharedLinks([6.0], is_weighted=True)
+    links.add((0,), 60, weight=3)
+    links.settle(0.0)
+    pickle.loads(pickle.dumps(links))
+    links._weights = [1.0] if weights is None else weights
+    with pytest.raises((ValueError, AttributeError), match="links|weights|dtype"):
+        pickle.loads(pickle.dumps(links))
+
+
 def with_cross_traffic(routes, ways_back, capacities, share):
     """Fair rates on what cross-traffic leaves of the capacities, repeated until nothing changes."""
     left = list(capacities)
