@@ -78,7 +78,7 @@ def elsewhere(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "yonder.py").write_text(OWN)
     written = to_data(digits(*ALL_OWN, "duration=1 s", "workload.evaluate_every=1 s"))
-    del written["modules"]
+    written.pop("modules", None)
     (folder / "mine.yml").write_text(yaml.safe_dump(written))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
