@@ -36,7 +36,7 @@ def find(name: str | Path) -> Path:
     Raises:
         InputError: There is neither; with the nearest names.
     """
-    return _found(name, shipped(), "scenario", ("any that `dlion scenarios` lists",))
+    return _found(name, shipped(), "scenario", ("any that `scenarios` lists",))
 
 
 def find_sweep(name: str | Path) -> Path:

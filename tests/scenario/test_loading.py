@@ -109,7 +109,7 @@ def test_a_file_that_is_near_to_nothing_is_told_where_the_names_are(name: str) -
     with pytest.raises(InputError) as refusal:
         find(name)
     assert str(refusal.value) == (
-        f"{name}: no such file, nor a ready scenario of that name; allowed: any that `dlion scenarios` lists"
+        f"{name}: no such file, nor a ready scenario of that name; allowed: any that `scenarios` lists"
     )
 
 
