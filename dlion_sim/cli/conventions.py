@@ -13,7 +13,12 @@ WHY_NO_EXCHANGE = "it says nothing of the system (is the period of local_sgd or 
 """Of a run in which a worker never exchanged anything."""
 RUNS = Path("results/runs")
 _SAME_NAME = ("address", "delays", "device", "force", "output", "rank", "receivers", "senders", "x", "y")
-_OPTIONS = {"addresses": "--peers", "overrides": "--set", "scenarios": "`dlion scenarios`", **{name: f"--{name}" for name in _SAME_NAME}}
+_OPTIONS = {
+    "addresses": "--peers",
+    "overrides": "--set",
+    "scenarios": "`dlion scenarios`",
+    **{name: f"--{name}" for name in _SAME_NAME},
+}
 """By which an argument of the package's functions is given."""
 
 

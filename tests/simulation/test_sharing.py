@@ -168,7 +168,7 @@ def test_weights_that_nothing_can_weigh_are_refused(weights):
     links.settle(0.0)
     pickle.loads(pickle.dumps(links))
     links._weights = [1.0] if weights is None else weights
-    with pytest.raises((ValueError, AttributeError), match="links|weights|dtype"):
+    with pytest.raises((ValueError, AttributeError), match=r"links|dtype"):
         pickle.loads(pickle.dumps(links))
 
 
