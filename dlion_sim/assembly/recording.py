@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -82,16 +82,16 @@ class Recorder:
 
     def iteration(self, worker: int, report: Report, now: float) -> None:
         """A worker has ended an iteration."""
-        self._add(worker, now, kind="iteration", **asdict(report))
+        self._add(worker, now, kind="iteration", **_fields(report))
 
     def profiled(self, worker: int, seconds: float, now: float) -> None:
         """A worker has timed its machine, which took so long."""
-        self._add(worker, now, **asdict(Unfinished("profile", 0, seconds)))
+        self._add(worker, now, **_fields(Unfinished("profile", 0, seconds)))
 
     def unfinished(self, worker: int, left: Unfinished | None, now: float) -> None:
         """The run ends, and this is what a worker was at."""
         if left is not None:
-            self._add(worker, now, **asdict(left))
+            self._add(worker, now, **_fields(left))
 
     def evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
         """What a worker's parameters were then, after so many iterations, was evaluated."""
@@ -211,3 +211,8 @@ class Recorder:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_writer", "_wall")}
+
+
+def _fields(told: Report | Unfinished) -> dict[str, Any]:
+    """Its fields by name. Those of `dataclasses.asdict` are copies, which take many times longer."""
+    return {name: getattr(told, name) for name in told.__slots__}
