@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 _NUMBER = re.compile(r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3}(?!\d))?|nan|inf)")
 _MOST_CHARACTERS = 100
 """Of a quantity; no sensible one has as many."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Unit:
     """A quantity and the suffixes that it may be written with.
 
@@ -71,6 +72,17 @@ class Unit:
         suffix = next(fitting, self.written[-1] if number else self.base)
         scaled = (number / Decimal(self.factors[suffix])).normalize()
         return f"{scaled:f} {suffix}" if -6 <= scaled.adjusted() <= 15 else f"{scaled} {suffix}"
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """As an annotation of a float, it reads and writes that."""
+        return core_schema.no_info_before_validator_function(
+            self.parse,
+            handler(source),
+            serialization=core_schema.plain_serializer_function_ser_schema(self.format, when_used="json"),
+        )
+
+    def __get_pydantic_json_schema__(self, *_: Any) -> dict[str, Any]:
+        return self.json_schema()
 
     def json_schema(self) -> dict[str, Any]:
         """How JSON Schema describes the written form."""
@@ -142,53 +154,23 @@ FLOPS = Unit(
     bare=False,  # 16 could be GFLOP or TFLOP
 )
 
-Duration = Annotated[
-    float,
-    BeforeValidator(DURATION.parse),
-    PlainSerializer(DURATION.format, when_used="json"),
-    WithJsonSchema(DURATION.json_schema()),
-]
+Duration = Annotated[float, DURATION]
 """Seconds; written with a unit."""
 
 PositiveDuration = Annotated[Duration, Field(gt=0)]
 """Seconds, more than 0."""
 
-Bandwidth = Annotated[
-    float,
-    BeforeValidator(BANDWIDTH.parse),
-    PlainSerializer(BANDWIDTH.format, when_used="json"),
-    WithJsonSchema(BANDWIDTH.json_schema()),
-]
+Bandwidth = Annotated[float, BANDWIDTH]
 """Bits per second; written with a unit."""
 
-Size = Annotated[
-    float,
-    BeforeValidator(SIZE.parse),
-    PlainSerializer(SIZE.format, when_used="json"),
-    WithJsonSchema(SIZE.json_schema()),
-]
+Size = Annotated[float, SIZE]
 """Bytes; written with a unit."""
 
-Cores = Annotated[
-    float,
-    BeforeValidator(CORES.parse),
-    PlainSerializer(CORES.format, when_used="json"),
-    WithJsonSchema(CORES.json_schema()),
-]
+Cores = Annotated[float, CORES]
 """Cores, not necessarily whole; written with a unit or bare."""
 
-Parameters = Annotated[
-    float,
-    BeforeValidator(PARAMETERS.parse),
-    PlainSerializer(PARAMETERS.format, when_used="json"),
-    WithJsonSchema(PARAMETERS.json_schema()),
-]
+Parameters = Annotated[float, PARAMETERS]
 """Parameters of a model; written with a unit or bare."""
 
-Flops = Annotated[
-    float,
-    BeforeValidator(FLOPS.parse),
-    PlainSerializer(FLOPS.format, when_used="json"),
-    WithJsonSchema(FLOPS.json_schema()),
-]
+Flops = Annotated[float, FLOPS]
 """Floating-point operations; written with a unit."""

@@ -21,10 +21,7 @@ Sent = Callable[[Transfer], None]
 """Called with a message whose last byte has been sent."""
 Delivered = Callable[[int, Message], None]
 """Called with receiver and message."""
-
-
 CapacityChanged = Callable[[], None]
-
 
 _Queue = tuple[int, int, Channel]
 """Of which messages: sender, receiver, channel."""
@@ -137,7 +134,7 @@ class Transport:
         flow: int | _Queue | None = None
         if not links:
             self._agenda.after(0.0, ended)
-        elif not self._has_windows:
+        elif not self._has_windows:  # As `_begin`, but a route is looked up once: most messages of most runs come here.
             way_back = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
             flow = self._network.start(links, transfer.size * self._framing.data, ended, way_back)
         else:

@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from dlion_sim.errors import InputError
-from dlion_sim.learning import Layout, build, flatten, training_flops
+from dlion_sim.learning import Dataset, Layout, build, flatten, own_model, training_flops
+from dlion_sim.learning.models.registry import MODELS
+from dlion_sim.learning.tasks import Classification, NextToken
 
 CIFAR, MNIST, DIGITS = (3, 32, 32), (1, 28, 28), (1, 8, 8)
 NAMES = ("cipher", "mlp", "mobilenet", "resnet18", "tf_ako", "tutorial_cnn")
@@ -39,6 +41,18 @@ def test_all_state_is_trainable(name):
     model = build(name, CIFAR, 10, seed=0)
     assert not list(model.buffers())
     assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_those_that_are_here_meet_what_is_asked_of_ones_own(name):
+    if "images" in MODELS[name].takes:
+        samples, targets, task = torch.rand(3, 1, 28, 28), torch.arange(3), Classification(3)
+    else:
+        samples = targets = torch.arange(24).view(3, 8)
+        task = NextToken(24)
+    data = Dataset(samples, targets, samples, targets, task)
+    ready = build(name, data.input_shape, task.outputs, seed=0)
+    assert own_model(name, lambda dataset: ready, data, seed=0) is ready
 
 
 def test_seed_decides_the_parameters():

@@ -20,7 +20,7 @@ def training_flops(model: nn.Module, sample: Tensor) -> float:
     """
     try:
         return _counted(copy.deepcopy(model).to("meta"), sample.to("meta"))
-    except (NotImplementedError, RuntimeError):
+    except (NotImplementedError, RuntimeError):  # what is on "meta" meets what has a device
         return _counted(copy.deepcopy(model), sample)
 
 

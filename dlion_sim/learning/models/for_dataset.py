@@ -34,7 +34,8 @@ def model_for(name: str, dataset: Dataset, seed: int, **parameters: Any) -> nn.M
             allowed=", ".join([*fitting, "package.module:name"]),
         )
     model = build(name, dataset.input_shape, dataset.task.outputs, seed, **parameters)
-    _check(model, dataset, name)
+    with torch.inference_mode():
+        _outputs(model, dataset, name)  # All else that is asked of one's own holds for those that are here.
     return model
 
 
