@@ -10,6 +10,7 @@ from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.shipped import find, find_sweep, shipped
 from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
+from dlion_sim.scenario.transport import Dlcp, LossPhase, Pfabric, Reliable, StageBounds, Transport
 from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, SIZE, Unit
 from dlion_sim.scenario.workload import (
     ComputeTime,
@@ -39,11 +40,13 @@ __all__ = [
     "CostAs",
     "Device",
     "Dirichlet",
+    "Dlcp",
     "Gpt",
     "Iid",
     "LabelShards",
     "Lan",
     "Lora",
+    "LossPhase",
     "Lv08",
     "Network",
     "Nic",
@@ -51,11 +54,15 @@ __all__ = [
     "Optimizer",
     "Owners",
     "Partition",
+    "Pfabric",
+    "Reliable",
     "Scenario",
     "Schedule",
     "Shakespeare",
     "Shared",
+    "StageBounds",
     "SystemSpec",
+    "Transport",
     "Unit",
     "Wan",
     "WanPath",
