@@ -149,7 +149,7 @@ class Recorder:
                 row = row._replace(delivered=None if loss.seconds is None else began + loss.seconds)
             self.transfers(row)
             for variable, large, size, lost, seconds in loss.parts if loss else ():
-                self.parts(PartsRow(began, *link, body.kind, None, variable, large, size, lost, seconds))
+                self.parts(PartsRow(began, *link, body.kind, body.stage, variable, large, size, lost, seconds))
 
     def end_interval(self, now: float) -> None:
         """An interval of the links ends."""

@@ -179,7 +179,9 @@ PARTS = pa.schema(
         _column("large", pa.bool_(), "whether its packets have the larger entries"),
         _column("bytes", pa.int64(), "bytes"),
         _column("lost_bytes", pa.int64(), "bytes"),  # of these, that the receiver did without
-        _column("seconds", pa.float64(), "s", null=True),  # from `begin` to the last that was there; null if none was
+        _column(
+            "seconds", pa.float64(), "s", null=True
+        ),  # from `begin` to the last that was there; null if none was, or unknown
     ]
 )
 

@@ -146,6 +146,7 @@ def test_what_became_of_packets_is_told_by_message_and_in_sums(writer, recorded)
         assert transfers["delivered"].fillna(-1).tolist() == [1.75, -1, -1, -1]
         assert rows[["begin", "sender", "receiver", "variable"]].values.tolist() == [[1, 0, 1, 0], [1, 0, 1, 2]]
         assert rows["large"].tolist() == [True, False]
+        assert rows["stage"].tolist() == ["push", "push"]
         assert rows["seconds"].fillna(-1).tolist() == [0.75, -1]
     told = summary["transport"]
     shares = [told[name] * 2 * size for name in ("lost", "resent", "saved")]
