@@ -105,6 +105,7 @@ class Engine:
         evaluate_every: float,
         evaluation_samples: int | None,
         stop: StopRule,
+        sample_every: float | None = None,
     ) -> None:
         self._agenda = Agenda()
         self._nodes = nodes
@@ -116,6 +117,8 @@ class Engine:
         self.recorder = recorder
         self._evaluate_every = evaluate_every
         self._evaluation_samples = evaluation_samples
+        self._sample_every = sample_every
+        """Virtual seconds between rows of queues, where there are any."""
         self._stop = stop
         self._transport = transport(
             self._agenda,
@@ -170,6 +173,7 @@ class Engine:
                 self._agenda.step()
         if self._last_evaluation < self.now:
             self._evaluate(None)
+        self.recorder.queues(self._transport.queues())
         observe(self._progress())
         return self._stopped_by
 
@@ -189,6 +193,7 @@ class Engine:
     def _start(self) -> None:
         self._has_started = True
         self._agenda.after(0.0, self._evaluate_regularly, background=True)
+        self._sample_regularly()
         self._tell_capacities()
         for index in range(len(self._nodes)):
             self._tell(index, Started())
@@ -242,10 +247,10 @@ class Engine:
         if transfer.message.body.channel is Channel.DATA:
             self._tell(transfer.sender, MessageSent(transfer.receiver, transfer.message.size))
 
-    def _on_timed(self, transfer: Transfer, seconds: float) -> None:
+    def _on_timed(self, transfer: Transfer, seconds: float, left: float) -> None:
         sender, receiver, message = transfer.sender, transfer.receiver, transfer.message
         if not self._routing.share_machine(sender, receiver):
-            self.recorder.sent(transfer, self.now)
+            self.recorder.sent(transfer, left)
         if message.body.channel is Channel.DATA:
             self._tell(sender, MessageTimed(receiver, message.size, seconds))
 
@@ -259,6 +264,11 @@ class Engine:
         pairs = [(sender, peer) for sender, node in enumerate(self._nodes) for peer in node.worker.setup.peers]
         for (sender, peer), (alone, shared) in zip(pairs, self._transport.bytes_per_second(pairs), strict=True):
             self._tell(sender, LinkCapacity(peer, alone, shared))
+
+    def _sample_regularly(self) -> None:
+        if self._sample_every is not None:
+            self.recorder.queues(self._transport.queues())
+            self._agenda.after(self._sample_every, self._sample_regularly, background=True)
 
     def _evaluate_regularly(self) -> None:
         self._evaluate(self._evaluation_samples)

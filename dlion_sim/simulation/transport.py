@@ -10,6 +10,7 @@ from typing import Any
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Channel, Message
+from dlion_sim.results import QueuesRow
 from dlion_sim.simulation.agenda import Agenda, Call
 from dlion_sim.simulation.changes import CapacityChanged, Changes
 from dlion_sim.simulation.connections import Connections
@@ -20,8 +21,9 @@ from dlion_sim.simulation.tcp import IDEAL, TcpModel
 
 Sent = Callable[[Transfer], None]
 """Called with a message whose last byte has been sent."""
-Timed = Callable[[Transfer, float], None]
-"""Called with a message, and how many seconds links took for it, once its sender knows."""
+Timed = Callable[[Transfer, float, float], None]
+"""Called with a message once its sender knows that it arrives: how many seconds links took for it, and when its last
+byte had been sent."""
 Delivered = Callable[[int, Message], None]
 """Called with receiver and message."""
 
@@ -99,6 +101,10 @@ class Transport:
         for transfer, _ in heads:
             if transfer.began == self._agenda.now:
                 yield transfer, 0.0
+
+    def queues(self) -> list[QueuesRow]:
+        """What has waited for each link since this was last asked: flows have no queues."""
+        return []
 
     @property
     def is_stuck(self) -> bool:
@@ -179,5 +185,5 @@ class Transport:
             if not waiting:
                 del self._waiting[queue]
         self._agenda.after(latency, partial(self._delivered, transfer.receiver, transfer.message))
-        self._timed(transfer, self._agenda.now - transfer.began)
+        self._timed(transfer, self._agenda.now - transfer.began, self._agenda.now)
         self._sent(transfer)

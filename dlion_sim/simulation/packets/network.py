@@ -256,6 +256,11 @@ class PacketNetwork:
         counted["byte_seconds"] = ports["byte_seconds"] + ports["queued"] * (self.now - ports["changed"])
         return counted
 
+    def forget_most(self) -> None:
+        """Let `most` begin again with what waits now."""
+        ports = self._memory["ports"]
+        ports["most"] = ports["queued"]
+
     def unsent(self, message: int) -> int:
         """Bytes of a message that were never sent."""
         return int(self._memory["messages"]["left"][message])
