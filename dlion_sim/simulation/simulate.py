@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import torch
 
-from dlion_sim import transport
 from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning import gradient_executor
@@ -25,6 +24,7 @@ from dlion_sim.simulation.engine import Engine, Equipment, Node, Progress, StopR
 from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.tcp import TcpModel
 from dlion_sim.simulation.transport import Transport
+from dlion_sim.transport import check
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -159,7 +159,7 @@ def _sample_every(scenario: Scenario) -> float | None:
 def _carrier(setting: Setting) -> Callable[..., Transport]:
     """What makes the transport that a scenario asks for. Raises InputError where its network does not know that."""
     scenario = setting.scenario
-    transport.check(scenario)
+    check(scenario)
     if isinstance(scenario.network.model, Packets):
         # Not for flows: it takes a while to load, and longer to compile.
         from dlion_sim.simulation.packets import packet_transport

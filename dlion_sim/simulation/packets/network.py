@@ -19,10 +19,8 @@ from dlion_sim.simulation.packets.loop import GROWS, SPARE, UP_TO_DATE, advance
 from dlion_sim.simulation.packets.memory import Memory
 from dlion_sim.simulation.packets.parts import Bounded, Completion, Endpoint, Pfabric, Pieces, Port, Raw, Reliable
 from dlion_sim.simulation.packets.state import (
-    ACKNOWLEDGED,
     BOUNDED,
     CLASSES,
-    DELIVERED,
     HEADER,
     LONGEST_PATH,
     NEVER,
@@ -90,8 +88,6 @@ class PacketNetwork:
         """Where alternatives begin."""
         self._unused: list[int] = []
         """Numbers of messages."""
-        self._is_raw: list[bool] = []
-        """Of connections."""
 
     @property
     def _state(self) -> Any:
@@ -153,7 +149,6 @@ class PacketNetwork:
             record["back_pipe"], record["back_loss"] = self._pipe(ways_back[0][0], back), loss_back
         record["deadline"] = record["timer"] = NEVER
         record["protected"], record["payload"], record["header"] = True, SEGMENT, HEADER
-        self._is_raw.append(isinstance(endpoint, Raw))
         match endpoint:
             case Raw():
                 record["kind"], record["payload"], record["header"] = RAW, endpoint.payload, endpoint.header
@@ -178,10 +173,8 @@ class PacketNetwork:
         return number
 
     def send(self, connection: int, size: float) -> int:
-        """Append a message of `size` bytes to what a connection has to send, now; the message's number.
-
-        Numbers are used again once a message is acknowledged (or, of a raw connection, delivered).
-        """
+        """Append a message of `size` bytes to what a connection has to send, now; the message's number, until
+        that is released."""
         message = self._unused.pop() if self._unused else self._memory.take("messages")
         whole = max(1, math.ceil(size))
         self._memory["messages"][message] = (whole, whole, 0, 0, NONE, connection)
@@ -209,6 +202,10 @@ class PacketNetwork:
         which = slice(int(record["pieces"]), int(record["pieces"] + record["count"]))
         there, tried, arrived = (self._memory[name][which].copy() for name in ("there", "tried", "arrived"))
         return Pieces(there, tried, arrived)
+
+    def release(self, message: int) -> None:
+        """Forget a message that is acknowledged, or of a raw connection delivered; another gets its number."""
+        self._unused.append(message)
 
     def resize(self, port: int, rate: float) -> None:
         """From now on a port carries so many bytes per second; what is on its wire goes on with that."""
@@ -282,9 +279,6 @@ class PacketNetwork:
             if what == WANTS_ROOM:
                 self._more_room(number)
                 continue
-            connection = self._memory["messages"]["connection"][number]
-            if what == (DELIVERED if self._is_raw[connection] else ACKNOWLEDGED):
-                self._unused.append(number)
             yield Completion(_WHAT[what], number, time)
 
     def _lay_out(self, record: Any, cut: Cut, bound: Bound) -> None:

@@ -255,6 +255,7 @@ class PacketTransport:
         else:
             transfer.loss = transfer.loss._replace(resent=resent)
         del self._transfers[number]
+        self._network.release(number)
         self._timed(transfer, self._seconds(queue, transfer), self._left.pop(number))
 
     def _seconds(self, queue: _Queue, transfer: Transfer) -> float:
