@@ -73,6 +73,7 @@ ORDER = [
 TOPOLOGIES = [kind.__name__ for kind in get_args(AnyTopology)]
 ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "MatrixFile", "WanPath"]
 ORDER += ["Network", "NoTcp", "Lv08", "Windows"]
+ORDER += ["Reliable", "Pfabric", "Dlcp", "StageBounds", "LossPhase"]
 
 
 def reference() -> str:
