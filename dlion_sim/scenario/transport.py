@@ -29,7 +29,7 @@ class Reliable(Model):
     receive_window: Window = 3 * 1024.0**2
     """At most so much of messages is under way in a round trip."""
     least_timeout: PositiveDuration = 0.2
-    """At least so long after a round trip what is not acknowledged is taken for lost; by default as long as in Linux."""
+    """At least so long after a round trip what is not acknowledged is taken for lost; by default as in Linux."""
 
 
 class Pfabric(Model):
