@@ -34,8 +34,8 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, Status
 from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.routing import Routing
-from dlion_sim.simulation.transport import Transport
 
 StoppedBy = Literal["duration", "iterations", "target_accuracy", "target", "interrupt", "stall", "abort"]
 """Why a run ended; a stall is that nobody can ever go on, as when a link that all wait for is gone for good, an abort
@@ -90,7 +90,7 @@ class Engine:
     computed, side by side with all others that were started and not read.
 
     Between two events its state can be saved, all but the equipment. `equip` gives it another, with which it goes on
-    to the bit. `transport` makes what carries the messages: of flows, or one like that.
+    to the bit. `transport` makes what carries the messages.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Engine:
         nodes: Sequence[Node],
         servers: Sequence[ParameterServer],
         routing: Routing,
-        transport: Callable[..., Transport],
+        transport: Callable[..., Carrier],
         equipment: Equipment,
         recorder: Recorder,
         evaluate_every: float,

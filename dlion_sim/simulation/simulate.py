@@ -19,6 +19,7 @@ from dlion_sim.learning.process import frozen_objects, one_core
 from dlion_sim.results import Hold, Run, RunWriter, environment
 from dlion_sim.results.run_folder import MANIFEST, SCENARIO
 from dlion_sim.scenario import Packets, Scenario, dump, load
+from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints, Identity
 from dlion_sim.simulation.engine import Engine, Equipment, Node, Progress, StopRule
 from dlion_sim.simulation.routing import Routing
@@ -156,7 +157,7 @@ def _sample_every(scenario: Scenario) -> float | None:
     return (model.sample_every or scenario.workload.evaluate_every) if isinstance(model, Packets) else None
 
 
-def _carrier(setting: Setting) -> Callable[..., Transport]:
+def _carrier(setting: Setting) -> Callable[..., Carrier]:
     """What makes the transport that a scenario asks for. Raises InputError where its network does not know that."""
     scenario = setting.scenario
     check(scenario)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,20 +12,13 @@ from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.results import QueuesRow
 from dlion_sim.simulation.agenda import Agenda, Call
+from dlion_sim.simulation.carrier import Delivered, Sent, Timed
 from dlion_sim.simulation.changes import CapacityChanged, Changes
 from dlion_sim.simulation.connections import Connections
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
 from dlion_sim.simulation.sharing import max_min_rates
 from dlion_sim.simulation.tcp import IDEAL, TcpModel
-
-Sent = Callable[[Transfer], None]
-"""Called with a message whose last byte has been sent."""
-Timed = Callable[[Transfer, float, float], None]
-"""Called with a message once its sender knows that it arrives: how many seconds links took for it, and when its last
-byte had been sent."""
-Delivered = Callable[[int, Message], None]
-"""Called with receiver and message."""
 
 _Queue = tuple[int, int, Channel]
 """Of which messages: sender, receiver, channel."""

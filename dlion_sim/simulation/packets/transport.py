@@ -13,6 +13,7 @@ from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.results import QueuesRow
 from dlion_sim.scenario import Dlcp, Packets, Pfabric
 from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.carrier import Delivered, Sent, Timed
 from dlion_sim.simulation.changes import CapacityChanged, Changes
 from dlion_sim.simulation.packets.fabric import ports_of
 from dlion_sim.simulation.packets.lossy import LossyMessages, loss
@@ -21,7 +22,6 @@ from dlion_sim.simulation.packets.parts import Completion
 from dlion_sim.simulation.packets.queues import Queues
 from dlion_sim.simulation.packets.ways import Ways
 from dlion_sim.simulation.routing import Routing
-from dlion_sim.simulation.transport import Delivered, Sent, Timed
 from dlion_sim.streams import stream_seed
 from dlion_sim.transport.cutting import Cut
 
@@ -145,6 +145,12 @@ class PacketTransport:
     def bytes_per_second(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """What messages of each (sender, receiver) could have now: alone, and if all send at once, at fair rates."""
         return [(one / self._scale, other / self._scale) for one, other in self._ways.rates(pairs)]
+
+    def check_restored(self) -> None:
+        """Raise ValueError unless its parts, which may come from anybody, are of the same links and messages."""
+        parts = isinstance(self._routing, Routing) and isinstance(self._network, PacketNetwork)
+        if not parts or not self._network.fits(len(self._routing.capacities_bps), self._transfers):
+            raise ValueError("its routes are over the links of another network")
 
     def _queue(self, transfer: Transfer) -> _Queue:
         message = transfer.message
