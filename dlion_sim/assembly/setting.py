@@ -38,7 +38,7 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.scenario import Scenario
+from dlion_sim.scenario import Dlcp, Scenario
 from dlion_sim.scenario.topology import ServerHost
 from dlion_sim.streams import stream
 
@@ -159,6 +159,7 @@ class Setting:
             "servers": [f"server {number}" for number in range(self.workers, self.participants)],
             "clouds": [*clouds, *(host.cloud if isinstance(host, ServerHost) else clouds[host] for host in self.hosts)],
             "parameters": self.layout.size,
+            **({"variables": list(self.layout.names)} if isinstance(self.scenario.transport, Dlcp) else {}),
             "core_seconds_per_sample": self.core_seconds_per_sample,
             **({"cost_as": cost_as.model_dump(mode="json")} if cost_as else {}),
             "partition": class_histogram(labels, self.shards, classes),
