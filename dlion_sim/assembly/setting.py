@@ -82,6 +82,8 @@ class Setting:
             device=device,
         )
         check_clouds(setting.hosts, scenario.cluster)
+        if isinstance(scenario.transport, Dlcp):
+            scenario.transport.by_variable(setting.layout.names)
         return setting
 
     @property
