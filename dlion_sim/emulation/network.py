@@ -29,7 +29,7 @@ from dlion_sim.emulation.requirements import has_netem, has_red
 from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL, Link, run
 from dlion_sim.emulation.shaping import FairQueues, Flow, MarkingQueues, OneQueue, Queues, shape, unbundled
 from dlion_sim.errors import InputError
-from dlion_sim.scenario import Cluster, Packets, Scenario, Schedule, WorkerPlace
+from dlion_sim.scenario import Cluster, Flows, Packets, Scenario, Schedule, WorkerPlace
 from dlion_sim.scenario.topology import ServerHost
 
 LEAST_DELAY = 0.001
@@ -258,8 +258,8 @@ def network_of(scenario: Scenario, *, fair: bool = True) -> Iterator[Network]:
         yield network
 
 
-def switch_queues(model: AnyNetworkModel) -> Queues | None:
-    """What waits at switches as the scenario's `network.model` has it, as far as this kernel can; None if it is flows."""
+def switch_queues(model: Flows | Packets) -> OneQueue | MarkingQueues | None:
+    """What waits at switches, as far as this kernel can do what the scenario's `network.model` says of packets."""
     if not isinstance(model, Packets):
         return None
     return MarkingQueues(model) if has_red() else OneQueue(model.buffer)

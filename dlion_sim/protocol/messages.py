@@ -184,11 +184,10 @@ class Announcement:
         """Bytes of the whole message."""
         return self.header_bytes + sum(_BYTES_PER_ENTRY * entries for _, entries in self.shapes)
 
-    def message(self, data: Buffer, parameters: int) -> Message:
-        """The message whose tensors' bytes are `data`, if they are as long as they should be.
+    def message(self, data: Buffer) -> Message:
+        """The message whose tensors' bytes are `data`, as many as there should be; `check_indices` is left to do.
 
-        Its tensors are in the memory of `data`, if that may be written, and copies of it otherwise. Raises
-        MalformedMessageError for indices that are not those of entries of a model with so many `parameters`.
+        Its tensors are in the memory of `data`, if that may be written, and copies of it otherwise.
         """
         tensors, start = [], 0
         for code, entries in self.shapes:
@@ -196,9 +195,6 @@ class Announcement:
             native = array.astype(array.dtype.newbyteorder("="), copy=not array.flags.writeable)
             tensors.append(torch.from_numpy(native))
             start += _BYTES_PER_ENTRY * entries
-        for tensor in tensors:
-            if tensor.dtype == torch.int32:
-                _check_indices(tensor, parameters)
         return Message(self.sender, self.body, tuple(tensors))
 
 
@@ -211,7 +207,9 @@ def decode(data: Buffer, *, workers: int, parameters: int) -> Message:
     announced = decode_header(data, workers=workers, parameters=parameters)
     if len(data) != announced.size:
         raise MalformedMessageError("tensor bytes do not match the header")
-    return announced.message(memoryview(data)[announced.header_bytes :], parameters)
+    message = announced.message(memoryview(data)[announced.header_bytes :])
+    check_indices(message, parameters)
+    return message
 
 
 def decode_header(data: Buffer, *, workers: int, parameters: int) -> Announcement:
@@ -242,7 +240,9 @@ def _aligned(position: int) -> int:
     return -(-position // _BYTES_PER_ENTRY) * _BYTES_PER_ENTRY
 
 
-def _check_indices(indices: Tensor, parameters: int) -> None:
-    """Increasing, so each at most once, and within the model."""
-    if indices.numel() and (indices[0] < 0 or indices[-1] >= parameters or bool((indices[1:] <= indices[:-1]).any())):
-        raise MalformedMessageError("indices are not increasing within the model")
+def check_indices(message: Message, parameters: int) -> None:
+    """Raise MalformedMessageError unless a message's indices, if it has any, are increasing and within the model."""
+    for tensor in message.tensors:
+        if tensor.dtype == torch.int32 and tensor.numel():
+            if tensor[0] < 0 or tensor[-1] >= parameters or bool((tensor[1:] <= tensor[:-1]).any()):
+                raise MalformedMessageError("indices are not increasing within the model")
