@@ -10,6 +10,7 @@ from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.shipped import find, find_sweep, shipped
 from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
+from dlion_sim.scenario.transport import Dlcp, LossPhase, Pfabric, Reliable, StageBounds, Transport
 from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, QUEUE, SIZE, Unit
 from dlion_sim.scenario.workload import (
     ComputeTime,
@@ -40,6 +41,7 @@ __all__ = [
     "CostAs",
     "Device",
     "Dirichlet",
+    "Dlcp",
     "Fabric",
     "Flows",
     "Gpt",
@@ -47,6 +49,7 @@ __all__ = [
     "LabelShards",
     "Lan",
     "Lora",
+    "LossPhase",
     "Lv08",
     "Network",
     "Nic",
@@ -55,11 +58,15 @@ __all__ = [
     "Owners",
     "Packets",
     "Partition",
+    "Pfabric",
+    "Reliable",
     "Scenario",
     "Schedule",
     "Shakespeare",
     "Shared",
+    "StageBounds",
     "SystemSpec",
+    "Transport",
     "Unit",
     "Wan",
     "WanPath",

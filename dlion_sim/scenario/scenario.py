@@ -14,6 +14,7 @@ from dlion_sim.scenario.model import Model, Name
 from dlion_sim.scenario.network import Network, NoTcp, Packets, Windows
 from dlion_sim.scenario.parametrised import named
 from dlion_sim.scenario.system import SystemSpec
+from dlion_sim.scenario.transport import AnyTransport, Reliable
 from dlion_sim.scenario.units import PositiveDuration
 from dlion_sim.scenario.workload import Workload
 
@@ -47,6 +48,8 @@ class Scenario(Model):
     """The machines, and the network between them."""
     network: Network = Network()
     """How a simulation models the network."""
+    transport: AnyTransport = Reliable()
+    """What carries messages over it, in live and emulated runs too; a plain name is short for {kind: name}."""
     system: SystemSpec
     """How the workers train together."""
     modules: str | None = None
