@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
 from dlion_sim.learning.flat import Layout
-from dlion_sim.live.datagrams import Feedback, Packet, Seen
+from dlion_sim.live.datagrams import Counts, Feedback, Packet, Seen
 from dlion_sim.live.frames import Kind, PeerError
 from dlion_sim.live.notices import Notice, count_in, of_packets
 from dlion_sim.protocol.faults import MalformedMessageError
@@ -17,22 +16,12 @@ from dlion_sim.protocol.messages import Announcement, Channel, Message, check_in
 from dlion_sim.scenario import Dlcp
 from dlion_sim.transport.assembling import Assembler
 from dlion_sim.transport.bounds import Bounds
-from dlion_sim.transport.cutting import PAYLOAD, is_cut, payloads
+from dlion_sim.transport.cutting import PAYLOAD, payloads
 from dlion_sim.transport.dlcp import BITMAP, FEEDBACK, NEW, RECEIVER, STOP, accept, expect, probed
 
 _MOST_EARLY = 64
 """Packets that are kept though the frame that announces their message has not come yet: it may take longer than they do,
 on another way."""
-
-
-class Taken(Enum):
-    """What became of a packet."""
-
-    USED = "used"
-    REFUSED = "refused"
-    """It is none that can be, or came before."""
-    UNANNOUNCED = "unannounced"
-    """It is of no message that is coming now, but one that is over, mostly."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +30,8 @@ class Rules:
 
     dlcp: Dlcp
     layout: Layout
+    workers: int
     participants: int
-    largest: int
-    """Bytes that a message has at most."""
     bounds: Bounds
     assembler: Assembler
 
@@ -51,7 +39,7 @@ class Rules:
 class Receiver:
     """Receives the messages of `peer` on a channel, one after another, as node `me`.
 
-    `tell` hands what is to be told of a message to the control connection, and `arrived` gets each message.
+    `counts` is what datagrams are counted in. `tell` hands what is to be told of a message to the control connection, and `arrived` gets each message.
     """
 
     def __init__(
@@ -60,6 +48,7 @@ class Receiver:
         peer: int,
         channel: Channel,
         rules: Rules,
+        counts: Counts,
         tell: Callable[[Kind, Notice], None],
         arrived: Callable[[Message], None],
     ) -> None:
@@ -67,13 +56,14 @@ class Receiver:
         self._peer = peer
         self._channel = channel
         self._rules = rules
+        self._counts = counts
         self._tell = tell
         self._arrived = arrived
         self._record = np.zeros(1, RECEIVER)[0]
         self._number = 0
         """Of the message."""
-        self._message: Message | None = None
-        """While it is coming, with what of its tensors is there."""
+        self._message: Announcement | None = None
+        """While it is coming."""
         self._early: list[tuple[Packet, bytes, bool]] = []
         self._answered: Packet | None = None
         """The packet that feedback is due for."""
@@ -82,33 +72,35 @@ class Receiver:
         """A message is announced. Raises PeerError unless it can be, before anything is allocated for it."""
         if self._message is not None or notice.number != self._number + 1:
             raise PeerError("announced a message out of turn")
-        announced = self._checked(notice)
+        self._message = announced = self._checked(notice)
         self._number = notice.number
-        data = np.empty(announced.size - announced.header_bytes, np.uint8)
-        self._message = message = announced.message(data.data)
-        self._tensors = [memoryview(buffer) for buffer in message.buffers[1:]]
-        self._stride = PAYLOAD // len(self._tensors)
-        """Bytes of each tensor in a packet."""
+        self._data = np.empty(announced.size - announced.header_bytes, np.uint8).data
+        """Of the tensors, one after another, all as long."""
+        self._tensors = len(announced.shapes)
+        message = announced.message(self._data)
         self._sizes = payloads(message)
         self._have = np.zeros(len(self._sizes), np.uint8)
         self._bound = self._rules.bounds.of(message, whole=self._rules.assembler.must_be_whole(message))
         self._missing = np.zeros(len(self._bound.allowed), np.int64)
         self._seen = Seen()
-        bound, early = self._rules.dlcp.stop_early, self._early
-        expect(self._record, self._bound.group, self._sizes, self._missing, self._bound.allowed, int(bound))
-        self._early = []
+        early, self._early = self._early, []
+        stops_early = int(self._rules.dlcp.stop_early)
+        expect(self._record, self._bound.group, self._sizes, self._missing, self._bound.allowed, stops_early)
         for packet, payload, marked in early:
             self.take(packet, memoryview(payload), marked)
 
-    def take(self, packet: Packet, payload: memoryview, marked: bool) -> Taken:
-        """Take in an authentic packet, with the mark of a congested link or not. Raises PeerError where the whole
-        message makes no sense."""
+    def take(self, packet: Packet, payload: memoryview, marked: bool) -> None:
+        """Take in an authentic packet, with the mark of a congested link or not.
+
+        Raises PeerError where the message that it ends makes no sense.
+        """
         if self._message is None or packet.message != self._number:
-            return self._keep(packet, payload, marked)
-        if packet.packet >= len(self._sizes) or len(payload) != self._sizes[packet.packet]:
-            return Taken.REFUSED
-        if not self._seen.add(packet.number):
-            return Taken.REFUSED
+            self._keep(packet, payload, marked)
+            return
+        fits = packet.packet < len(self._sizes) and len(payload) == self._sizes[packet.packet]
+        if not fits or not self._seen.add(packet.number):
+            self._counts.refused += 1
+            return
         bound = self._bound
         flags = accept(
             self._record,
@@ -127,7 +119,6 @@ class Receiver:
             self._answered = packet
         if flags & STOP:
             self._finish(self._message)
-        return Taken.USED
 
     def query(self, notice: Notice) -> None:
         """The sender has sent all. Raises PeerError for what it has not announced."""
@@ -156,29 +147,34 @@ class Receiver:
             announced = decode_header(notice.rest, workers=rules.participants, parameters=rules.layout.size)
         except MalformedMessageError as error:
             raise PeerError(f"announced no message of this run: {error}") from None
-        lengths = {entries for _, entries in announced.shapes}
-        fits = len(lengths) == 1 and announced.size <= rules.largest and announced.header_bytes == len(notice.rest)
-        if not fits or announced.sender != self._peer or announced.body.channel is not self._channel:
-            raise PeerError("announced a message that cannot come from it in datagrams")
-        if announced.body.stage is None or not lengths.pop():
+        body, lengths = announced.body, {entries for _, entries in announced.shapes}
+        if (
+            (announced.sender, body.channel, announced.header_bytes) != (self._peer, self._channel, len(notice.rest))
+            or body.stage is None
+            or len(lengths) != 1
+            or not 0 < lengths.pop() <= rules.layout.size - body.first_entry(self._peer, rules.workers, rules.layout.size)
+        ):
             raise PeerError("announced a message that cannot come from it in datagrams")
         return announced
 
-    def _keep(self, packet: Packet, payload: memoryview, marked: bool) -> Taken:
+    def _keep(self, packet: Packet, payload: memoryview, marked: bool) -> None:
         """Keep a packet of the next message, if there is room, until that is announced."""
-        if self._message is not None or packet.message != self._number + 1 or len(self._early) == _MOST_EARLY:
-            return Taken.UNANNOUNCED
-        self._early.append((packet, bytes(payload), marked))
-        return Taken.USED
+        if self._message is None and packet.message == self._number + 1 and len(self._early) < _MOST_EARLY:
+            self._early.append((packet, bytes(payload), marked))
+        else:
+            self._counts.unannounced += 1
 
     def _write(self, packet: int, payload: memoryview) -> None:
-        start, each = packet * self._stride, len(payload) // len(self._tensors)
-        for number, tensor in enumerate(self._tensors):
-            tensor[start : start + each] = payload[number * each : (number + 1) * each]
+        tensors = self._tensors
+        each, start = len(payload) // tensors, packet * (PAYLOAD // tensors)
+        for tensor in range(tensors):
+            self._data[start : start + each] = payload[tensor * each : (tensor + 1) * each]
+            start += len(self._data) // tensors
 
-    def _finish(self, message: Message) -> None:
+    def _finish(self, announced: Announcement) -> None:
         """Enough is there."""
         self._message = self._answered = None
+        message = announced.message(self._data)
         self._tell(Kind.STOP, Notice(self._channel, self._number, of_packets(self._have)))
         received = self._rules.assembler.assemble(message, self._have)
         try:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlion_sim.assembly import Loss, Part
-from dlion_sim.live.datagrams import Feedback, Key, Packet
+from dlion_sim.live.datagrams import Counts, Feedback, Key, Packet
 from dlion_sim.live.frames import Kind, PeerError
 from dlion_sim.live.notices import Notice, of_count, packets_in
 from dlion_sim.live.sockets import tos_of_priority
@@ -34,8 +34,8 @@ class Carried(NamedTuple):
 class Sender:
     """Sends messages to a peer on a channel, one after another, as node `me`; times are in seconds by any one clock.
 
-    `key` seals what is sent. `tell` hands what is to be told of a message to the control connection. A round trip takes
-    about so many seconds.
+    `key` seals what is sent, a round trip takes about so many seconds, `counts` is what datagrams are counted in, and
+    `tell` hands what is to be told of a message to the control connection.
     """
 
     def __init__(
@@ -46,12 +46,14 @@ class Sender:
         cutter: Cutter,
         dlcp: Dlcp,
         round_trip: float,
+        counts: Counts,
         tell: Callable[[Kind, Notice], None],
     ) -> None:
         self._me = me
         self._channel = channel
         self._key = key
         self._cutter = cutter
+        self._counts = counts
         self._tell = tell
         self._record = np.zeros(1, SENDER)[0]
         self._round_trip = round_trip
@@ -99,19 +101,20 @@ class Sender:
         header = Packet(self._channel, self._me, self._number, packet, number, now).header()
         return (self._key.seal(header, payload), *payload), self._tos[packet]
 
-    def heard(self, told: Feedback, now: float) -> bool:
-        """Take in authentic feedback; whether it says anything new. What makes no sense does not."""
+    def heard(self, told: Feedback, now: float) -> None:
+        """Take in authentic feedback."""
         if self._cut is None or told.message != self._number:
-            return False
+            self._counts.unannounced += 1
+            return
         sent, received = int(self._record["sent"]), int(self._record["received"])
         if not received < told.received <= told.highest + 1 <= sent or told.marked > told.received:
-            return False
+            self._counts.refused += 1
+            return
         round_trip = now - told.clock if self._began <= told.clock < now else 0.0
         if round_trip:
             self._round_trip = min(self._round_trip, round_trip)
         feedback(self._record, told.highest, told.received, told.marked, round_trip, now)
         self.progress = now
-        return True
 
     def missing(self, notice: Notice, now: float) -> None:
         """The receiver tells what it has, as it was asked. Raises PeerError for what it was not."""
