@@ -22,6 +22,7 @@ from dlion_sim.live.delivery import least_round_trip
 from dlion_sim.live.frames import Kind, PeerError
 from dlion_sim.live.notices import Notice
 from dlion_sim.live.receiving import Receiver, Rules
+from dlion_sim.live.rehearsal import rehearse
 from dlion_sim.live.rendezvous import Connections, Lane
 from dlion_sim.live.sending import Carried, Sender
 from dlion_sim.live.sockets import PeerClosedError
@@ -110,7 +111,7 @@ class BoundedLoss:
         self._outgoing: dict[Lane, Outgoing] = {}
         self._incoming: dict[Lane, _Incoming] = {}
         self._takers: dict[bytes, tuple[Key, Callable[[memoryview, memoryview, bool], None]]] = {}
-        """By the origin of a datagram: what it is checked by, and who takes it, its payload, and whether it is marked."""
+        """By origin: what a datagram is checked by, and who takes it, with its payload and whether it is marked."""
         self._open: deque[Outgoing] = deque()
         """Those with a message, in turn."""
         self._answering: set[_Incoming] = set()
@@ -120,6 +121,7 @@ class BoundedLoss:
         self._later: asyncio.Handle | None = None
         """More is to be sent when others have had their turn."""
         self._alarm: asyncio.TimerHandle | None = None
+        rehearse(self.dlcp, self._cutter, self._rules)
 
     def begin(self, connections: Connections, links: Links) -> None:
         """Exchange with the peers of these connections."""
@@ -127,7 +129,9 @@ class BoundedLoss:
         self._loop = asyncio.get_running_loop()
         for (peer, channel), (connection, seal) in connections.outgoing.items():
             if connection.family != self._socket.family:
-                raise InputError(f"node {peer} is not reached by datagrams: it has another kind of address", path="transport")
+                raise InputError(
+                    f"node {peer} is not reached by datagrams: it has another kind of address", path="transport"
+                )
             key, back = Key(Sort.PACKET, seal.derived(b"packets")), Key(Sort.FEEDBACK, seal.derived(b"feedback"))
             tell = partial(links.tell_of, peer)
             round_trip = least_round_trip(connection)
@@ -136,7 +140,7 @@ class BoundedLoss:
             self._takers[origin(Sort.FEEDBACK, channel, peer)] = back, partial(self._take_feedback, sender)
         for (peer, channel), (_, seal) in connections.incoming.items():
             key, back = Key(Sort.PACKET, seal.derived(b"packets")), Key(Sort.FEEDBACK, seal.derived(b"feedback"))
-            tell, arrived = partial(links.tell_of, peer), partial(self._loop.call_soon, links.came, peer)
+            tell, arrived = partial(links.tell_of, peer), partial(self._hand_over, peer)
             receiver = Receiver(self._me, peer, channel, self._rules, self.counts, tell, arrived)
             incoming = _Incoming(receiver, back, self._outgoing[peer, channel].address)
             self._incoming[peer, channel] = incoming
@@ -211,9 +215,7 @@ class BoundedLoss:
                 return
         self.counts.refused += 1
 
-    def _take_packet(
-        self, peer: int, incoming: _Incoming, data: memoryview, payload: memoryview, marked: bool
-    ) -> None:
+    def _take_packet(self, peer: int, incoming: _Incoming, data: memoryview, payload: memoryview, marked: bool) -> None:
         try:
             incoming.receiver.take(Packet.parse(data), payload, marked)
         except PeerError as error:
@@ -231,6 +233,10 @@ class BoundedLoss:
                 self._socket.send((incoming.feedback_key.seal(header),), 0, incoming.address)
         self._answering.clear()
         self._pump()
+
+    def _hand_over(self, peer: int, message: Message) -> None:
+        """What a message leads to waits until all has been read that is there."""
+        self._loop.call_soon(self._links.came, peer, message)
 
     def _pump_later(self) -> None:
         if self._later is None:

@@ -70,7 +70,7 @@ class Outbox:
         """What has left, and how long its link took for it if that is known."""
         self._meter = Meter(self._socket)
         self._head: tuple[Transfer, Callable[[], float]] | None = None
-        """The message that has begun to leave, and not left whole, and what tells how many of its bytes have arrived."""
+        """The message that has begun to leave, and not left whole; and what tells how much of it has arrived."""
         self._open = True
         self._unknown = channel is Channel.DATA
         """Whether nothing has told yet what the link can carry. For the other channels it need not be known."""

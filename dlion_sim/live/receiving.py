@@ -20,8 +20,7 @@ from dlion_sim.transport.cutting import PAYLOAD, payloads
 from dlion_sim.transport.dlcp import BITMAP, FEEDBACK, NEW, RECEIVER, STOP, accept, expect, probed
 
 _MOST_EARLY = 64
-"""Packets that are kept though the frame that announces their message has not come yet: it may take longer than they do,
-on another way."""
+"""Packets that are kept though the frame has not come yet that announces their message, on another way."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,8 @@ class Rules:
 class Receiver:
     """Receives the messages of `peer` on a channel, one after another, as node `me`.
 
-    `counts` is what datagrams are counted in. `tell` hands what is to be told of a message to the control connection, and `arrived` gets each message.
+    `counts` is what datagrams are counted in, `tell` hands what is to be told of a message to the control connection, and
+    `arrived` gets each message.
     """
 
     def __init__(
@@ -152,7 +152,9 @@ class Receiver:
             (announced.sender, body.channel, announced.header_bytes) != (self._peer, self._channel, len(notice.rest))
             or body.stage is None
             or len(lengths) != 1
-            or not 0 < lengths.pop() <= rules.layout.size - body.first_entry(self._peer, rules.workers, rules.layout.size)
+            or not 0
+            < lengths.pop()
+            <= rules.layout.size - body.first_entry(self._peer, rules.workers, rules.layout.size)
         ):
             raise PeerError("announced a message that cannot come from it in datagrams")
         return announced

@@ -8,6 +8,9 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from dlion_sim.learning.flat import Layout
+from dlion_sim.live.bounded_loss import BoundedLoss
+from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.frames import Kind, Payload, Seal
 from dlion_sim.live.handshake import Acceptor, Connector, Credentials, Ends
 from dlion_sim.live.mesh import Mesh
@@ -69,7 +72,7 @@ def rendezvous_of(rank, addresses, listener, *, credentials=OURS, timeouts=QUICK
     return Rendezvous(rank, peers, addresses, listener, credentials, timeouts)
 
 
-def mesh_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None) -> Mesh:
+def mesh_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None, datagrams=None) -> Mesh:
     return Mesh(
         participants=participants,
         parameters=parameters,
@@ -77,17 +80,39 @@ def mesh_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None
         delays=delays or {},
         tasks=tasks,
         hub=hub,
+        datagrams=datagrams,
+    )
+
+
+def bounded_loss(rank, participants, listener, dlcp, *, parameters=P, silence=20.0) -> BoundedLoss:
+    """What goes in datagrams, of a model with a single variable."""
+    return BoundedLoss(
+        rank,
+        DatagramSocket(listener),
+        dlcp,
+        Layout(("weight",), ((parameters,),)),
+        workers=participants,
+        participants=participants,
+        priorities=8,
+        silence=silence,
     )
 
 
 @asynccontextmanager
-async def mesh(count: int, **settings) -> AsyncIterator[tuple[Sequence[Mesh], Sequence[Inbox]]]:
-    """`count` nodes, each connected with all others."""
+async def mesh(count: int, *, dlcp=None, **settings) -> AsyncIterator[tuple[Sequence[Mesh], Sequence[Inbox]]]:
+    """`count` nodes, each connected with all others; with `dlcp`, what may lose a part goes in datagrams."""
     sockets, addresses = listeners(count)
     rendezvous = [rendezvous_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
     inboxes = [Inbox() for _ in range(count)]
+    sizes = {name: settings[name] for name in ("parameters", "silence") if name in settings}
+    datagrams = [
+        bounded_loss(rank, count, listener, dlcp, **sizes) if dlcp else None for rank, listener in enumerate(sockets)
+    ]
     async with asyncio.TaskGroup() as tasks:
-        nodes = [mesh_of(count, inbox, tasks, **settings) for inbox in inboxes]
+        nodes = [
+            mesh_of(count, inbox, tasks, datagrams=each, **settings)
+            for inbox, each in zip(inboxes, datagrams, strict=True)
+        ]
         for node, connections in zip(nodes, await asyncio.gather(*(each.meet() for each in rendezvous)), strict=True):
             node.begin(connections)
         yield nodes, inboxes
