@@ -19,7 +19,8 @@ class Part(NamedTuple):
     lost: int
     """Of these, that the receiver did without."""
     seconds: float | None
-    """From the message's first byte until the last of them was there that the receiver took; None if none was."""
+    """From the message's first byte until the last of them was there that the receiver took; None where that is not
+    known, or none was."""
 
 
 class Loss(NamedTuple):

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from dlion_sim.assembly import ComputeDevice, Recorder
+from dlion_sim.assembly.losses import Losses
 from dlion_sim.assembly.recording import LinkInterval
-from dlion_sim.assembly.transfer import Transfer
+from dlion_sim.assembly.transfer import Loss, Part, Transfer
 from dlion_sim.learning import BatchSampler, Layout, Replica, Ticket
 from dlion_sim.learning.optimizer import Adam, Clipped, Sgd
 from dlion_sim.learning.replica import State
@@ -44,7 +45,7 @@ from dlion_sim.simulation.transport import Transport
 _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
     *(Connection, Connections, LeafSpine, SlowStart, TcpModel),
-    *(ComputeDevice, LinkInterval, Recorder, Transfer),
+    *(ComputeDevice, LinkInterval, Loss, Losses, Part, Recorder, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
     *(Channel, Message, Merge, Update),
     *(GradientReady, ProfileReady),
