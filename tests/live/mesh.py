@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from dlion_sim.assembly import Transfer
 from dlion_sim.learning.flat import Layout
 from dlion_sim.live.bounded_loss import BoundedLoss
 from dlion_sim.live.datagram_socket import DatagramSocket
@@ -31,6 +32,7 @@ class Inbox:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.departed: list[tuple[int, Message]] = []
+        self.transfers: list[Transfer] = []
         self.sendings: list[tuple[int, Message]] = []
         self.timings: list[tuple[int, Message, float]] = []
         self.news: list[tuple[Kind, int]] = []
@@ -48,6 +50,7 @@ class Inbox:
 
     def left(self, transfer):
         self.departed.append((transfer.receiver, transfer.message))
+        self.transfers.append(transfer)
 
     def sent(self, peer, message):
         self.sendings.append((peer, message))
@@ -127,6 +130,7 @@ class Puppet:
         self.outgoing: dict[Channel, socket.socket] = {}
         self.seals: dict[Channel, Seal] = {}
         self.incoming: dict[Channel, socket.socket] = {}
+        self.incoming_seals: dict[Channel, Seal] = {}
 
     async def join(self, listener: socket.socket, victim: Address) -> None:
         loop = asyncio.get_running_loop()
@@ -141,6 +145,7 @@ class Puppet:
             admission = acceptor.admit(await _expect(_first_frames(connection), Kind.PROOF))
             await send_frame(connection, Kind.WELCOME, Payload((admission.welcome,)), seal, timeout=5)
             self.incoming[admission.ends.channel] = connection
+            self.incoming_seals[admission.ends.channel] = admission.seal
 
     async def send(self, kind: Kind, *buffers: bytes, channel: Channel = Channel.CONTROL) -> None:
         await send_frame(self.outgoing[channel], kind, Payload(buffers), self.seals[channel], timeout=5)
@@ -159,12 +164,14 @@ async def introduce(victim: Address, ends: Ends) -> tuple[socket.socket, Seal]:
 
 
 @asynccontextmanager
-async def victim_of_puppet(**settings) -> AsyncIterator[tuple[Mesh, Inbox, Puppet]]:
+async def victim_of_puppet(*, dlcp=None, **settings) -> AsyncIterator[tuple[Mesh, Inbox, Puppet]]:
     """Node 0, honest, connected with a puppet."""
     sockets, addresses = listeners(2)
     inbox, puppet = Inbox(), Puppet()
+    sizes = {name: settings[name] for name in ("parameters", "silence") if name in settings}
+    datagrams = bounded_loss(0, 2, sockets[0], dlcp, **sizes) if dlcp else None
     async with asyncio.TaskGroup() as tasks:
-        victim = mesh_of(2, inbox, tasks, **settings)
+        victim = mesh_of(2, inbox, tasks, datagrams=datagrams, **settings)
         rendezvous = rendezvous_of(0, addresses, sockets[0])
         connections, _ = await asyncio.gather(rendezvous.meet(), puppet.join(sockets[1], addresses[0]))
         victim.begin(connections)
