@@ -58,7 +58,7 @@ class Member:
 
 
 def check_live(setting: Setting) -> None:
-    """Raise InputError where a run needs to know what only a simulation can."""
+    """Raise InputError where a run needs what only a simulation has."""
     transport.check_live(setting.scenario)
     if setting.worker(0).choices.exchange.needs_oracle:
         raise InputError(

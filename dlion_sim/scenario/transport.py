@@ -29,7 +29,7 @@ class Reliable(Model):
     receive_window: Window = 3 * 1024.0**2
     """At most so much of messages is under way in a round trip."""
     least_timeout: PositiveDuration = 0.2
-    """The shortest time after which what is not acknowledged is taken for lost; Linux's by default."""
+    """At least so long after a round trip what is not acknowledged is taken for lost; by default as in Linux."""
 
 
 class Pfabric(Model):
@@ -68,7 +68,7 @@ class LossPhase(Model):
     since: Annotated[int, Field(alias="from", ge=0)]
     """The iteration of the message."""
     factor: Annotated[float, Field(ge=0, le=1000)]
-    """Of `loss_bound` and `by_tensor`."""
+    """Bounds of `loss_bound` and `by_tensor` are multiplied by it."""
 
 
 class Dlcp(Model):
@@ -107,7 +107,7 @@ class Dlcp(Model):
     initial_window: InitialWindow = 10
     """Packets that a connection begins with (chosen here)."""
     least_timeout: PositiveDuration = 0.01
-    """The shortest time without feedback after which all that is under way is taken for lost (chosen here)."""
+    """At least so long after a round trip without feedback all that is under way is taken for lost (chosen here)."""
 
     @property
     def bounds(self) -> dict[str, float]:

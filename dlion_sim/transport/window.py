@@ -25,7 +25,7 @@ FIELDS = [
     ("round_trip", np.float64),  # smoothed (RFC 6298)
     ("variation", np.float64),  # of round trips, smoothed
     ("measured", np.int64),  # whether any has been
-    ("least_timeout", np.float64),
+    ("least_timeout", np.float64),  # beyond a round trip
     ("backoff", np.int64),  # timeouts in a row
 ]
 NO_ROUND = -1
@@ -80,7 +80,7 @@ def answered(record, left, congested, under_way, count, sent):
         record["alpha"] += GAIN * (part - record["alpha"])
         if part > 0:
             _cut(record, record["alpha"] / 2, count, sent)
-        record["round_end"] = sent
+        record["round_end"] = sent if sent > count else NO_ROUND
         record["left"] = 0
         record["congested"] = 0
 
@@ -125,8 +125,8 @@ def heard(record, round_trip):
 @njit(cache=True)
 def timeout(record):
     """Seconds without an answer after which what is under way is taken for lost."""
-    least = max(record["least_timeout"], quiet(record))
-    return min(_MOST_TIMEOUT, least * 2.0 ** min(record["backoff"], _MOST_BACKOFF))
+    once = record["round_trip"] + max(record["least_timeout"], 4 * record["variation"])
+    return min(_MOST_TIMEOUT, once * 2.0 ** min(record["backoff"], _MOST_BACKOFF))
 
 
 @njit(cache=True)

@@ -12,7 +12,7 @@ import torch
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.datagrams import Feedback, Key, Packet, Sort
 from dlion_sim.live.frames import Kind
-from dlion_sim.live.notices import Notice, of_count
+from dlion_sim.live.notices import Notice
 from dlion_sim.live.sockets import FrameReader
 from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights
 from dlion_sim.scenario import Dlcp
@@ -135,7 +135,8 @@ class Forger:
 
 
 def test_ten_thousand_hostile_datagrams_change_nothing(monkeypatch):
-    """Neither what arrives, nor who is a peer. Most are refused; those sent again of messages that are over, left alone."""
+    """Neither what arrives, nor who is a peer. Nearly all are refused: those sent again of messages that are over come too
+    late, as if by themselves."""
     messages = [
         Message(rank, Contribution(count, 32), (torch.randn(P, generator=torch.Generator().manual_seed(count)),))
         for rank in (0, 1)
@@ -163,5 +164,183 @@ def test_ten_thousand_hostile_datagrams_change_nothing(monkeypatch):
             assert counts.refused + counts.unannounced >= forger.sent
             assert counts.refused > 0.7 * forger.sent
             assert other._datagrams.counts.refused == 0
+
+    asyncio.run(scenario())
+
+
+async def told(puppet) -> tuple[Kind, memoryview]:
+    """The next that node 0 tells the puppet of a message."""
+    if not hasattr(puppet, "control"):
+        connection, seal = puppet.incoming[Channel.CONTROL], puppet.incoming_seals[Channel.CONTROL]
+        puppet.control = FrameReader(connection, seal, limit=10_000, timeout=5, idle=5)
+    while True:
+        kind, payload = await puppet.control.read()
+        if kind is not Kind.ALIVE:
+            return kind, payload
+
+
+def misbehaviour(errs, **settings) -> str:
+    """Why a victim drops a puppet."""
+
+    async def scenario():
+        async with victim_of_puppet(**{"dlcp": ALL, "parameters": P, **settings}) as (victim, inbox, puppet):
+            await errs(victim, puppet)
+            await until(lambda: inbox.losses)
+            assert not inbox.messages
+            return inbox.losses[1]
+
+    return asyncio.run(scenario())
+
+
+THEIRS = replace(WHOLE, sender=1)
+
+
+def start(message=THEIRS, number=1, channel=Channel.DATA):
+    return Kind.START, b"".join(Notice(channel, number, message.header).payload().buffers)
+
+
+@pytest.mark.parametrize(
+    ("frames", "reason"),
+    [
+        ([start(WHOLE)], "cannot come from it"),
+        ([start(replace(WEIGHTS, sender=1), channel=Channel.WEIGHTS)], "cannot come from it"),
+        ([start(Message(1, Contribution(1, 1), (torch.zeros(P + 1),)))], "announced no message of this run"),
+        ([start(number=2)], "out of turn"),
+        ([start(), start(number=2)], "out of turn"),
+        ([(Kind.START, b"")], "something of no message"),
+        ([(Kind.QUERY, bytes([1, 0, 0, 0, 1, 0, 0, 0]))], "how many packets"),
+        ([(Kind.STOP, bytes([1, 0, 0, 0, 1, 0, 0, 0]))], "was not sent"),
+        ([(Kind.BITMAP, bytes([1, 0, 0, 0, 0, 0, 0, 0]))], "was not sent"),
+    ],
+)
+def test_a_peer_that_says_what_it_may_not_of_a_message_is_dropped(frames, reason):
+    async def errs(victim, puppet):
+        for kind, payload in frames:
+            await puppet.send(kind, payload)
+
+    assert reason in misbehaviour(errs)
+
+
+@pytest.mark.parametrize("settings", [{"dlcp": None}, {"channel": Channel.DATA}], ids=["reliable", "elsewhere"])
+def test_messages_are_announced_only_where_they_can_be(settings):
+    channel = settings.pop("channel", Channel.CONTROL)
+
+    async def errs(victim, puppet):
+        kind, payload = start()
+        await puppet.send(kind, payload, channel=channel)
+
+    assert "START out of place" in misbehaviour(errs, **settings)
+
+
+def test_a_message_that_makes_no_sense_drops_its_sender():
+    """Its indices are authentic, and not increasing."""
+    indices = torch.tensor([7, 1], dtype=torch.int32)
+    message = Message(1, Contribution(1, 1, 1.0), (indices, torch.ones(2)))
+
+    async def errs(victim, puppet):
+        await puppet.send(*start(message))
+        header = Packet(Channel.DATA, 1, 1, 0, 0, 0.0).header()
+        payload = message.encode()[len(message.header) :]
+        key = Key(Sort.PACKET, puppet.seals[Channel.DATA].derived(b"packets"))
+        stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        stranger.sendto(key.seal(header, (payload,)) + payload, victim._datagrams._socket._socket.getsockname())
+
+    assert "no message of this run: indices are not increasing" in misbehaviour(errs)
+
+
+def test_a_peer_that_answers_nothing_about_a_message_is_dropped_though_it_gives_signs_of_life():
+    async def scenario():
+        async with victim_of_puppet(dlcp=ALL, parameters=P, silence=0.4) as (victim, inbox, puppet):
+            victim.send(1, WHOLE)
+            found = []
+
+            async def read():
+                while True:
+                    found.append((await told(puppet))[0])
+
+            reading = asyncio.create_task(read())
+            while not inbox.losses:
+                await puppet.send(Kind.ALIVE)
+                await asyncio.sleep(0.05)
+            reading.cancel()
+            assert "took nothing" in inbox.losses[1]
+            assert inbox.sendings == [(1, WHOLE)]
+            assert found[0] is Kind.START
+
+    asyncio.run(scenario())
+
+
+def test_a_peer_that_asks_again_and_again_for_the_same_is_dropped():
+    """It has none of it at any time, as if a firewall were between."""
+
+    async def scenario():
+        async with victim_of_puppet(dlcp=ALL, parameters=P, silence=0.5) as (victim, inbox, puppet):
+            victim.send(1, SOME)
+            while not inbox.losses:
+                kind, payload = await told(puppet)
+                if kind is Kind.QUERY:
+                    notice = Notice.parse(payload)
+                    await puppet.send(Kind.BITMAP, *notice._replace(rest=bytes(1)).payload().buffers)
+            assert "took nothing" in inbox.losses[1]
+
+    asyncio.run(scenario())
+
+
+def test_a_peer_that_hangs_up_meanwhile_is_lost_and_no_message_to_it_waits():
+    async def scenario():
+        async with victim_of_puppet(dlcp=ALL, parameters=P) as (victim, inbox, puppet):
+            for _ in range(2):
+                victim.send(1, WHOLE)
+            await told(puppet)
+            puppet.leave()
+            await until(lambda: inbox.losses and len(inbox.sendings) == 2)
+            assert not inbox.departed
+            assert not victim._datagrams._open
+
+    asyncio.run(scenario())
+
+
+def test_marks_of_congested_links_are_told():
+    async def scenario():
+        async with victim_of_puppet(dlcp=ALL, parameters=P) as (victim, _, puppet):
+            datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            datagrams.bind(victim._datagrams._outgoing[1, Channel.DATA].address)
+            datagrams.setblocking(False)
+            await puppet.send(*start())
+            key, back = (
+                Key(sort, puppet.seals[Channel.DATA].derived(purpose))
+                for sort, purpose in ((Sort.PACKET, b"packets"), (Sort.FEEDBACK, b"feedback"))
+            )
+            payload = bytes(PAYLOAD)
+            for number, ecn in enumerate([2, 3, 2, 3]):
+                datagrams.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 3 << 2 | ecn)
+                header = Packet(Channel.DATA, 1, 1, number, number, 5.0 + number).header()
+                datagrams.sendto(
+                    key.seal(header, (payload,)) + payload, victim._datagrams._socket._socket.getsockname()
+                )
+            found = None
+            while found is None or found.received < 4:
+                data = await asyncio.get_running_loop().sock_recv(datagrams, 2000)
+                assert back.opened(memoryview(data)) == b""
+                found = Feedback.parse(data)
+            assert found == Feedback(Channel.DATA, 0, 1, 3, 4, 2, 8.0)
+            datagrams.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_goes_in_datagrams_waits_for_no_other_channel():
+    """Nor does control: a request is there before the messages on the data channel that were sent before it."""
+    size = 1_000_000
+    big = Message(0, Contribution(1, 32), (torch.zeros(size),))
+    weights = Message(0, Weights(1), (torch.zeros(size),))
+
+    async def scenario():
+        async with mesh(2, dlcp=ALL, parameters=size) as (nodes, inboxes):
+            for _ in range(5):
+                nodes[0].send(1, big)
+            nodes[0].send(1, weights)
+            await until(lambda: len(inboxes[1].messages) == 6, seconds=60)
+            assert weights.body in [message.body for message in inboxes[1].messages[:-1]]
 
     asyncio.run(scenario())

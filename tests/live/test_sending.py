@@ -50,7 +50,7 @@ class Pair:
         """What became of a message, by its sender, and when."""
         self.sender.begin(message, now)
         flying: list[bytes] = []
-        for step in range(100_000):
+        for _ in range(100_000):
             now += 0.01
             told, self.told[:] = self.told[:], []
             for kind, notice in told:
