@@ -3,7 +3,7 @@
 import asyncio
 import random
 import socket
-import struct
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -13,10 +13,11 @@ from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.datagrams import Feedback, Key, Packet, Sort
 from dlion_sim.live.frames import Kind
 from dlion_sim.live.notices import Notice
-from dlion_sim.live.sockets import FrameReader
+from dlion_sim.live.sockets import FrameReader, PeerClosedError
 from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights
 from dlion_sim.scenario import Dlcp
 from dlion_sim.transport.cutting import PAYLOAD
+from tests.live.attacks import Forger
 from tests.live.mesh import mesh, until, victim_of_puppet
 
 P = 20_000
@@ -81,62 +82,9 @@ def test_within_the_bound_a_message_is_there_though_some_is_lost(lossy):
     asyncio.run(scenario())
 
 
-class Forger:
-    """A stranger who sees what goes to one node, and sends it more of that kind."""
-
-    def __init__(self, monkeypatch) -> None:
-        self.rng = random.Random(1)
-        self.seen: list[bytes] = []
-        self.sent = 0
-        self._victim = None
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        send = DatagramSocket.send
-
-        def overheard(datagrams, buffers, tos, address):
-            self._victim = self._victim or address
-            if address == self._victim:
-                self.seen.append(b"".join(buffers))
-            return send(datagrams, buffers, tos, address)
-
-        monkeypatch.setattr(DatagramSocket, "send", overheard)
-
-    def datagram(self) -> bytes:
-        rng, real = self.rng, self.rng.choice(self.seen)
-        match rng.randrange(8):
-            case 0:
-                return rng.randbytes(rng.randrange(2000))
-            case 1:
-                return real[: rng.randrange(len(real))]
-            case 2:  # again
-                return real
-            case 3:
-                damaged = bytearray(real)
-                bit = rng.randrange(8 * len(real))
-                damaged[bit // 8] ^= 1 << bit % 8
-                return bytes(damaged)
-            case 4:  # a header as it should be, and a tag made up
-                return real[:32] + rng.randbytes(16) + real[48:]
-            case 5:  # of another session
-                header = Packet(Channel.DATA, 1, rng.randrange(10), rng.randrange(60), rng.randrange(60), 0.0).header()
-                return Key(Sort.PACKET, b"another").seal(header, (entries := rng.randbytes(PAYLOAD),)) + entries
-            case 6:  # longer than any
-                return real + rng.randbytes(rng.randrange(60_000))
-            case _:  # of a message that nobody has announced
-                return real[:12] + struct.pack("<I", rng.randrange(2**32)) + real[16:]
-
-    def send(self, count):
-        for _ in range(count if self.seen else 0):
-            self._socket.sendto(self.datagram(), self._victim)
-            self.sent += 1
-
-    def is_of(self, node) -> bool:
-        """Whether that is the victim."""
-        return node._datagrams._socket._socket.getsockname() == self._victim
-
-
 def test_ten_thousand_hostile_datagrams_change_nothing(monkeypatch):
-    """Neither what arrives, nor who is a peer. Nearly all are refused: those sent again of messages that are over come too
-    late, as if by themselves."""
+    """Neither what arrives, nor who is a peer. Nearly all are refused; what is sent again of messages that are over comes
+    too late, as if by itself."""
     messages = [
         Message(rank, Contribution(count, 32), (torch.randn(P, generator=torch.Generator().manual_seed(count)),))
         for rank in (0, 1)
@@ -276,11 +224,12 @@ def test_a_peer_that_asks_again_and_again_for_the_same_is_dropped():
     async def scenario():
         async with victim_of_puppet(dlcp=ALL, parameters=P, silence=0.5) as (victim, inbox, puppet):
             victim.send(1, SOME)
-            while not inbox.losses:
-                kind, payload = await told(puppet)
-                if kind is Kind.QUERY:
-                    notice = Notice.parse(payload)
-                    await puppet.send(Kind.BITMAP, *notice._replace(rest=bytes(1)).payload().buffers)
+            with suppress(PeerClosedError):
+                while True:
+                    kind, payload = await told(puppet)
+                    if kind is Kind.QUERY:
+                        notice = Notice.parse(payload)
+                        await puppet.send(Kind.BITMAP, *notice._replace(rest=bytes(1)).payload().buffers)
             assert "took nothing" in inbox.losses[1]
 
     asyncio.run(scenario())
@@ -330,7 +279,6 @@ def test_marks_of_congested_links_are_told():
 
 
 def test_what_goes_in_datagrams_waits_for_no_other_channel():
-    """Nor does control: a request is there before the messages on the data channel that were sent before it."""
     size = 1_000_000
     big = Message(0, Contribution(1, 32), (torch.zeros(size),))
     weights = Message(0, Weights(1), (torch.zeros(size),))
