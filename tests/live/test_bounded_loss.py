@@ -83,8 +83,8 @@ def test_within_the_bound_a_message_is_there_though_some_is_lost(lossy):
 
 
 def test_ten_thousand_hostile_datagrams_change_nothing(monkeypatch):
-    """Neither what arrives, nor who is a peer. Nearly all are refused; what is sent again of messages that are over comes
-    too late, as if by itself."""
+    """Neither what arrives, nor who is a peer. What is sent again of messages that are over comes too late, as if by
+    itself; all else is refused."""
     messages = [
         Message(rank, Contribution(count, 32), (torch.randn(P, generator=torch.Generator().manual_seed(count)),))
         for rank in (0, 1)

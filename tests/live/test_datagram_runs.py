@@ -66,14 +66,14 @@ def test_within_its_bound_a_run_loses_some_and_ends(tmp_path, fill):
 
 
 def test_ten_thousand_hostile_datagrams_leave_a_run_as_it_is(tmp_path, monkeypatch):
-    scenario = brief("iterations=10", SELDOM, system="baseline", transport={"kind": "dlcp", "loss_bound": 0})
+    scenario = brief("iterations=20", SELDOM, system="baseline", transport={"kind": "dlcp", "loss_bound": 0})
     alone = Together(scenario, tmp_path / "alone")
     alone.run()
     forger = Forger(monkeypatch)
 
     async def attack(together):
         while forger.sent < 10_000 and not all(task.done() for task in together.tasks):
-            forger.send(500)
+            forger.send(100)
             await asyncio.sleep(0)
 
     attacked = Together(scenario, tmp_path / "attacked")
