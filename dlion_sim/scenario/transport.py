@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from dlion_sim.scenario.faults import RuleError
+from dlion_sim.errors import InputError
+from dlion_sim.scenario.faults import RuleError, listed
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.network import Window
 from dlion_sim.scenario.units import PositiveDuration
@@ -115,6 +116,19 @@ class Dlcp(Model):
         if isinstance(self.loss_bound, StageBounds):
             return self.loss_bound.model_dump()
         return dict.fromkeys(StageBounds.model_fields, self.loss_bound)
+
+    def by_variable(self, names: Sequence[str]) -> list[float | None]:
+        """The bound of its own that each of a model's variables has, by their names.
+
+        Raises InputError for a bound of a variable that the model does not have.
+        """
+        for end in self.by_tensor:
+            if not any(name.endswith(end) for name in names):
+                raise InputError(
+                    "the model has no such variable", path=f"transport.by_tensor.{end}", allowed=listed(names)
+                )
+        ends = sorted(self.by_tensor, key=len, reverse=True)
+        return [next((self.by_tensor[end] for end in ends if name.endswith(end)), None) for name in names]
 
     @model_validator(mode="after")
     def _phases_follow_one_another(self) -> Self:

@@ -3,11 +3,13 @@
 import pytest
 import torch
 
+from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.exchange.pairwise import Swap
 from dlion_sim.protocol.messages import Contribution, Message, Mixed
 from dlion_sim.scenario import Dlcp, LossPhase, StageBounds
 from dlion_sim.transport.bounds import Bounds
+from tests.simulation.scenarios import digits
 from tests.transport.made import WORKERS, dense, layout
 
 SHAPE = layout(356 * 10, 356 * 20)
@@ -77,9 +79,9 @@ def test_phases_are_of_the_message_s_iteration():
     assert bound(dlcp, swap).allowed.tolist() == [6 * PACKET]
 
 
-def test_a_variable_that_is_none_is_told():
+def test_a_variable_that_is_none_is_told_before_anything_runs():
     with pytest.raises(InputError) as caught:
-        Bounds(Dlcp(by_tensor={"bias": 0.1}), SHAPE, WORKERS)
-    assert str(caught.value) == (
-        "transport.by_tensor.bias: the model has no such variable; allowed: 0.weight, 1.weight"
+        Setting.of(digits("transport={kind: dlcp, by_tensor: {0.weights: 0.1}}"))
+    assert str(caught.value).startswith(
+        "transport.by_tensor.0.weights: the model has no such variable; allowed: 1.weight, 1.bias"
     )
