@@ -56,6 +56,7 @@ def made_up_run(
             "way": way,
             "evaluated_on": evaluated_on,
             "workers": [f"east/{worker}" for worker in range(workers)],
+            **({"variables": ["weight", "bias"]} if lossy else {}),
             **({"sweep": {"point": dict(point)}} if point else {}),
         },
     )

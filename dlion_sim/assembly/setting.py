@@ -161,6 +161,7 @@ class Setting:
             "servers": [f"server {number}" for number in range(self.workers, self.participants)],
             "clouds": [*clouds, *(host.cloud if isinstance(host, ServerHost) else clouds[host] for host in self.hosts)],
             "parameters": self.layout.size,
+            **({"variables": list(self.layout.names)} if isinstance(self.scenario.transport, Dlcp) else {}),
             "core_seconds_per_sample": self.core_seconds_per_sample,
             **({"cost_as": cost_as.model_dump(mode="json")} if cost_as else {}),
             "partition": class_histogram(labels, self.shards, classes),

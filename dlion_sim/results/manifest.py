@@ -78,6 +78,8 @@ class Manifest(TypedDict, total=False):
     way: Literal["simulate", "live", "emulate"]
     device: ShortText
     workers: list[ShortText]
+    variables: list[ShortText]
+    """Names of the model's, by number, where tables tell of them."""
     """Their names, by number."""
     servers: list[ShortText]
     """The names of the parameter servers, whose numbers follow."""
