@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending
 from dlion_sim.scenario import Dlcp, Packets
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,8 @@ async def take_part(
         if datagrams:
             datagrams.close()
     counts = datagrams.counts if datagrams else None
+    if counts and counts.refused:
+        _LOG.warning("node %d refused %d of %d datagrams", config.rank, counts.refused, counts.received)
     return Outcome(ending, driver.snapshots, driver.gone, rendezvous.refused, counts)
 
 

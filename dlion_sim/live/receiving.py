@@ -38,8 +38,8 @@ class Rules:
 class Receiver:
     """Receives the messages of `peer` on a channel, one after another, as node `me`.
 
-    `counts` is what datagrams are counted in, `tell` hands what is to be told of a message to the control connection, and
-    `arrived` gets each message.
+    `counts` is what datagrams are counted in, `tell` hands what is to be told of a message to the control connection,
+    and `arrived` gets each message.
     """
 
     def __init__(

@@ -269,7 +269,6 @@ def _aligned(position: int) -> int:
 
 def check_indices(message: Message, parameters: int) -> None:
     """Raise MalformedMessageError unless a message's indices, if it has any, are increasing and within the model."""
-    for tensor in message.tensors:
-        if tensor.dtype == torch.int32 and tensor.numel():
-            if tensor[0] < 0 or tensor[-1] >= parameters or bool((tensor[1:] <= tensor[:-1]).any()):
-                raise MalformedMessageError("indices are not increasing within the model")
+    for indices in (tensor for tensor in message.tensors if tensor.dtype == torch.int32 and tensor.numel()):
+        if indices[0] < 0 or indices[-1] >= parameters or bool((indices[1:] <= indices[:-1]).any()):
+            raise MalformedMessageError("indices are not increasing within the model")
