@@ -38,28 +38,31 @@ def emulate(
     """Run a scenario by nodes on hosts of an emulated network and return its run folder; nothing else is left.
 
     Without pacing, each worker's machine has a part of this machine's CPU, and computations take what they take there.
-    With `fair`, what one machine sends another has a queue of its own at each link; without, all wait in one.
+    With `fair`, what one machine sends another has a queue of its own at each link; without, all wait in one. Where the
+    scenario's network is modelled by packets, switches have the queues that it says, as far as this kernel can.
     `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
     `observe` is told as often for how many seconds the nodes have been training, None before they begin.
     `meanwhile` is called once they do, and when it returns the run ends, too.
     `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run;
     `check_requirements` says whether this machine can.
     """
-    from dlion_sim.emulation.network import Network  # It imports Mininet, which is an extra.
+    from dlion_sim.emulation.network import Network, switch_queues  # It imports Mininet, which is an extra.
 
     setting = Setting.of(scenario)
     check_live(setting)
-    delayed = has_netem()
+    delayed, switched = has_netem(), switch_queues(scenario.network.model)
     emulation: dict[str, Any] = {
         "delay": "kernel" if delayed else "transport",
-        "queues": "fair" if fair else "fifo",
+        **(switched.told if switched else {"queues": "fair" if fair else "fifo"}),
         "congestion_control": CONGESTION_CONTROL,
     }
     about = {"way": "emulate", "paced": paced, "emulation": emulation}
     with ExitStack() as stack:
         hold = stack.enter_context(announced(setting, folder, force=force, manifest=about))
         parts = stack.enter_context(workplace())
-        network = stack.enter_context(Network(scenario.cluster, setting.hosts, delayed=delayed, fair=fair))
+        network = stack.enter_context(
+            Network(scenario.cluster, setting.hosts, delayed=delayed, fair=fair, switched=switched)
+        )
         limited = [] if paced else processors(scenario.cluster, parts.name)
         # The nodes end first, so that changes learn of it where the run has never begun.
         with (

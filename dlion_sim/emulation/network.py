@@ -25,15 +25,17 @@ from mininet.nodelib import LinuxBridge
 
 from dlion_sim.assembly import server_hosts
 from dlion_sim.emulation.leftovers import workplace
-from dlion_sim.emulation.requirements import has_netem
+from dlion_sim.emulation.requirements import has_netem, has_red
 from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL, Link, run
-from dlion_sim.emulation.shaping import Flow, shape, unbundled
+from dlion_sim.emulation.shaping import FairQueues, Flow, MarkingQueues, OneQueue, Queues, shape, unbundled
 from dlion_sim.errors import InputError
-from dlion_sim.scenario import Cluster, Scenario, Schedule, WorkerPlace
+from dlion_sim.scenario import Cluster, Flows, Packets, Scenario, Schedule, WorkerPlace
 from dlion_sim.scenario.topology import ServerHost
 
 LEAST_DELAY = 0.001
 """Seconds; what is shorter is left away: a message takes about as long on this machine."""
+HOST_QUEUE_BYTES = 1_000_000
+"""More than a host's sockets let wait at its NIC, where switches have queues of their own."""
 _MOST_CLOUDS = 250
 _ROUTER, _LAN = 0xFFFE, 0xFFFD
 """Their numbers in a cloud's addresses."""
@@ -53,11 +55,18 @@ class Network:
     """The network of a cluster, for workers and after them parameter servers on the machines that `servers` names.
 
     It is there within the block, and nothing of it afterwards. With `delayed`, the kernel delays what crosses the WAN;
-    with `fair`, what one machine sends another has a queue of its own at each link.
+    with `fair`, what one machine sends another has a queue of its own at each link. Where there are `switched` queues,
+    these are what waits at switches and routers instead.
     """
 
     def __init__(
-        self, cluster: Cluster, servers: Sequence[int | ServerHost] = (), *, delayed: bool, fair: bool = True
+        self,
+        cluster: Cluster,
+        servers: Sequence[int | ServerHost] = (),
+        *,
+        delayed: bool,
+        fair: bool = True,
+        switched: Queues | None = None,
     ) -> None:
         if len(cluster.clouds) > _MOST_CLOUDS:
             raise InputError(
@@ -71,6 +80,7 @@ class Network:
         self._cluster = cluster
         self._delayed = delayed
         self._fair = fair
+        self._switched = switched
         own = [server for server in servers if isinstance(server, ServerHost)]
         self._machines: Sequence[WorkerPlace | ServerHost] = [*cluster.workers, *own]
         unused = count(len(cluster.workers))
@@ -190,9 +200,16 @@ class Network:
     ) -> None:
         """Limit and delay what a device sends."""
         bps, crossing = capacity.value_at(0.0) if capacity else None, list(flows)
-        self._setup[node] += shape(device, bps, delay, crossing if self._fair else None)
+        queues = self._queues(node, crossing)
+        self._setup[node] += shape(device, bps, delay, queues)
         if capacity or delay:
-            self.links.append(Link(name, node, device, capacity, delay, crossing, self._fair))
+            self.links.append(Link(name, node, device, capacity, delay, crossing, queues))
+
+    def _queues(self, node: Any, crossing: Sequence[Flow]) -> Queues:
+        if self._switched is None:
+            return FairQueues(crossing) if self._fair else OneQueue()
+        # A host's own NIC drops nothing: what is to be sent waits in its sockets.
+        return OneQueue(HOST_QUEUE_BYTES) if node in self.hosts else self._switched
 
     def _addresses(self, cloud: int) -> list[str]:
         """Of a cloud's machines."""
@@ -230,9 +247,22 @@ def network_of(scenario: Scenario, *, fair: bool = True) -> Iterator[Network]:
 
     Raises InputError for a scenario whose network cannot be emulated.
     """
-    servers = server_hosts(scenario)
-    with workplace(), Network(scenario.cluster, servers, delayed=has_netem(), fair=fair) as network:
+    network = Network(
+        scenario.cluster,
+        server_hosts(scenario),
+        delayed=has_netem(),
+        fair=fair,
+        switched=switch_queues(scenario.network.model),
+    )
+    with workplace(), network:
         yield network
+
+
+def switch_queues(model: Flows | Packets) -> OneQueue | MarkingQueues | None:
+    """What waits at switches, as far as this kernel can do what the scenario's `network.model` says of packets."""
+    if not isinstance(model, Packets):
+        return None
+    return MarkingQueues(model) if has_red() else OneQueue(model.buffer)
 
 
 def _address(cloud: int, number: int) -> str:

@@ -44,5 +44,14 @@ def check_requirements(*, paced: bool = True, by_hand: bool = False) -> None:
 
 def has_netem() -> bool:
     """Whether the kernel can delay packets."""
-    command = ["mnexec", "-n", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
-    return subprocess.run(command, capture_output=True).returncode == 0
+    return _can("tc qdisc add dev lo root netem delay 1ms")
+
+
+def has_red() -> bool:
+    """Whether the kernel has queues by priority, and such as mark or drop packets above a threshold."""
+    return _can("tc qdisc add dev lo root prio") and _can("tc qdisc add dev lo root red limit 60000 avpkt 1000")
+
+
+def _can(command: str) -> bool:
+    """Whether a command succeeds in a network namespace of its own."""
+    return subprocess.run(["mnexec", "-n", *command.split()], capture_output=True).returncode == 0

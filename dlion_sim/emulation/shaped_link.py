@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dlion_sim.emulation.shaping import Flow, reshape
+from dlion_sim.emulation.shaping import Flow, Queues, reshape
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import Schedule
 
@@ -27,8 +27,7 @@ class Link:
     """In seconds, by the kernel."""
     flows: Sequence[Flow]
     """All that can cross it."""
-    fair: bool
-    """Whether each flow has a queue of its own."""
+    queues: Queues
 
     def changes(self) -> Iterator[tuple[float, float]]:
         """(seconds since the start, bits per second from then on); without end if its schedule repeats."""
@@ -36,7 +35,7 @@ class Link:
 
     def set(self, bps: float) -> None:
         """Change its capacity from now on. Raises InputError where the kernel refuses."""
-        run(self.node, *reshape(self.device, bps, self.delay, fair=self.fair))
+        run(self.node, *reshape(self.device, bps, self.delay, self.queues))
 
 
 def run(node: Any, *command: str) -> None:

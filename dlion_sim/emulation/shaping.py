@@ -7,14 +7,20 @@ only. With a queue for each flow, served in turn, they share it evenly at any ti
 have by default (fq_codel). Here they are classes of HTB, which needs no more of the kernel than Mininet's own links do.
 Flows are told apart by their addresses and by the mark of packets with weights: a pair's weights share a link with all
 else that it sends, as in the simulator.
+
+With a switch's queues, of the size that the scenario says, packets go by the priority that their DSCP says, and are
+marked or dropped above a threshold; with a kernel that lacks the means, they wait in one queue of that size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
+from typing import Any, Protocol
 
-from dlion_sim.live.sockets import WEIGHTS_TOS
+from dlion_sim.live.sockets import WEIGHTS_TOS, tos_of_priority
+from dlion_sim.scenario import Packets
 
 Flow = tuple[str, str]
 """All that goes from one IP address to another; weights are a flow of their own."""
@@ -37,8 +43,12 @@ _LEAST_BPS = 8000.0
 _ANY_RATE = "100gbit"
 _SHORT = 2
 """Number of the class of short frames."""
-_MARKS, _MARK_BITS = (0, WEIGHTS_TOS), 0xFC
-"""Of a pair's flows, and where in the second byte of an IP header they are."""
+_MARK_BITS = 0xFC
+"""Where in the second byte of an IP header the DSCP is."""
+_MARKS = ("", f" match ip tos {WEIGHTS_TOS:#x} {_MARK_BITS:#x}")
+"""What tells a pair's flows apart: weights from all else."""
+_LEAST_BANDS = 2
+"""Of `prio`."""
 _DELAYED_FRAMES = 100_000
 """More than are ever on their way."""
 
@@ -51,47 +61,123 @@ def unbundled(device: str) -> str:
     return f"ip link set dev {device} gso_max_segs 1"
 
 
-def shape(device: str, bps: float | None, delay: float = 0.0, flows: Sequence[Flow] | None = None) -> list[str]:
-    """The commands that limit what a device sends to `bps`, if given, and delay it by so many seconds, if any.
+class Queues(Protocol):
+    """What waits for a device, and how."""
 
-    The `flows` share it fairly; without, there is one queue.
+    def made(self, device: str, bps: float, parent: str) -> list[str]:
+        """The commands that make a device send no more than `bps`, below a `parent`."""
+
+    def changed(self, device: str, bps: float, parent: str) -> str:
+        """The command that changes this rate. What waits stays."""
+
+
+@dataclass(frozen=True)
+class OneQueue:
+    """All wait in one queue, of so many bytes; by default as many as TCP needs."""
+
+    size: float | None = None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a run's manifest says of it."""
+        return {"queues": "fifo", "buffer": self.size}
+
+    def made(self, device: str, bps: float, parent: str) -> list[str]:
+        return [f"tc qdisc replace dev {device} {self._bucket(bps, parent)}"]
+
+    def changed(self, device: str, bps: float, parent: str) -> str:
+        return f"tc qdisc change dev {device} {self._bucket(bps, parent)}"
+
+    def _bucket(self, bps: float, parent: str) -> str:
+        limit = _queue(bps) if self.size is None else round(self.size)
+        return f"{parent} handle 2: tbf rate {_rate(bps)}bit burst {_burst(bps)} limit {limit}"
+
+
+@dataclass(frozen=True)
+class FairQueues:
+    """A class for each flow below one of the whole rate, which they borrow from in turn; short frames go first."""
+
+    flows: Sequence[Flow]
+
+    def made(self, device: str, bps: float, parent: str) -> list[str]:
+        share = f"rate {_LEAST_BPS:.0f}bit ceil {_ANY_RATE} quantum {FRAME_BYTES}"
+        commands = [
+            f"tc qdisc replace dev {device} {parent} handle 2: htb default {_SHORT}",
+            f"tc class add dev {device} {_whole(bps)}",
+            f"tc class add dev {device} parent 2:1 classid 2:{_SHORT} htb prio 0 {share}",
+            f"tc qdisc add dev {device} parent 2:{_SHORT} bfifo limit {_queue(bps)}",
+            # Of at most 127 bytes: acknowledgements, mostly, which must not wait for what goes the same way.
+            f"tc filter add dev {device} parent 2: protocol ip prio 1 u32 match u16 0 0xff80 at 2 flowid 2:{_SHORT}",
+        ]
+        for number, (mark, (source, destination)) in enumerate(product(_MARKS, self.flows), _SHORT + 1):
+            match = f"match ip src {source}/32 match ip dst {destination}/32{mark}"
+            filters = f"parent 2: protocol ip prio {2 if mark else 3} u32"
+            commands += [
+                f"tc class add dev {device} parent 2:1 classid 2:{number:x} htb prio 1 {share}",
+                f"tc qdisc add dev {device} parent 2:{number:x} bfifo limit {_flow_queue(bps)}",
+                f"tc filter add dev {device} {filters} {match} flowid 2:{number:x}",
+            ]
+        return commands
+
+    def changed(self, device: str, bps: float, parent: str) -> str:
+        return f"tc class change dev {device} {_whole(bps)}"
+
+
+@dataclass(frozen=True)
+class MarkingQueues:
+    """A queue for each priority, highest first; above a threshold packets are marked if they can be, or else dropped.
+
+    It needs `prio` and `red` of the kernel.
     """
+
+    packets: Packets
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a run's manifest says of them."""
+        return {"queues": "marking", "buffer": self.packets.buffer}
+
+    def made(self, device: str, bps: float, parent: str) -> list[str]:
+        bands = max(_LEAST_BANDS, self.packets.priorities)
+        commands = [
+            *OneQueue(self.packets.buffer).made(device, bps, parent),
+            # What has no priority, such as acknowledgements and what only TCP carries, has the highest.
+            f"tc qdisc add dev {device} parent 2:1 handle 3: prio bands {bands} priomap {' '.join('0' * 16)}",
+        ]
+        for priority in range(self.packets.priorities):
+            match = f"match ip tos {tos_of_priority(priority):#x} {_MARK_BITS:#x}"
+            commands += [
+                f"tc qdisc add dev {device} parent 3:{priority + 1:x} {self._band()}",
+                f"tc filter add dev {device} parent 3: protocol ip prio 1 u32 {match} flowid 3:{priority + 1:x}",
+            ]
+        return commands
+
+    def changed(self, device: str, bps: float, parent: str) -> str:
+        return OneQueue(self.packets.buffer).changed(device, bps, parent)
+
+    def _band(self) -> str:
+        """RED that goes by what waits now, as DCTCP wants it: its average follows within a packet or two."""
+        limit = round(self.packets.buffer)
+        threshold = round(min(self.packets.drop_above, self.packets.mark_above))
+        if threshold + FRAME_BYTES > limit:
+            return f"bfifo limit {limit}"
+        thresholds = f"min {threshold} max {threshold + FRAME_BYTES} avpkt {FRAME_BYTES}"
+        return f"red limit {limit} {thresholds} burst {threshold // FRAME_BYTES + 1} probability 1 ecn"
+
+
+def shape(device: str, bps: float | None, delay: float = 0.0, queues: Queues = OneQueue()) -> list[str]:
+    """The commands that limit what a device sends to `bps`, if given, and delay it by so many seconds, if any."""
     commands = []
     if delay:
         commands.append(f"tc qdisc replace dev {device} {_delay(delay)}")
-    if bps is not None and flows is not None:
-        commands += _fair(device, bps, delay, flows)
-    elif bps is not None:
-        commands.append(f"tc qdisc replace dev {device} {_bucket(bps, delay)}")
+    if bps is not None:
+        commands += queues.made(device, bps, _parent(delay))
     return commands
 
 
-def reshape(device: str, bps: float, delay: float = 0.0, *, fair: bool = False) -> list[str]:
+def reshape(device: str, bps: float, delay: float = 0.0, queues: Queues = OneQueue()) -> list[str]:
     """The command, as a list of words, that changes the rate of a device shaped before. What waits in it stays."""
-    if fair:
-        return f"tc class change dev {device} {_whole(bps)}".split()
-    return f"tc qdisc change dev {device} {_bucket(bps, delay)}".split()
-
-
-def _fair(device: str, bps: float, delay: float, flows: Sequence[Flow]) -> list[str]:
-    """A class for each flow below one of the whole rate, which they borrow from in turn; short frames go first."""
-    share = f"rate {_LEAST_BPS:.0f}bit ceil {_ANY_RATE} quantum {FRAME_BYTES}"
-    commands = [
-        f"tc qdisc replace dev {device} {_parent(delay)} handle 2: htb default {_SHORT}",
-        f"tc class add dev {device} {_whole(bps)}",
-        f"tc class add dev {device} parent 2:1 classid 2:{_SHORT} htb prio 0 {share}",
-        f"tc qdisc add dev {device} parent 2:{_SHORT} bfifo limit {_queue(bps)}",
-        # Of at most 127 bytes: acknowledgements, mostly, which must not wait for what goes the same way.
-        f"tc filter add dev {device} parent 2: protocol ip prio 1 u32 match u16 0 0xff80 at 2 flowid 2:{_SHORT}",
-    ]
-    for number, (mark, (source, destination)) in enumerate(product(_MARKS, flows), _SHORT + 1):
-        match = f"match ip src {source}/32 match ip dst {destination}/32 match ip tos {mark:#x} {_MARK_BITS:#x}"
-        commands += [
-            f"tc class add dev {device} parent 2:1 classid 2:{number:x} htb prio 1 {share}",
-            f"tc qdisc add dev {device} parent 2:{number:x} bfifo limit {_flow_queue(bps)}",
-            f"tc filter add dev {device} parent 2: protocol ip prio 2 u32 {match} flowid 2:{number:x}",
-        ]
-    return commands
+    return queues.changed(device, bps, _parent(delay)).split()
 
 
 def _whole(bps: float) -> str:
@@ -102,10 +188,6 @@ def _whole(bps: float) -> str:
 
 def _delay(seconds: float) -> str:
     return f"root handle 1: netem delay {seconds * 1e6:.0f}us limit {_DELAYED_FRAMES}"
-
-
-def _bucket(bps: float, delay: float) -> str:
-    return f"{_parent(delay)} handle 2: tbf rate {_rate(bps)}bit burst {_burst(bps)} limit {_queue(bps)}"
 
 
 def _parent(delay: float) -> str:

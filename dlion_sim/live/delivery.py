@@ -109,6 +109,15 @@ class Meter:
             await asyncio.sleep(min(max(_LEAST_WAIT, left / 2), _LONGEST_WAIT))
 
     def _acknowledged(self) -> Acknowledged:
-        info = self._connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-        ago, size, microseconds = _TCP_INFO.unpack(info)
-        return Acknowledged(size, time.monotonic() - max(0.0, ago / 1e3 - _TICK), microseconds / 1e6)
+        return _acknowledged(self._connection)
+
+
+def least_round_trip(connection: socket.socket) -> float:
+    """The shortest time that acknowledgements have taken so far, in seconds."""
+    return _acknowledged(connection).round_trip
+
+
+def _acknowledged(connection: socket.socket) -> Acknowledged:
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+    ago, size, microseconds = _TCP_INFO.unpack(info)
+    return Acknowledged(size, time.monotonic() - max(0.0, ago / 1e3 - _TICK), microseconds / 1e6)

@@ -51,6 +51,14 @@ class Kind(IntEnum):
     """The sender has nothing to say, but is there."""
     PROBE = 9
     """Says nothing: how long it takes tells the sender something about the link."""
+    START = 10
+    """A message comes in datagrams: its number and header."""
+    QUERY = 11
+    """All datagrams of a message have left: what is missing?"""
+    BITMAP = 12
+    """Of a message, these are there."""
+    STOP = 13
+    """Of a message enough is there: these."""
 
 
 News = Literal[Kind.READY, Kind.GONE, Kind.DONE]
@@ -74,6 +82,10 @@ class Seal:
         number = self._frames.to_bytes(8, "little")
         self._frames += 1
         return hmac.digest(self._key, number + fields, "sha256")[:_TAG_BYTES]
+
+    def derived(self, purpose: bytes) -> bytes:
+        """Another key of this connection, of 32 bytes, for something else than frames."""
+        return hmac.digest(self._key, purpose, "sha256")
 
 
 @dataclass(frozen=True)

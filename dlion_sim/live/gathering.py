@@ -39,9 +39,9 @@ Row = TypeVar("Row", MetricsRow, LinksRow)
 
 _OF_A_NODE = (
     *("rank", "hostname", "platform", "cpu_count", "versions", "arithmetic", "kernels"),
-    *("late", "lost", "refused_connections"),
+    *("late", "lost", "refused_connections", "datagrams"),
 )
-"""What the manifest of a part tells of its node; the last three only at its end."""
+"""What the manifest of a part tells of its node; the last four only at its end."""
 _DECISIVE_FIRST: Sequence[Status] = ("interrupted", "failed", "completed")
 """Nodes may fail because another one was interrupted a little earlier."""
 _LOG_LINES = 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from dlion_sim import transport
 from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning import GradientExecutor
+from dlion_sim.live.bounded_loss import BoundedLoss
+from dlion_sim.live.datagram_socket import DatagramSocket
+from dlion_sim.live.datagrams import Counts
 from dlion_sim.live.driver import Driver, Plan, Snapshot
 from dlion_sim.live.handshake import Credentials, run_digest
 from dlion_sim.live.machine import Machine
@@ -24,6 +28,9 @@ from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending
+from dlion_sim.scenario import Dlcp, Packets
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,8 @@ class Outcome:
     lost: Mapping[int, str]
     """Why who was lost."""
     refused_connections: int
+    datagrams: Counts | None
+    """That came, if messages go in such."""
 
 
 async def take_part(
@@ -105,6 +114,8 @@ async def take_part(
         duration=setting.scenario.duration,
         evaluate_every=setting.scenario.workload.evaluate_every,
     )
+    dlcp = setting.scenario.transport
+    datagrams = _datagrams(setting, dlcp, config, listener) if isinstance(dlcp, Dlcp) else None
     try:
         async with asyncio.TaskGroup() as tasks:
             driver = Driver(
@@ -125,12 +136,33 @@ async def take_part(
                 delays=dict(enumerate(config.delays)),
                 tasks=tasks,
                 hub=driver,
+                datagrams=datagrams,
             )
             watch(driver)
             ending = await driver.run(links, rendezvous)
     except BaseExceptionGroup as group:
         raise _first(group) from None  # Others follow from it.
-    return Outcome(ending, driver.snapshots, driver.gone, rendezvous.refused)
+    finally:
+        if datagrams:
+            datagrams.close()
+    counts = datagrams.counts if datagrams else None
+    if counts and counts.refused:
+        _LOG.warning("node %d refused %d of %d datagrams", config.rank, counts.refused, counts.received)
+    return Outcome(ending, driver.snapshots, driver.gone, rendezvous.refused, counts)
+
+
+def _datagrams(setting: Setting, dlcp: Dlcp, config: NodeConfig, listener: socket.socket) -> BoundedLoss:
+    model = setting.scenario.network.model
+    return BoundedLoss(
+        config.rank,
+        DatagramSocket(listener),
+        dlcp,
+        setting.layout,
+        workers=setting.workers,
+        participants=setting.participants,
+        priorities=model.priorities if isinstance(model, Packets) else Packets().priorities,
+        silence=config.timeouts.silence,
+    )
 
 
 def _rehearse(twin: Worker, machine: Machine) -> None:

@@ -13,7 +13,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from dlion_sim.assembly import Transfer
+from dlion_sim.live.bounded_loss import BoundedLoss
 from dlion_sim.live.frames import Kind, News, Payload, PeerError
+from dlion_sim.live.notices import Notice
 from dlion_sim.live.outbox import Outbox
 from dlion_sim.live.rendezvous import Connection, Connections, Lane
 from dlion_sim.live.sockets import FrameReader, PeerClosedError, acknowledge_at_once, end
@@ -60,7 +62,7 @@ class Mesh:
 
     Messages are of one of `participants` and of models with `parameters` entries. Peers are dropped after `silence`
     seconds without a sign of life, or without taking a byte of what they are sent. Messages from peers in `delays` are
-    handed over so many seconds after they have come.
+    handed over so many seconds after they have come. With `datagrams`, messages go in these that may lose a part.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Mesh:
         delays: Mapping[int, float],
         tasks: asyncio.TaskGroup,
         hub: Hub,
+        datagrams: BoundedLoss | None = None,
     ) -> None:
         self._participants = participants
         self._parameters = parameters
@@ -80,6 +83,7 @@ class Mesh:
         self._delays = delays
         self._tasks = tasks
         self._hub = hub
+        self._datagrams = datagrams
         self._running: list[asyncio.Task[None]] = []
         self._connections = Connections()
         self._outboxes: dict[Lane, Outbox] = {}
@@ -89,6 +93,8 @@ class Mesh:
     def begin(self, connections: Connections) -> None:
         """Send and receive on these."""
         self._connections = connections
+        if self._datagrams:
+            self._datagrams.begin(connections, self)
         for lane, connection in connections.outgoing.items():
             self._outboxes[lane] = self._outbox(lane, connection)
             self._start(self._outboxes[lane].run())
@@ -109,6 +115,10 @@ class Mesh:
         for outbox in self._control():
             outbox.put(kind, payload)
 
+    def tell_of(self, peer: int, kind: Kind, notice: Notice) -> None:
+        """Tell a peer something of a message in datagrams."""
+        self._outboxes[peer, Channel.CONTROL].put(kind, notice.payload())
+
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
         """Every message that has begun to leave and not left whole, and how many of its bytes have arrived."""
         for outbox in self._outboxes.values():
@@ -119,6 +129,8 @@ class Mesh:
         with suppress(TimeoutError):
             async with asyncio.timeout(_FAREWELL_SECONDS):
                 await asyncio.gather(*(outbox.flush() for outbox in self._control()))
+        if self._datagrams:
+            self._datagrams.close()
         for task in self._running:
             task.cancel()
 
@@ -136,7 +148,8 @@ class Mesh:
             left=self._hub.left,
             sent=partial(self._hub.sent, peer),
             timed=partial(self._hub.timed, peer),
-            failed=partial(self._failed, peer),
+            failed=partial(self.failed, peer),
+            datagrams=self._datagrams.on(lane) if self._datagrams else None,
         )
 
     def _control(self) -> list[Outbox]:
@@ -166,7 +179,7 @@ class Mesh:
                     frame = await frames.read()
                     if peer in self._dropped:
                         return
-                    self._take(peer, *frame)
+                    self._take(lane, *frame)
                     await asyncio.sleep(0)  # A fast peer must not keep the others waiting.
             except PeerClosedError as error:
                 # A good-bye would have come on the control connection: its end tells more than that of others.
@@ -175,7 +188,8 @@ class Mesh:
             except PeerError as error:
                 self._drop(peer, str(error))
 
-    def _take(self, peer: int, kind: Kind, payload: memoryview) -> None:
+    def _take(self, lane: Lane, kind: Kind, payload: memoryview) -> None:
+        peer, channel = lane
         match kind:
             case Kind.MESSAGE:
                 self._take_message(peer, payload)
@@ -185,6 +199,8 @@ class Mesh:
                 self._hub.heard(kind, peer)
             case Kind.ALIVE | Kind.PROBE:
                 pass
+            case Kind.START | Kind.QUERY | Kind.BITMAP | Kind.STOP if self._datagrams and channel is Channel.CONTROL:
+                self._datagrams.heard(peer, kind, payload)
             case _:
                 raise PeerError(f"sent a {kind.name} out of place")
 
@@ -195,6 +211,10 @@ class Mesh:
                 raise MalformedMessageError(f"it is in the name of node {message.sender}")
         except MalformedMessageError as error:
             raise PeerError(f"{_NO_MESSAGE}: {error}") from None
+        self.came(peer, message)
+
+    def came(self, peer: int, message: Message) -> None:
+        """A message from a peer is here, whole or as much of it as is to be."""
         if delay := self._delays.get(peer):
             asyncio.get_running_loop().call_later(delay, self._hand_over, peer, message)
         else:
@@ -215,8 +235,8 @@ class Mesh:
                 return int(rank)
         raise PeerError("sent news of nobody")
 
-    def _failed(self, peer: int, error: PeerError) -> None:
-        """Nothing can be sent to a peer any more."""
+    def failed(self, peer: int, error: PeerError) -> None:
+        """Nothing can be sent to a peer any more, or it has sent what it may not."""
         if isinstance(error, PeerClosedError):
             # It may have said good-bye: its own control connection tells. If not, it learns of this from ours.
             self._hang_up(peer)
@@ -236,3 +256,5 @@ class Mesh:
     def _hang_up(self, peer: int) -> None:
         for channel in Channel:
             self._outboxes[peer, channel].hang_up()
+        if self._datagrams:
+            self._datagrams.hang_up(peer)

@@ -64,6 +64,7 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
             "late": late,
             "lost": {str(rank): reason for rank, reason in outcome.lost.items()},
             "refused_connections": outcome.refused_connections,
+            **({"datagrams": asdict(outcome.datagrams)} if outcome.datagrams else {}),
         }
         writer.finish(recorder.summary(outcome.ending, late=late), manifest=measured)
     return Run.open(writer.folder)

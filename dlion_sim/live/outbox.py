@@ -1,14 +1,16 @@
-"""What waits to be sent on one connection, and is sent in order."""
+"""What waits to be sent on one channel, and is sent in order: in frames, or some messages in datagrams."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.live.delivery import Delivery, Meter
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError
 from dlion_sim.live.rendezvous import Connection
+from dlion_sim.live.sending import Carried
 from dlion_sim.live.sockets import all_left, end, send_frame, set_apart
 from dlion_sim.protocol.messages import Channel, Message
 
@@ -23,8 +25,21 @@ Timed = Callable[[Message, float], None]
 """Called with a message on the data channel that has left, once it is known for how many seconds its link took it."""
 
 
+class Datagrams(Protocol):
+    """Carries a channel's messages, one at a time, that may lose a part."""
+
+    def takes(self, message: Message) -> bool:
+        """Whether the message is one of them."""
+
+    async def send(self, message: Message) -> Carried:
+        """Send it, and return what became of it. Raises PeerError."""
+
+    def arrived(self) -> float:
+        """Bytes of it that have arrived so far."""
+
+
 class Outbox:
-    """The sending end of a connection. `now` is the run's clock; `failed` is told, once, why it can't send any more."""
+    """The sending end of a channel. `now` is the run's clock; `failed` is told, once, why it can't send any more."""
 
     def __init__(
         self,
@@ -38,6 +53,7 @@ class Outbox:
         sent: Sent,
         timed: Timed,
         failed: Callable[[PeerError], None],
+        datagrams: Datagrams | None = None,
     ) -> None:
         self._socket, self._seal = connection
         self._peer = peer
@@ -48,12 +64,13 @@ class Outbox:
         self._sent = sent
         self._timed = timed
         self._failed = failed
+        self._datagrams = datagrams
         self._queue: asyncio.Queue[tuple[Kind, Payload, Message | None]] = asyncio.Queue()
-        self._untimed: asyncio.Queue[tuple[Message, Delivery]] = asyncio.Queue()
-        """What has left."""
+        self._untimed: asyncio.Queue[tuple[Message, Delivery | float]] = asyncio.Queue()
+        """What has left, and how long its link took for it if that is known."""
         self._meter = Meter(self._socket)
-        self._head: tuple[Transfer, Delivery] | None = None
-        """The message that has begun to leave, and not left whole."""
+        self._head: tuple[Transfer, Callable[[], float]] | None = None
+        """The message that has begun to leave, and not left whole; and what tells how much of it has arrived."""
         self._open = True
         self._unknown = channel is Channel.DATA
         """Whether nothing has told yet what the link can carry. For the other channels it need not be known."""
@@ -81,8 +98,8 @@ class Outbox:
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
         """The message that has begun to leave and not left whole, if any, and how many of its bytes have arrived."""
         if self._head is not None:
-            transfer, delivery = self._head
-            yield transfer, self._meter.delivered(delivery) - HEAD_BYTES if self._open else transfer.counted
+            transfer, arrived = self._head
+            yield transfer, arrived() if self._open else transfer.counted
 
     def hang_up(self) -> None:
         """End the connection."""
@@ -90,10 +107,13 @@ class Outbox:
         end(self._socket)
 
     async def _send(self, kind: Kind, payload: Payload, message: Message | None) -> None:
-        delivery = None
+        delivery: Delivery | float | None = None
         try:
             if self._open:
-                delivery = await self._write(kind, payload, message)
+                if message is not None and self._datagrams is not None and self._datagrams.takes(message):
+                    delivery = await self._carry(message, self._datagrams)
+                else:
+                    delivery = await self._write(kind, payload, message)
                 if self._head is not None:
                     transfer, _ = self._head
                     self._head = None
@@ -105,13 +125,22 @@ class Outbox:
             if delivery is not None:
                 self._untimed.put_nowait((message, delivery))
 
+    async def _carry(self, message: Message, datagrams: Datagrams) -> float:
+        """Send a message in datagrams, until enough of it has arrived; how long its link took."""
+        transfer = Transfer(self._peer, message, self._now())
+        self._head = transfer, datagrams.arrived
+        carried = await datagrams.send(message)
+        transfer.loss = carried.loss
+        return carried.seconds
+
     async def _write(self, kind: Kind, payload: Payload, message: Message | None) -> Delivery:
         """Send a frame, and with it a probe where the link needs one; all but control until it has left."""
         probes = _PROBES if self._unknown and payload.length < _PROBES * _PROBE.length else 0
         self._unknown = False
         delivery = self._meter.begin(_on_the_wire(payload), probes * _on_the_wire(_PROBE))
         if message is not None:
-            self._head = Transfer(self._peer, message, self._now()), delivery
+            meter = self._meter
+            self._head = Transfer(self._peer, message, self._now()), lambda: meter.delivered(delivery) - HEAD_BYTES
         await send_frame(self._socket, kind, payload, self._seal, timeout=self._timeout)
         for _ in range(probes):
             await send_frame(self._socket, Kind.PROBE, _PROBE, self._seal, timeout=self._timeout)
@@ -125,7 +154,9 @@ class Outbox:
             message, delivery = await self._untimed.get()
             try:
                 if self._open:
-                    self._timed(message, await self._meter.seconds(delivery, timeout=self._timeout))
+                    if isinstance(delivery, Delivery):
+                        delivery = await self._meter.seconds(delivery, timeout=self._timeout)
+                    self._timed(message, delivery)
             except PeerError as error:
                 self._fail(error)
 

@@ -197,12 +197,50 @@ class Message:
         return b"".join(self.buffers)
 
 
+@dataclass(frozen=True)
+class Announcement:
+    """What a message's header says of it: who sends it, its body, and (type code, entries) of its tensors."""
+
+    sender: int
+    body: Body
+    shapes: Shapes
+    header_bytes: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole message."""
+        return self.header_bytes + sum(_BYTES_PER_ENTRY * entries for _, entries in self.shapes)
+
+    def message(self, data: Buffer) -> Message:
+        """The message whose tensors' bytes are `data`, as many as there should be; `check_indices` is left to do.
+
+        Its tensors are in the memory of `data`, if that may be written, and copies of it otherwise.
+        """
+        tensors, start = [], 0
+        for code, entries in self.shapes:
+            array = np.frombuffer(data, dtype=f"<{code}", count=entries, offset=start)
+            native = array.astype(array.dtype.newbyteorder("="), copy=not array.flags.writeable)
+            tensors.append(torch.from_numpy(native))
+            start += _BYTES_PER_ENTRY * entries
+        return Message(self.sender, self.body, tuple(tensors))
+
+
 def decode(data: Buffer, *, workers: int, parameters: int) -> Message:
     """The message that `data` is, in a run of `workers` participants whose models have `parameters` entries.
 
     Its tensors are in the memory of `data`, if that may be written, and copies of it otherwise. Raises
     MalformedMessageError for anything else.
     """
+    announced = decode_header(data, workers=workers, parameters=parameters)
+    if len(data) != announced.size:
+        raise MalformedMessageError("tensor bytes do not match the header")
+    message = announced.message(memoryview(data)[announced.header_bytes :])
+    check_indices(message, parameters)
+    return message
+
+
+def decode_header(data: Buffer, *, workers: int, parameters: int) -> Announcement:
+    """What the header says that `data` begins with. Raises MalformedMessageError where there is none of this run."""
     if len(data) < _LENGTH.size:
         raise MalformedMessageError("shorter than its length prefix")
     (header_length,) = _LENGTH.unpack_from(data)
@@ -221,17 +259,7 @@ def decode(data: Buffer, *, workers: int, parameters: int) -> Message:
         raise MalformedMessageError(f"sender {header.sender} is not among {workers} workers")
     if any(code not in _CODES.values() for code, _ in header.tensors) or not body.fits(header.tensors, parameters):
         raise MalformedMessageError(f"a message of the kind {header.kind!r} cannot carry {header.tensors}")
-    if len(data) - start != sum(_BYTES_PER_ENTRY * entries for _, entries in header.tensors):
-        raise MalformedMessageError("tensor bytes do not match the header")
-    tensors = []
-    for code, entries in header.tensors:
-        array = np.frombuffer(data, dtype=f"<{code}", count=entries, offset=start)
-        tensors.append(torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=not array.flags.writeable)))
-        start += _BYTES_PER_ENTRY * entries
-    for tensor in tensors:
-        if tensor.dtype == torch.int32:
-            _check_indices(tensor, parameters)
-    return Message(header.sender, body, tuple(tensors))
+    return Announcement(header.sender, body, header.tensors, start)
 
 
 def _aligned(position: int) -> int:
@@ -239,7 +267,8 @@ def _aligned(position: int) -> int:
     return -(-position // _BYTES_PER_ENTRY) * _BYTES_PER_ENTRY
 
 
-def _check_indices(indices: Tensor, parameters: int) -> None:
-    """Increasing, so each at most once, and within the model."""
-    if indices.numel() and (indices[0] < 0 or indices[-1] >= parameters or bool((indices[1:] <= indices[:-1]).any())):
-        raise MalformedMessageError("indices are not increasing within the model")
+def check_indices(message: Message, parameters: int) -> None:
+    """Raise MalformedMessageError unless a message's indices, if it has any, are increasing and within the model."""
+    for indices in (tensor for tensor in message.tensors if tensor.dtype == torch.int32 and tensor.numel()):
+        if indices[0] < 0 or indices[-1] >= parameters or bool((indices[1:] <= indices[:-1]).any()):
+            raise MalformedMessageError("indices are not increasing within the model")

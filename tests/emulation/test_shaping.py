@@ -1,6 +1,7 @@
 import pytest
 
-from dlion_sim.emulation.shaping import reshape, shape
+from dlion_sim.emulation.shaping import FairQueues, MarkingQueues, OneQueue, reshape, shape
+from dlion_sim.scenario import Packets
 
 
 def words(command: str) -> list[str]:
@@ -48,15 +49,20 @@ def test_the_kernel_delays_ahead_of_the_bucket():
 
 def test_each_flow_and_its_weights_have_classes_that_borrow_from_the_whole_rate():
     flows = [("10.0.0.1", "10.0.0.2"), ("10.0.0.1", "10.0.0.3")]
-    commands = [words(command) for command in shape("h0-eth0", 10e6, flows=flows)]
+    commands = [words(command) for command in shape("h0-eth0", 10e6, queues=FairQueues(flows))]
     whole, short, *each = (command for command in commands if command[1:3] == ["class", "add"])
     assert (after("rate", whole), after("burst", whole)) == ("10000000bit", str(2 * 1514))
     assert [after("parent", command) for command in (short, *each)] == ["2:1"] * 5
     assert [after("prio", command) for command in (short, *each)] == ["0", *"1111"]
     filters = [command for command in commands if command[1] == "filter"]
-    assert [(after("src", command), after("dst", command), after("tos", command)) for command in filters[1:]] == [
-        (f"{source}/32", f"{destination}/32", mark) for mark in ("0x0", "0x24") for source, destination in flows
+    assert [(after("src", command), after("dst", command)) for command in filters[1:]] == [
+        (f"{source}/32", f"{destination}/32") for source, destination in (*flows, *flows)
     ]
+    # Weights are told apart first; all else of a pair, whatever its mark, is one flow.
+    assert [(after("prio", command), "tos" in command) for command in filters[1:]] == [("3", False)] * 2 + [
+        ("2", True)
+    ] * 2
+    assert {after("tos", command) for command in filters[3:]} == {"0x24"}
     assert [after("flowid", command) for command in filters] == [
         after("classid", command) for command in (short, *each)
     ]
@@ -66,9 +72,39 @@ def test_each_flow_and_its_weights_have_classes_that_borrow_from_the_whole_rate(
 
 @pytest.mark.parametrize("delay", [0.0, 0.03])
 def test_a_change_of_what_is_shared_fairly_is_of_the_whole_rate(delay):
-    *delayed, root, whole = map(words, shape("h0-eth0", 10e6, delay, [])[: 3 if delay else 2])
+    *delayed, root, whole = map(words, shape("h0-eth0", 10e6, delay, FairQueues([]))[: 3 if delay else 2])
     assert after("parent" if delayed else "dev", root) == ("1:1" if delayed else "h0-eth0")
-    changed = reshape("h0-eth0", 5e6, delay, fair=True)
+    changed = reshape("h0-eth0", 5e6, delay, FairQueues([]))
     assert changed[:3] == ["tc", "class", "change"]
     assert after("classid", changed) == after("classid", whole)
     assert after("rate", changed) == "5000000bit"
+
+
+def test_a_queue_of_a_given_size_has_it_at_any_rate():
+    queue = OneQueue(30 * 1514)
+    for command in (words(shape("s0-eth1", 10e6, queues=queue)[0]), reshape("s0-eth1", 1e9, 0.0, queue)):
+        assert after("limit", command) == str(30 * 1514)
+
+
+def test_priorities_have_queues_that_mark_what_can_be_marked_and_drop_the_rest():
+    model = Packets(buffer="150 packets", drop_above="20 packets", mark_above="30 packets", priorities=3)
+    bucket, bands, *each = map(words, shape("s0-eth1", 10e6, 0.03, MarkingQueues(model))[1:])
+    assert (after("parent", bucket), after("handle", bucket)) == ("1:1", "2:")
+    assert (after("parent", bands), after("bands", bands)) == ("2:1", "3")
+    queues, filters = each[::2], each[1::2]
+    assert [after("parent", queue) for queue in queues] == [after("flowid", each) for each in filters]
+    # The highest priority, 0, is DSCP 3, and so on in steps of 4.
+    assert [int(after("tos", each), 16) >> 2 for each in filters] == [3, 7, 11]
+    for queue in queues:
+        assert "ecn" in queue
+        assert [after(word, queue) for word in ("limit", "min", "max")] == [str(n * 1514) for n in (150, 20, 21)]
+    changed = reshape("s0-eth1", 5e6, 0.03, MarkingQueues(model))
+    assert changed[1:3] == ["qdisc", "change"]
+    assert (after("rate", changed), after("limit", changed)) == ("5000000bit", str(150 * 1514))
+
+
+def test_queues_without_thresholds_only_drop_what_does_not_fit():
+    model = Packets(buffer="30 packets", drop_above="30 packets", mark_above="30 packets", priorities=1)
+    assert "tc qdisc add dev s0-eth1 parent 3:1 bfifo limit 45420" in shape(
+        "s0-eth1", 10e6, queues=MarkingQueues(model)
+    )

@@ -8,6 +8,10 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from dlion_sim.assembly import Transfer
+from dlion_sim.learning.flat import Layout
+from dlion_sim.live.bounded_loss import BoundedLoss
+from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.frames import Kind, Payload, Seal
 from dlion_sim.live.handshake import Acceptor, Connector, Credentials, Ends
 from dlion_sim.live.mesh import Mesh
@@ -28,6 +32,7 @@ class Inbox:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.departed: list[tuple[int, Message]] = []
+        self.transfers: list[Transfer] = []
         self.sendings: list[tuple[int, Message]] = []
         self.timings: list[tuple[int, Message, float]] = []
         self.news: list[tuple[Kind, int]] = []
@@ -45,6 +50,7 @@ class Inbox:
 
     def left(self, transfer):
         self.departed.append((transfer.receiver, transfer.message))
+        self.transfers.append(transfer)
 
     def sent(self, peer, message):
         self.sendings.append((peer, message))
@@ -69,7 +75,7 @@ def rendezvous_of(rank, addresses, listener, *, credentials=OURS, timeouts=QUICK
     return Rendezvous(rank, peers, addresses, listener, credentials, timeouts)
 
 
-def mesh_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None) -> Mesh:
+def mesh_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None, datagrams=None) -> Mesh:
     return Mesh(
         participants=participants,
         parameters=parameters,
@@ -77,17 +83,39 @@ def mesh_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None
         delays=delays or {},
         tasks=tasks,
         hub=hub,
+        datagrams=datagrams,
+    )
+
+
+def bounded_loss(rank, participants, listener, dlcp, *, parameters=P, silence=20.0) -> BoundedLoss:
+    """What goes in datagrams, of a model with a single variable."""
+    return BoundedLoss(
+        rank,
+        DatagramSocket(listener),
+        dlcp,
+        Layout(("weight",), ((parameters,),)),
+        workers=participants,
+        participants=participants,
+        priorities=8,
+        silence=silence,
     )
 
 
 @asynccontextmanager
-async def mesh(count: int, **settings) -> AsyncIterator[tuple[Sequence[Mesh], Sequence[Inbox]]]:
-    """`count` nodes, each connected with all others."""
+async def mesh(count: int, *, dlcp=None, **settings) -> AsyncIterator[tuple[Sequence[Mesh], Sequence[Inbox]]]:
+    """`count` nodes, each connected with all others; with `dlcp`, what may lose a part goes in datagrams."""
     sockets, addresses = listeners(count)
     rendezvous = [rendezvous_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
     inboxes = [Inbox() for _ in range(count)]
+    sizes = {name: settings[name] for name in ("parameters", "silence") if name in settings}
+    datagrams = [
+        bounded_loss(rank, count, listener, dlcp, **sizes) if dlcp else None for rank, listener in enumerate(sockets)
+    ]
     async with asyncio.TaskGroup() as tasks:
-        nodes = [mesh_of(count, inbox, tasks, **settings) for inbox in inboxes]
+        nodes = [
+            mesh_of(count, inbox, tasks, datagrams=each, **settings)
+            for inbox, each in zip(inboxes, datagrams, strict=True)
+        ]
         for node, connections in zip(nodes, await asyncio.gather(*(each.meet() for each in rendezvous)), strict=True):
             node.begin(connections)
         yield nodes, inboxes
@@ -102,6 +130,7 @@ class Puppet:
         self.outgoing: dict[Channel, socket.socket] = {}
         self.seals: dict[Channel, Seal] = {}
         self.incoming: dict[Channel, socket.socket] = {}
+        self.incoming_seals: dict[Channel, Seal] = {}
 
     async def join(self, listener: socket.socket, victim: Address) -> None:
         loop = asyncio.get_running_loop()
@@ -116,6 +145,7 @@ class Puppet:
             admission = acceptor.admit(await _expect(_first_frames(connection), Kind.PROOF))
             await send_frame(connection, Kind.WELCOME, Payload((admission.welcome,)), seal, timeout=5)
             self.incoming[admission.ends.channel] = connection
+            self.incoming_seals[admission.ends.channel] = admission.seal
 
     async def send(self, kind: Kind, *buffers: bytes, channel: Channel = Channel.CONTROL) -> None:
         await send_frame(self.outgoing[channel], kind, Payload(buffers), self.seals[channel], timeout=5)
@@ -134,12 +164,14 @@ async def introduce(victim: Address, ends: Ends) -> tuple[socket.socket, Seal]:
 
 
 @asynccontextmanager
-async def victim_of_puppet(**settings) -> AsyncIterator[tuple[Mesh, Inbox, Puppet]]:
+async def victim_of_puppet(*, dlcp=None, **settings) -> AsyncIterator[tuple[Mesh, Inbox, Puppet]]:
     """Node 0, honest, connected with a puppet."""
     sockets, addresses = listeners(2)
     inbox, puppet = Inbox(), Puppet()
+    sizes = {name: settings[name] for name in ("parameters", "silence") if name in settings}
+    datagrams = bounded_loss(0, 2, sockets[0], dlcp, **sizes) if dlcp else None
     async with asyncio.TaskGroup() as tasks:
-        victim = mesh_of(2, inbox, tasks, **settings)
+        victim = mesh_of(2, inbox, tasks, datagrams=datagrams, **settings)
         rendezvous = rendezvous_of(0, addresses, sockets[0])
         connections, _ = await asyncio.gather(rendezvous.meet(), puppet.join(sockets[1], addresses[0]))
         victim.begin(connections)

@@ -1,0 +1,186 @@
+"""The receiving end of a channel from a peer, for messages that come in datagrams: puts them together. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlion_sim.learning.flat import Layout
+from dlion_sim.live.datagrams import Counts, Feedback, Packet, Seen
+from dlion_sim.live.frames import Kind, PeerError
+from dlion_sim.live.notices import Notice, count_in, of_packets
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import Announcement, Channel, Message, check_indices, decode_header
+from dlion_sim.scenario import Dlcp
+from dlion_sim.transport.assembling import Assembler
+from dlion_sim.transport.bounds import Bounds
+from dlion_sim.transport.cutting import PAYLOAD, payloads
+from dlion_sim.transport.dlcp import BITMAP, FEEDBACK, NEW, RECEIVER, STOP, accept, expect, probed
+
+_MOST_EARLY = 64
+"""Packets that are kept though the frame has not come yet that announces their message, on another way."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a node knows of the messages that may come, of models laid out as `layout` says."""
+
+    dlcp: Dlcp
+    layout: Layout
+    workers: int
+    participants: int
+    bounds: Bounds
+    assembler: Assembler
+
+
+class Receiver:
+    """Receives the messages of `peer` on a channel, one after another, as node `me`.
+
+    `counts` is what datagrams are counted in, `tell` hands what is to be told of a message to the control connection,
+    and `arrived` gets each message.
+    """
+
+    def __init__(
+        self,
+        me: int,
+        peer: int,
+        channel: Channel,
+        rules: Rules,
+        counts: Counts,
+        tell: Callable[[Kind, Notice], None],
+        arrived: Callable[[Message], None],
+    ) -> None:
+        self._me = me
+        self._peer = peer
+        self._channel = channel
+        self._rules = rules
+        self._counts = counts
+        self._tell = tell
+        self._arrived = arrived
+        self._record = np.zeros(1, RECEIVER)[0]
+        self._number = 0
+        """Of the message."""
+        self._message: Announcement | None = None
+        """While it is coming."""
+        self._early: list[tuple[Packet, bytes, bool]] = []
+        self._answered: Packet | None = None
+        """The packet that feedback is due for."""
+
+    def start(self, notice: Notice) -> None:
+        """A message is announced. Raises PeerError unless it can be, before anything is allocated for it."""
+        if self._message is not None or notice.number != self._number + 1:
+            raise PeerError("announced a message out of turn")
+        self._message = announced = self._checked(notice)
+        self._number = notice.number
+        self._data = np.empty(announced.size - announced.header_bytes, np.uint8).data
+        """Of the tensors, one after another, all as long."""
+        self._tensors = len(announced.shapes)
+        message = announced.message(self._data)
+        self._sizes = payloads(message)
+        self._have = np.zeros(len(self._sizes), np.uint8)
+        self._bound = self._rules.bounds.of(message, whole=self._rules.assembler.must_be_whole(message))
+        self._missing = np.zeros(len(self._bound.allowed), np.int64)
+        self._seen = Seen()
+        early, self._early = self._early, []
+        stops_early = int(self._rules.dlcp.stop_early)
+        expect(self._record, self._bound.group, self._sizes, self._missing, self._bound.allowed, stops_early)
+        for packet, payload, marked in early:
+            self.take(packet, memoryview(payload), marked)
+
+    def take(self, packet: Packet, payload: memoryview, marked: bool) -> None:
+        """Take in an authentic packet, with the mark of a congested link or not.
+
+        Raises PeerError where the message that it ends makes no sense.
+        """
+        if self._message is None or packet.message != self._number:
+            self._keep(packet, payload, marked)
+            return
+        fits = packet.packet < len(self._sizes) and len(payload) == self._sizes[packet.packet]
+        if not fits or not self._seen.add(packet.number):
+            self._counts.refused += 1
+            return
+        bound = self._bound
+        flags = accept(
+            self._record,
+            self._have,
+            bound.group,
+            self._sizes,
+            self._missing,
+            bound.allowed,
+            packet.packet,
+            packet.number,
+            int(marked),
+        )
+        if flags & NEW:
+            self._write(packet.packet, payload)
+        if flags & FEEDBACK:
+            self._answered = packet
+        if flags & STOP:
+            self._finish(self._message)
+
+    def query(self, notice: Notice) -> None:
+        """The sender has sent all. Raises PeerError for what it has not announced."""
+        sent = count_in(notice.rest)
+        if notice.number != self._number:
+            raise PeerError("asked for a message that it has not announced")
+        if self._message is None:
+            return  # It is on its way that this one is over.
+        match probed(self._record, self._have, sent):
+            case flag if flag & STOP:
+                self._finish(self._message)
+            case flag if flag & BITMAP:
+                self._tell(Kind.BITMAP, Notice(self._channel, self._number, of_packets(self._have)))
+
+    def feedback(self) -> bytes | None:
+        """The header of the feedback that is due, if any is."""
+        answered, self._answered = self._answered, None
+        if answered is None or self._message is None:
+            return None
+        highest, received, marked = (int(self._record[name]) for name in ("highest", "received", "marked"))
+        return Feedback(self._channel, self._me, self._number, highest, received, marked, answered.clock).header()
+
+    def _checked(self, notice: Notice) -> Announcement:
+        rules = self._rules
+        try:
+            announced = decode_header(notice.rest, workers=rules.participants, parameters=rules.layout.size)
+        except MalformedMessageError as error:
+            raise PeerError(f"announced no message of this run: {error}") from None
+        body, lengths = announced.body, {entries for _, entries in announced.shapes}
+        if (
+            (announced.sender, body.channel, announced.header_bytes) != (self._peer, self._channel, len(notice.rest))
+            or body.stage is None
+            or len(lengths) != 1
+            or not 0
+            < lengths.pop()
+            <= rules.layout.size - body.first_entry(self._peer, rules.workers, rules.layout.size)
+        ):
+            raise PeerError("announced a message that cannot come from it in datagrams")
+        return announced
+
+    def _keep(self, packet: Packet, payload: memoryview, marked: bool) -> None:
+        """Keep a packet of the next message, if there is room, until that is announced."""
+        if self._message is None and packet.message == self._number + 1 and len(self._early) < _MOST_EARLY:
+            self._early.append((packet, bytes(payload), marked))
+        else:
+            self._counts.unannounced += 1
+
+    def _write(self, packet: int, payload: memoryview) -> None:
+        tensors = self._tensors
+        each, start = len(payload) // tensors, packet * (PAYLOAD // tensors)
+        for tensor in range(tensors):
+            self._data[start : start + each] = payload[tensor * each : (tensor + 1) * each]
+            start += len(self._data) // tensors
+
+    def _finish(self, announced: Announcement) -> None:
+        """Enough is there."""
+        self._message = self._answered = None
+        message = announced.message(self._data)
+        self._tell(Kind.STOP, Notice(self._channel, self._number, of_packets(self._have)))
+        received = self._rules.assembler.assemble(message, self._have)
+        try:
+            check_indices(received, self._rules.layout.size)
+        except MalformedMessageError as error:
+            raise PeerError(f"sent no message of this run: {error}") from None
+        self._arrived(received)
