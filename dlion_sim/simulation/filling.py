@@ -106,7 +106,7 @@ def locate(*arrays: Any) -> Any:
 
 
 @intrinsic
-def _pointer(_, address):
+def pointer(_, address):
     """The memory at an address."""
 
     def generate(_, builder, __, arguments):
@@ -119,21 +119,21 @@ def _pointer(_, address):
 def _net(located, now, cross_traffic, weights):
     """The network whose arrays `locate` has located."""
     return _Net(
-        carray(_pointer(located[0, 0]), located[0, 1], LINK),
-        carray(_pointer(located[1, 0]), located[1, 1], FLOW),
-        carray(_pointer(located[2, 0]), located[2, 1], PROGRESS),
-        carray(_pointer(located[3, 0]), (located[3, 1], LONGEST_ROUTE), np.int32),
-        carray(_pointer(located[4, 0]), (located[4, 1], LONGEST_ROUTE), np.int32),
-        carray(_pointer(located[5, 0]), located[5, 1], np.int32),
-        carray(_pointer(located[6, 0]), located[6, 1], np.float64),
-        carray(_pointer(located[7, 0]), located[7, 1], np.float64),
-        carray(_pointer(located[8, 0]), located[8, 1], np.int64),
-        carray(_pointer(located[9, 0]), (located[9, 1], 2), np.float64),
-        carray(_pointer(located[10, 0]), located[10, 1], np.int64),
-        carray(_pointer(located[11, 0]), located[11, 1], np.int64),
-        carray(_pointer(located[12, 0]), located[12, 1], np.int64),
-        carray(_pointer(located[13, 0]), (located[13, 1], ARRIVAL), np.float64),
-        carray(_pointer(located[14, 0]), located[14, 1], np.int64),
+        carray(pointer(located[0, 0]), located[0, 1], LINK),
+        carray(pointer(located[1, 0]), located[1, 1], FLOW),
+        carray(pointer(located[2, 0]), located[2, 1], PROGRESS),
+        carray(pointer(located[3, 0]), (located[3, 1], LONGEST_ROUTE), np.int32),
+        carray(pointer(located[4, 0]), (located[4, 1], LONGEST_ROUTE), np.int32),
+        carray(pointer(located[5, 0]), located[5, 1], np.int32),
+        carray(pointer(located[6, 0]), located[6, 1], np.float64),
+        carray(pointer(located[7, 0]), located[7, 1], np.float64),
+        carray(pointer(located[8, 0]), located[8, 1], np.int64),
+        carray(pointer(located[9, 0]), (located[9, 1], 2), np.float64),
+        carray(pointer(located[10, 0]), located[10, 1], np.int64),
+        carray(pointer(located[11, 0]), located[11, 1], np.int64),
+        carray(pointer(located[12, 0]), located[12, 1], np.int64),
+        carray(pointer(located[13, 0]), (located[13, 1], ARRIVAL), np.float64),
+        carray(pointer(located[14, 0]), located[14, 1], np.int64),
         now,
         cross_traffic,
         weights,

@@ -8,89 +8,98 @@ equals. Every other port has a queue. A connection's latency passes after its fi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
+import numpy as np
 import numpy.typing as npt
 
-NONE = -1
-CLASSES = 8
-"""Strict priorities of a port; 0 is the most urgent."""
+from dlion_sim.simulation.packets.loop import GROWS, SPARE, UP_TO_DATE, advance
+from dlion_sim.simulation.packets.memory import Memory
+from dlion_sim.simulation.packets.parts import Completion, Endpoint, Pfabric, Port, Raw, Reliable
+from dlion_sim.simulation.packets.state import (
+    ACKNOWLEDGED,
+    CLASSES,
+    DELIVERED,
+    HEADER,
+    LONGEST_PATH,
+    NONE,
+    PFABRIC,
+    RAW,
+    RELIABLE,
+    RESIZE,
+    SEGMENT,
+    SEND,
+    WAKE,
+    WANTS_ROOM,
+)
 
+__all__ = ["CLASSES", "Completion", "PacketNetwork", "Pfabric", "Port", "Raw", "Reliable"]
 
-class Port(NamedTuple):
-    """One direction of a link. Sizes are bytes of waiting packets; the one on the wire does not count."""
-
-    rate: float
-    """Bytes per second; 0 is an outage, infinite takes no time."""
-    buffer: float = math.inf
-    """A packet that would bring the queues of all classes above that is dropped."""
-    drop_above: float = math.inf
-    """So is one that is not protected where it would bring its class's queue above that."""
-    mark_above: float = math.inf
-    """A protected one that would is marked (CE)."""
-    switch: int = NONE
-    """The switch whose buffer it shares, which then counts in the place of its own."""
-
-
-class Raw(NamedTuple):
-    """An open-loop source: no window, no acknowledgements, nothing is sent again."""
-
-    protected: bool = True
-    payload: int = 1448
-    header: int = 66
-    """Bytes that each packet has on links beside its payload."""
-
-
-class Reliable(NamedTuple):
-    """A stream of segments with DCTCP's window, of which all arrive in order."""
-
-    initial_window: int = 10
-    """Segments."""
-    receive_window: float = 3 * 1024.0**2
-    """Bytes of messages that may be under way or wait for one before them."""
-    least_timeout: float = 0.2
-    """Seconds that are added to a round trip, at least, before a timeout."""
-
-
-class Pfabric(NamedTuple):
-    """All of a message that a bandwidth-delay product holds at once; queues go by what is left of it."""
-
-    window: int
-    """Segments."""
-    timeout: float
-    """Seconds."""
-
-
-Endpoint = Raw | Reliable | Pfabric
-
-
-class Completion(NamedTuple):
-    """What has become of a message at a time (seconds)."""
-
-    what: Literal["sent", "delivered", "acknowledged"]
-    """`sent`: its last byte has left the sender's NIC for the first time; `delivered`: the receiver has all of it and
-    of those before it; `acknowledged`: the sender knows that."""
-    message: int
-    time: float
+RELIABLY = Reliable()
+_UNBOUNDED = 2**62
+_NEVER = 1e301
+_ROOM = 32
+"""Segments that a connection can keep account of at first."""
+_MOST_EVENTS = 200_000
+"""Between two looks at whether anybody wants to interrupt."""
+_WHAT: tuple[Literal["sent", "delivered", "acknowledged"], ...] = ("sent", "delivered", "acknowledged")
 
 
 class PacketNetwork:
     """Ports by number, and what is sent over them.
 
     `switches` are the bytes of buffers that ports share. With `spray` each packet takes the next one of its
-    connection's paths in turn, otherwise all take the first. Random losses come from `seed`.
+    connection's paths in turn, otherwise all take the first. With `by_size` queues send first, and drop last, what has
+    least left of its message (pFabric). Random losses come from `seed`.
     """
 
     def __init__(
-        self, ports: Sequence[Port], *, switches: Sequence[float] = (), spray: bool = False, seed: int = 0
+        self,
+        ports: Sequence[Port],
+        *,
+        switches: Sequence[float] = (),
+        spray: bool = False,
+        by_size: bool = False,
+        seed: int = 0,
     ) -> None:
-        raise NotImplementedError
+        self._memory = memory = Memory()
+        memory.take("state")
+        self._state["spray"], self._state["by_size"], self._state["seed"] = spray, by_size, seed
+        self._state["next_free"] = NONE
+        memory.take("ports", len(ports))
+        memory.take("queues", CLASSES * len(ports))
+        for field in ("first", "last", "ready_first", "ready_last"):
+            memory["queues"][field] = NONE
+        for number, port in enumerate(ports):
+            record = memory["ports"][number]
+            record["rate"], record["ends"], record["switch"], record["sending"] = port.rate, _NEVER, port.switch, NONE
+            for field in ("buffer", "drop_above", "mark_above"):
+                record[field] = _whole(getattr(port, field))
+        memory.take("switches", len(switches))
+        memory["switches"]["buffer"][: len(switches)] = [_whole(size) for size in switches]
+        self._pipes: dict[tuple[int, float], int] = {}
+        """By first port and latency."""
+        self._paths: dict[tuple[tuple[int, ...], ...], int] = {}
+        """Where alternatives begin."""
+        self._unused: list[int] = []
+        """Numbers of messages."""
+        self._is_raw: list[bool] = []
+        """Of connections."""
+
+    @property
+    def _state(self) -> Any:
+        return self._memory["state"][0]
 
     @property
     def now(self) -> float:
         """Seconds."""
-        raise NotImplementedError
+        return float(self._state["now"])
+
+    @property
+    def hops(self) -> int:
+        """Packets that ports have transmitted, acknowledgements too."""
+        return int(self._state["hops"])
 
     def connect(
         self,
@@ -102,38 +111,181 @@ class PacketNetwork:
         loss: float = 0.0,
         loss_back: float = 0.0,
         priority: int = 0,
-        endpoint: Endpoint = Reliable(),
+        endpoint: Endpoint = RELIABLY,
     ) -> int:
         """A connection over any of equally good `paths`, with its acknowledgements on `ways_back`; its number.
 
         All paths begin at one NIC. Latencies are seconds one way, by default the same back; losses the part of
         packets that vanish after the first port.
         """
-        raise NotImplementedError
+        back = latency if latency_back is None else latency_back
+        memory = self._memory
+        number = memory.take("connections")
+        record = memory["connections"][number]
+        for field in ("pipe", "back_pipe", "first", "sending", "arriving", "newest", "next_ready"):
+            record[field] = NONE
+        for field in ("oldest", "latest", "lost_first", "lost_last"):
+            record[field] = NONE
+        record["priority"], record["nic"] = priority, paths[0][0]
+        record["path"], record["paths"] = self._numbered(paths), len(paths)
+        record["pipe"], record["loss"] = self._pipe(paths[0][0], latency), loss
+        if ways_back:
+            record["back"], record["backs"] = self._numbered(ways_back), len(ways_back)
+            record["back_pipe"], record["back_loss"] = self._pipe(ways_back[0][0], back), loss_back
+        record["deadline"] = record["timer"] = _NEVER
+        record["protected"], record["payload"], record["header"] = True, SEGMENT, HEADER
+        self._is_raw.append(isinstance(endpoint, Raw))
+        match endpoint:
+            case Raw():
+                record["kind"], record["payload"], record["header"] = RAW, endpoint.payload, endpoint.header
+                record["protected"] = endpoint.protected
+                return number
+            case Reliable():
+                record["kind"], record["timeout"] = RELIABLE, endpoint.least_timeout
+                record["window"], record["most"] = endpoint.initial_window, endpoint.receive_window // SEGMENT
+            case Pfabric():
+                record["kind"], record["timeout"] = PFABRIC, endpoint.timeout
+                record["window"], record["most"] = endpoint.window, _UNBOUNDED
+        record["initial"], record["threshold"], record["alpha"] = record["window"], math.inf, 1.0
+        record["highest"], record["reordering"] = NONE, 3
+        record["round_trip"], record["deviation"] = latency + back, (latency + back) / 2
+        record["slots"], record["room"] = memory.take("slots", _ROOM), _ROOM
+        return number
 
     def send(self, connection: int, size: float) -> int:
         """Append a message of `size` bytes to what a connection has to send, now; the message's number.
 
         Numbers are used again once a message is acknowledged (or, of a raw connection, delivered).
         """
-        raise NotImplementedError
+        message = self._unused.pop() if self._unused else self._memory.take("messages")
+        whole = max(1, math.ceil(size))
+        self._memory["messages"][message] = (whole, whole, 0, 0, NONE, connection)
+        self._tell(SEND, connection, message)
+        return message
 
     def resize(self, port: int, rate: float) -> None:
         """From now on a port carries so many bytes per second; what is on its wire goes on with that."""
-        raise NotImplementedError
+        self._tell(RESIZE, port, rate)
 
     def run(self, until: float = math.inf) -> list[Completion]:
         """Let all happen until that time, and tell what has become of messages, in order; with `until` infinite until
         nothing is left to happen."""
-        raise NotImplementedError
+        told = []
+        while True:
+            news, is_up_to_date = self.step(until)
+            told += news
+            if is_up_to_date:
+                return told
+
+    def step(self, until: float) -> tuple[list[Completion], bool]:
+        """As `run`, but only to the next time for which there is something to tell, or for a moment of wall time.
+
+        Whether all has happened until then comes second.
+        """
+        memory = self._memory
+        connections = memory.used("connections")
+        memory.reserve("notes", 3 * memory.used("messages") + connections + SPARE)
+        while True:
+            entries = memory.used("ports") + memory.used("pipes") + connections
+            memory.reserve("heap", int(self._state["entries"]) + entries + SPARE)
+            if self._state["free"] < SPARE:
+                self._more_packets()
+            why = advance(memory.at, min(until, _NEVER), _MOST_EVENTS)
+            news = list(self._read_notes())
+            if news or why != GROWS:
+                return news, why == UP_TO_DATE
 
     def counters(self) -> npt.NDArray[Any]:
         """A record of each port since the start, [ports]: by class `carried` bytes, `dropped` and `marked` packets
-        [CLASSES]; `carried_packets`; `queued`, the bytes that wait now, `most`, the most that did, and
+        [CLASSES]; `packets` that have left; `queued`, the bytes that wait now, `most`, the most that did, and
         `byte_seconds`, their integral over time."""
-        raise NotImplementedError
+        ports = self._memory["ports"][: self._memory.used("ports")]
+        queues = self._memory["queues"][: self._memory.used("queues")].reshape(-1, CLASSES)
+        counted = np.zeros(len(ports), COUNTERS)
+        for field in ("carried", "dropped", "marked"):
+            counted[field] = queues[field]
+        for field in ("packets", "queued", "most"):
+            counted[field] = ports[field]
+        counted["byte_seconds"] = ports["byte_seconds"] + ports["queued"] * (self.now - ports["changed"])
+        return counted
 
-    @property
-    def hops(self) -> int:
-        """Packets that ports have transmitted, acknowledgements too."""
-        raise NotImplementedError
+    def unsent(self, message: int) -> int:
+        """Bytes of a message that were never sent."""
+        return int(self._memory["messages"]["left"][message])
+
+    def resent(self, message: int) -> int:
+        """Bytes of a message that were sent again."""
+        return int(self._memory["messages"]["resent"][message])
+
+    def _tell(self, what: int, of: int, value: float = 0.0) -> None:
+        """Have the loop do that before anything else."""
+        place = int(self._state["commands"])
+        self._memory.reserve("commands", place + 1)
+        self._memory["commands"][place] = (value, what, of)
+        self._state["commands"] = place + 1
+
+    def _read_notes(self) -> Iterator[Completion]:
+        told, self._state["told"] = int(self._state["told"]), 0
+        for time, what, number in self._memory["notes"][:told].tolist():
+            if what == WANTS_ROOM:
+                self._more_room(number)
+                continue
+            connection = self._memory["messages"]["connection"][number]
+            if what == (DELIVERED if self._is_raw[connection] else ACKNOWLEDGED):
+                self._unused.append(number)
+            yield Completion(_WHAT[what], number, time)
+
+    def _numbered(self, paths: Sequence[Sequence[int]]) -> int:
+        """Where these alternatives begin among the paths."""
+        key = tuple(map(tuple, paths))
+        if key not in self._paths:
+            first = self._memory.take("paths", len(paths))
+            for number, path in enumerate(paths, first):
+                if not 0 < len(path) <= LONGEST_PATH:
+                    raise ValueError(f"a path has 1 to {LONGEST_PATH} ports, not {len(path)}")
+                self._memory["paths"][number, : len(path)] = path
+            self._paths[key] = first
+        return self._paths[key]
+
+    def _pipe(self, port: int, latency: float) -> int:
+        """What leaves a host's port for a latency; NONE where that is 0."""
+        if not latency:
+            return NONE
+        if (port, latency) not in self._pipes:
+            number = self._pipes[port, latency] = self._memory.take("pipes")
+            self._memory["pipes"][number] = (latency, NONE, NONE)
+        return self._pipes[port, latency]
+
+    def _more_packets(self) -> None:
+        had = self._memory.used("packets")
+        more = max(1024, had)
+        self._memory.take("packets", more)
+        chain = np.arange(had + 1, had + more + 1)
+        chain[-1] = self._state["next_free"]
+        self._memory["packets"]["next"][had : had + more] = chain
+        self._state["next_free"] = had
+        self._state["free"] += more
+
+    def _more_room(self, connection: int) -> None:
+        """Let a connection keep account of twice as many segments."""
+        record = self._memory["connections"][connection]
+        old, room = int(record["slots"]), int(record["room"])
+        new = self._memory.take("slots", 2 * room)
+        segments = np.arange(record["acknowledged"], record["next"])
+        slots = self._memory["slots"]
+        slots[new + (segments & (2 * room - 1))] = slots[old + (segments & (room - 1))]
+        record["slots"], record["room"] = new, 2 * room
+        self._tell(WAKE, connection)
+
+
+COUNTERS = np.dtype(
+    [
+        *((name, np.int64, (CLASSES,)) for name in ("carried", "dropped", "marked")),
+        *((name, np.int64) for name in ("packets", "queued", "most")),
+        ("byte_seconds", np.float64),
+    ]
+)
+
+
+def _whole(size: float) -> int:
+    return _UNBOUNDED if size >= _UNBOUNDED else int(size)

@@ -1,0 +1,217 @@
+"""The event loop: what ends next on a wire, in a pipe, or as a timeout, until something is to be told."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from dlion_sim.simulation.packets.heap import drop_first, push, renew_first
+from dlion_sim.simulation.packets.ports import end_of_packet, enqueue, resize, wake
+from dlion_sim.simulation.packets.reliable import acknowledge, receive, rest, time_out
+from dlion_sim.simulation.packets.sending import end_packet
+from dlion_sim.simulation.packets.state import (
+    DELIVERED,
+    FINAL,
+    KINDS,
+    NONE,
+    PIPE_ENDS,
+    PORT_ENDS,
+    RAW,
+    REPLY,
+    SEND,
+    SENT,
+    WAKE,
+    commands_of,
+    connections_of,
+    heap_of,
+    inlined,
+    messages_of,
+    note,
+    packets_of,
+    paths_of,
+    pipes_of,
+    ports_of,
+    state_of,
+)
+
+UP_TO_DATE, TELLS, GROWS, PAUSES = range(4)
+"""Why the loop ends: nothing is left until then; something is to be told; arrays are too small; it has gone on long."""
+SPARE = 8
+"""Packets and entries of the heap that one event can need."""
+
+
+@njit
+def _obey(at):
+    """Do what the network was told."""
+    state, commands, connections = state_of(at)[0], commands_of(at), connections_of(at)
+    for place in range(state.commands):
+        command = commands[place]
+        if command.what == SEND:
+            _append(at, connections[command.of], int(command.value))
+            wake(at, command.of)
+        elif command.what == WAKE:
+            wake(at, command.of)
+        else:
+            resize(at, command.of, command.value)
+    state.commands = 0
+
+
+@inlined
+def _append(at, connection, number):
+    """A connection has one more message to send."""
+    messages = messages_of(at)
+    message = messages[number]
+    rest(connection, state_of(at)[0].now)
+    packets = (message.size + connection.payload - 1) // connection.payload
+    connection.end += packets
+    message.end = packets if connection.kind == RAW else connection.end
+    if connection.kind == RAW:  # Nobody knows which of its messages are still under way.
+        connection.first = connection.sending
+    if connection.first == NONE:
+        connection.first = number
+    else:
+        messages[connection.newest].next = number
+    connection.newest = number
+    if connection.sending == NONE:
+        connection.sending = number
+    if connection.arriving == NONE:
+        connection.arriving = number
+
+
+@njit
+def _leave_nic(at, made):
+    """A packet has left a host: it is lost on the way, or comes after a latency."""
+    packet = packets_of(at)[made]
+    connection = connections_of(at)[packet.connection]
+    if packet.flags & FINAL:
+        note(at, SENT, packet.message)
+    is_reply = packet.flags & REPLY
+    loss = connection.back_loss if is_reply else connection.loss
+    if loss > 0 and _random(at, connection, packet.connection) < loss:
+        end_packet(at, made)
+        return
+    number = connection.back_pipe if is_reply else connection.pipe
+    if number == NONE:
+        _forward(at, made)
+        return
+    pipe = pipes_of(at)[number]
+    packet.time = state_of(at)[0].now + pipe.latency
+    packet.next = NONE
+    if pipe.first == NONE:
+        pipe.first = made
+        push(at, packet.time, number * KINDS + PIPE_ENDS)
+    else:
+        packets_of(at)[pipe.last].next = made
+    pipe.last = made
+
+
+@inlined
+def _random(at, connection, number):
+    """The next of a connection's random numbers (SplitMix64)."""
+    connection.drawn += 1
+    mixed = state_of(at)[0].seed + np.uint64(number) * np.uint64(0xD1B54A32D192ED03)
+    mixed += np.uint64(connection.drawn) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(11)) * 2.0**-53
+
+
+@njit
+def _forward(at, made):
+    """A packet comes to the next port of its path, or to its host."""
+    packet = packets_of(at)[made]
+    packet.hop += 1
+    port = paths_of(at)[packet.path, packet.hop]
+    if port != NONE:
+        enqueue(at, port, made)
+        return
+    if packet.flags & REPLY:
+        acknowledge(at, made)
+    elif connections_of(at)[packet.connection].kind == RAW:
+        _receive_raw(at, packet)
+    else:
+        receive(at, made)
+    end_packet(at, made)
+
+
+@inlined
+def _receive_raw(at, packet):
+    message = messages_of(at)[packet.message]
+    message.end -= 1
+    if message.end == 0:
+        note(at, DELIVERED, packet.message)
+
+
+def _sources() -> str:
+    """What is compiled here and in all that is called: part of the key under which it is cached, which otherwise would
+    not change with other files."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _compiled(sources: str) -> Any:
+    @njit(cache=True)
+    def advance(at, until, most):
+        """Obey, and let all happen until that time (seconds), at most so many events; why it ends, as above."""
+        sources  # noqa: B018
+        state, heap, ports, pipes = state_of(at)[0], heap_of(at), ports_of(at), pipes_of(at)
+        _obey(at)
+        for _ in range(most):
+            if state.told:
+                return TELLS
+            if state.free < SPARE or state.entries + SPARE > len(heap):
+                return GROWS
+            if state.entries == 0 or heap[0].time > until:
+                state.now = max(state.now, until) if until < 1e300 else state.now
+                return UP_TO_DATE
+            entry = heap[0]
+            time, kind, number = entry.time, entry.of % KINDS, entry.of // KINDS
+            if kind == PORT_ENDS:
+                port = ports[number]
+                if port.ends != time:  # It has another rate since.
+                    drop_first(at)
+                    continue
+                state.now = time
+                made = end_of_packet(at, number)
+                next_time = port.ends
+                if packets_of(at)[made].hop == 0:
+                    _leave_nic(at, made)
+                else:
+                    _forward(at, made)
+            elif kind == PIPE_ENDS:
+                state.now = time
+                pipe = pipes[number]
+                made = pipe.first
+                pipe.first = packets_of(at)[made].next
+                next_time = packets_of(at)[pipe.first].time if pipe.first != NONE else 1e301
+                _forward(at, made)
+            else:
+                connection = connections_of(at)[number]
+                if connection.timer == time:
+                    state.now = time
+                    connection.timer = 1e301
+                    if connection.deadline <= time:
+                        time_out(at, number)
+                    elif connection.deadline < 1e300:
+                        connection.timer = connection.deadline
+                        renew_first(at, connection.deadline)
+                        continue
+                drop_first(at)
+                continue
+            if next_time < 1e300:
+                renew_first(at, next_time)
+            else:
+                drop_first(at)
+        return PAUSES
+
+    return advance
+
+
+advance = _compiled(_sources())

@@ -1,0 +1,65 @@
+"""What a network of packets is made of and tells, as plain values."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+from dlion_sim.simulation.packets.state import HEADER, NONE, SEGMENT
+
+
+class Port(NamedTuple):
+    """One direction of a link. Sizes are bytes of waiting packets; the one on the wire does not count."""
+
+    rate: float
+    """Bytes per second; 0 is an outage, infinite takes no time."""
+    buffer: float = math.inf
+    """A packet that would bring the queues of all classes above that is dropped."""
+    drop_above: float = math.inf
+    """So is one that is not protected where it would bring its class's queue above that."""
+    mark_above: float = math.inf
+    """A protected one that would is marked (CE)."""
+    switch: int = NONE
+    """The switch whose buffer it shares, which then counts in the place of its own."""
+
+
+class Raw(NamedTuple):
+    """An open-loop source: no window, no acknowledgements, nothing is sent again."""
+
+    protected: bool = True
+    payload: int = SEGMENT
+    header: int = HEADER
+    """Bytes that each packet has on links beside its payload."""
+
+
+class Reliable(NamedTuple):
+    """A stream of segments with DCTCP's window, of which all arrive in order."""
+
+    initial_window: int = 10
+    """Segments."""
+    receive_window: float = 3 * 1024.0**2
+    """Bytes of messages that may be under way or wait for one before them."""
+    least_timeout: float = 0.2
+    """Seconds that are added to a round trip, at least, before a timeout."""
+
+
+class Pfabric(NamedTuple):
+    """All of a message that a bandwidth-delay product holds at once; queues go by what is left of it."""
+
+    window: int
+    """Segments."""
+    timeout: float
+    """Seconds."""
+
+
+Endpoint = Raw | Reliable | Pfabric
+
+
+class Completion(NamedTuple):
+    """What has become of a message at a time (seconds)."""
+
+    what: Literal["sent", "delivered", "acknowledged"]
+    """`sent`: its last byte has left the sender's NIC for the first time; `delivered`: the receiver has all of it and
+    of those before it; `acknowledged`: the sender knows that."""
+    message: int
+    time: float

@@ -1,0 +1,253 @@
+"""Ports: what waits at them, what is dropped or marked, and what comes next onto the wire."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from dlion_sim.simulation.packets.heap import push
+from dlion_sim.simulation.packets.sending import end_packet, may_send, next_packet
+from dlion_sim.simulation.packets.state import (
+    CLASSES,
+    KINDS,
+    MARKED,
+    NONE,
+    PORT_ENDS,
+    PROTECTED,
+    connections_of,
+    inlined,
+    messages_of,
+    packets_of,
+    ports_of,
+    queues_of,
+    state_of,
+    switches_of,
+)
+
+
+@njit
+def enqueue(at, number, made):
+    """A packet comes to a port: it goes onto the wire, waits, or is dropped."""
+    state = state_of(at)[0]
+    port, packet = ports_of(at)[number], packets_of(at)[made]
+    if port.sending == NONE and not port.waiting:
+        _put_on_wire(at, number, made)
+        if port.ends < 1e300:
+            push(at, port.ends, number * KINDS + PORT_ENDS)
+        return
+    queue = queues_of(at)[number * CLASSES + packet.priority]
+    if not packet.flags & PROTECTED and queue.queued + packet.size > port.drop_above:
+        _drop(at, queue, made)
+        return
+    if state.by_size:
+        while not _has_room(at, port, packet.size):
+            worst = _most_left(at, queue)
+            if worst == NONE or packets_of(at)[worst].left <= packet.left:
+                _drop(at, queue, made)
+                return
+            _take_out(at, port, queue, worst)
+            _drop(at, queue, worst)
+    elif not _has_room(at, port, packet.size):
+        _drop(at, queue, made)
+        return
+    if packet.flags & PROTECTED and queue.queued + packet.size > port.mark_above:
+        packet.flags |= MARKED
+        queue.marked += 1
+    packet.next = NONE
+    if queue.first == NONE:
+        queue.first = made
+        port.waiting |= 1 << packet.priority
+    else:
+        packets_of(at)[queue.last].next = made
+    queue.last = made
+    _count(at, port, queue, packet.size)
+
+
+@njit
+def end_of_packet(at, number):
+    """The packet on a port's wire has left: return it, with the next one on the wire if there is one."""
+    state = state_of(at)[0]
+    port = ports_of(at)[number]
+    made = port.sending
+    packet = packets_of(at)[made]
+    queues_of(at)[number * CLASSES + packet.priority].carried += packet.size
+    port.packets += 1
+    state.hops += 1
+    port.sending = NONE
+    _start_next(at, number)
+    return made
+
+
+@njit
+def wake(at, number):
+    """A connection may have something to send: its host's NIC takes turns with it."""
+    connection = connections_of(at)[number]
+    if connection.is_ready or not may_send(connection):
+        return
+    _make_ready(at, number)
+    port = ports_of(at)[connection.nic]
+    if port.sending == NONE:
+        _start_next(at, connection.nic)
+        if port.ends < 1e300:
+            push(at, port.ends, connection.nic * KINDS + PORT_ENDS)
+
+
+@njit
+def resize(at, number, rate):
+    """From now on a port has another rate."""
+    state, port = state_of(at)[0], ports_of(at)[number]
+    if port.sending != NONE:
+        if port.rate > 0:
+            port.left = (port.ends - state.now) * port.rate if port.rate < 1e300 else 0.0
+        port.ends = state.now + port.left / rate if rate > 0 else 1e301
+        if rate > 0:
+            push(at, port.ends, number * KINDS + PORT_ENDS)
+    port.rate = rate
+
+
+@inlined
+def _put_on_wire(at, number, made):
+    port, packet = ports_of(at)[number], packets_of(at)[made]
+    port.sending = made
+    if port.rate > 0:
+        port.ends = state_of(at)[0].now + packet.size / port.rate
+    else:
+        port.left, port.ends = packet.size, 1e301
+
+
+@njit
+def _start_next(at, number):
+    """Put the most urgent packet on a free wire: of those that wait, or in a host's own port of a connection."""
+    state, port, queues = state_of(at)[0], ports_of(at)[number], queues_of(at)
+    port.ends = 1e301
+    while port.waiting | port.ready:
+        which = port.waiting | port.ready
+        priority = 0
+        while not which & 1:
+            which >>= 1
+            priority += 1
+        queue = queues[number * CLASSES + priority]
+        if port.waiting & (1 << priority):
+            made = _next_of_queue(at, queue) if state.by_size else queue.first
+            _take_out(at, port, queue, made)
+        else:
+            connection = _next_ready(at, port, queue, priority)
+            made = next_packet(at, connection)
+            if may_send(connections_of(at)[connection]) and made != NONE:
+                _make_ready(at, connection)
+        if made != NONE:
+            _put_on_wire(at, number, made)
+            return
+
+
+@inlined
+def _has_room(at, port, size):
+    if port.switch == NONE:
+        return port.queued + size <= port.buffer
+    switch = switches_of(at)[port.switch]
+    return switch.queued + size <= switch.buffer
+
+
+@inlined
+def _drop(at, queue, made):
+    queue.dropped += 1
+    end_packet(at, made)
+
+
+@inlined
+def _count(at, port, queue, size):
+    """So many bytes wait more, or less."""
+    now = state_of(at)[0].now
+    port.byte_seconds += port.queued * (now - port.changed)
+    port.changed = now
+    port.queued += size
+    queue.queued += size
+    port.most = max(port.most, port.queued)
+    if port.switch != NONE:
+        switches_of(at)[port.switch].queued += size
+
+
+@njit
+def _take_out(at, port, queue, made):
+    """Take a packet out of its queue, wherever it is there."""
+    packets = packets_of(at)
+    before, each = NONE, queue.first
+    while each != made:
+        before, each = each, packets[each].next
+    packet = packets[made]
+    if before == NONE:
+        queue.first = packet.next
+    else:
+        packets[before].next = packet.next
+    if queue.last == made:
+        queue.last = before
+    if queue.first == NONE:
+        port.waiting &= ~(1 << packet.priority)
+    _count(at, port, queue, -packet.size)
+
+
+@njit
+def _most_left(at, queue):
+    """The latest of those whose message has most left; NONE in an empty queue."""
+    packets = packets_of(at)
+    found, each = queue.first, queue.first
+    while each != NONE:
+        if packets[each].left >= packets[found].left:
+            found = each
+        each = packets[each].next
+    return found
+
+
+@njit
+def _next_of_queue(at, queue):
+    """The earliest packet of the connection that has one whose message has least left (pFabric, section 4.2)."""
+    packets = packets_of(at)
+    found, each = queue.first, queue.first
+    while each != NONE:
+        if packets[each].left < packets[found].left:
+            found = each
+        each = packets[each].next
+    each = queue.first
+    while packets[each].connection != packets[found].connection:
+        each = packets[each].next
+    return each
+
+
+@njit
+def _make_ready(at, number):
+    connections = connections_of(at)
+    connection = connections[number]
+    queue = queues_of(at)[connection.nic * CLASSES + connection.priority]
+    connection.is_ready, connection.next_ready = True, NONE
+    if queue.ready_first == NONE:
+        queue.ready_first = number
+        ports_of(at)[connection.nic].ready |= 1 << connection.priority
+    else:
+        connections[queue.ready_last].next_ready = number
+    queue.ready_last = number
+
+
+@njit
+def _next_ready(at, port, queue, priority):
+    """Take the connection that sends next out of those that may: in turn, or the one that has least left to send."""
+    connections = connections_of(at)
+    before, found = NONE, queue.ready_first
+    if state_of(at)[0].by_size:
+        messages = messages_of(at)
+        last, each = NONE, queue.ready_first
+        least = messages[connections[found].first].left
+        while each != NONE:
+            left = messages[connections[each].first].left
+            if left < least:
+                least, before, found = left, last, each
+            last, each = each, connections[each].next_ready
+    connection = connections[found]
+    if before == NONE:
+        queue.ready_first = connection.next_ready
+    else:
+        connections[before].next_ready = connection.next_ready
+    if queue.ready_last == found:
+        queue.ready_last = before
+    if queue.ready_first == NONE:
+        port.ready &= ~(1 << priority)
+    connection.is_ready = False
+    return found

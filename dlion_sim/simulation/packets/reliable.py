@@ -1,0 +1,222 @@
+"""The reliable endpoint: acknowledgements, losses, DCTCP's window (Alizadeh et al., SIGCOMM 2010), timeouts.
+
+A transmission is lost if some number of later ones are known to be there (as QUIC has it, RFC 9002), three at first: if
+it then turns out that it was only late, more from then on, and the window is as it was. Without news for a round trip
+and the least timeout, all that is under way is lost.
+
+Not modelled: handshakes, a tail loss probe, pacing.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from dlion_sim.simulation.packets.ports import enqueue, wake
+from dlion_sim.simulation.packets.segments import append_lost, remove
+from dlion_sim.simulation.packets.sending import new_packet, set_timer, time_to_wait
+from dlion_sim.simulation.packets.state import (
+    ACKNOWLEDGED,
+    ACKNOWLEDGEMENT,
+    DELIVERED,
+    KNOWN,
+    LAST,
+    LOST,
+    MARKED,
+    NONE,
+    PFABRIC,
+    PROTECTED,
+    PUSH,
+    REPLY,
+    RELIABLE,
+    connections_of,
+    inlined,
+    messages_of,
+    note,
+    packets_of,
+    paths_of,
+    slot_of,
+    slots_of,
+    state_of,
+)
+
+_GAIN = 1 / 16
+"""Of DCTCP's mean."""
+_LEAST_WINDOW = 2.0
+_MOST_REORDERING = 300
+_NEVER = 1e301
+
+
+@njit
+def receive(at, made):
+    """A packet has come to its receiver, which acknowledges every second one, and at once whatever is out of order."""
+    packet = packets_of(at)[made]
+    connection = connections_of(at)[packet.connection]
+    slots = slots_of(at)
+    segment = packet.number
+    in_order = segment == connection.expected
+    slot = slots[slot_of(connection, segment)]
+    if segment >= connection.expected:
+        slot.received = True
+    while connection.expected < connection.next and slots[slot_of(connection, connection.expected)].received:
+        connection.expected += 1
+    messages = messages_of(at)
+    while connection.arriving != NONE and messages[connection.arriving].end <= connection.expected:
+        note(at, DELIVERED, connection.arriving)
+        connection.arriving = messages[connection.arriving].next
+    is_gap = not in_order or connection.top > segment + 1
+    connection.top = max(connection.top, segment + 1)
+    is_marked = packet.flags & MARKED != 0
+    is_change = is_marked != connection.was_marked
+    connection.was_marked = is_marked
+    connection.pending += 1
+    connection.pending_marked += is_marked
+    if connection.pending >= 2 or is_gap or is_change or packet.flags & (LAST | PUSH):
+        _acknowledge(at, connection, packet)
+
+
+@inlined
+def _acknowledge(at, connection, packet):
+    """Tell the sender what has come, the last of which was this packet."""
+    state = state_of(at)[0]
+    made = new_packet(at)
+    reply = packets_of(at)[made]
+    turn = connection.back_turn
+    if state.spray and connection.backs > 1:
+        connection.back_turn = turn + 1 if turn + 1 < connection.backs else 0
+    reply.path, reply.hop = connection.back + turn, 0
+    reply.connection, reply.priority = packet.connection, 0
+    reply.flags, reply.size, reply.left = PROTECTED | REPLY, ACKNOWLEDGEMENT, 0
+    reply.number, reply.segment, reply.order, reply.sent = connection.expected, packet.number, packet.order, packet.sent
+    reply.received, reply.marked = connection.pending, connection.pending_marked
+    connection.pending, connection.pending_marked = 0, 0
+    enqueue(at, paths_of(at)[reply.path, 0], made)
+
+
+@njit
+def acknowledge(at, made):
+    """An acknowledgement has come to the sender."""
+    state, packet = state_of(at)[0], packets_of(at)[made]
+    number = packet.connection
+    connection = connections_of(at)[number]
+    slots = slots_of(at)
+    flight = connection.under_way
+    before = connection.acknowledged
+    if packet.segment >= connection.acknowledged:
+        slot = slots[slot_of(connection, packet.segment)]
+        if slot.state != KNOWN:
+            if slot.state == LOST or slot.order != packet.order:
+                _was_only_late(connection, packet.order)
+            remove(connection, slots, packet.segment)
+            slot.state = KNOWN
+    while connection.acknowledged < packet.number:
+        if slots[slot_of(connection, connection.acknowledged)].state != KNOWN:
+            remove(connection, slots, connection.acknowledged)
+        connection.acknowledged += 1
+    connection.highest = max(connection.highest, packet.order)
+    _measure(connection, state.now - packet.sent)
+    if connection.kind == RELIABLE:
+        _find_losses(connection, slots)
+        _adapt(connection, packet, flight, flight - connection.under_way)
+    if connection.acknowledged > before:
+        connection.backoff = 0
+    is_idle = connection.under_way == 0 and connection.lost_first == NONE
+    connection.deadline = _NEVER if is_idle else state.now + time_to_wait(connection)
+    if not is_idle:
+        set_timer(at, number, connection.deadline)
+    messages = messages_of(at)
+    while connection.first != NONE and messages[connection.first].end <= connection.acknowledged:
+        note(at, ACKNOWLEDGED, connection.first)
+        connection.first = messages[connection.first].next
+    wake(at, number)
+
+
+@inlined
+def _was_only_late(connection, order):
+    """A transmission that was taken for lost is there."""
+    if order >= connection.undo_from:
+        reordering = connection.highest - order + 1
+        connection.reordering = max(connection.reordering, min(reordering, _MOST_REORDERING))
+        connection.window = max(connection.window, connection.undo)
+        connection.threshold = max(connection.threshold, connection.undo)
+        connection.undo = 0.0
+
+
+@inlined
+def _find_losses(connection, slots):
+    """Take what was sent long before the latest that is there for lost, and halve the window for it once a round."""
+    is_news = False
+    while connection.oldest != NONE:
+        segment = connection.oldest
+        order = slots[slot_of(connection, segment)].order
+        if order + connection.reordering > connection.highest:
+            break
+        is_news |= order >= connection.recover
+        remove(connection, slots, segment)
+        append_lost(connection, slots, segment)
+    if is_news:
+        connection.undo = connection.window
+        _cut(connection, 0.5)
+
+
+@inlined
+def _cut(connection, factor):
+    connection.threshold = connection.window = max(connection.window * factor, _LEAST_WINDOW)
+    connection.recover = connection.order
+
+
+@inlined
+def _adapt(connection, packet, flight, answered):
+    """The window grows by what has come where it was used, and is cut once a round where packets were marked."""
+    connection.seen += packet.received
+    connection.seen_marked += packet.marked
+    if packet.order >= connection.round_ends:
+        part = connection.seen_marked / connection.seen
+        connection.alpha += _GAIN * (part - connection.alpha)
+        connection.seen, connection.seen_marked = 0, 0
+        connection.round_ends = connection.order
+    if packet.marked and packet.order >= connection.recover:
+        _cut(connection, 1 - connection.alpha / 2)
+    elif answered > 0 and connection.window < connection.threshold:
+        if 2 * flight >= connection.window:
+            connection.window += answered
+    elif answered > 0 and packet.order >= connection.recover and flight + 1 >= connection.window:
+        connection.window += answered / connection.window
+    connection.window = min(connection.window, float(connection.most))
+
+
+@inlined
+def _measure(connection, round_trip):
+    """RFC 6298."""
+    error = round_trip - connection.round_trip
+    connection.deviation += (abs(error) - connection.deviation) / 4
+    connection.round_trip += error / 8
+
+
+@njit
+def time_out(at, number):
+    """A connection has not heard anything for long."""
+    state, connection = state_of(at)[0], connections_of(at)[number]
+    slots = slots_of(at)
+    while connection.oldest != NONE:
+        segment = connection.oldest
+        remove(connection, slots, segment)
+        append_lost(connection, slots, segment)
+    if connection.kind != PFABRIC:
+        connection.threshold = max(connection.window / 2, _LEAST_WINDOW)
+        connection.window = 1.0
+        connection.backoff += 1
+        connection.undo = 0.0
+        connection.recover = connection.undo_from = connection.order
+    set_timer(at, number, state.now + time_to_wait(connection))
+    wake(at, number)
+
+
+@njit
+def rest(connection, now):
+    """A window that was not used shrinks (RFC 2861)."""
+    if connection.kind == RELIABLE and connection.under_way == 0 and connection.lost_first == NONE:
+        pauses = int((now - connection.active) / time_to_wait(connection))
+        if pauses > 0:
+            shrunk = connection.window * 0.5 ** min(pauses, 60)
+            connection.threshold = max(connection.threshold, 0.75 * connection.window)
+            connection.window = max(min(connection.window, connection.initial), shrunk)

@@ -1,0 +1,148 @@
+"""What a connection sends next, when its host's NIC has room for a packet."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from dlion_sim.simulation.packets.heap import push
+from dlion_sim.simulation.packets.segments import append_out, remove
+from dlion_sim.simulation.packets.state import (
+    FINAL,
+    KINDS,
+    LAST,
+    NONE,
+    PFABRIC,
+    PROTECTED,
+    PUSH,
+    RAW,
+    TIMER_ENDS,
+    WANTS_ROOM,
+    connections_of,
+    inlined,
+    messages_of,
+    note,
+    packets_of,
+    slot_of,
+    slots_of,
+    state_of,
+)
+
+
+@inlined
+def new_packet(at):
+    """Take one that is not in use."""
+    state = state_of(at)[0]
+    number = state.next_free
+    state.next_free = packets_of(at)[number].next
+    state.free -= 1
+    state.made += 1
+    return number
+
+
+@inlined
+def end_packet(at, number):
+    """It is gone."""
+    state = state_of(at)[0]
+    packets_of(at)[number].next = state.next_free
+    state.next_free = number
+    state.free += 1
+    state.ended += 1
+
+
+@inlined
+def may_send(connection):
+    """Whether it has something to send, and a window for it."""
+    if connection.kind == RAW:
+        return connection.sending != NONE
+    return connection.under_way < int(connection.window) and (
+        connection.lost_first != NONE
+        or (connection.next < connection.end and connection.next < connection.acknowledged + connection.most)
+    )
+
+
+@inlined
+def set_timer(at, number, deadline):
+    """Have a connection's timeout come then."""
+    connection = connections_of(at)[number]
+    connection.deadline = deadline
+    if deadline < connection.timer:
+        connection.timer = deadline
+        push(at, deadline, number * KINDS + TIMER_ENDS)
+
+
+@inlined
+def time_to_wait(connection):
+    """Seconds without news after which all that is under way is taken for lost."""
+    if connection.kind == PFABRIC:
+        return connection.timeout
+    waited = connection.round_trip + max(connection.timeout, 4 * connection.deviation)
+    return min(waited * (1 << min(connection.backoff, 16)), 120.0)
+
+
+@njit
+def next_packet(at, number):
+    """Make a connection's next packet; NONE where it may send none any more, or has no room to keep account of it."""
+    state = state_of(at)[0]
+    connection = connections_of(at)[number]
+    if not may_send(connection):
+        return NONE
+    if (
+        connection.kind != RAW
+        and connection.lost_first == NONE
+        and connection.next - connection.acknowledged >= connection.room
+    ):
+        note(at, WANTS_ROOM, number)
+        return NONE
+    made = new_packet(at)
+    packet = packets_of(at)[made]
+    turn = connection.turn
+    if state.spray and connection.paths > 1:
+        connection.turn = turn + 1 if turn + 1 < connection.paths else 0
+    packet.path, packet.hop = connection.path + turn, 0
+    packet.connection, packet.priority = number, connection.priority
+    packet.sent = state.now
+    packet.flags = PROTECTED if connection.protected else 0
+    if connection.kind == RAW:
+        _fill_raw(at, connection, packet)
+        return made
+    slots, messages = slots_of(at), messages_of(at)
+    segment = connection.lost_first
+    if segment == NONE:
+        segment = connection.next
+        connection.next += 1
+        slot = slots[slot_of(connection, segment)]
+        message = messages[connection.sending]
+        slot.message = connection.sending
+        slot.size = min(message.left, connection.payload)
+        slot.received = False
+        message.left -= slot.size
+        if message.left == 0:
+            packet.flags |= FINAL
+            connection.sending = message.next
+    else:
+        remove(connection, slots, segment)
+        slot = slots[slot_of(connection, segment)]
+        messages[slot.message].resent += slot.size
+    append_out(connection, slots, segment)
+    packet.number, packet.order = segment, slot.order
+    packet.message, packet.size = slot.message, slot.size + connection.header
+    packet.left = messages[slot.message].left
+    if messages[slot.message].end == segment + 1:
+        packet.flags |= LAST
+    if not may_send(connection):
+        packet.flags |= PUSH
+    connection.active = state.now
+    if connection.under_way == 1 and connection.deadline > 1e300:
+        set_timer(at, number, state.now + time_to_wait(connection))
+    return made
+
+
+@inlined
+def _fill_raw(at, connection, packet):
+    message = messages_of(at)[connection.sending]
+    size = min(message.left, connection.payload)
+    message.left -= size
+    packet.message, packet.size, packet.left = connection.sending, size + connection.header, message.left
+    if message.left == 0:
+        packet.flags |= FINAL
+        connection.sending = message.next

@@ -1,0 +1,269 @@
+"""What a network of packets consists of: records in arrays, and how compiled code gets at them.
+
+Whatever is in a list is linked by numbers: packets of a queue, connections that may send, messages of a connection,
+segments under way. Every function is handed `at`, the addresses of all arrays, and takes a view of those that it needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import carray, njit
+
+from dlion_sim.simulation.filling import locate, pointer
+
+__all__ = ["locate"]
+
+NONE = -1
+CLASSES = 8
+LONGEST_PATH = 4
+"""Ports that a packet can cross."""
+SEGMENT, HEADER, ACKNOWLEDGEMENT = 1448, 66, 66
+"""Bytes of a message in a full frame of 1514, what that has beside them, and what acknowledges it."""
+
+# What an entry of the heap is of: number * KINDS + kind.
+KINDS = 3
+PORT_ENDS, PIPE_ENDS, TIMER_ENDS = range(KINDS)
+
+RAW, RELIABLE, PFABRIC = range(3)
+"""Kinds of connections."""
+PROTECTED, MARKED, REPLY, FINAL, LAST, PUSH = (1 << bit for bit in range(6))
+"""Flags of packets: marked where others are dropped; that has been; goes back to the sender; the last one of a message
+for the first time; and however often; its sender waits for what comes back."""
+FREE, OUT, LOST, KNOWN = range(4)
+"""States of a segment: not sent, under way, to be sent again, known to be there."""
+SENT, DELIVERED, ACKNOWLEDGED, WANTS_ROOM = range(4)
+"""What is told of messages; and of a connection, that there is no room for more segments."""
+SEND, WAKE, RESIZE = range(3)
+"""What the network is told: a connection has a message (value), may send more, a port has another rate (value)."""
+
+_F, _I, _N = np.float64, np.int64, np.int32
+
+GLOBAL = np.dtype(
+    [
+        ("now", _F),  # seconds
+        ("scheduled", _I),  # entries that the heap has had: of those for one time the first comes first
+        ("entries", _I),  # of the heap now
+        ("told", _I),  # notes that wait to be read
+        ("hops", _I),  # packets that have left a port
+        ("free", _I),  # packets that are not in use
+        ("next_free", _N),  # the first of these
+        ("commands", _I),  # that wait
+        ("spray", np.bool_),
+        ("by_size", np.bool_),  # queues go by what is left of messages
+        ("made", _I),  # packets ever
+        ("ended", _I),  # packets that are gone
+        ("seed", np.uint64),
+    ]
+)
+PORT = np.dtype(
+    [
+        ("rate", _F),  # bytes per second
+        ("ends", _F),  # when the packet on the wire has left, infinite without one or without a rate
+        ("left", _F),  # of that packet, bytes that are left to send while there is no rate
+        ("byte_seconds", _F),  # the integral of `queued` until `changed`
+        ("changed", _F),
+        ("buffer", _I),
+        ("drop_above", _I),
+        ("mark_above", _I),
+        ("queued", _I),  # bytes that wait
+        ("most", _I),  # that ever did
+        ("packets", _I),  # that have left
+        ("switch", _N),  # whose buffer is shared
+        ("sending", _N),  # the packet on the wire
+        ("waiting", _N),  # bit by class: packets are queued
+        ("ready", _N),  # bit by class: connections may send
+    ]
+)
+QUEUE = np.dtype(
+    [
+        ("first", _N),  # packets
+        ("last", _N),
+        ("ready_first", _N),  # connections, in a host's own port
+        ("ready_last", _N),
+        ("queued", _I),  # bytes that wait
+        ("carried", _I),  # bytes that have left
+        ("dropped", _I),  # packets
+        ("marked", _I),
+    ]
+)
+SWITCH = np.dtype([("buffer", _I), ("queued", _I)])
+PIPE = np.dtype([("latency", _F), ("first", _N), ("last", _N)])
+PACKET = np.dtype(
+    [
+        ("time", _F),  # when it is through the pipe
+        ("sent", _F),  # when it began
+        ("order", _I),  # which of its connection's packets it is
+        ("number", _I),  # its segment; of an acknowledgement the first that is missing
+        ("segment", _I),  # that an acknowledgement answers
+        ("left", _I),  # bytes of its message that are left after it
+        ("next", _N),
+        ("connection", _N),
+        ("message", _N),
+        ("path", _N),
+        ("size", _N),  # bytes on a link
+        ("hop", _N),
+        ("priority", _N),
+        ("flags", _N),
+        ("received", _N),  # packets that an acknowledgement is for
+        ("marked", _N),  # of these
+    ]
+)
+MESSAGE = np.dtype(
+    [
+        ("size", _I),  # bytes
+        ("left", _I),  # bytes that were never sent
+        ("resent", _I),  # bytes
+        ("end", _I),  # the segment after its last; of a raw one, packets that have not come
+        ("next", _N),
+        ("connection", _N),
+    ]
+)
+SLOT = np.dtype(
+    [
+        ("order", _I),  # of its last transmission
+        ("previous", _I),  # segments in a list
+        ("next", _I),
+        ("message", _N),
+        ("size", _N),  # bytes of the message
+        ("state", np.uint8),
+        ("received", np.bool_),
+    ]
+)
+CONNECTION = np.dtype(
+    [
+        ("kind", _N),
+        ("priority", _N),
+        ("nic", _N),  # the port that its packets begin at
+        ("path", _N),  # the first of its alternatives
+        ("paths", _N),
+        ("turn", _N),  # the one that the next packet takes
+        ("back", _N),
+        ("backs", _N),
+        ("back_turn", _N),
+        ("pipe", _N),  # of its latency
+        ("back_pipe", _N),
+        ("loss", _F),
+        ("back_loss", _F),
+        ("drawn", _I),  # random numbers
+        ("protected", np.bool_),
+        ("is_ready", np.bool_),
+        ("next_ready", _N),
+        ("payload", _N),
+        ("header", _N),
+        # Messages: the first that is not acknowledged, that being sent, the next to be delivered, the newest.
+        ("first", _N),
+        ("sending", _N),
+        ("arriving", _N),
+        ("newest", _N),
+        # Segments, of which the room of 2**n slots begins at `slots`.
+        ("slots", _I),
+        ("room", _I),
+        ("acknowledged", _I),  # all before this one
+        ("next", _I),  # to be sent for the first time
+        ("end", _I),  # of what there is to send
+        ("most", _I),  # that may be sent and not acknowledged
+        ("under_way", _I),
+        ("oldest", _I),  # transmission under way
+        ("latest", _I),
+        ("lost_first", _I),
+        ("lost_last", _I),
+        # Transmissions, by their order.
+        ("order", _I),  # of the next
+        ("highest", _I),  # that is known to be there
+        ("recover", _I),  # from which on a loss is news
+        ("undo_from", _I),  # from which on a transmission that was taken for lost tells of reordering
+        ("round_ends", _I),  # of what DCTCP counts
+        ("reordering", _I),
+        ("window", _F),  # segments
+        ("threshold", _F),
+        ("undo", _F),  # the window before it was cut for a loss
+        ("initial", _F),
+        ("alpha", _F),
+        ("seen", _I),
+        ("seen_marked", _I),
+        ("round_trip", _F),  # smoothed, seconds
+        ("deviation", _F),
+        ("timeout", _F),  # least, or of a fixed length
+        ("backoff", _N),
+        ("deadline", _F),
+        ("timer", _F),  # when the heap has it come
+        ("active", _F),  # when it last sent
+        # The receiver.
+        ("expected", _I),  # the first segment that has not come
+        ("top", _I),  # after all that have
+        ("pending", _N),  # packets that are not acknowledged
+        ("pending_marked", _N),
+        ("was_marked", np.bool_),
+    ]
+)
+ENTRY = np.dtype([("time", _F), ("sequence", _I), ("of", _I)])
+NOTE = np.dtype([("time", _F), ("what", _N), ("message", _N)])
+COMMAND = np.dtype([("value", _F), ("what", _N), ("of", _N)])
+
+ARRAYS: dict[str, Any] = {
+    "state": GLOBAL,
+    "ports": PORT,
+    "queues": QUEUE,
+    "switches": SWITCH,
+    "pipes": PIPE,
+    "paths": np.dtype((_N, (LONGEST_PATH + 1,))),
+    "connections": CONNECTION,
+    "messages": MESSAGE,
+    "slots": SLOT,
+    "packets": PACKET,
+    "heap": ENTRY,
+    "notes": NOTE,
+    "commands": COMMAND,
+}
+"""All arrays in the order of their addresses; a path ends with NONE."""
+
+inlined = njit(forceinline=True)
+"""Without a cache of its own: what calls it would not be compiled anew if this changes."""
+_PLACE = {name: place for place, name in enumerate(ARRAYS)}
+
+
+def _view(name: str) -> Any:
+    place, dtype = _PLACE[name], ARRAYS[name]
+
+    @inlined
+    def view(at):
+        return carray(pointer(at[place, 0]), at[place, 1], dtype)
+
+    return view
+
+
+state_of = _view("state")
+ports_of = _view("ports")
+queues_of = _view("queues")
+switches_of = _view("switches")
+pipes_of = _view("pipes")
+connections_of = _view("connections")
+messages_of = _view("messages")
+slots_of = _view("slots")
+packets_of = _view("packets")
+heap_of = _view("heap")
+notes_of = _view("notes")
+commands_of = _view("commands")
+
+
+@inlined
+def paths_of(at):
+    """A row a path: its ports, then NONE."""
+    return carray(pointer(at[5, 0]), (at[5, 1], LONGEST_PATH + 1), np.int32)
+
+
+@inlined
+def slot_of(connection, segment):
+    """Where a segment is among the slots."""
+    return connection.slots + (segment & (connection.room - 1))
+
+
+@inlined
+def note(at, what, message):
+    """Tell of a message, or connection."""
+    state = state_of(at)[0]
+    told = notes_of(at)[state.told]
+    told.time, told.what, told.message = state.now, what, message
+    state.told += 1
