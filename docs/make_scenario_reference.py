@@ -71,8 +71,8 @@ ORDER = [
     "CostAs",
 ]
 TOPOLOGIES = [kind.__name__ for kind in get_args(AnyTopology)]
-ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "MatrixFile", "WanPath"]
-ORDER += ["Network", "NoTcp", "Lv08", "Windows"]
+ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Fabric", "Wan", "MatrixFile", "WanPath"]
+ORDER += ["Network", "Flows", "Packets", "NoTcp", "Lv08", "Windows"]
 
 
 def reference() -> str:

@@ -65,6 +65,9 @@ class Network:
             )
         if lossy := cluster.first_loss:
             raise InputError("losses cannot be emulated", path=".".join(map(str, ("cluster", *lossy))), allowed="0")
+        if switches := cluster.first_fabric:
+            path = ".".join(map(str, ("cluster", *switches)))
+            raise InputError("a fabric cannot be emulated", path=path, allowed="a LAN of one switch")
         self._cluster = cluster
         self._delayed = delayed
         self._fair = fair

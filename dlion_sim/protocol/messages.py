@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -41,6 +41,13 @@ Shapes = tuple[tuple[str, int], ...]
 """(type code, entries) of each tensor of a message: "f4" for float32, "i4" for int32, which are indices of entries."""
 
 
+Stage = Literal["push", "pull", "reduce", "gather", "mix"]
+"""What tensors are, of which a transport may lose some: gradients to whoever sums them up, the parameters that come of
+it, sums of a ring on their way and whole ones, or parameters that are mixed."""
+GRADIENTS: frozenset[Stage] = frozenset({"push", "reduce", "gather"})
+"""The stages of gradients, in which an entry that is missing counts as none; parameters have no such value."""
+
+
 class Body(msgspec.Struct, frozen=True, array_like=True):
     """What a message says beside its tensors.
 
@@ -49,8 +56,12 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
     """
 
     kind: ClassVar[str] = ""
-    """What it is called on the wire, one name a class."""
+    """What it is called in tables, and on the wire."""
+    wire_kind: ClassVar[str] = ""
+    """What it is called on the wire where another class has that `kind`, one name a class."""
     channel: ClassVar[Channel] = Channel.CONTROL
+    stage: ClassVar[Stage | None] = None
+    """Which stage of an iteration its tensors are of, if it does without some of their entries; None: it does not."""
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:
         """Whether tensors of these shapes may come with it, in a run of models with so many `parameters`. Here none.
@@ -59,28 +70,34 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
         """
         return shapes == ()
 
+    def first_entry(self, sender: int, workers: int, parameters: int) -> int:
+        """Which of the model's `parameters` entries its values begin with, in a run of `workers` workers."""
+        return 0
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if not cls.kind:
             return
-        other = BODIES.setdefault(cls.kind, cls)
+        cls.wire_kind = cls.__dict__.get("wire_kind", cls.kind)
+        other = BODIES.setdefault(cls.wire_kind, cls)
         if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise TypeError(f"messages of {other.__module__}.{other.__qualname__} are called {cls.kind!r} already")
-        BODIES[cls.kind] = cls
+            raise TypeError(f"messages of {other.__module__}.{other.__qualname__} are called {cls.wire_kind!r} already")
+        BODIES[cls.wire_kind] = cls
 
 
 BODIES: dict[str, type[Body]] = {}
-"""Every kind of message that there is."""
+"""Every kind of message that there is, by its name on the wire."""
 
 
 class Contribution(Body, frozen=True, array_like=True):
-    """What a worker contributes to its peers' iterations: of its gradient, or of its parameters where those are mixed.
+    """What a worker contributes to its peers' iterations: of its gradient, unless a subclass says otherwise.
 
     A stretch (one tensor: values [m], from entry `offset` on) or single entries (two: indices [m], values [m]).
     """
 
     kind: ClassVar[str] = "contribution"
     channel: ClassVar[Channel] = Channel.DATA
+    stage: ClassVar[Stage | None] = "push"
     iteration: Count
     batch_size: Annotated[int, msgspec.Meta(ge=1)]
     n_percent: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
@@ -93,6 +110,16 @@ class Contribution(Body, frozen=True, array_like=True):
             return False
         entries = shapes[0][1]
         return shapes in ((("f4", entries),), (("i4", entries), ("f4", entries)))
+
+    def first_entry(self, sender: int, workers: int, parameters: int) -> int:
+        return self.offset
+
+
+class Mixed(Contribution, frozen=True, array_like=True):
+    """A worker's parameters, for peers that mix them with theirs."""
+
+    wire_kind: ClassVar[str] = "mixed_params"  # as long as the other contributions', which costs the same on the wire
+    stage: ClassVar[Stage | None] = "mix"
 
 
 class Weights(Body, frozen=True, array_like=True):
@@ -117,7 +144,7 @@ def is_one(shapes: Shapes, code: str, most: int) -> bool:
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
-    """The msgpack part of a message: the body's `kind`, its fields, and (type code, entries) of what follows it."""
+    """The msgpack part of a message: the body's `wire_kind`, its fields, and (type code, entries) of what follows it."""
 
     sender: Count
     kind: str
@@ -150,7 +177,7 @@ class Message:
     def header(self) -> bytes:
         """All that is before the tensors."""
         specs = tuple((_CODES[tensor.dtype], tensor.numel()) for tensor in self.tensors)
-        encoded = _encoder.encode((self.sender, self.body.kind, self.body, specs))  # A `Header`.
+        encoded = _encoder.encode((self.sender, self.body.wire_kind, self.body, specs))  # A `Header`.
         return (_LENGTH.pack(len(encoded)) + encoded).ljust(_aligned(_LENGTH.size + len(encoded)), b"\0")
 
     @cached_property

@@ -23,9 +23,9 @@ from dlion_sim.protocol.events import (
     Send,
     Started,
 )
-from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Push
+from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Pulled, Push
 from dlion_sim.protocol.faults import LocalProtocolError, MalformedMessageError
-from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.protocol.messages import Message
 
 
 class ParameterServer:
@@ -64,7 +64,7 @@ class ParameterServer:
     def _take(self, message: Message) -> list[Action]:
         push = message.body
         if not isinstance(push, Push):
-            raise MalformedMessageError(f"a server takes no message of the kind {push.kind!r}")
+            raise MalformedMessageError(f"a server takes no message of the kind {push.wire_kind!r}")
         if message.sender >= self._workers:
             raise MalformedMessageError(f"{message.sender} is no worker")
         if push.offset != self._offset or len(message.tensors[0]) != len(self._replica.parameters):
@@ -77,7 +77,7 @@ class ParameterServer:
             return []
         del self._gathered[push.iteration]
         self._step(gathered)
-        body = Contribution(push.iteration, push.batch_size, offset=self._offset)
+        body = Pulled(push.iteration, push.batch_size, offset=self._offset)
         answer = Message(self._number, body, (self._replica.snapshot(),))
         return [Send(message.sender, answer) for message in gathered]
 

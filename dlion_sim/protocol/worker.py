@@ -179,7 +179,7 @@ class Worker:
             raise MalformedMessageError(f"{message.sender} is no peer of {self.setup.worker}")
         receiver = self._receivers.get(type(message.body))
         if receiver is None:
-            raise MalformedMessageError(f"none of its choices takes a message of the kind {message.body.kind!r}")
+            raise MalformedMessageError(f"none of its choices takes a message of the kind {message.body.wire_kind!r}")
         if not isinstance(message.body, Contribution):
             return self._queue(receiver.received(message))
         update = Update.of(message)

@@ -1,16 +1,17 @@
 """What a scenario YAML may say: plain data, human units at the edge, SI inside."""
 
-from dlion_sim.scenario.cluster import Cloud, Cluster, Lan, Wan, WanPath, WorkerPlace
+from dlion_sim.scenario.cluster import Cloud, Cluster, Fabric, Lan, Wan, WanPath, WorkerPlace
 from dlion_sim.scenario.devices import CORE_FLOPS, DEVICES, Device
 from dlion_sim.scenario.loading import dump, from_data, load, to_data
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
-from dlion_sim.scenario.network import Lv08, Network, NoTcp, Windows
+from dlion_sim.scenario.network import Flows, Lv08, Network, NoTcp, Packets, Windows
 from dlion_sim.scenario.parametrised import Gpt, Lora, Shakespeare, named
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.shipped import find, find_sweep, shipped
 from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
-from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, SIZE, Unit
+from dlion_sim.scenario.transport import Dlcp, LossPhase, Pfabric, Reliable, StageBounds, Transport
+from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, QUEUE, SIZE, Unit
 from dlion_sim.scenario.workload import (
     ComputeTime,
     CostAs,
@@ -30,6 +31,7 @@ __all__ = [
     "CORE_FLOPS",
     "DEVICES",
     "DURATION",
+    "QUEUE",
     "SIZE",
     "ChoiceSpec",
     "Cloud",
@@ -39,23 +41,32 @@ __all__ = [
     "CostAs",
     "Device",
     "Dirichlet",
+    "Dlcp",
+    "Fabric",
+    "Flows",
     "Gpt",
     "Iid",
     "LabelShards",
     "Lan",
     "Lora",
+    "LossPhase",
     "Lv08",
     "Network",
     "Nic",
     "NoTcp",
     "Optimizer",
     "Owners",
+    "Packets",
     "Partition",
+    "Pfabric",
+    "Reliable",
     "Scenario",
     "Schedule",
     "Shakespeare",
     "Shared",
+    "StageBounds",
     "SystemSpec",
+    "Transport",
     "Unit",
     "Wan",
     "WanPath",

@@ -23,13 +23,47 @@ Loss = Annotated[float, Field(ge=0, lt=1)]
 """Part of packets that are lost."""
 
 
+class Fabric(Model):
+    """Switches in two tiers: each machine is at a leaf, and each leaf has a link to every spine.
+
+    The cloud's workers are spread over the leaves evenly and in order, parameter servers on machines of their own after
+    them. What goes to or comes from other clouds crosses no spine.
+    """
+
+    leaves: Annotated[int, Field(ge=1, le=1000)]
+    """How many leaves there are, at most as many as workers."""
+    spines: Annotated[int, Field(ge=1, le=256)]
+    """How many spines there are: so many ways lead from leaf to leaf."""
+    oversubscription: Annotated[float, Field(gt=0, le=1000)] | None = None
+    """How much more a leaf's machines may send together than its links to the spines carry, by the NICs' bandwidths at
+    the run's start; likewise what they receive. By default 1: no more."""
+    bandwidth: BandwidthSchedule | None = None
+    """Bandwidth of each link between a leaf and a spine, in each direction, in place of an oversubscription."""
+
+    @model_validator(mode="after")
+    def _has_one_bandwidth(self) -> Self:
+        if self.bandwidth and self.oversubscription is not None:
+            raise RuleError("oversubscription and bandwidth both say how much links carry", allowed="one of them")
+        return self
+
+
 class Lan(Model):
-    """The network inside a micro-cloud: one switch."""
+    """The network inside a micro-cloud: one switch, or leaves and spines."""
 
     bandwidth: BandwidthSchedule | None = None
     """Bandwidth of the switch, shared by all that crosses it. By default it is non-blocking: only NICs limit it."""
     rtt: Duration = 0.0002
     """Round-trip time between any two of the cloud's workers."""
+    fabric: Fabric | None = None
+    """Leaves and spines in the place of one switch."""
+
+    @model_validator(mode="after")
+    def _has_one_switch(self) -> Self:
+        if self.fabric and self.bandwidth:
+            raise RuleError(
+                "is of one switch, and a fabric has many", allowed="fabric: {bandwidth: ...}", at=("bandwidth",)
+            )
+        return self
 
 
 class Cloud(Model):
@@ -41,6 +75,17 @@ class Cloud(Model):
     """Its workers, in groups that are alike."""
     lan: Lan = Lan()
     """The network between its workers."""
+
+    @model_validator(mode="after")
+    def _has_workers_at_each_leaf(self) -> Self:
+        workers = sum(group.count for group in self.workers)
+        if self.lan.fabric and self.lan.fabric.leaves > workers:
+            raise RuleError(
+                f"{workers} workers leave some of {self.lan.fabric.leaves} leaves without any",
+                allowed=f"1 to {workers}",
+                at=("lan", "fabric", "leaves"),
+            )
+        return self
 
 
 class WanPath(Model):
@@ -86,7 +131,8 @@ class Wan(Model):
     """Round-trip time of each path, 0 ms where there is no latency. By default every path states its own."""
     loss: Loss | None = None
     """Part of the packets that are lost on each path, by default none. It bounds a connection's window by 1448 bytes
-    times sqrt(3/2 / loss) (Mathis et al., 1997), in simulations with `network: {tcp: window}`."""
+    times sqrt(3/2 / loss) (Mathis et al., 1997), in simulations with `network: {tcp: window}`; with `network: {model:
+    packets}` they are lost one by one."""
     matrix: BandwidthMatrix | None = None
     """Bandwidths that differ from that one, by sending and then by receiving cloud: {east: {west: 40 Mbps}}; or a CSV
     file or a folder of iperf3's results that has them, and is read when the scenario is."""
@@ -179,6 +225,12 @@ class Cluster(Model):
         wan = self.wan or Wan()
         path = wan.by_direction.get((a, b)) or wan
         return (wan.loss if path.loss is None else path.loss) or 0.0
+
+    @property
+    def first_fabric(self) -> tuple[str | int, ...] | None:
+        """Where a fabric is stated first, if anywhere: keys from the cluster on."""
+        stated = (number for number, cloud in enumerate(self.clouds) if cloud.lan.fabric)
+        return next((("clouds", number, "lan", "fabric") for number in stated), None)
 
     @property
     def first_loss(self) -> tuple[str | int, ...] | None:

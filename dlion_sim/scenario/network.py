@@ -1,13 +1,14 @@
-"""What TCP makes of the modelled network: nothing, SimGrid's factors, or windows that open round by round."""
+"""How a simulation models the network: as flows, and what TCP makes of them; or packet by packet."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
+from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model
-from dlion_sim.scenario.units import Size
+from dlion_sim.scenario.units import Duration, QueueSize, Size
 
 Window = Annotated[Size, Field(ge=1448)]
 """Bytes: a segment or more."""
@@ -55,9 +56,51 @@ class Windows(Model):
 AnyTcp = NoTcp | Lv08 | Windows
 
 
-class Network(Model):
-    """How messages share the links of a simulation. In live and emulated runs TCP does what it does."""
+class Flows(Model):
+    """A message is a flow, and flows share links max-min fairly: what many packets come to, without queues."""
 
+    kind: Literal["flows"] = "flows"
+
+
+class Packets(Model):
+    """A message is its packets, each of which waits in the queue of every link, is marked there or dropped.
+
+    A machine's own NIC has no queue: it sends, when it is free, what may be sent.
+    """
+
+    kind: Literal["packets"] = "packets"
+    buffer: Annotated[QueueSize, Field(ge=1514)] = 150_000.0
+    """What may wait for a link; what comes then is dropped. One packet is 1514 bytes."""
+    drop_above: QueueSize = 30_000.0
+    """Where more is waiting, packets that may be lost are dropped. Above the buffer: never."""
+    mark_above: QueueSize = 30_000.0
+    """Where more is waiting, other packets are marked (ECN), from which senders see that it is much. Above the buffer:
+    never."""
+    shared_buffer: bool = False
+    """Whether all links that a switch sends on have that buffer together, and not each its own."""
+    priorities: Annotated[int, Field(ge=1, le=8)] = 8
+    """How many priorities a link knows: of those that wait, the highest goes first."""
+    paths: Literal["hash", "spray"] = "hash"
+    """Where there are several ways (a fabric with spines): whether a connection keeps one, or each packet takes its
+    own."""
+    sample_every: Annotated[Duration, Field(ge=1e-6)] | None = None
+    """Time between rows of queues.parquet, which tell of every link's queue; by default that between evaluations."""
+
+
+AnyNetworkModel = Flows | Packets
+
+
+class Network(Model):
+    """How a simulation models the network. Live runs have a real one, emulated ones that of the kernel."""
+
+    model: Annotated[
+        Annotated[AnyNetworkModel, Field(discriminator="kind")],
+        BeforeValidator(
+            lambda given: {"kind": given} if isinstance(given, str) else given,
+            json_schema_input_type=Literal["flows", "packets"] | AnyNetworkModel,
+        ),
+    ] = Flows()
+    """Whether messages are flows or packets; a plain name is short for {kind: name}."""
     tcp: Annotated[
         Annotated[AnyTcp, Field(discriminator="kind")],
         BeforeValidator(
@@ -65,4 +108,10 @@ class Network(Model):
             json_schema_input_type=Literal["none", "lv08", "window"] | AnyTcp,
         ),
     ] = NoTcp()
-    """What TCP makes of them; a plain name is short for {kind: name}."""
+    """What TCP makes of flows; a plain name is short for {kind: name}."""
+
+    @model_validator(mode="after")
+    def _has_one_tcp(self) -> Self:
+        if isinstance(self.model, Packets) and not isinstance(self.tcp, NoTcp):
+            raise RuleError(f"{self.tcp.kind} is of flows", allowed="none, with model: packets", at=("tcp",))
+        return self

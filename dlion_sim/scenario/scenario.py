@@ -11,9 +11,10 @@ from dlion_sim.own_code import is_reference
 from dlion_sim.scenario.cluster import Cluster
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model, Name
-from dlion_sim.scenario.network import Network, Windows
+from dlion_sim.scenario.network import Network, NoTcp, Packets, Windows
 from dlion_sim.scenario.parametrised import named
 from dlion_sim.scenario.system import SystemSpec
+from dlion_sim.scenario.transport import AnyTransport, Reliable
 from dlion_sim.scenario.units import PositiveDuration
 from dlion_sim.scenario.workload import Workload
 
@@ -46,7 +47,9 @@ class Scenario(Model):
     cluster: Cluster
     """The machines, and the network between them."""
     network: Network = Network()
-    """How a simulation models that network."""
+    """How a simulation models the network."""
+    transport: AnyTransport = Reliable()
+    """What carries messages over it, in live and emulated runs too; a plain name is short for {kind: name}."""
     system: SystemSpec
     """How the workers train together."""
     modules: str | None = None
@@ -78,9 +81,20 @@ class Scenario(Model):
 
     @model_validator(mode="after")
     def _models_its_losses(self) -> Self:
-        if not isinstance(self.network.tcp, Windows) and (at := self.cluster.first_loss):
+        feels = isinstance(self.network.model, Packets) or isinstance(self.network.tcp, Windows)
+        if not feels and (at := self.cluster.first_loss):
             raise RuleError(
-                "packets are lost, which only windows feel", allowed="with network: {tcp: window}", at=("cluster", *at)
+                "packets are lost, which only windows and packets feel",
+                allowed="with network: {tcp: window} or {model: packets}",
+                at=("cluster", *at),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _models_its_fabrics(self) -> Self:
+        if not isinstance(self.network.tcp, NoTcp) and (at := self.cluster.first_fabric):
+            raise RuleError(
+                f"{self.network.tcp.kind} knows no fabrics", allowed="with network: {tcp: none}", at=("cluster", *at)
             )
         return self
 

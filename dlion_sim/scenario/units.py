@@ -6,7 +6,7 @@ import math
 import re
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -126,6 +126,12 @@ SIZE = Unit(
     most=1e15,
     bare=False,  # 6 could be bytes or MB
 )
+QUEUE = replace(
+    SIZE,
+    quantity="size of a queue",
+    example="30 packets",
+    factors={**SIZE.factors, "packet": "1514", "packets": "1514"},
+)
 CORES = Unit(
     quantity="number of cores",
     example="24 cores",
@@ -165,6 +171,9 @@ Bandwidth = Annotated[float, BANDWIDTH]
 
 Size = Annotated[float, SIZE]
 """Bytes; written with a unit."""
+
+QueueSize = Annotated[float, QUEUE]
+"""Bytes; written with a unit, which may be packets of 1514 bytes, full Ethernet frames."""
 
 Cores = Annotated[float, CORES]
 """Cores, not necessarily whole; written with a unit or bare."""

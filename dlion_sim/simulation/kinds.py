@@ -36,14 +36,14 @@ from dlion_sim.simulation.agenda import Agenda, Background
 from dlion_sim.simulation.connections import Connection, Connections
 from dlion_sim.simulation.engine import Engine, Node, StopRule
 from dlion_sim.simulation.flows import FlowNetwork
-from dlion_sim.simulation.routing import Route, Routing
+from dlion_sim.simulation.routing import LeafSpine, Route, Routing
 from dlion_sim.simulation.sharing import SharedLinks
 from dlion_sim.simulation.tcp import Framing, SlowStart, TcpModel
 from dlion_sim.simulation.transport import Transport
 
 _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
-    *(Connection, Connections, SlowStart, TcpModel),
+    *(Connection, Connections, LeafSpine, SlowStart, TcpModel),
     *(ComputeDevice, LinkInterval, Recorder, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
     *(Channel, Message, Merge, Update),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
+from zlib import crc32
 
-from dlion_sim.scenario import Cluster, Schedule, WorkerPlace
+from dlion_sim.scenario import Cluster, Fabric, Schedule, WorkerPlace
+from dlion_sim.scenario.machines import Nic
 from dlion_sim.scenario.topology import ServerHost
 
 BITS_PER_BYTE = 8
@@ -20,41 +22,76 @@ class Route(NamedTuple):
     loss: float = 0.0
 
 
+class LeafSpine(NamedTuple):
+    """The fabric of a cloud."""
+
+    leaf: dict[int, int]
+    """Of each of its machines."""
+    to_spine: list[tuple[int, ...]]
+    """The links of each leaf, one to each spine."""
+    from_spine: list[tuple[int, ...]]
+    """Likewise, one from each spine."""
+
+
 class Routing:
-    """Links with their `capacities_bps` over time, and the route between any two participants.
+    """Links with their `names` and `capacities_bps` over time, and the routes between any two participants.
 
     These are the workers, and after them parameter servers on the machines that `servers` names: a worker's, or their
     own.
 
     A message crosses its sender's NIC, then the LAN of their cloud or the WAN path between their clouds, then its
     receiver's NIC. A WAN path is shared by all messages of that direction; a LAN or path of no stated bandwidth is
-    never what limits.
+    never what limits. In a cloud with a fabric it crosses, from leaf to leaf, the link to a spine and the one from
+    there; what stays at a leaf or leaves the cloud crosses none of those.
     """
 
     def __init__(self, cluster: Cluster, servers: Sequence[int | ServerHost] = ()) -> None:
         self.capacities_bps: list[Schedule] = []
+        self.names: list[str] = []
         workers = len(cluster.workers)
-        own = [server for server in servers if isinstance(server, ServerHost)]
-        machines: list[WorkerPlace | ServerHost] = [*cluster.workers, *own]
+        own = {workers + number: each for number, each in enumerate(servers) if isinstance(each, ServerHost)}
+        machines: list[WorkerPlace | ServerHost] = [*cluster.workers, *own.values()]
+        names = [*(worker.name for worker in cluster.workers), *(f"server {number}" for number in own)]
         self._machine: list[int] = [*range(workers), *_machines_of(servers, workers)]
         self._cloud = [machine.cloud for machine in machines]
-        self._up = [self._add(machine.nic.up) for machine in machines]
-        self._down = [self._add(machine.nic.down) for machine in machines]
+        self._up = [self._add(f"{name} up", each.nic.up) for name, each in zip(names, machines, strict=True)]
+        self._down = [self._add(f"{name} down", each.nic.down) for name, each in zip(names, machines, strict=True)]
         self._between: dict[tuple[str, str], Route] = {}
+        self._fabrics: dict[str, LeafSpine] = {}
+        """By cloud, where there is one."""
         for cloud in cluster.clouds:
-            self._between[cloud.name, cloud.name] = self._segment(cloud.lan.bandwidth, cloud.lan.rtt)
+            lan = cloud.lan
+            self._between[cloud.name, cloud.name] = self._segment(f"{cloud.name} lan", lan.bandwidth, lan.rtt)
             for other in cluster.clouds:
                 if other is not cloud:
                     ends = cloud.name, other.name
-                    self._between[ends] = self._segment(*cluster.wan_path(*ends), cluster.wan_loss(*ends))
+                    path, loss = cluster.wan_path(*ends), cluster.wan_loss(*ends)
+                    self._between[ends] = self._segment(" -> ".join(ends), *path, loss)
+            if lan.fabric:
+                nics = {number: each.nic for number, each in enumerate(machines) if each.cloud == cloud.name}
+                self._fabrics[cloud.name] = self._leaf_spine(cloud.name, lan.fabric, nics, workers)
 
     def route(self, sender: int, receiver: int) -> Route:
-        """The route of a message between two participants; on one machine it crosses nothing and takes no time."""
-        sender, receiver = self._machine[sender], self._machine[receiver]
-        if sender == receiver:
+        """The route of a message between two participants; on one machine it crosses nothing and takes no time.
+
+        Of several `paths`, it is always the same one of that pair.
+        """
+        one, other = self._machine[sender], self._machine[receiver]
+        if one == other:
             return Route((), 0.0)
-        segment = self._between[self._cloud[sender], self._cloud[receiver]]
-        return Route((self._up[sender], *segment.links, self._down[receiver]), segment.latency, segment.loss)
+        links, latency, loss = self._between[self._cloud[one], self._cloud[other]]
+        if self._fabrics and (ways := self._over_spines(one, other)):
+            links = ways[crc32(b"%d to %d" % (sender, receiver)) % len(ways)]
+        return Route((self._up[one], *links, self._down[other]), latency, loss)
+
+    def paths(self, sender: int, receiver: int) -> tuple[Route, ...]:
+        """All routes of a message between two participants: one over each spine, where it crosses those."""
+        one, other = self._machine[sender], self._machine[receiver]
+        if one == other:
+            return (Route((), 0.0),)
+        links, latency, loss = self._between[self._cloud[one], self._cloud[other]]
+        ways = self._over_spines(one, other) or [links]
+        return tuple(Route((self._up[one], *way, self._down[other]), latency, loss) for way in ways)
 
     def share_machine(self, one: int, other: int) -> bool:
         """Whether messages between two participants cross nothing."""
@@ -62,18 +99,50 @@ class Routing:
 
     def check_restored(self) -> None:
         """Raise ValueError for routes, which may come from anybody, that are not over the links that there are."""
-        segments = [route.links for route in self._between.values()]
-        numbered = (self.capacities_bps, self._up, self._down, *segments)
+        of_leaves = [*chain(*((fabric.to_spine, fabric.from_spine) for fabric in self._fabrics.values()))]
+        segments = [*(route.links for route in self._between.values()), *chain(*of_leaves)]
+        numbered = (self.capacities_bps, self.names, self._up, self._down, *of_leaves, *segments)
         links = [*self._up, *self._down, *chain(*segments)]
-        if {*map(type, numbered)} - {list, tuple} or sorted(links) != [*range(len(self.capacities_bps))]:
+        every = [*range(len(self.capacities_bps))]
+        if {*map(type, numbered)} - {list, tuple} or sorted(links) != every or len(self.names) != len(every):
             raise ValueError("its routes lead over links that are not there")
 
-    def _add(self, capacity_bps: Schedule) -> int:
+    def _over_spines(self, one: int, other: int) -> list[tuple[int, ...]]:
+        """The links between the leaves of two machines, by way of each spine; none where they are at the same one."""
+        fabric = self._fabrics.get(self._cloud[one]) if self._cloud[one] == self._cloud[other] else None
+        if fabric is None or fabric.leaf[one] == fabric.leaf[other]:
+            return []
+        return [*zip(fabric.to_spine[fabric.leaf[one]], fabric.from_spine[fabric.leaf[other]], strict=True)]
+
+    def _add(self, name: str, capacity_bps: Schedule) -> int:
+        self.names.append(name)
         self.capacities_bps.append(capacity_bps)
         return len(self.capacities_bps) - 1
 
-    def _segment(self, capacity_bps: Schedule | None, rtt: float, loss: float = 0.0) -> Route:
-        return Route((self._add(capacity_bps),) if capacity_bps else (), rtt / 2, loss)
+    def _segment(self, name: str, capacity_bps: Schedule | None, rtt: float, loss: float = 0.0) -> Route:
+        return Route((self._add(name, capacity_bps),) if capacity_bps else (), rtt / 2, loss)
+
+    def _leaf_spine(self, cloud: str, fabric: Fabric, nics: Mapping[int, Nic], workers: int) -> LeafSpine:
+        """The links of a cloud's fabric; machines from number `workers` on are servers' own."""
+        inside = sum(machine < workers for machine in nics)
+        leaf = {
+            machine: place * fabric.leaves // inside if place < inside else (place - inside) % fabric.leaves
+            for place, machine in enumerate(nics)
+        }
+        links = LeafSpine(leaf, [], [])
+        for number in range(fabric.leaves):
+            here = [nic for machine, nic in nics.items() if leaf[machine] == number]
+            up, down = _of_each(fabric, (nic.up for nic in here)), _of_each(fabric, (nic.down for nic in here))
+            spines = range(fabric.spines)
+            links.to_spine.append(tuple(self._add(f"{cloud} leaf {number} -> spine {each}", up) for each in spines))
+            links.from_spine.append(tuple(self._add(f"{cloud} spine {each} -> leaf {number}", down) for each in spines))
+        return links
+
+
+def _of_each(fabric: Fabric, capacities_bps: Iterable[Schedule]) -> Schedule:
+    """The capacity of a leaf's links to or from spines, for those of its machines' NICs."""
+    together = sum(capacity_bps.value_at(0) for capacity_bps in capacities_bps)
+    return fabric.bandwidth or Schedule.constant(together / (fabric.oversubscription or 1.0) / fabric.spines)
 
 
 def _machines_of(servers: Sequence[int | ServerHost], workers: int) -> Iterator[int]:

@@ -171,3 +171,9 @@ def test_losses_are_refused_as_no_emulated_link_has_them():
     cluster = digits("cluster.wan.loss=0.01", "network.tcp=window").cluster
     with pytest.raises(InputError, match=r"cluster\.wan\.loss: losses cannot be emulated; allowed: 0"):
         Network(cluster, delayed=False)
+
+
+def test_fabrics_are_refused_as_an_emulated_cloud_has_one_switch():
+    cluster = digits("cluster.clouds.0.lan={fabric: {leaves: 2, spines: 2}}").cluster
+    with pytest.raises(InputError, match=r"cluster\.clouds\.0\.lan\.fabric: a fabric cannot be emulated"):
+        Network(cluster, delayed=False)

@@ -21,6 +21,7 @@ MERGING_WIDE = (
 )
 
 GROUP = "cluster.clouds.0.workers.0"
+LAN = "cluster.clouds.0.lan"
 
 INVALID = [
     ("durration=3 s", None, ["unknown key 'durration'; did you mean 'duration'?", "allowed: name, description"]),
@@ -63,11 +64,30 @@ INVALID = [
     ("network.tcp={kind: lv08, bandwidth_factor: 0}", "network.tcp.bandwidth_factor", ["more than 0"]),
     ("network.tcp={kind: lv08, latency_factor: 0.5}", "network.tcp.latency_factor", ["1 or more"]),
     ("cluster.wan.loss=1", "cluster.wan.loss", ["less than 1"]),
-    ("cluster.wan.loss=0.01", "cluster.wan.loss", ["only windows feel", "network: {tcp: window}"]),
+    (
+        "cluster.wan.loss=0.01",
+        "cluster.wan.loss",
+        ["only windows and packets feel", "{tcp: window} or {model: packets}"],
+    ),
+    ("network.model=frames", "network.model", ["'frames' is unknown", "'flows', 'packets'"]),
+    ("network.model={kind: packets, buffer: 1 kB}", "network.model.buffer", ["1514 or more, not '1 kB'"]),
+    ("network.model={kind: packets, buffer: 30}", "network.model.buffer", ["'30 packets'", "packet, packets"]),
+    ("network.model={kind: packets, priorities: 9}", "network.model.priorities", ["8 or less, not 9"]),
+    ("network.model={kind: packets, paths: random}", "network.model.paths", ["'random' is unknown", "'spray'"]),
+    ("network.model={kind: packets, sample_every: 1e-9 s}", "network.model.sample_every", ["1e-06 or more"]),
+    ("network={model: packets, tcp: lv08}", "network.tcp", ["lv08 is of flows", "none, with model: packets"]),
+    (f"{LAN}={{fabric: {{leaves: 4, spines: 2}}}}", f"{LAN}.fabric.leaves", ["3 workers", "without any", "1 to 3"]),
+    (f"{LAN}={{fabric: {{leaves: 2, spines: 0}}}}", f"{LAN}.fabric.spines", ["1 or more, not 0"]),
+    (f"{LAN}={{fabric: {{leaves: 2, spines: 2}}, bandwidth: 1 Gbps}}", f"{LAN}.bandwidth", ["one switch", "fabric: {"]),
+    (
+        f"{LAN}.fabric={{leaves: 2, spines: 2, oversubscription: 2, bandwidth: 1 Gbps}}",
+        f"{LAN}.fabric",
+        ["both say how much", "one of them"],
+    ),
     (
         "cluster.wan.paths=[{between: [east, west], loss: 0.1}]",
         "cluster.wan.paths.0.loss",
-        ["only windows feel", "network: {tcp: window}"],
+        ["only windows and packets feel", "network: {tcp: window}"],
     ),
     ("cluster.clouds=[]", "cluster.clouds", ["1 or more entries"]),
     ("cluster.clouds=east", "cluster.clouds", ["must be a list, not 'east'"]),

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from dlion_sim.scenario import Lv08, NoTcp, Windows, dump, from_data
+from dlion_sim.errors import InputError
+from dlion_sim.scenario import Flows, Lv08, NoTcp, Packets, Windows, dump, from_data
 from dlion_sim.yaml_text import read_yaml
 
 
@@ -33,6 +34,35 @@ def test_the_published_numbers() -> None:
     lv08 = Lv08()
     assert (lv08.latency_factor, lv08.bandwidth_factor, lv08.window, lv08.sharing_size) == (13.01, 0.97, 4194304, 20537)
     assert (Windows().initial_window, Windows().receive_window, Windows().idle_restart) == (10, 3145728, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("flows", Flows()),
+        ("packets", Packets()),
+        ({"kind": "packets", "buffer": "30 packets"}, Packets(buffer="45420 B")),  # type: ignore[arg-type]
+    ],
+)
+def test_a_network_is_of_flows_or_of_packets(data: dict[str, Any], given: object, meant: object) -> None:
+    assert from_data(data).network.model == Flows()
+    scenario = from_data({**data, "network": {"model": given}})
+    assert scenario.network.model == meant
+    assert from_data(read_yaml(dump(scenario))) == scenario
+
+
+def test_packets_are_lost_on_paths_too(data: dict[str, Any]) -> None:
+    data["cluster"]["wan"]["loss"] = 0.001
+    assert from_data({**data, "network": {"model": "packets"}}).cluster.wan_loss("east", "west") == 0.001
+
+
+def test_windows_know_no_fabrics(data: dict[str, Any]) -> None:
+    data["cluster"]["clouds"][0]["lan"] = {"fabric": {"leaves": 3, "spines": 2}}
+    assert from_data(data).cluster.first_fabric
+    with pytest.raises(
+        InputError, match=r"cluster\.clouds\.0\.lan\.fabric: window knows no fabrics; allowed: with net"
+    ):
+        from_data({**data, "network": {"tcp": "window"}})
 
 
 def test_a_path_has_the_losses_of_the_wan_unless_it_states_its_own(data: dict[str, Any]) -> None:

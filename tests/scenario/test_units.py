@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, SIZE, Unit
+from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, QUEUE, SIZE, Unit
 
-UNITS = [DURATION, BANDWIDTH, CORES, SIZE]
+UNITS = [DURATION, BANDWIDTH, CORES, SIZE, QUEUE]
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,9 @@ UNITS = [DURATION, BANDWIDTH, CORES, SIZE]
         (CORES, 0.5, 0.5),
         (SIZE, "3 MiB", 3 * 1024**2),
         (SIZE, "1.5 kB", 1500.0),
+        (QUEUE, "1.5 kB", 1500.0),
+        (QUEUE, "30 packets", 45_420.0),
+        (QUEUE, "1 packet", 1514.0),
     ],
 )
 def test_reads(unit: Unit, text: object, value: float) -> None:

@@ -22,7 +22,7 @@ from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.encoding import encode
 from dlion_sim.simulation.engine import Engine
 from dlion_sim.simulation.kinds import Kinds
-from dlion_sim.simulation.routing import Route, Routing
+from dlion_sim.simulation.routing import LeafSpine, Route, Routing
 from dlion_sim.simulation.sharing import SharedLinks
 from tests.simulation.test_checkpoint import After, contents, scenario
 
@@ -223,7 +223,26 @@ def have_no_links(transport):
     transport._network._links = transport._network
 
 
+def have_names_of_fewer_links(transport):
+    transport._routing.names.pop()
+
+
+def cross_a_spine_that_is_not_there(transport):
+    last = len(transport._routing.capacities_bps)
+    transport._routing._fabrics["east"] = LeafSpine({0: 0, 1: 1}, [(last,), (last,)], [(last,), (last,)])
+
+
+def cross_spines_by_other_places(transport):
+    """A mapping, whose keys are links that there are, and whose values are not."""
+    routing = transport._routing
+    *routing._up, last = routing._up
+    routing._fabrics["east"] = LeafSpine({0: (last,), 1: 1}, {(last,): (10**6,)}, [])
+
+
 MISLEADING = {
+    "names of fewer links": have_names_of_fewer_links,
+    "over a spine that is not there": cross_a_spine_that_is_not_there,
+    "over spines by other places": cross_spines_by_other_places,
     "up over no link": lambda transport: transport._routing._up.__setitem__(0, 10**6),
     "down over a link before the first": lambda transport: transport._routing._down.__setitem__(0, -3),
     "over a link of another": lambda transport: transport._routing._up.__setitem__(0, transport._routing._up[1]),
@@ -296,7 +315,7 @@ def test_a_planned_change_of_a_link_that_is_not_there_is_refused(link):
 
 def test_what_is_checked_cannot_be_changed_afterwards():
     late = []
-    state = {"capacities_bps": [], "_up": late, "_down": [], "_between": {}}
+    state = {"capacities_bps": [], "names": [], "_up": late, "_down": [], "_between": {}, "_fabrics": {}}
     routing = Calls(makers.instance, f"{Routing.__module__}:Routing", state=state)
     forged = pickle.dumps((routing, late))
     decoding.Decoder(Kinds(), []).decode(forged)

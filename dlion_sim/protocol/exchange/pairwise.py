@@ -11,7 +11,7 @@ from torch import Tensor
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Body, Channel, Message, Shapes, is_whole
+from dlion_sim.protocol.messages import Body, Channel, Message, Shapes, Stage, is_whole
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
 from dlion_sim.streams import stream
@@ -25,6 +25,7 @@ class Swap(Body, frozen=True, array_like=True):
 
     kind: ClassVar[str] = "swap"
     channel: ClassVar[Channel] = Channel.DATA
+    stage: ClassVar[Stage | None] = "mix"
     answer: bool
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:

@@ -10,7 +10,7 @@ from pydantic import Field
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Body, Channel, Count, Message, Shapes, is_one
+from dlion_sim.protocol.messages import Body, Channel, Contribution, Count, Message, Shapes, Stage, is_one
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 
@@ -20,12 +20,23 @@ class Push(Body, frozen=True, array_like=True):
 
     kind: ClassVar[str] = "push"
     channel: ClassVar[Channel] = Channel.DATA
+    stage: ClassVar[Stage | None] = "push"
     iteration: Count
     batch_size: Annotated[int, msgspec.Meta(ge=1)]
     offset: Count
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:
         return is_one(shapes, "f4", parameters - self.offset)
+
+    def first_entry(self, sender: int, workers: int, parameters: int) -> int:
+        return self.offset
+
+
+class Pulled(Contribution, frozen=True, array_like=True):
+    """A server's answer: its part of the parameters, from entry `offset` on."""
+
+    wire_kind: ClassVar[str] = "pulled_param"
+    stage: ClassVar[Stage | None] = "pull"
 
 
 @register("exchange", "parameter_server")
@@ -37,6 +48,7 @@ class ParameterServerExchange(Exchange):
     """
 
     needs_servers = True
+    receives = (Pulled,)
 
     class Parameters(ChoiceParameters):
         """What the servers do with gradients."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
-from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.protocol.messages import Message, Mixed
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 
@@ -34,6 +34,7 @@ class ParameterExchange(Exchange):
 
     parameters: Parameters
     catches_up = True
+    receives = (Mixed,)
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
@@ -49,7 +50,7 @@ class ParameterExchange(Exchange):
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
         """The parameters as the iteration finds them, to every peer."""
         weights = self.setup.replica.snapshot()
-        return self.to_all(Update(self.setup.worker, Contribution(iteration, batch_size), (weights,)))
+        return self.to_all(Update(self.setup.worker, Mixed(iteration, batch_size), (weights,)))
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """Nothing more to send; the own gradient stays here."""

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
-from dlion_sim.protocol.messages import Contribution
+from dlion_sim.protocol.messages import Mixed
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 
@@ -27,6 +27,7 @@ class LocalSgdExchange(Exchange):
         period: int = Field(10, ge=1, description="Iterations between exchanges.")
 
     parameters: Parameters
+    receives = (Mixed,)
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
@@ -50,7 +51,7 @@ class LocalSgdExchange(Exchange):
         replica.step(own.gradient)
         if not self._ends_period(own.iteration):
             return Outgoing(None, [])
-        body = Contribution(own.iteration, own.batch_size)
+        body = Mixed(own.iteration, own.batch_size)
         update = Update(self.setup.worker, body, (replica.snapshot(),))
         return Outgoing(update, self.to_all(update))
 

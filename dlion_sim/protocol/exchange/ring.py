@@ -16,6 +16,7 @@ from dlion_sim.protocol.messages import (
     Count,
     Message,
     Shapes,
+    Stage,
     is_one,
 )
 from dlion_sim.protocol.registry import register
@@ -27,11 +28,22 @@ class Chunk(Body, frozen=True, array_like=True):
 
     kind: ClassVar[str] = "chunk"
     channel: ClassVar[Channel] = Channel.DATA
+    stage: ClassVar[Stage | None] = "reduce"
     iteration: Count
     step: Count
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:
         return is_one(shapes, "f4", parameters)
+
+    def first_entry(self, sender: int, workers: int, parameters: int) -> int:
+        return by_bytes(parameters, workers)[(sender - self.step) % workers][0]
+
+
+class Total(Chunk, frozen=True, array_like=True):
+    """A chunk that is summed up, and handed round."""
+
+    wire_kind: ClassVar[str] = "total"
+    stage: ClassVar[Stage | None] = "gather"
 
 
 @register("exchange", "ring_allreduce")
@@ -44,7 +56,7 @@ class RingAllReduceExchange(Exchange):
     """
 
     tells_all = False
-    receives = (Chunk,)
+    receives = (Chunk, Total)
 
     def __init__(self, parameters: Exchange.Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
@@ -79,8 +91,9 @@ class RingAllReduceExchange(Exchange):
         iteration, step = divmod(self._arrived, self._steps)
         before = (self.setup.worker - 1) % self.setup.workers
         begin, end = self._stretches[(before - step) % self.setup.workers]
-        found = message.sender, message.body.iteration, message.body.step, len(message.tensors[0])
-        if found != (before, iteration, step, end - begin):
+        body = message.body
+        found = message.sender, type(body), body.iteration, body.step, len(message.tensors[0])
+        if found != (before, self._kind(step), iteration, step, end - begin):
             raise MalformedMessageError("a chunk that is not the next one of the ring")
         self._arrived += 1
         return [Send(self._next, following) for following in self._take(message)]
@@ -110,4 +123,9 @@ class RingAllReduceExchange(Exchange):
 
     def _chunk(self, step: int) -> Message:
         begin, end = self._stretches[(self.setup.worker - step) % self.setup.workers]
-        return Message(self.setup.worker, Chunk(self._iteration, step), (self._sum[begin:end].clone(),))
+        body = self._kind(step)(self._iteration, step)
+        return Message(self.setup.worker, body, (self._sum[begin:end].clone(),))
+
+    def _kind(self, step: int) -> type[Chunk]:
+        """Which messages a step has."""
+        return Chunk if step < self.setup.workers - 1 else Total

@@ -1,25 +1,39 @@
 """Sparse averaging of parameters (SPARTA: EXO Labs, 2025)."""
 
+from typing import ClassVar
+
 import torch
 from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange
+from dlion_sim.protocol.messages import Contribution, Stage
 from dlion_sim.protocol.systems import SYSTEMS, register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 from dlion_sim.streams import stream
+
+
+class Scattered(Contribution, frozen=True, array_like=True):
+    """Some of the sender's parameters, without indices, which everyone knows. None may be missing: others lie there in
+    other iterations."""
+
+    wire_kind: ClassVar[str] = "sparse_param"
+    stage: ClassVar[Stage | None] = None
 
 
 @register("exchange", "sparta")
 class SpartaExchange(Exchange):
     """Each worker steps by its own gradient, and of a few random parameters, the same on all, takes everyone's mean."""
 
+    receives = (Scattered,)
+
     class Parameters(ChoiceParameters):
         part: float = Field(0.005, gt=0, le=1, description="Of all parameters, averaged in an iteration (recalled).")
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         self.setup.replica.step(own.gradient)
-        update = self.stretch(own, 0, self.setup.replica.parameters[self._chosen(own.iteration)])
-        return Outgoing(None, self.to_all(update))  # without indices, which everyone knows
+        values = self.setup.replica.parameters[self._chosen(own.iteration)]
+        update = Update(self.setup.worker, Scattered(own.iteration, own.batch_size), (values,))
+        return Outgoing(None, self.to_all(update))
 
     def arrived(self, update: Update) -> None:
         update.check_whole(len(self._chosen(update.body.iteration)))
