@@ -243,7 +243,10 @@ struct Network {
       c.round_end = c.next;
       c.round_acked = c.round_marked = 0;
     }
-    if (!c.recovering && !p.marks) c.window += c.window < c.threshold ? double(arrived) : arrived / c.window;
+    if (c.window < c.threshold && !p.marks)
+      c.window += arrived;
+    else if (!c.recovering && !p.marks)
+      c.window += arrived / c.window;
     wake(id);
   }
 

@@ -7,6 +7,7 @@ acknowledgement, sent over one link. The C++ program is `packets.cpp` beside thi
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import shutil
@@ -74,7 +75,9 @@ def leaf_spine(messages: int) -> Workload:
     fabric = Fabric(buffer=500e3, mark_above=100e3)
     chance = random.Random(0)
     connections: dict[tuple[int, int], int] = {}
-    routes, sent, now = [], [], 0.0
+    routes: list[Connection] = []
+    sent: list[Message] = []
+    now = 0.0
     mean = 200e3
     for _ in range(messages):
         now += chance.expovariate(0.6 * fabric.hosts * fabric.rate / mean)
@@ -126,18 +129,19 @@ WORKLOADS: tuple[tuple[str, Callable[[int], Workload], int, int], ...] = (
 def run(workload: Workload) -> Run:
     """By the packet-level network."""
     network = PacketNetwork(workload.ports)
-    for connection in workload.connections:
-        network.connect([connection.there], [connection.back], latency=connection.latency)
-    began, took = {}, 0.0
+    for latency, there, back in workload.connections:
+        network.connect([there], [back], latency=latency)
+    began: dict[int, float] = {}
+    took = 0.0
 
-    def delivered(completions) -> float:
-        return sum(done.time - began.pop(done.message) for done in completions if done.what == "delivered")
+    def delivered(until: float) -> float:
+        return sum(done.time - began.pop(done.message) for done in network.run(until) if done.what == "delivered")
 
     start = time.perf_counter()
     for at, connection, size in workload.messages:
-        took += delivered(network.run(at))
+        took += delivered(at)
         began[network.send(connection, size)] = at
-    took += delivered(network.run())
+    took += delivered(math.inf)
     return Run(network.hops, time.perf_counter() - start, took / len(workload.messages))
 
 

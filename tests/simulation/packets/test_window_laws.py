@@ -46,10 +46,11 @@ def test_a_lost_tail_waits_for_the_timeout(least):
 def test_dctcp_keeps_the_queue_around_the_threshold(flows):
     """1 Gbps, 100 us, K = 20 packets: the sawtooth is below K + N and its height half the root of 2 N (C RTT + K)."""
     rate, threshold = 10 * RATE, 20
-    network = PacketNetwork([Port(rate)] * (2 * flows) + [Port(rate, mark_above=threshold * FRAME), Port(rate)])
+    hosts = [Port(10 * rate)] * (2 * flows)
+    network = PacketNetwork([*hosts, Port(rate, mark_above=threshold * FRAME), Port(rate)])
     for flow in range(flows):
         connection = network.connect(
-            [(flow, 2 * flows)], [(2 * flows + 1,)], latency=50e-6, endpoint=Reliable(initial_window=2)
+            [(flow, 2 * flows)], [(flows + flow, 2 * flows + 1)], latency=50e-6, endpoint=Reliable(initial_window=2)
         )
         network.send(connection, 1e9)
     network.run(0.2)
@@ -72,6 +73,6 @@ def test_random_losses_hold_the_rate_as_mathis_has_it(loss):
     connection = network.connect([(0,)], [(1,)], latency=round_trip / 2, loss=loss)
     network.send(connection, 1e12)
     network.run(200 / loss / math.sqrt(1.5 / loss) * round_trip)
-    segments = network.counters()[0]["carried_packets"]
+    segments = network.counters()[0]["packets"]
     window = segments / (network.now / round_trip)
     assert window == pytest.approx(math.sqrt(1.5 / loss), rel=0.2)
