@@ -89,6 +89,7 @@ class Mesh:
             self.agenda,
             Routing(cluster),
             sent=lambda *_: None,
+            timed=lambda *_: None,
             delivered=self._delivered,
             changed=lambda: None,
             tcp=tcp,

@@ -144,7 +144,7 @@ def is_one(shapes: Shapes, code: str, most: int) -> bool:
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
-    """The msgpack part of a message: the body's `wire_kind`, its fields, and (type code, entries) of what follows it."""
+    """The msgpack part of a message: the body's `wire_kind`, its fields, (type code, entries) of what follows it."""
 
     sender: Count
     kind: str

@@ -20,8 +20,8 @@ InitialWindow = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Reliable(Model):
-    """All of a message arrives, in order, as over TCP. Its settings are those of simulated packets (DCTCP, with selective
-    acknowledgements); flows have what `network.tcp` says, and real nodes the kernel's TCP."""
+    """All of a message arrives, in order, as over TCP. Its settings are those of simulated packets (DCTCP, with
+    selective acknowledgements); flows have what `network.tcp` says, and real nodes the kernel's TCP."""
 
     kind: Literal["reliable"] = "reliable"
     initial_window: InitialWindow = 10
@@ -79,12 +79,12 @@ class Dlcp(Model):
     loss_bound: AnyBound = 0.1
     """What part of a message's bytes may be lost: a number, or one for each stage, with 0 for those that are not named.
     The default is the value of the paper's evaluations."""
-    by_tensor: dict[str, Bound] = {}
+    by_tensor: dict[str, Bound] = Field(default_factory=dict)
     """Bounds of variables by their names, or ends of names such as `weight`, the longest that fits. If any are given,
     each variable's bytes are counted by themselves; they hold in stages that may lose anything, for dense messages."""
-    phases: list[LossPhase] = []
-    """Factors on the bounds by iteration, as for a critical beginning (as DBLP, arXiv 2605.01989, has it): each from its
-    iteration until the next one's. Messages that name no iteration, pairwise averaging's, have none."""
+    phases: list[LossPhase] = Field(default_factory=list)
+    """Factors on the bounds by iteration, as for a critical beginning (as DBLP, arXiv 2605.01989, has it): each from
+    its iteration until the next one's. Messages that name no iteration, pairwise averaging's, have none."""
     fill: Literal["zero", "rescale", "stale"] = "zero"
     """What takes the place of gradients that are missing: nothing (the paper's), which makes sums too small; nothing,
     while the rest of the message is scaled up, right in the mean; or those of the sender's previous message. Missing

@@ -35,7 +35,6 @@ from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, Status
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.routing import Routing
-from dlion_sim.simulation.tcp import TcpModel
 from dlion_sim.simulation.transport import Transport
 
 StoppedBy = Literal["duration", "iterations", "target_accuracy", "target", "interrupt", "stall", "abort"]
@@ -91,7 +90,7 @@ class Engine:
     computed, side by side with all others that were started and not read.
 
     Between two events its state can be saved, all but the equipment. `equip` gives it another, with which it goes on
-    to the bit.
+    to the bit. `transport` makes what carries the messages: of flows, or one like that.
     """
 
     def __init__(
@@ -100,13 +99,12 @@ class Engine:
         nodes: Sequence[Node],
         servers: Sequence[ParameterServer],
         routing: Routing,
-        tcp: TcpModel,
+        transport: Callable[..., Transport],
         equipment: Equipment,
         recorder: Recorder,
         evaluate_every: float,
         evaluation_samples: int | None,
         stop: StopRule,
-        scale: float = 1.0,
     ) -> None:
         self._agenda = Agenda()
         self._nodes = nodes
@@ -119,14 +117,13 @@ class Engine:
         self._evaluate_every = evaluate_every
         self._evaluation_samples = evaluation_samples
         self._stop = stop
-        self._transport = Transport(
+        self._transport = transport(
             self._agenda,
             routing,
             sent=self._on_sent,
+            timed=self._on_timed,
             delivered=self._on_delivered,
             changed=self._tell_capacities,
-            scale=scale,
-            tcp=tcp,
         )
         self._end = stop.duration if stop.duration is not None else float("inf")
         self._has_started = False
@@ -242,12 +239,15 @@ class Engine:
         self._tell(index, ready)
 
     def _on_sent(self, transfer: Transfer) -> None:
+        if transfer.message.body.channel is Channel.DATA:
+            self._tell(transfer.sender, MessageSent(transfer.receiver, transfer.message.size))
+
+    def _on_timed(self, transfer: Transfer, seconds: float) -> None:
         sender, receiver, message = transfer.sender, transfer.receiver, transfer.message
         if not self._routing.share_machine(sender, receiver):
             self.recorder.sent(transfer, self.now)
         if message.body.channel is Channel.DATA:
-            self._tell(sender, MessageTimed(receiver, message.size, self.now - transfer.began))
-            self._tell(sender, MessageSent(receiver, message.size))
+            self._tell(sender, MessageTimed(receiver, message.size, seconds))
 
     def _on_delivered(self, receiver: int, message: Message) -> None:
         self._tell(receiver, MessageArrived(message))

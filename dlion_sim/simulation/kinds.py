@@ -33,6 +33,7 @@ from dlion_sim.scenario.machines import Compute
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.workload import ConstantRate, CosineDecay, Optimizer, StepDecay
 from dlion_sim.simulation.agenda import Agenda, Background
+from dlion_sim.simulation.changes import Changes
 from dlion_sim.simulation.connections import Connection, Connections
 from dlion_sim.simulation.engine import Engine, Node, StopRule
 from dlion_sim.simulation.flows import FlowNetwork
@@ -43,7 +44,7 @@ from dlion_sim.simulation.transport import Transport
 
 _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
-    *(Connection, Connections, LeafSpine, SlowStart, TcpModel),
+    *(Changes, Connection, Connections, LeafSpine, SlowStart, TcpModel),
     *(ComputeDevice, LinkInterval, Recorder, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
     *(Channel, Message, Merge, Update),
@@ -55,9 +56,10 @@ _CLASSES: tuple[type, ...] = (
 _METHODS: frozenset[object] = frozenset(
     {
         *(Engine._evaluate_regularly, Engine._on_delivered, Engine._on_gradient, Engine._on_profile, Engine._on_sent),
-        *(Engine._tell, Engine._tell_capacities),
-        *(Transport._begin, Transport._change, Transport._end, Transport._queue),
-        *(FlowNetwork._end, FlowNetwork._settle),
+        *(Engine._on_timed, Engine._tell, Engine._tell_capacities),
+        *(Transport._begin, Transport._end, Transport._queue),
+        Changes._change,
+        *(FlowNetwork._end, FlowNetwork._settle, FlowNetwork.resize),
         *(Connections._ended, Connections._next_round),
         Optimizer.factor,
     }
@@ -71,11 +73,20 @@ class UnknownKindError(ValueError):
 
 
 class Kinds:
-    """The classes by their names: those of this package, and all that are defined in the user's own `modules`."""
+    """The classes by their names: those of this package, and all that are defined in the user's own `modules`.
 
-    def __init__(self, modules: Collection[str] = ()) -> None:
+    Those of a network of packets are among them only where there are `packets`, as these take a while to load.
+    """
+
+    def __init__(self, modules: Collection[str] = (), *, packets: bool = False) -> None:
         self._modules = modules
-        self._named: dict[str, type] = {_name(each): each for each in (*_CLASSES, *_registered())}
+        self._methods = _METHODS
+        classes: Iterable[type] = (*_CLASSES, *_registered())
+        if packets:
+            from dlion_sim.simulation.packets.kinds import CLASSES, METHODS
+
+            classes, self._methods = (*classes, *CLASSES), _METHODS | METHODS
+        self._named: dict[str, type] = {_name(each): each for each in classes}
         self._names: dict[type, str] = {each: name for name, each in self._named.items()}
 
     def name(self, kind: type) -> str:
@@ -106,7 +117,7 @@ class Kinds:
         """A bound method. Raises UnknownKindError for one that may not be planned."""
         function = getattr(type(owner), name, None)
         is_own = isinstance(function, FunctionType) and self._is_own(type(owner))
-        if not isinstance(function, FunctionType) or not (is_own or function in _METHODS):
+        if not isinstance(function, FunctionType) or not (is_own or function in self._methods):
             raise UnknownKindError(f"the method {_name(type(owner))}.{name}")
         return MethodType(function, owner)
 

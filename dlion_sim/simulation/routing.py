@@ -93,6 +93,24 @@ class Routing:
         ways = self._over_spines(one, other) or [links]
         return tuple(Route((self._up[one], *way, self._down[other]), latency, loss) for way in ways)
 
+    @property
+    def switches(self) -> list[list[int]]:
+        """The links that each switch sends on: of a LAN, a leaf, a spine, or where a cloud's WAN paths begin."""
+        switches = []
+        for cloud in dict.fromkeys(self._cloud):
+            here = [machine for machine, its in enumerate(self._cloud) if its == cloud]
+            fabric = self._fabrics.get(cloud)
+            leaves = range(len(fabric.to_spine)) if fabric else (0,)
+            for leaf in leaves:
+                at_leaf = [self._down[each] for each in here if not fabric or fabric.leaf[each] == leaf]
+                inside = fabric.to_spine[leaf] if fabric else self._between[cloud, cloud].links
+                switches.append([*at_leaf, *inside])
+            if fabric:
+                switches += map(list, zip(*fabric.from_spine, strict=True))
+            out = [route.links for (one, other), route in self._between.items() if one == cloud != other]
+            switches.append([*chain(*out)])
+        return [links for links in switches if links]
+
     def share_machine(self, one: int, other: int) -> bool:
         """Whether messages between two participants cross nothing."""
         return self._machine[one] == self._machine[other]

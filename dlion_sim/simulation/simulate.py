@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -17,11 +18,12 @@ from dlion_sim.learning import gradient_executor
 from dlion_sim.learning.process import frozen_objects, one_core
 from dlion_sim.results import Hold, Run, RunWriter, environment
 from dlion_sim.results.run_folder import MANIFEST, SCENARIO
-from dlion_sim.scenario import Scenario, dump, load
+from dlion_sim.scenario import Packets, Reliable, Scenario, dump, load
 from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints, Identity
 from dlion_sim.simulation.engine import Engine, Equipment, Node, Progress, StopRule
 from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.tcp import TcpModel
+from dlion_sim.simulation.transport import Transport
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -49,6 +51,7 @@ def simulate(
     be run.
     """
     setting = Setting.of(scenario, _device(device))
+    carrier = _carrier(setting)
     nodes = [
         Node(setting.worker(worker), setting.machine(worker), setting.sampler(worker))
         for worker in range(setting.workers)
@@ -66,7 +69,7 @@ def simulate(
             nodes=nodes,
             servers=[setting.server(number) for number in range(setting.workers, setting.participants)],
             routing=Routing(scenario.cluster, setting.hosts),
-            tcp=TcpModel.of(scenario.network),
+            transport=carrier,
             equipment=equipment,
             recorder=Recorder(
                 writer, range(setting.workers), wall=lambda _: wall(), each_transfer=scenario.records_transfers
@@ -74,7 +77,6 @@ def simulate(
             evaluate_every=scenario.workload.evaluate_every,
             evaluation_samples=scenario.workload.evaluation_samples,
             stop=StopRule(scenario.duration, setting.target),
-            scale=setting.scale,
         )
         _run(engine, writer, Checkpoints(engine, writer, identity, wall, checkpoint_every), interrupted, observe)
     return Run.open(folder)
@@ -144,6 +146,20 @@ def _run(
     else:
         writer.finish(engine.summary("completed", stopped_by))
         checkpoints.remove()
+
+
+def _carrier(setting: Setting) -> Callable[..., Transport]:
+    """What makes the transport that a scenario asks for. Raises InputError where its network does not know that."""
+    scenario = setting.scenario
+    if isinstance(scenario.network.model, Packets):
+        # Not for flows: it takes a while to load, and longer to compile.
+        from dlion_sim.simulation.packets import packet_transport
+
+        return packet_transport(scenario, setting.scale)
+    if not isinstance(scenario.transport, Reliable):
+        allowed = "reliable; or network: {model: packets}"
+        raise InputError(f"{scenario.transport.kind} is of packets", path="transport", allowed=allowed)
+    return partial(Transport, tcp=TcpModel.of(scenario.network), scale=setting.scale)
 
 
 @contextmanager

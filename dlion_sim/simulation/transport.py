@@ -11,6 +11,7 @@ from typing import Any
 from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.simulation.agenda import Agenda, Call
+from dlion_sim.simulation.changes import CapacityChanged, Changes
 from dlion_sim.simulation.connections import Connections
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
@@ -19,9 +20,10 @@ from dlion_sim.simulation.tcp import IDEAL, TcpModel
 
 Sent = Callable[[Transfer], None]
 """Called with a message whose last byte has been sent."""
+Timed = Callable[[Transfer, float], None]
+"""Called with a message, and how many seconds links took for it, once its sender knows."""
 Delivered = Callable[[int, Message], None]
 """Called with receiver and message."""
-CapacityChanged = Callable[[], None]
 
 _Queue = tuple[int, int, Channel]
 """Of which messages: sender, receiver, channel."""
@@ -42,6 +44,7 @@ class Transport:
         routing: Routing,
         *,
         sent: Sent,
+        timed: Timed,
         delivered: Delivered,
         changed: CapacityChanged,
         tcp: TcpModel = IDEAL,
@@ -64,10 +67,9 @@ class Transport:
         self._waiting: dict[_Queue, deque[Message]] = {}
         """What is behind the head, if anything."""
         self._sent = sent
+        self._timed = timed
         self._delivered = delivered
-        self._changed = changed
-        for link in range(len(bytes_per_second)):
-            self._plan_change(link, 1)
+        self._changes = Changes(agenda, routing.capacities_bps, resize=self._network.resize, changed=changed)
 
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
@@ -104,7 +106,7 @@ class Transport:
         if self._network.is_moving:
             return False
         waiting = (self._routing.route(sender, receiver).links for sender, receiver, _ in self._heads)
-        return all(any(map(self._is_gone, links)) for links in waiting)
+        return all(any(map(self._changes.is_gone, links)) for links in waiting)
 
     def bytes_per_second(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """What messages of each (sender, receiver) could have now: alone, and if all send at once."""
@@ -177,21 +179,5 @@ class Transport:
             if not waiting:
                 del self._waiting[queue]
         self._agenda.after(latency, partial(self._delivered, transfer.receiver, transfer.message))
+        self._timed(transfer, self._agenda.now - transfer.began)
         self._sent(transfer)
-
-    def _plan_change(self, link: int, number: int) -> None:
-        """Plan the `number`-th change of a link's capacity, if there is one."""
-        change = self._routing.capacities_bps[link].change(number)
-        if change is not None:
-            time, capacity_bps = change
-            change_it = partial(self._change, link, number, capacity_bps)
-            self._agenda.after(time - self._agenda.now, change_it, background=True)
-
-    def _change(self, link: int, number: int, capacity_bps: float) -> None:
-        self._network.resize(link, capacity_bps / BITS_PER_BYTE)
-        self._changed()
-        self._plan_change(link, number + 1)
-
-    def _is_gone(self, link: int) -> bool:
-        """Whether a link will never carry a bit again."""
-        return math.isinf(self._routing.capacities_bps[link].finish_time(self._agenda.now, 1.0))

@@ -99,7 +99,12 @@ def test_flows_share_the_links_to_a_spine():
     """Both workers of a leaf send to another one, over links of 0.5 Gbps."""
     routing, agenda, ends = leaf_spine(oversubscription=2), Agenda(), []
     transport = Transport(
-        agenda, routing, sent=lambda _: None, delivered=lambda *_: ends.append(agenda.now), changed=lambda: None
+        agenda,
+        routing,
+        sent=lambda _: None,
+        timed=lambda *_: None,
+        delivered=lambda *_: ends.append(agenda.now),
+        changed=lambda: None,
     )
     receiver = {routing.route(0, each).links[1]: each for each in range(2, 8)}  # over either spine
     [one, *_] = (each for each in range(2, 8) if routing.route(1, each).links[1] in receiver)

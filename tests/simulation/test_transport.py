@@ -46,6 +46,7 @@ class World:
             self.agenda,
             cluster if isinstance(cluster, Routing) else routing(cluster),
             sent=self._on_sent,
+            timed=lambda *_: None,
             delivered=lambda receiver, message: self.delivered.append((message, receiver, self.agenda.now)),
             changed=lambda: None,
             tcp=tcp,
@@ -210,7 +211,9 @@ def memory(workers: int) -> tuple[float, float]:
     messages = [Message(worker, WeightsRequest()) for worker in range(workers)]
     tracemalloc.start()
     agenda = Agenda()
-    transport = Transport(agenda, cluster, sent=lambda *_: None, delivered=lambda *_: None, changed=lambda: None)
+    transport = Transport(
+        agenda, cluster, sent=lambda *_: None, timed=lambda *_: None, delivered=lambda *_: None, changed=lambda: None
+    )
     for message in messages:
         for receiver in range(workers):
             if receiver != message.sender:

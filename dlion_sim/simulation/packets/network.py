@@ -97,6 +97,19 @@ class PacketNetwork:
         return float(self._state["now"])
 
     @property
+    def is_moving(self) -> bool:
+        """Whether any packet is on a wire that carries something, or on its way after that; or will be at once."""
+        ports, pipes = self._memory["ports"], self._memory["pipes"]
+        used = self._memory.used("ports"), self._memory.used("pipes")
+        is_any = (ports["ends"][: used[0]] < _NEVER).any() or (pipes["first"][: used[1]] != NONE).any()
+        return bool(is_any or self._state["commands"])
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing will happen until something else is sent, or a port has another rate."""
+        return not self._state["entries"] and not self._state["commands"]
+
+    @property
     def hops(self) -> int:
         """Packets that ports have transmitted, acknowledgements too."""
         return int(self._state["hops"])

@@ -1,0 +1,23 @@
+"""From a scenario's links to ports, with its queues."""
+
+from __future__ import annotations
+
+from dlion_sim.scenario import Packets
+from dlion_sim.simulation.packets.parts import Port
+from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
+
+
+def ports_of(routing: Routing, model: Packets) -> tuple[list[Port], list[float]]:
+    """The port of each link by its number, and the bytes of buffers that some of them share."""
+    switches = routing.switches if model.shared_buffer else ()
+    switch_of = {link: number for number, links in enumerate(switches) for link in links}
+    ports = []
+    for link, capacity_bps in enumerate(routing.capacities_bps):
+        port = Port(
+            capacity_bps.value_at(0) / BITS_PER_BYTE,
+            buffer=model.buffer,
+            drop_above=model.drop_above,
+            mark_above=model.mark_above,
+        )
+        ports.append(port._replace(switch=switch_of[link]) if link in switch_of else port)
+    return ports, [model.buffer] * len(switches)

@@ -1,0 +1,158 @@
+"""How a message whose tensors may lose some of their entries is cut into packets (DLCP, arXiv 2008.08445).
+
+A packet holds whole entries, so that none needs another: up to 356 values of a dense message, which are a stretch of
+the model, or up to 178 pairs of index and value of a sparse one. Packets are numbered in the tensors' order: both ends
+know from the number of entries alone what each holds. The header goes ahead, reliably.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dlion_sim.learning.flat import Layout
+from dlion_sim.protocol.messages import Message
+from dlion_sim.scenario import Dlcp, Transport
+
+PAYLOAD = 1424
+"""Bytes of entries in a packet: a frame of 1514 less 14 of Ethernet, 20 of IP, 8 of UDP, header 32, tag 16."""
+_BYTES_PER_ENTRY = 4
+_CUT = ([torch.float32], [torch.int32, torch.float32])
+
+
+def is_cut(message: Message, transport: Transport) -> bool:
+    """Whether a message goes in packets of which some may be missing; otherwise it goes reliably, as a whole."""
+    return isinstance(transport, Dlcp) and message.body.stage is not None and _has_values(message.tensors)
+
+
+def packets(message: Message) -> int:
+    """How many packets a message is."""
+    return -(-_entries(message) // per_packet(message))
+
+
+def per_packet(message: Message) -> int:
+    """How many entries, or pairs of index and value, a packet of a message has; its last one may have fewer."""
+    return PAYLOAD // (_BYTES_PER_ENTRY * len(message.tensors)) if message.tensors else 1
+
+
+def payloads(message: Message) -> NDArray[np.int64]:
+    """Bytes of entries in each packet of a message [n]."""
+    each, entries = per_packet(message), _entries(message)
+    counts = np.full(packets(message), each, np.int64)
+    counts[-1:] -= len(counts) * each - entries
+    return counts * _BYTES_PER_ENTRY * len(message.tensors)
+
+
+def starts(message: Message, layout: Layout, workers: int) -> NDArray[np.int64]:
+    """Which entry of the model each packet of a message begins with [n], in a run of `workers` workers."""
+    firsts = np.arange(packets(message), dtype=np.int64) * per_packet(message)
+    if len(message.tensors) == 2:
+        return message.tensors[0].cpu().numpy()[firsts].astype(np.int64)
+    return firsts + message.body.first_entry(message.sender, workers, layout.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A message as its sender sees it, packet by packet; arrays of one entry a packet [n]."""
+
+    payloads: NDArray[np.int64]
+    """Bytes of entries."""
+    variable: NDArray[np.int32]
+    """The model's variable that the first of them lies in."""
+    large: NDArray[np.bool_]
+    """Whether its mean magnitude is among the largest of its variable's packets."""
+    priority: NDArray[np.int8]
+    """Of the queue in switches, 0 for the first."""
+    protected: NDArray[np.bool_]
+    """Whether switches mark it where they drop others."""
+    order: NDArray[np.int32]
+    """The packets, by number, in the order in which they are to be sent."""
+
+
+class Cutter:
+    """Cuts a run's messages, of models laid out as `layout` says, for switches with so many `priorities`."""
+
+    def __init__(self, dlcp: Dlcp, layout: Layout, workers: int, priorities: int = 8) -> None:
+        self._dlcp = dlcp
+        self._layout = layout
+        self._workers = workers
+        self._priorities = priorities
+        self._variables = Variables(layout)
+
+    def cut(self, message: Message) -> Cut:
+        """A message for which `is_cut`, packet by packet."""
+        dlcp, count = self._dlcp, len(self._layout.sizes)
+        variable = self._variables.of(starts(message, self._layout, self._workers))
+        large = _large(_mean_magnitudes(message), variable, dlcp.quantile)
+        numbers = np.arange(len(variable))
+        in_order = dlcp.order == "layer"
+        return Cut(
+            payloads(message),
+            variable,
+            large,
+            (self._priorities * variable.astype(np.int64) // count * in_order).astype(np.int8),
+            ~self._droppable(variable < dlcp.front * count, ~large),
+            (np.lexsort((numbers, ~large, variable)) if in_order else numbers).astype(np.int32),
+        )
+
+    def _droppable(self, front: NDArray[np.bool_], small: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        match self._dlcp.drop:
+            case "layer":
+                return front
+            case "magnitude":
+                return small
+            case "layer+magnitude":
+                return front & small
+            case _:
+                return np.zeros_like(front)
+
+
+class Variables:
+    """Which variable an entry of the model lies in."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._ends = np.cumsum(layout.sizes)
+
+    def of(self, entries: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The variables, by number, that `entries` lie in."""
+        return np.searchsorted(self._ends, entries, side="right").astype(np.int32)
+
+
+def _has_values(tensors: tuple[Tensor, ...]) -> bool:
+    """Whether they are values, or pairs of index and value, of an entry or more."""
+    kinds = [tensor.dtype for tensor in tensors]
+    return kinds in _CUT and {len(tensor) for tensor in tensors} == {max(1, len(tensors[0]))}
+
+
+def _entries(message: Message) -> int:
+    """Entries, or pairs of index and value."""
+    return message.tensors[-1].numel() if message.tensors else 0
+
+
+def _mean_magnitudes(message: Message) -> NDArray[np.floating[Any]]:
+    """Mean |value| of each packet [n]."""
+    magnitudes = np.abs(message.tensors[-1].cpu().numpy())
+    each = per_packet(message)
+    whole = len(magnitudes) // each * each
+    means = magnitudes[:whole].reshape(-1, each).mean(axis=1)
+    return np.append(means, magnitudes[whole:].mean()) if whole < len(magnitudes) else means
+
+
+def _large(means: NDArray[np.floating[Any]], variable: NDArray[np.int32], quantile: float) -> NDArray[np.bool_]:
+    """Which packets' means reach the `quantile`, interpolated, of those of their variable's packets."""
+    by_variable = np.lexsort((means, variable))
+    means_sorted, variables = means[by_variable].astype(np.float64), variable[by_variable]
+    _, first, group, count = np.unique(variables, return_index=True, return_inverse=True, return_counts=True)
+    place = quantile * (count - 1)
+    below = np.floor(place).astype(np.int64)
+    above = np.minimum(below + 1, count - 1)
+    low, high = means_sorted[first + below], means_sorted[first + above]
+    least = low + (high - low) * (place - below)
+    large = np.empty(len(means), np.bool_)
+    large[by_variable] = means_sorted >= least[group]
+    return large
