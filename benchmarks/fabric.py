@@ -24,7 +24,7 @@ class Fabric:
     spines: int = 4
     rate: float = 100e9 / 8
     """Bytes per second of a host."""
-    latency: float = 2e-6
+    latency: float = 6.5e-6
     """Seconds one way, from any host to any other."""
 
     @property

@@ -1,10 +1,11 @@
 // The packet-level network as a plain event loop, one event for the end of each transmission and for each arrival after a latency.
 // Reads ports, connections and messages (packets.py writes them), prints packet-hops and times.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <deque>
 #include <queue>
 #include <vector>
@@ -81,8 +82,9 @@ struct Network {
   std::vector<Packet> packets;
   std::vector<int32_t> unused;
   std::priority_queue<Event> events;
-  double now = 0, completion = 0;
-  uint64_t order = 0, hops = 0, delivered = 0, dropped = 0, marked = 0, resent = 0;
+  std::vector<double> completions;  // seconds, of messages
+  double now = 0;
+  uint64_t order = 0, hops = 0, dropped = 0, marked = 0, resent = 0;
 
   void plan(double time, Kind kind, int32_t what) { events.push({time, order++, kind, what}); }
 
@@ -268,11 +270,8 @@ struct Network {
     if (p.segment >= c.expected) c.received[p.segment % RING] = true;
     while (c.received[c.expected % RING]) c.received[c.expected++ % RING] = false;
     bool ended = false;
-    while (c.delivered < c.messages.size() && c.messages[c.delivered].end <= c.expected) {
-      completion += now - c.messages[c.delivered++].began;
-      delivered++;
-      ended = true;
-    }
+    for (; c.delivered < c.messages.size() && c.messages[c.delivered].end <= c.expected; c.delivered++, ended = true)
+      completions.push_back(now - c.messages[c.delivered].began);
     if (++c.unacknowledged < 2 && in_order && !changed && !ended) return;
     int32_t made = packet();
     packets[made] = {p.segment, c.expected, p.sent, id, NONE, FRAME, 0, c.marks, 0, true, false, p.again};
@@ -358,11 +357,11 @@ int main() {
     net.planned[id].push_back(c.messages.back().end);
     net.plan(at, MESSAGE, id);
   }
-  auto began = std::chrono::steady_clock::now();
+  std::clock_t began = std::clock();
   net.run();
-  double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  printf("hops=%llu wall=%.6f end=%.9f delivered=%llu mean=%.9f dropped=%llu marked=%llu resent=%llu\n",
-         (unsigned long long)net.hops, wall, net.now, (unsigned long long)net.delivered,
-         net.completion / double(std::max<uint64_t>(1, net.delivered)), (unsigned long long)net.dropped,
+  double cpu = double(std::clock() - began) / CLOCKS_PER_SEC;
+  std::sort(net.completions.begin(), net.completions.end());
+  printf("hops=%llu cpu=%.6f delivered=%zu median=%.9f dropped=%llu marked=%llu resent=%llu\n", (unsigned long long)net.hops,
+         cpu, net.completions.size(), net.completions[net.completions.size() / 2], (unsigned long long)net.dropped,
          (unsigned long long)net.marked, (unsigned long long)net.resent);
 }
