@@ -9,8 +9,6 @@ from functools import cache
 from itertools import permutations
 from typing import NamedTuple
 
-import numpy as np
-
 from benchmarks.fabric import Fabric
 from dlion_sim.learning.models.resnet18 import resnet18
 from dlion_sim.simulation.packets.network import PacketNetwork
@@ -46,18 +44,23 @@ class Message(NamedTuple):
     server: int
 
 
-class Outcome(NamedTuple):
-    """Of all messages of some rounds."""
+class Sent(NamedTuple):
+    """A message that has arrived."""
 
-    completion: np.ndarray
-    """Seconds from when a message was ready until its server had it, [messages]."""
-    resent: np.ndarray
-    """Bytes, [messages]."""
+    completion: float
+    """Seconds from when it was ready until its server had it."""
     size: int
-    """Bytes of all."""
-    rounds: np.ndarray
-    """Seconds from the first backward pass's begin until all messages were there, [rounds]."""
-    hops: int
+    """Bytes."""
+    resent: int
+    """Bytes of it that were sent again."""
+
+
+class Outcome(NamedTuple):
+    """Of some rounds."""
+
+    messages: list[Sent]
+    rounds: list[float]
+    """Seconds from the first backward pass's begin until all messages were there."""
 
 
 @cache
@@ -81,36 +84,49 @@ def run(transport: Transport, rounds: int, seed: int, hosts: int | None = None) 
     network = PacketNetwork(fabric.ports, spray=transport.spray, seed=seed)
     ways = {pair: _connect(network, transport, *pair, chance) for pair in permutations(range(hosts), 2)}
     servers = chance.sample(range(hosts), hosts)
-    times, completion, resent, size = [], [], [], 0
+    traffic = Traffic(network)
+    times = []
     for _ in range(rounds):
-        starts = [chance.uniform(0, JITTER) for _ in range(hosts)]
-        planned = sorted(
+        began = network.now + FORWARD
+        starts = [began + chance.uniform(0, JITTER) for _ in range(hosts)]
+        for ready, worker, server, size in sorted(
             (starts[worker] + message.ready, worker, servers[message.server % hosts], message.size)
             for message in messages()
             for worker in range(hosts)
-        )
-        began = network.now + FORWARD
-        under_way: dict[int, float] = {}
-        end = began
-
-        def note(until: float) -> None:
-            nonlocal end
-            for what, message, time in network.run(until):
-                if what == "delivered":
-                    completion.append(time - under_way[message])
-                    end = time
-                elif what == "acknowledged":
-                    del under_way[message]
-                    resent.append(network.resent(message))
-
-        for ready, worker, server, length in planned:
+        ):
             if worker != server:
-                note(began + ready)
-                under_way[network.send(ways[worker, server], length)] = began + ready
-                size += length
-        note(math.inf)
-        times.append(end - began)
-    return Outcome(np.array(completion), np.array(resent), size, np.array(times), network.hops)
+                traffic.advance(ready)
+                traffic.send(ways[worker, server], size)
+        traffic.advance(math.inf)
+        times.append(traffic.latest - began)
+    return Outcome(traffic.sent, times)
+
+
+class Traffic:
+    """Messages over a network, of which it notes what has become."""
+
+    def __init__(self, network: PacketNetwork) -> None:
+        self._network = network
+        self._under_way: dict[int, tuple[float, int]] = {}
+        self._completions: dict[int, float] = {}
+        self.sent: list[Sent] = []
+        self.latest = 0.0
+        """When the last message arrived (seconds)."""
+
+    def send(self, connection: int, size: int) -> None:
+        """A message is ready now."""
+        network = self._network
+        self._under_way[network.send(connection, size)] = network.now, size
+
+    def advance(self, until: float) -> None:
+        """Let the network go on until then."""
+        for what, message, time in self._network.run(until):
+            if what == "delivered":
+                self._completions[message] = time - self._under_way[message][0]
+                self.latest = time
+            elif what == "acknowledged":
+                _, size = self._under_way.pop(message)
+                self.sent.append(Sent(self._completions.pop(message), size, self._network.resent(message)))
 
 
 def _connect(network: PacketNetwork, transport: Transport, sender: int, receiver: int, chance: random.Random) -> int:
