@@ -9,14 +9,20 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from dlion_sim import transport
+from dlion_sim.simulation.packets.carrying import end_packet
+from dlion_sim.simulation.packets.exchanging import announce, receive_frame
+from dlion_sim.simulation.packets.exchanging import time_out as time_out_bounded
 from dlion_sim.simulation.packets.heap import drop_first, push, renew_first
 from dlion_sim.simulation.packets.ports import end_of_packet, enqueue, resize, wake
 from dlion_sim.simulation.packets.reliable import acknowledge, receive, rest, time_out
-from dlion_sim.simulation.packets.sending import end_packet
 from dlion_sim.simulation.packets.state import (
+    BOUNDED,
+    CONTROL,
     DELIVERED,
     FINAL,
     KINDS,
+    NEVER,
     NONE,
     PIPE_ENDS,
     PORT_ENDS,
@@ -65,6 +71,9 @@ def _append(at, connection, number):
     """A connection has one more message to send."""
     messages = messages_of(at)
     message = messages[number]
+    if connection.kind == BOUNDED:
+        announce(at, message.connection)
+        return
     rest(connection, state_of(at)[0].now)
     packets = (message.size + connection.payload - 1) // connection.payload
     connection.end += packets
@@ -91,7 +100,7 @@ def _leave_nic(at, made):
         note(at, SENT, packet.message)
     is_reply = packet.flags & REPLY
     loss = connection.back_loss if is_reply else connection.loss
-    if loss > 0 and _random(at, connection, packet.connection) < loss:
+    if loss > 0 and not packet.flags & CONTROL and _random(at, connection, packet.connection) < loss:
         end_packet(at, made)
         return
     number = connection.back_pipe if is_reply else connection.pipe
@@ -130,9 +139,12 @@ def _forward(at, made):
     if port != NONE:
         enqueue(at, port, made)
         return
-    if packet.flags & REPLY:
+    kind = connections_of(at)[packet.connection].kind
+    if kind == BOUNDED:
+        receive_frame(at, made)
+    elif packet.flags & REPLY:
         acknowledge(at, made)
-    elif connections_of(at)[packet.connection].kind == RAW:
+    elif kind == RAW:
         _receive_raw(at, packet)
     else:
         receive(at, made)
@@ -151,8 +163,9 @@ def _sources() -> str:
     """What is compiled here and in all that is called: part of the key under which it is cached, which otherwise would
     not change with other files."""
     digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
+    for folder in (Path(__file__).parent, Path(transport.__file__).parent):
+        for file in sorted(folder.glob("*.py")):
+            digest.update(file.read_bytes())
     return digest.hexdigest()
 
 
@@ -169,7 +182,7 @@ def _compiled(sources: str) -> Any:
             if state.free < SPARE or state.entries + SPARE > len(heap):
                 return GROWS
             if state.entries == 0 or heap[0].time > until:
-                state.now = max(state.now, until) if until < 1e300 else state.now
+                state.now = max(state.now, until) if until < NEVER else state.now
                 return UP_TO_DATE
             entry = heap[0]
             time, kind, number = entry.time, entry.of % KINDS, entry.of // KINDS
@@ -190,22 +203,25 @@ def _compiled(sources: str) -> Any:
                 pipe = pipes[number]
                 made = pipe.first
                 pipe.first = packets_of(at)[made].next
-                next_time = packets_of(at)[pipe.first].time if pipe.first != NONE else 1e301
+                next_time = packets_of(at)[pipe.first].time if pipe.first != NONE else NEVER
                 _forward(at, made)
             else:
                 connection = connections_of(at)[number]
                 if connection.timer == time:
                     state.now = time
-                    connection.timer = 1e301
+                    connection.timer = NEVER
                     if connection.deadline <= time:
-                        time_out(at, number)
-                    elif connection.deadline < 1e300:
+                        if connection.kind == BOUNDED:
+                            time_out_bounded(at, number)
+                        else:
+                            time_out(at, number)
+                    elif connection.deadline < NEVER:
                         connection.timer = connection.deadline
                         renew_first(at, connection.deadline)
                         continue
                 drop_first(at)
                 continue
-            if next_time < 1e300:
+            if next_time < NEVER:
                 renew_first(at, next_time)
             else:
                 drop_first(at)

@@ -14,17 +14,21 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dlion_sim.simulation.packets.bounded import CONTROL_FRAME
 from dlion_sim.simulation.packets.loop import GROWS, SPARE, UP_TO_DATE, advance
 from dlion_sim.simulation.packets.memory import Memory
-from dlion_sim.simulation.packets.parts import Completion, Endpoint, Pfabric, Port, Raw, Reliable
+from dlion_sim.simulation.packets.parts import Bounded, Completion, Endpoint, Pfabric, Pieces, Port, Raw, Reliable
 from dlion_sim.simulation.packets.state import (
     ACKNOWLEDGED,
+    BOUNDED,
     CLASSES,
     DELIVERED,
     HEADER,
     LONGEST_PATH,
+    NEVER,
     NONE,
     PFABRIC,
+    PIECES,
     RAW,
     RELIABLE,
     RESIZE,
@@ -33,12 +37,14 @@ from dlion_sim.simulation.packets.state import (
     WAKE,
     WANTS_ROOM,
 )
+from dlion_sim.transport.bounds import Bound
+from dlion_sim.transport.cutting import Cut
+from dlion_sim.transport.dlcp import open_sender
 
-__all__ = ["CLASSES", "Completion", "PacketNetwork", "Pfabric", "Port", "Raw", "Reliable"]
+__all__ = ["CLASSES", "Bounded", "Completion", "PacketNetwork", "Pfabric", "Port", "Raw", "Reliable"]
 
 RELIABLY = Reliable()
 _UNBOUNDED = 2**62
-_NEVER = 1e301
 _ROOM = 32
 """Segments that a connection can keep account of at first."""
 _MOST_EVENTS = 200_000
@@ -73,7 +79,7 @@ class PacketNetwork:
             memory["queues"][field] = NONE
         for number, port in enumerate(ports):
             record = memory["ports"][number]
-            record["rate"], record["ends"], record["switch"], record["sending"] = port.rate, _NEVER, port.switch, NONE
+            record["rate"], record["ends"], record["switch"], record["sending"] = port.rate, NEVER, port.switch, NONE
             for field in ("buffer", "drop_above", "mark_above"):
                 record[field] = _whole(getattr(port, field))
         memory.take("switches", len(switches))
@@ -101,7 +107,7 @@ class PacketNetwork:
         """Whether any packet is on a wire that carries something, or on its way after that; or will be at once."""
         ports, pipes = self._memory["ports"], self._memory["pipes"]
         used = self._memory.used("ports"), self._memory.used("pipes")
-        is_any = (ports["ends"][: used[0]] < _NEVER).any() or (pipes["first"][: used[1]] != NONE).any()
+        is_any = (ports["ends"][: used[0]] < NEVER).any() or (pipes["first"][: used[1]] != NONE).any()
         return bool(is_any or self._state["commands"])
 
     @property
@@ -145,7 +151,7 @@ class PacketNetwork:
         if ways_back:
             record["back"], record["backs"] = self._numbered(ways_back), len(ways_back)
             record["back_pipe"], record["back_loss"] = self._pipe(ways_back[0][0], back), loss_back
-        record["deadline"] = record["timer"] = _NEVER
+        record["deadline"] = record["timer"] = NEVER
         record["protected"], record["payload"], record["header"] = True, SEGMENT, HEADER
         self._is_raw.append(isinstance(endpoint, Raw))
         match endpoint:
@@ -159,6 +165,12 @@ class PacketNetwork:
             case Pfabric():
                 record["kind"], record["timeout"] = PFABRIC, endpoint.timeout
                 record["window"], record["most"] = endpoint.window, _UNBOUNDED
+            case Bounded():
+                record["kind"], record["endpoint"] = BOUNDED, memory.take("senders")
+                memory.take("receivers")
+                sender, round_trip = memory["senders"][record["endpoint"] :], latency + back
+                open_sender(sender[0], endpoint.initial_window, round_trip, endpoint.least_timeout)
+                return number
         record["initial"], record["threshold"], record["alpha"] = record["window"], math.inf, 1.0
         record["highest"], record["reordering"] = NONE, 3
         record["round_trip"], record["deviation"] = latency + back, (latency + back) / 2
@@ -175,6 +187,28 @@ class PacketNetwork:
         self._memory["messages"][message] = (whole, whole, 0, 0, NONE, connection)
         self._tell(SEND, connection, message)
         return message
+
+    def send_cut(self, connection: int, cut: Cut, bound: Bound, *, header: int, stops_early: bool = True) -> int:
+        """Send a message of which some may be missing, now, over a connection that has none under way; its number.
+
+        `header` are the bytes of it that go ahead, with what announces it. It is delivered when little enough is
+        missing, and sent and acknowledged when the sender knows that.
+        """
+        record = self._memory["connections"][connection]
+        if record["first"] != NONE:
+            raise ValueError(f"connection {connection} has a message under way")
+        message = self.send(connection, int(cut.payloads.sum()))
+        self._lay_out(record, cut, bound)
+        record["first"], record["serial"] = message, record["serial"] + 1
+        record["start_size"], record["stops_early"] = CONTROL_FRAME + header, stops_early
+        return message
+
+    def pieces(self, message: int) -> Pieces:
+        """Of a message that was cut, as long as its connection has no other."""
+        record = self._memory["connections"][self._memory["messages"]["connection"][message]]
+        which = slice(int(record["pieces"]), int(record["pieces"] + record["count"]))
+        there, tried, arrived = (self._memory[name][which].copy() for name in ("there", "tried", "arrived"))
+        return Pieces(there, tried, arrived)
 
     def resize(self, port: int, rate: float) -> None:
         """From now on a port carries so many bytes per second; what is on its wire goes on with that."""
@@ -203,7 +237,7 @@ class PacketNetwork:
             memory.reserve("heap", int(self._state["entries"]) + entries + SPARE)
             if self._state["free"] < SPARE:
                 self._more_packets()
-            why = advance(memory.at, min(until, _NEVER), _MOST_EVENTS)
+            why = advance(memory.at, min(until, NEVER), _MOST_EVENTS)
             news = list(self._read_notes())
             if news or why != GROWS:
                 return news, why == UP_TO_DATE
@@ -247,6 +281,27 @@ class PacketNetwork:
             if what == (DELIVERED if self._is_raw[connection] else ACKNOWLEDGED):
                 self._unused.append(number)
             yield Completion(_WHAT[what], number, time)
+
+    def _lay_out(self, record: Any, cut: Cut, bound: Bound) -> None:
+        """Put a message's pieces where compiled code finds them."""
+        count, groups = len(cut.payloads), len(bound.allowed)
+        memory = self._memory
+        if count > record["count_room"]:
+            record["pieces"], record["count_room"] = memory.take("known", count), count
+            for name in PIECES:
+                memory.reserve(name, memory.used("known"))
+        if groups > record["group_room"]:
+            record["groups"], record["group_room"] = memory.take("missing", groups), groups
+            memory.reserve("allowed", memory.used("missing"))
+        record["count"], record["group_count"] = count, groups
+        first, first_group = int(record["pieces"]), int(record["groups"])
+        given = {"shielded": cut.protected, "urgency": cut.priority, "order": cut.order, "sizes": cut.payloads}
+        for name, values in {**given, "group": bound.group}.items():
+            memory[name][first : first + count] = values
+        for name in ("known", "there", "mapped", "tried"):
+            memory[name][first : first + count] = 0
+        memory["arrived"][first : first + count] = np.nan
+        memory["allowed"][first_group : first_group + groups] = bound.allowed
 
     def _numbered(self, paths: Sequence[Sequence[int]]) -> int:
         """Where these alternatives begin among the paths."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from dlion_sim.simulation.packets.state import HEADER, NONE, SEGMENT
 
 
@@ -52,7 +55,27 @@ class Pfabric(NamedTuple):
     """Seconds."""
 
 
-Endpoint = Raw | Reliable | Pfabric
+class Bounded(NamedTuple):
+    """Messages, one after another, of which some may be missing (`transport.dlcp`)."""
+
+    initial_window: float = 10.0
+    """Packets; an infinite window is never changed."""
+    least_timeout: float = 0.01
+    """Seconds."""
+
+
+Endpoint = Raw | Reliable | Pfabric | Bounded
+
+
+class Pieces(NamedTuple):
+    """What has become of the packets of a message of which some may be missing; arrays [n]."""
+
+    there: npt.NDArray[np.uint8]
+    """Whether each has arrived."""
+    tried: npt.NDArray[np.uint8]
+    """Whether it was ever sent."""
+    arrived: npt.NDArray[np.float64]
+    """Seconds, NaN for those that have not."""
 
 
 class Completion(NamedTuple):

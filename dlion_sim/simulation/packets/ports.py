@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from numba import njit
 
+from dlion_sim.simulation.packets import bounded
+from dlion_sim.simulation.packets.carrying import end_packet
 from dlion_sim.simulation.packets.heap import push
-from dlion_sim.simulation.packets.sending import end_packet, may_send, next_packet
+from dlion_sim.simulation.packets.sending import may_send, next_packet
 from dlion_sim.simulation.packets.state import (
+    BOUNDED,
     CLASSES,
+    CONTROL,
     KINDS,
     MARKED,
+    NEVER,
     NONE,
     PORT_ENDS,
     PROTECTED,
@@ -31,14 +36,16 @@ def enqueue(at, number, made):
     port, packet = ports_of(at)[number], packets_of(at)[made]
     if port.sending == NONE and not port.waiting:
         _put_on_wire(at, number, made)
-        if port.ends < 1e300:
+        if port.ends < NEVER:
             push(at, port.ends, number * KINDS + PORT_ENDS)
         return
     queue = queues_of(at)[number * CLASSES + packet.priority]
-    if not packet.flags & PROTECTED and queue.queued + packet.size > port.drop_above:
+    if packet.flags & CONTROL:
+        pass
+    elif not packet.flags & PROTECTED and queue.queued + packet.size > port.drop_above:
         _drop(at, queue, made)
         return
-    if state.by_size:
+    elif state.by_size:
         while not _has_room(at, port, packet.size):
             worst = _most_left(at, queue)
             if worst == NONE or packets_of(at)[worst].left <= packet.left:
@@ -81,13 +88,13 @@ def end_of_packet(at, number):
 def wake(at, number):
     """A connection may have something to send: its host's NIC takes turns with it."""
     connection = connections_of(at)[number]
-    if connection.is_ready or not may_send(connection):
+    if connection.is_ready or not may_send(at, number):
         return
     _make_ready(at, number)
     port = ports_of(at)[connection.nic]
     if port.sending == NONE:
         _start_next(at, connection.nic)
-        if port.ends < 1e300:
+        if port.ends < NEVER:
             push(at, port.ends, connection.nic * KINDS + PORT_ENDS)
 
 
@@ -97,8 +104,8 @@ def resize(at, number, rate):
     state, port = state_of(at)[0], ports_of(at)[number]
     if port.sending != NONE:
         if port.rate > 0:
-            port.left = (port.ends - state.now) * port.rate if port.rate < 1e300 else 0.0
-        port.ends = state.now + port.left / rate if rate > 0 else 1e301
+            port.left = (port.ends - state.now) * port.rate if port.rate < NEVER else 0.0
+        port.ends = state.now + port.left / rate if rate > 0 else NEVER
         if rate > 0:
             push(at, port.ends, number * KINDS + PORT_ENDS)
     port.rate = rate
@@ -111,14 +118,14 @@ def _put_on_wire(at, number, made):
     if port.rate > 0:
         port.ends = state_of(at)[0].now + packet.size / port.rate
     else:
-        port.left, port.ends = packet.size, 1e301
+        port.left, port.ends = packet.size, NEVER
 
 
 @njit
 def _start_next(at, number):
     """Put the most urgent packet on a free wire: of those that wait, or in a host's own port of a connection."""
     state, port, queues = state_of(at)[0], ports_of(at)[number], queues_of(at)
-    port.ends = 1e301
+    port.ends = NEVER
     while port.waiting | port.ready:
         which = port.waiting | port.ready
         priority = 0
@@ -132,7 +139,7 @@ def _start_next(at, number):
         else:
             connection = _next_ready(at, port, queue, priority)
             made = next_packet(at, connection)
-            if may_send(connections_of(at)[connection]) and made != NONE:
+            if made != NONE and may_send(at, connection):
                 _make_ready(at, connection)
         if made != NONE:
             _put_on_wire(at, number, made)
@@ -216,6 +223,8 @@ def _next_of_queue(at, queue):
 def _make_ready(at, number):
     connections = connections_of(at)
     connection = connections[number]
+    if connection.kind == BOUNDED:
+        connection.priority = bounded.priority(at, connection)
     queue = queues_of(at)[connection.nic * CLASSES + connection.priority]
     connection.is_ready, connection.next_ready = True, NONE
     if queue.ready_first == NONE:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from numba import njit
 
+from dlion_sim.simulation.packets.carrying import new_reply, set_timer
 from dlion_sim.simulation.packets.ports import enqueue, wake
 from dlion_sim.simulation.packets.segments import append_lost, remove
-from dlion_sim.simulation.packets.sending import new_packet, set_timer, time_to_wait
+from dlion_sim.simulation.packets.sending import time_to_wait
 from dlion_sim.simulation.packets.state import (
     ACKNOWLEDGED,
     ACKNOWLEDGEMENT,
@@ -22,6 +23,7 @@ from dlion_sim.simulation.packets.state import (
     LAST,
     LOST,
     MARKED,
+    NEVER,
     NONE,
     PFABRIC,
     PROTECTED,
@@ -43,7 +45,6 @@ _GAIN = 1 / 16
 """Of DCTCP's mean."""
 _LEAST_WINDOW = 2.0
 _MOST_REORDERING = 300
-_NEVER = 1e301
 
 
 @njit
@@ -77,15 +78,9 @@ def receive(at, made):
 @inlined
 def _acknowledge(at, connection, packet):
     """Tell the sender what has come, the last of which was this packet."""
-    state = state_of(at)[0]
-    made = new_packet(at)
+    made = new_reply(at, packet.connection)
     reply = packets_of(at)[made]
-    turn = connection.back_turn
-    if state.spray and connection.backs > 1:
-        connection.back_turn = turn + 1 if turn + 1 < connection.backs else 0
-    reply.path, reply.hop = connection.back + turn, 0
-    reply.connection, reply.priority = packet.connection, 0
-    reply.flags, reply.size, reply.left = PROTECTED | REPLY, ACKNOWLEDGEMENT, 0
+    reply.flags, reply.size = PROTECTED | REPLY, ACKNOWLEDGEMENT
     reply.number, reply.segment, reply.order, reply.sent = connection.expected, packet.number, packet.order, packet.sent
     reply.received, reply.marked = connection.pending, connection.pending_marked
     connection.pending, connection.pending_marked = 0, 0
@@ -120,7 +115,7 @@ def acknowledge(at, made):
     if connection.acknowledged > before:
         connection.backoff = 0
     is_idle = connection.under_way == 0 and connection.lost_first == NONE
-    connection.deadline = _NEVER if is_idle else state.now + time_to_wait(connection)
+    connection.deadline = NEVER if is_idle else state.now + time_to_wait(connection)
     if not is_idle:
         set_timer(at, number, connection.deadline)
     messages = messages_of(at)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from numba import njit
 
-from dlion_sim.simulation.packets.heap import push
+from dlion_sim.simulation.packets import bounded
+from dlion_sim.simulation.packets.carrying import new_packet, set_timer
 from dlion_sim.simulation.packets.segments import append_out, remove
 from dlion_sim.simulation.packets.state import (
+    BOUNDED,
     FINAL,
-    KINDS,
     LAST,
+    NEVER,
     NONE,
     PFABRIC,
     PROTECTED,
     PUSH,
     RAW,
-    TIMER_ENDS,
     WANTS_ROOM,
     connections_of,
     inlined,
@@ -28,46 +29,18 @@ from dlion_sim.simulation.packets.state import (
 )
 
 
-@inlined
-def new_packet(at):
-    """Take one that is not in use."""
-    state = state_of(at)[0]
-    number = state.next_free
-    state.next_free = packets_of(at)[number].next
-    state.free -= 1
-    state.made += 1
-    return number
-
-
-@inlined
-def end_packet(at, number):
-    """It is gone."""
-    state = state_of(at)[0]
-    packets_of(at)[number].next = state.next_free
-    state.next_free = number
-    state.free += 1
-    state.ended += 1
-
-
-@inlined
-def may_send(connection):
-    """Whether it has something to send, and a window for it."""
+@njit
+def may_send(at, number):
+    """Whether a connection has something to send, and a window for it."""
+    connection = connections_of(at)[number]
     if connection.kind == RAW:
         return connection.sending != NONE
+    if connection.kind == BOUNDED:
+        return bounded.may_send(at, connection)
     return connection.under_way < int(connection.window) and (
         connection.lost_first != NONE
         or (connection.next < connection.end and connection.next < connection.acknowledged + connection.most)
     )
-
-
-@inlined
-def set_timer(at, number, deadline):
-    """Have a connection's timeout come then."""
-    connection = connections_of(at)[number]
-    connection.deadline = deadline
-    if deadline < connection.timer:
-        connection.timer = deadline
-        push(at, deadline, number * KINDS + TIMER_ENDS)
 
 
 @inlined
@@ -84,8 +57,10 @@ def next_packet(at, number):
     """Make a connection's next packet; NONE where it may send none any more, or has no room to keep account of it."""
     state = state_of(at)[0]
     connection = connections_of(at)[number]
-    if not may_send(connection):
+    if not may_send(at, number):
         return NONE
+    if connection.kind == BOUNDED:
+        return bounded.next_packet(at, number)
     if (
         connection.kind != RAW
         and connection.lost_first == NONE
@@ -93,14 +68,8 @@ def next_packet(at, number):
     ):
         note(at, WANTS_ROOM, number)
         return NONE
-    made = new_packet(at)
+    made = new_packet(at, number)
     packet = packets_of(at)[made]
-    turn = connection.turn
-    if state.spray and connection.paths > 1:
-        connection.turn = turn + 1 if turn + 1 < connection.paths else 0
-    packet.path, packet.hop = connection.path + turn, 0
-    packet.connection, packet.priority = number, connection.priority
-    packet.sent = state.now
     packet.flags = PROTECTED if connection.protected else 0
     if connection.kind == RAW:
         _fill_raw(at, connection, packet)
@@ -129,10 +98,10 @@ def next_packet(at, number):
     packet.left = messages[slot.message].left
     if messages[slot.message].end == segment + 1:
         packet.flags |= LAST
-    if not may_send(connection):
+    if not may_send(at, number):
         packet.flags |= PUSH
     connection.active = state.now
-    if connection.under_way == 1 and connection.deadline > 1e300:
+    if connection.under_way == 1 and connection.deadline >= NEVER:
         set_timer(at, number, state.now + time_to_wait(connection))
     return made
 

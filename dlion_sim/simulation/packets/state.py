@@ -12,10 +12,13 @@ import numpy as np
 from numba import carray, njit
 
 from dlion_sim.simulation.filling import locate, pointer
+from dlion_sim.transport.dlcp import RECEIVER, SENDER
 
 __all__ = ["locate"]
 
 NONE = -1
+NEVER = 1e301
+"""Seconds: an infinity that is compared as fast as any number."""
 CLASSES = 8
 LONGEST_PATH = 4
 """Ports that a packet can cross."""
@@ -26,11 +29,13 @@ SEGMENT, HEADER, ACKNOWLEDGEMENT = 1448, 66, 66
 KINDS = 3
 PORT_ENDS, PIPE_ENDS, TIMER_ENDS = range(KINDS)
 
-RAW, RELIABLE, PFABRIC = range(3)
+RAW, RELIABLE, PFABRIC, BOUNDED = range(4)
 """Kinds of connections."""
-PROTECTED, MARKED, REPLY, FINAL, LAST, PUSH = (1 << bit for bit in range(6))
+PROTECTED, MARKED, REPLY, FINAL, LAST, PUSH, CONTROL = (1 << bit for bit in range(7))
 """Flags of packets: marked where others are dropped; that has been; goes back to the sender; the last one of a message
-for the first time; and however often; its sender waits for what comes back."""
+for the first time; and however often; its sender waits for what comes back; it is never lost."""
+DATA, START, PROBING, NEWS, STOPPING, MAPPING = range(6)
+"""Frames of bounded loss, as `transport.dlcp` has them: the sender's, and the receiver's."""
 FREE, OUT, LOST, KNOWN = range(4)
 """States of a segment: not sent, under way, to be sent again, known to be there."""
 SENT, DELIVERED, ACKNOWLEDGED, WANTS_ROOM = range(4)
@@ -106,6 +111,7 @@ PACKET = np.dtype(
         ("hop", _N),
         ("priority", _N),
         ("flags", _N),
+        ("frame", _N),
         ("received", _N),  # packets that an acknowledgement is for
         ("marked", _N),  # of these
     ]
@@ -196,6 +202,17 @@ CONNECTION = np.dtype(
         ("pending", _N),  # packets that are not acknowledged
         ("pending_marked", _N),
         ("was_marked", np.bool_),
+        # Of bounded loss.
+        ("endpoint", _N),  # both ends' records
+        ("serial", _I),  # which of its messages it is at
+        ("pieces", _I),  # where the packets of its message begin
+        ("count", _I),  # so many
+        ("count_room", _I),
+        ("groups", _I),  # where the groups that its packets belong to begin
+        ("group_count", _I),
+        ("group_room", _I),
+        ("start_size", _N),  # bytes of what announces the message
+        ("stops_early", np.bool_),
     ]
 )
 ENTRY = np.dtype([("time", _F), ("sequence", _I), ("of", _I)])
@@ -216,8 +233,25 @@ ARRAYS: dict[str, Any] = {
     "heap": ENTRY,
     "notes": NOTE,
     "commands": COMMAND,
+    # Of bounded loss, a record a connection; a number a packet of its message; a number a group.
+    "senders": SENDER,
+    "receivers": RECEIVER,
+    "known": np.dtype(np.uint8),  # whether the sender knows that it is there
+    "there": np.dtype(np.uint8),  # whether it is
+    "mapped": np.dtype(np.uint8),  # whether it is in the bitmap that is under way
+    "tried": np.dtype(np.uint8),  # whether it was ever sent
+    "shielded": np.dtype(np.uint8),  # whether it is protected
+    "urgency": np.dtype(np.int8),  # its priority
+    "order": np.dtype(np.int32),  # the packets, as they are sent
+    "group": np.dtype(np.int32),
+    "sizes": np.dtype(np.int64),  # bytes of the message
+    "arrived": np.dtype(np.float64),  # seconds
+    "missing": np.dtype(np.int64),  # bytes
+    "allowed": np.dtype(np.int64),
 }
 """All arrays in the order of their addresses; a path ends with NONE."""
+PIECES = ("known", "there", "mapped", "tried", "shielded", "urgency", "order", "group", "sizes", "arrived")
+"""Arrays of a number a packet of a message of bounded loss, all of them alike."""
 
 inlined = njit(forceinline=True)
 """Without a cache of its own: what calls it would not be compiled anew if this changes."""
@@ -246,6 +280,20 @@ packets_of = _view("packets")
 heap_of = _view("heap")
 notes_of = _view("notes")
 commands_of = _view("commands")
+senders_of = _view("senders")
+receivers_of = _view("receivers")
+known_of = _view("known")
+there_of = _view("there")
+mapped_of = _view("mapped")
+tried_of = _view("tried")
+shielded_of = _view("shielded")
+urgency_of = _view("urgency")
+order_of = _view("order")
+group_of = _view("group")
+sizes_of = _view("sizes")
+arrived_of = _view("arrived")
+missing_of = _view("missing")
+allowed_of = _view("allowed")
 
 
 @inlined

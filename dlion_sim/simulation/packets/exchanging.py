@@ -1,0 +1,185 @@
+"""The frames of bounded loss between both ends, whose decisions are those of `transport.dlcp`.
+
+START, PROBE, STOP and BITMAP stand for what goes by a reliable way: they go first everywhere, and are never lost.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from dlion_sim.simulation.packets.bounded import CONTROL_FRAME, watch
+from dlion_sim.simulation.packets.carrying import new_packet, new_reply
+from dlion_sim.simulation.packets.ports import enqueue, wake
+from dlion_sim.simulation.packets.state import (
+    ACKNOWLEDGED,
+    ACKNOWLEDGEMENT,
+    CONTROL,
+    DATA,
+    DELIVERED,
+    MAPPING,
+    MARKED,
+    NEWS,
+    NONE,
+    PROBING,
+    PROTECTED,
+    REPLY,
+    SENT,
+    START,
+    STOPPING,
+    allowed_of,
+    arrived_of,
+    connections_of,
+    group_of,
+    inlined,
+    known_of,
+    mapped_of,
+    missing_of,
+    note,
+    packets_of,
+    paths_of,
+    receivers_of,
+    senders_of,
+    sizes_of,
+    state_of,
+    there_of,
+)
+from dlion_sim.transport.dlcp import (
+    BITMAP,
+    FEEDBACK,
+    NEW,
+    STOP,
+    accept,
+    begin,
+    bitmap,
+    expect,
+    expire,
+    feedback,
+    probed,
+    stop,
+)
+
+
+@njit
+def announce(at, number):
+    """A connection begins its message, whose pieces are in place."""
+    now, connection = state_of(at)[0].now, connections_of(at)[number]
+    first, end = connection.pieces, connection.pieces + connection.count
+    groups, groups_end = connection.groups, connection.groups + connection.group_count
+    expect(
+        receivers_of(at)[connection.endpoint],
+        group_of(at)[first:end],
+        sizes_of(at)[first:end],
+        missing_of(at)[groups:groups_end],
+        allowed_of(at)[groups:groups_end],
+        connection.stops_early,
+    )
+    begin(senders_of(at)[connection.endpoint], connection.count, now)
+    made = new_packet(at, number)
+    packet = packets_of(at)[made]
+    packet.flags, packet.frame, packet.priority = PROTECTED | CONTROL, START, 0
+    packet.segment, packet.size, packet.left = connection.serial, connection.start_size, 0
+    enqueue(at, connection.nic, made)
+
+
+@njit
+def receive_frame(at, made):
+    """A frame has come to the end that it is for; one of a former message means nothing any more."""
+    packet = packets_of(at)[made]
+    connection = connections_of(at)[packet.connection]
+    if packet.segment != connection.serial or connection.first == NONE:
+        return
+    if packet.frame == DATA:
+        _accept(at, connection, packet)
+    elif packet.frame == PROBING:
+        _answer(at, connection, packet)
+    elif packet.frame != START:
+        _hear(at, connection, packet)
+
+
+@inlined
+def _accept(at, connection, packet):
+    """A packet has come to the receiver."""
+    first, end = connection.pieces, connection.pieces + connection.count
+    groups, groups_end = connection.groups, connection.groups + connection.group_count
+    receiver = receivers_of(at)[connection.endpoint]
+    flags = accept(
+        receiver,
+        there_of(at)[first:end],
+        group_of(at)[first:end],
+        sizes_of(at)[first:end],
+        missing_of(at)[groups:groups_end],
+        allowed_of(at)[groups:groups_end],
+        packet.number,
+        packet.order,
+        1 if packet.flags & MARKED else 0,
+    )
+    if flags & NEW:
+        arrived_of(at)[first + packet.number] = state_of(at)[0].now
+    if flags & STOP:
+        _stop(at, connection, packet)
+    elif flags & FEEDBACK:
+        made = _reply(at, packet, NEWS, ACKNOWLEDGEMENT)
+        reply = packets_of(at)[made]
+        reply.flags = PROTECTED | REPLY
+        reply.order, reply.sent = receiver.highest, packet.sent
+        reply.number, reply.marked = receiver.received, receiver.marked
+        enqueue(at, paths_of(at)[reply.path, 0], made)
+
+
+@inlined
+def _answer(at, connection, packet):
+    """The sender asks what is missing."""
+    first, end = connection.pieces, connection.pieces + connection.count
+    there = there_of(at)[first:end]
+    answer = probed(receivers_of(at)[connection.endpoint], there, packet.order)
+    if answer == STOP:
+        _stop(at, connection, packet)
+    elif answer == BITMAP:
+        mapped_of(at)[first:end] = there
+        made = _reply(at, packet, MAPPING, CONTROL_FRAME + (connection.count + 7) // 8)
+        enqueue(at, paths_of(at)[packets_of(at)[made].path, 0], made)
+
+
+@inlined
+def _stop(at, connection, packet):
+    note(at, DELIVERED, connection.first)
+    made = _reply(at, packet, STOPPING, CONTROL_FRAME)
+    enqueue(at, paths_of(at)[packets_of(at)[made].path, 0], made)
+
+
+@inlined
+def _reply(at, packet, frame, size):
+    """A frame on its way back, in which nothing else is said."""
+    made = new_reply(at, packet.connection)
+    reply = packets_of(at)[made]
+    reply.flags, reply.frame, reply.size = PROTECTED | REPLY | CONTROL, frame, size
+    reply.segment = packet.segment
+    return made
+
+
+@inlined
+def _hear(at, connection, packet):
+    """The receiver has said something to the sender."""
+    now, sender = state_of(at)[0].now, senders_of(at)[connection.endpoint]
+    first, end = connection.pieces, connection.pieces + connection.count
+    if packet.frame == STOPPING:
+        stop(sender)
+        note(at, SENT, connection.first)
+        note(at, ACKNOWLEDGED, connection.first)
+        connection.first = NONE
+    elif packet.frame == MAPPING:
+        bitmap(sender, known_of(at)[first:end], mapped_of(at)[first:end], now)
+    else:
+        feedback(sender, packet.order, packet.number, packet.marked, now - packet.sent, now)
+    watch(at, packet.connection)
+    wake(at, packet.connection)
+
+
+@njit
+def time_out(at, number):
+    """The sender has not heard anything up to its deadline."""
+    connection = connections_of(at)[number]
+    if connection.first != NONE:
+        expire(senders_of(at)[connection.endpoint], state_of(at)[0].now)
+        watch(at, number)
+        wake(at, number)
