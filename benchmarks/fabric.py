@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +18,8 @@ class Fabric:
 
     buffer: float
     """Bytes of each port."""
-    mark_above: float
+    mark_above: float = math.inf
+    drop_above: float = math.inf
     leaves: int = 9
     each: int = 16
     """Hosts of a leaf."""
@@ -33,7 +35,7 @@ class Fabric:
 
     @cached_property
     def ports(self) -> list[Port]:
-        down = Port(self.rate, buffer=self.buffer, mark_above=self.mark_above)
+        down = Port(self.rate, self.buffer, self.drop_above, self.mark_above)
         spine = down._replace(rate=self.rate * self.each / self.spines)
         return [Port(self.rate)] * self.hosts + [down] * self.hosts + [spine] * (2 * self.leaves * self.spines)
 

@@ -1,13 +1,14 @@
 """How long gradients take to parameter servers of a data centre, by transport: DCTCP, pFabric, bounded loss (DLCP).
 
 144 hosts of 100 Gbps in 9 leaves under 4 spines. Each is a worker, and the server of a part of the parameters; in
-synchronized rounds every worker sends its gradient of ResNet-18, layer by layer, to the servers, so that 143 messages meet
-at a time at each server's port. Writes a CSV of all runs and a figure to `--output`; docs/incast.md has the results.
+synchronized rounds every worker sends its gradient of ResNet-18, layer by layer, to the servers, so that 143 messages
+meet at each server's port. Writes a CSV of all runs and a figure to `--output`; docs/incast.md has the results.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,16 +21,21 @@ from benchmarks.measuring import options
 from benchmarks.rounds import Outcome, Transport, run
 from dlion_sim.figures.looks import DASHES
 from dlion_sim.figures.style import PALETTE, drawing, legend_below
-from dlion_sim.simulation.packets.parts import Reliable
+from dlion_sim.simulation.packets.parts import Bounded, Pfabric, Reliable
 
 FRAME = 1514
 DCTCP_FABRIC = Fabric(buffer=225e3, mark_above=65 * FRAME)
 """The buffer is that of DCTCP in pFabric's evaluation, the threshold DCTCP's own for 10 Gbps (both recalled)."""
 DCTCP = Reliable(least_timeout=10e-3)
+DLCP_FABRIC = replace(DCTCP_FABRIC, drop_above=65 * FRAME)
+DLCP = Bounded(least_timeout=10e-3)
 TRANSPORTS = (
     Transport("DCTCP", DCTCP, DCTCP_FABRIC),
     Transport("DCTCP, 200 us", DCTCP._replace(least_timeout=200e-6), DCTCP_FABRIC),
     Transport("DCTCP, sprayed", DCTCP, DCTCP_FABRIC, spray=True),
+    Transport("pFabric", Pfabric(window=126, timeout=45e-6), Fabric(buffer=365e3), spray=True, by_size=True),
+    Transport("DLCP, p = 0", DLCP, DLCP_FABRIC, spray=True),
+    Transport("DLCP, p = 0.1", DLCP, DLCP_FABRIC, spray=True, bound=0.1),
 )
 PUBLISHED = {"DCTCP": (-43.1, -91.8), "pFabric": (-35.5, -88.6)}
 """Percent by which DLCP's completion times are shorter than these, in its own simulation: the mean, and the tail."""
@@ -46,13 +52,14 @@ def row(transport: Transport, seed: int, outcome: Outcome) -> dict[str, object]:
         **{f"{name} ms": float(measure(times)) for name, measure in MEASURES.items()},
         "round ms": float(np.mean(outcome.rounds)) * 1e3,
         "resent": sum(message.resent for message in outcome.messages) / total,
+        "lost": sum(message.lost for message in outcome.messages) / total,
     }
 
 
 def compared(rows: pd.DataFrame) -> Table:
     """Means over the seeds, and how far the p99 of single ones are apart."""
     table = Table(title="completion of messages, ms")
-    for column in ("transport", *MEASURES, "p99 by seed", "round", "resent"):
+    for column in ("transport", *MEASURES, "p99 by seed", "round", "resent", "lost"):
         table.add_column(column, justify="left" if column == "transport" else "right")
     for name, runs in rows.groupby("transport", sort=False):
         means = runs.drop(columns="transport").mean()
@@ -62,6 +69,7 @@ def compared(rows: pd.DataFrame) -> Table:
             f"{runs['p99 ms'].min():.2f} to {runs['p99 ms'].max():.2f}",
             f"{means['round ms']:.2f}",
             f"{means['resent']:.2%}",
+            f"{means['lost']:.2%}",
         )
     return table
 
