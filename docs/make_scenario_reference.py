@@ -73,6 +73,7 @@ ORDER = [
 TOPOLOGIES = [kind.__name__ for kind in get_args(AnyTopology)]
 ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Fabric", "Wan", "MatrixFile", "WanPath"]
 ORDER += ["Network", "Flows", "Packets", "NoTcp", "Lv08", "Windows"]
+ORDER += ["Reliable", "Pfabric", "Dlcp", "StageBounds", "LossPhase"]
 
 
 def reference() -> str:

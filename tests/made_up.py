@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dlion_sim.results import Ending, LinksRow, MetricsRow, Run, RunWriter, Status, summarize, system_label
+from dlion_sim.results import (
+    Ending,
+    LinksRow,
+    MetricsRow,
+    PartsRow,
+    QueuesRow,
+    Run,
+    RunWriter,
+    Status,
+    TransfersRow,
+    summarize,
+    system_label,
+)
 from dlion_sim.results.summary import EvaluatedOn
 
 
@@ -25,12 +37,14 @@ def made_up_run(
     evaluated_on: EvaluatedOn = "test",
     replaced: Mapping[str, str] | None = None,
     exchanging: bool = True,
+    lossy: bool = False,
 ) -> Run:
     """Evaluations of `workers` around the mean `accuracies` every so many seconds, an iteration every second.
 
     `extra` is text of the scenario's that makes it another one, as what is `replaced` in the system does. Each second a
     worker computes for 0.6 s, waits for 0.4 s and, if `exchanging`, takes in an update; each interval it sends 1 MB to
-    the next worker.
+    the next worker. With a `lossy` transport it also sends a message of 10 kB of two variables each second, and there
+    are queues.
     """
     about = {"scenario": scenario, "system": system, "seed": seed}
     writer = RunWriter.create(
@@ -74,6 +88,8 @@ def made_up_run(
                     wait_seconds=0.4,
                 )
             )
+    if lossy:
+        _send_packets(writer, workers, int(end))
     writer.finish(
         summarize(
             **about,
@@ -88,6 +104,36 @@ def made_up_run(
             last_losses=dict.fromkeys(range(workers), 1.0),
             evaluations=evaluations,
             evaluated_on=evaluated_on,
+            transport=TRANSPORT if lossy else None,
         )
     )
     return Run.open(folder)
+
+
+TRANSPORT = {
+    "lost": 0.1,
+    "resent": 0.05,
+    "saved": 0.04,
+    "messages": 40,
+    "completion": {"mean": 0.2, "p50": 0.125, "p99": 0.75},
+}
+
+
+def _send_packets(writer: RunWriter, workers: int, seconds: int) -> None:
+    """A message a second of each worker to the next, which takes longer the later it is, and three links' queues."""
+    for second in range(1, seconds + 1):
+        for worker in range(workers):
+            ends, took = (worker, (worker + 1) % workers), 0.01 * second
+            lost = {"lost_bytes": 1000, "resent_bytes": 500, "saved_bytes": 400, "delivered": second + took}
+            writer.transfers(
+                TransfersRow(second, second + 0.5 * took, *ends, "data", "contribution", 9600, **lost)  # type: ignore[arg-type]
+            )
+            for variable in (0, 1):
+                for large in (False, True):
+                    late = took * (1 + variable - 0.5 * large)
+                    gone = 0 if large else 500
+                    row = PartsRow(second, *ends, "contribution", "push", variable, large, 2500, gone, late)
+                    writer.parts(row)
+        for number, port in enumerate(("east/0 down", "east leaf 0 -> spine 1", "east/1 down")):
+            queued = 1000.0 * (number + 1)
+            writer.queues(QueuesRow(second, port, 50_000, queued, int(10 * queued), number * second, 2 * number))

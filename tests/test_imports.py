@@ -15,9 +15,10 @@ MAY_IMPORT = {
     "learning": set(),
     "results": set(),
     "protocol": {"learning.flat", "learning.replica", "scenario"},
+    "transport": {"learning.flat", "protocol.messages", "scenario"},
     "assembly": {"protocol", "learning", "results", "scenario"},
-    "simulation": {"assembly", "protocol", "learning", "results", "scenario"},
-    "live": {"assembly", "protocol", "learning", "results", "scenario"},
+    "simulation": {"assembly", "transport", "protocol", "learning", "results", "scenario"},
+    "live": {"assembly", "transport", "protocol", "learning", "results", "scenario"},
     "emulation": {"live", "assembly", "results", "scenario"},
     "analysis": {"results", "scenario"},
     "figures": {"analysis", "results", "scenario"},
@@ -110,8 +111,9 @@ def test_every_package_has_its_rule():
     assert {folder.name for folder in ROOT.iterdir() if (folder / "__init__.py").exists()} == set(MAY_IMPORT)
 
 
-def test_the_protocol_knows_neither_clock_nor_socket():
-    for file in (ROOT / "protocol").rglob("*.py"):
+@pytest.mark.parametrize("package", ["protocol", "transport"])
+def test_the_protocol_knows_neither_clock_nor_socket(package):
+    for file in (ROOT / package).rglob("*.py"):
         assert not IO & {name.partition(".")[0] for name in imported(file.read_text())}, file
 
 

@@ -4,6 +4,6 @@ from dlion_sim.assembly.compute import ComputeDevice
 from dlion_sim.assembly.hosts import server_hosts
 from dlion_sim.assembly.recording import Recorder
 from dlion_sim.assembly.setting import Setting
-from dlion_sim.assembly.transfer import Transfer
+from dlion_sim.assembly.transfer import Loss, Part, Transfer
 
-__all__ = ["ComputeDevice", "Recorder", "Setting", "Transfer", "server_hosts"]
+__all__ = ["ComputeDevice", "Loss", "Part", "Recorder", "Setting", "Transfer", "server_hosts"]

@@ -9,12 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from dlion_sim.assembly.losses import Losses
 from dlion_sim.assembly.transfer import Transfer
 from dlion_sim.learning import Score
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import Report, Unfinished
 from dlion_sim.protocol.messages import Channel, Contribution
-from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, TransfersRow, summarize, system_label
+from dlion_sim.results import (
+    Ending,
+    LinksRow,
+    MetricsRow,
+    PartsRow,
+    QueuesRow,
+    RunWriter,
+    TransfersRow,
+    summarize,
+    system_label,
+)
 
 
 @dataclass(slots=True)
@@ -54,6 +65,7 @@ class Recorder:
         self._links: dict[tuple[int, int], LinkInterval] = {}
         self._samples = 0
         self._bytes_sent = 0
+        self._losses = Losses()
         self._last_losses: dict[int, float] = {}
         self._evaluations: dict[float, dict[int, float]] = {}
         """The task's metric by time and worker."""
@@ -112,7 +124,7 @@ class Recorder:
         """The last byte of a message has left its sender."""
         message = transfer.message
         interval = self._interval(transfer)
-        interval.bytes += transfer.count(transfer.size)
+        interval.bytes += transfer.count(transfer.size - (transfer.loss.saved if transfer.loss else 0))
         interval.messages += 1
         if isinstance(message.body, Contribution):
             interval.gradients += 1
@@ -128,10 +140,16 @@ class Recorder:
         return self._links.setdefault((transfer.sender, transfer.receiver), LinkInterval())
 
     def _transferred(self, transfer: Transfer, end: float | None) -> None:
-        if self._each_transfer:
+        began, loss = transfer.began, transfer.loss
+        if self._each_transfer or loss:
             body, link = transfer.message.body, (transfer.sender, transfer.receiver)
-            channel = _CHANNEL_NAMES[body.channel]
-            self.transfers(TransfersRow(transfer.began, end, *link, channel, body.kind, transfer.counted))
+            row = TransfersRow(began, end, *link, _CHANNEL_NAMES[body.channel], body.kind, transfer.counted)
+            if loss:
+                row = row._replace(lost_bytes=loss.lost, resent_bytes=loss.resent, saved_bytes=loss.saved)
+                row = row._replace(delivered=None if loss.seconds is None else began + loss.seconds)
+            self.transfers(row)
+            for variable, large, size, lost, seconds in loss.parts if loss else ():
+                self.parts(PartsRow(began, *link, body.kind, body.stage, variable, large, size, lost, seconds))
 
     def end_interval(self, now: float) -> None:
         """An interval of the links ends."""
@@ -172,7 +190,19 @@ class Recorder:
 
     def transfers(self, row: TransfersRow) -> None:
         """Take in a row of the transfers."""
-        self._writer.transfers(row)
+        self._losses.add(row)
+        if self._each_transfer:
+            self._writer.transfers(row)
+
+    def parts(self, row: PartsRow) -> None:
+        """Take in a row of the parts of messages."""
+        if self._each_transfer:
+            self._writer.parts(row)
+
+    def queues(self, rows: Iterable[QueuesRow]) -> None:
+        """Take in rows of the queues, as an interval ends."""
+        for row in rows:
+            self._writer.queues(row)
 
     def flush(self) -> None:
         """Bring every row so far to the disk, where it outlives this process."""
@@ -207,6 +237,7 @@ class Recorder:
             target=target,
             late=late,
             cost_as=about.get("cost_as"),
+            transport=self._losses.told,
         )
 
     def __getstate__(self) -> dict[str, Any]:

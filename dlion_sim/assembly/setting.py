@@ -38,7 +38,7 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.scenario import Scenario
+from dlion_sim.scenario import Dlcp, Scenario
 from dlion_sim.scenario.topology import ServerHost
 from dlion_sim.streams import stream
 
@@ -82,6 +82,8 @@ class Setting:
             device=device,
         )
         check_clouds(setting.hosts, scenario.cluster)
+        if isinstance(scenario.transport, Dlcp):
+            scenario.transport.by_variable(setting.layout.names)
         return setting
 
     @property

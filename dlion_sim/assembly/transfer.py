@@ -3,8 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dlion_sim.protocol.messages import Message
+
+
+class Part(NamedTuple):
+    """What became of those packets of a message that are of one variable, and large or small ones."""
+
+    variable: int
+    """Its number in the layout."""
+    large: bool
+    """Whether they are those of its packets whose entries are the larger ones."""
+    bytes: int
+    lost: int
+    """Of these, that the receiver did without."""
+    seconds: float | None
+    """From the message's first byte until the last of them was there that the receiver took; None where that is not
+    known, or none was."""
+
+
+class Loss(NamedTuple):
+    """What a transport of packets made of a message, in its bytes as links are charged them."""
+
+    lost: int
+    """That the receiver did without."""
+    resent: int
+    """That were sent again; those that were sent twice again count twice."""
+    saved: int
+    """That were never sent, as the receiver had enough."""
+    parts: tuple[Part, ...] = ()
+    """Of a message that may lose packets."""
+    seconds: float | None = None
+    """From its first byte until the receiver had all that it waited for; None where that is when it was sent."""
 
 
 @dataclass(slots=True)
@@ -18,6 +49,8 @@ class Transfer:
     """What each byte of its tensors is charged as."""
     counted: int = 0
     """Bytes of it that are among what its link has carried."""
+    loss: Loss | None = None
+    """Known, at its end, of a message that was sent in packets."""
 
     @property
     def sender(self) -> int:

@@ -17,11 +17,13 @@ from dlion_sim.live.machine import Lateness
 from dlion_sim.results import (
     LINKS,
     METRICS,
+    PARTS,
     TRANSFERS,
     Ending,
     Hold,
     LinksRow,
     MetricsRow,
+    PartsRow,
     Run,
     RunWriter,
     Status,
@@ -54,6 +56,8 @@ class Part:
     metrics: Sequence[MetricsRow]
     links: Sequence[LinksRow]
     transfers: Sequence[TransfersRow]
+    of_messages: Sequence[PartsRow]
+    """Of the parts that its messages are of."""
 
     @classmethod
     def open(cls, folder: Path) -> Part:
@@ -63,7 +67,10 @@ class Part:
             raise InputError("is a run, but not a node's part of one", file=folder)
         metrics = [MetricsRow(**row) for row in _rows(run, run_folder.METRICS, METRICS)]
         links = [LinksRow(**row) for row in _rows(run, run_folder.LINKS, LINKS)]
-        return cls(run, metrics, links, [TransfersRow(**row) for row in _rows(run, run_folder.TRANSFERS, TRANSFERS)])
+        transfers = [TransfersRow(**row) for row in _rows(run, run_folder.TRANSFERS, TRANSFERS)]
+        told = growing.exists(folder / run_folder.PARTS)
+        of_messages = [PartsRow(**row) for row in _rows(run, run_folder.PARTS, PARTS)] if told else []
+        return cls(run, metrics, links, transfers, of_messages)
 
     @property
     def rank(self) -> int:
@@ -139,6 +146,9 @@ def gather(
     transfers = [row for part in parts for row in part.transfers]
     for transfer in sorted(transfers, key=lambda row: (row.end is None, row.end, row.begin, row.sender, row.receiver)):
         recorder.transfers(transfer)
+    of_messages = [row for part in parts for row in part.of_messages]
+    for of_message in sorted(of_messages, key=lambda row: (row.begin, row.sender, row.receiver)):
+        recorder.parts(of_message)
     lateness = Lateness.of_all(Lateness(**late) for part in parts if (late := part.run.manifest.get("late")))
     writer.finish(recorder.summary(ending, late=asdict(lateness)))
     return Run.open(folder)

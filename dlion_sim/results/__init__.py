@@ -9,12 +9,26 @@ from dlion_sim.results.names import participants
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
 from dlion_sim.results.summary import Ending, Status, final_metric, summarize, time_to_target
-from dlion_sim.results.tables import LINKS, METRICS, TRANSFERS, WALL_CLOCK_COLUMNS, LinksRow, MetricsRow, TransfersRow
+from dlion_sim.results.tables import (
+    LINKS,
+    METRICS,
+    PARTS,
+    QUEUES,
+    TRANSFERS,
+    WALL_CLOCK_COLUMNS,
+    LinksRow,
+    MetricsRow,
+    PartsRow,
+    QueuesRow,
+    TransfersRow,
+)
 from dlion_sim.results.writing import RunWriter, mark
 
 __all__ = [
     "LINKS",
     "METRICS",
+    "PARTS",
+    "QUEUES",
     "TRANSFERS",
     "WALL_CLOCK_COLUMNS",
     "Ending",
@@ -22,6 +36,8 @@ __all__ = [
     "Hold",
     "LinksRow",
     "MetricsRow",
+    "PartsRow",
+    "QueuesRow",
     "Run",
     "RunWriter",
     "Status",

@@ -34,6 +34,16 @@ _RANGES = {
     "messages": (0, MOST),
     "gradients": (0, MOST),
     "n_percent": (0.0, 100.0),
+    "lost_bytes": (0, MOST),
+    "resent_bytes": (0, MOST),
+    "saved_bytes": (0, MOST),
+    "delivered": (0.0, MOST),
+    "variable": (0, _INDEX_MOST),
+    "seconds": (0.0, MOST),
+    "mean_queued": (0.0, MOST),
+    "most_queued": (0, MOST),
+    "dropped": (0, MOST),
+    "marked": (0, MOST),
 }
 """The least and the most of a column's values. A loss or a metric may be anything: a run may diverge."""
 _KINDS = {"iteration", "evaluation", "profile", "unfinished"}

@@ -86,6 +86,16 @@ class Frames:
         return self._all(Run.transfers)
 
     @cached_property
+    def parts(self) -> pd.DataFrame:
+        """A row a message and part of it, where packets may be lost: `variable`, `large`, `bytes`, `lost_bytes`, ..."""
+        return self._all(Run.parts)
+
+    @cached_property
+    def queues(self) -> pd.DataFrame:
+        """A row an interval of a link's queue, of simulated packets: `port`, `mean_queued`, `dropped`, `marked`, ..."""
+        return self._all(Run.queues)
+
+    @cached_property
     def _about(self) -> list[dict[str, Any]]:
         """What the first columns say, by run."""
         names = run_names([run.folder for run in self.runs])
@@ -124,6 +134,9 @@ def _summary(run: Run) -> dict[str, Any]:
                 row |= {f"time_to_{target}": seconds for target, seconds in times.items()}
             case "accuracy" | "metric", dict():
                 row |= {key: value["mean"], f"{key}_std": value.get("std")}
+            case "transport", dict():
+                row |= {f"{name}_share": value[name] for name in ("lost", "resent", "saved")}
+                row |= {f"completion_{name}": seconds for name, seconds in value["completion"].items()}
             case "iterations" | "exchanges" | "final_accuracy" | "final_metric", dict():
                 row[key] = value["mean"]
             case "scenario" | "system" | "system_label" | "seed" | "status" | "diverged", _:

@@ -6,6 +6,7 @@ once the merged file is in place.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
@@ -44,22 +45,33 @@ class Beginning:
 class GrowingTable:
     """The writing end of the table that will stand in `file`. Raises OSError where that cannot be written.
 
-    Rows have the columns of `schema`; `complete` adds those that follow from them.
+    Rows have the columns of `schema`; `complete` adds those that follow from them. An `optional` table is not there
+    without rows.
     """
 
-    def __init__(self, file: Path, schema: pa.Schema, complete: Complete = lambda table: table) -> None:
+    def __init__(
+        self, file: Path, schema: pa.Schema, complete: Complete = lambda table: table, *, optional: bool = False
+    ) -> None:
         self._file = file
         self._schema = schema
         self._complete = complete
+        self._optional = optional
         self._rows: list[tuple[Any, ...]] = []
         self._parts = 0
         self._rows_in_parts = 0
         self._flushed = time.monotonic()
-        _parts_folder(file).mkdir(exist_ok=True)
+        if not optional:
+            _parts_folder(file).mkdir(exist_ok=True)
 
     @classmethod
     def resume(
-        cls, file: Path, schema: pa.Schema, beginning: Beginning, complete: Complete = lambda table: table
+        cls,
+        file: Path,
+        schema: pa.Schema,
+        beginning: Beginning,
+        complete: Complete = lambda table: table,
+        *,
+        optional: bool = False,
     ) -> GrowingTable:
         """Go on with the table in `file` after its `beginning`, see `find_beginning`; other rows are dropped.
 
@@ -67,7 +79,7 @@ class GrowingTable:
         """
         if beginning.merged is not None:
             _split(file, beginning.merged)
-        table = cls(file, schema, complete)
+        table = cls(file, schema, complete, optional=optional)
         for dropped in _parts(file)[beginning.parts :]:
             dropped.unlink()
         table._parts, table._rows_in_parts = beginning.parts, beginning.rows
@@ -92,6 +104,7 @@ class GrowingTable:
         columns = zip(*self._rows, strict=True)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
         part = self._complete(pa.table(arrays, schema=self._schema))
+        _parts_folder(self._file).mkdir(exist_ok=True)
         _write(part, _part(self._file, self._parts + 1))
         # In one step: an interrupt before it has the same part written again, with these rows and those to come.
         self._rows, self._parts, self._rows_in_parts = [], self._parts + 1, self.rows
@@ -99,6 +112,9 @@ class GrowingTable:
     def merge(self) -> None:
         """Turn all rows into the one file. No row can be added afterwards."""
         self.flush()
+        if self._optional and not self.rows:
+            remove(self._file)
+            return
         schema = self._complete(self._schema.empty_table()).schema
         with (
             replacing(self._file) as merged,
@@ -151,8 +167,8 @@ def remove(file: Path) -> None:
 
 
 def exists(file: Path) -> bool:
-    """Whether there is a table of `file`, merged or in parts."""
-    return file.exists() or _parts_folder(file).is_dir()
+    """Whether there is a table of `file`, merged or in parts, or something else in its place."""
+    return os.path.lexists(file) or _parts_folder(file).is_dir()
 
 
 def _split(file: Path, first: pa.Table) -> None:

@@ -19,7 +19,7 @@ from dlion_sim.results.labels import system_label
 from dlion_sim.results.manifest import EvaluatedOn, Manifest
 from dlion_sim.results.names import with_names
 from dlion_sim.results.summary import Summary
-from dlion_sim.results.tables import LINKS, METRICS, TRANSFERS
+from dlion_sim.results.tables import LINKS, METRICS, PARTS, QUEUES, TRANSFERS
 from dlion_sim.results.told import read_json
 from dlion_sim.yaml_text import read_file
 
@@ -112,10 +112,15 @@ class Run:
 
     def transfers(self) -> pd.DataFrame:
         """All rows of the transfers so far, if they were recorded. Raises InputError where they cannot be read."""
-        file = self.folder / run_folder.TRANSFERS
-        if not growing.exists(file):
-            return self._named(TRANSFERS.empty_table(), file)  # It is a run from before there were any.
-        return self._frame(run_folder.TRANSFERS, TRANSFERS)
+        return self._frame_if_any(run_folder.TRANSFERS, TRANSFERS)  # There are runs from before there were any.
+
+    def parts(self) -> pd.DataFrame:
+        """All rows so far of messages' parts, if they had some. Raises InputError where they cannot be read."""
+        return self._frame_if_any(run_folder.PARTS, PARTS)
+
+    def queues(self) -> pd.DataFrame:
+        """All rows so far of queues, if packets waited in some. Raises InputError where they cannot be read."""
+        return self._frame_if_any(run_folder.QUEUES, QUEUES)
 
     def evaluations(self) -> pd.DataFrame:
         """The metrics' rows of evaluations."""
@@ -128,6 +133,10 @@ class Run:
     def _of_kind(self, kind: str) -> pd.DataFrame:
         metrics = self.metrics()
         return metrics[metrics["kind"] == kind].reset_index(drop=True)
+
+    def _frame_if_any(self, name: str, schema: pa.Schema) -> pd.DataFrame:
+        file = self.folder / name
+        return self._frame(name, schema) if growing.exists(file) else self._named(schema.empty_table(), file)
 
     def _frame(self, name: str, schema: pa.Schema) -> pd.DataFrame:
         return self._named(growing.read(self.folder / name, schema), self.folder / name)

@@ -62,6 +62,28 @@ class FinalMetric(TypedDict):
     evaluations: Count
 
 
+class Completion(TypedDict):
+    """From a message's first byte until its receiver had all of it that it waited for."""
+
+    mean: Seconds | None
+    p50: Seconds | None
+    p99: Seconds | None
+
+
+class Transported(TypedDict):
+    """What became of the messages that were sent in packets: shares of their bytes, and how long it took.
+
+    `lost` is what receivers did without, and of that `saved` what was never sent.
+    """
+
+    lost: Fraction
+    resent: Seconds
+    saved: Fraction
+    messages: Count
+    """Of data, of which `completion` tells."""
+    completion: Completion
+
+
 class Summary(TypedDict, total=False):
     """What is read of a summary, and what that must be where it is there; it may tell more.
 
@@ -81,6 +103,7 @@ class Summary(TypedDict, total=False):
     samples: Count
     samples_per_wall_second: Seconds | None
     bytes_sent: Count
+    transport: Transported
     cost_as: CostAs
     iterations: PerWorker
     exchanges: PerWorker
@@ -124,6 +147,7 @@ def summarize(
     target: float | None = None,
     late: Mapping[str, Any] | None = None,
     cost_as: CostAs | None = None,
+    transport: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The summary of a run as JSON will say it.
 
@@ -132,7 +156,8 @@ def summarize(
     that have done one. `evaluations` go forward in time, and took `evaluation_seconds` of the `wall_seconds`;
     the metric is summed up over those who were evaluated. `target` is a value of it to tell the time of, besides
     `TARGETS` if it is accuracy. `late` tells of a run of real nodes how often and by how many seconds computations took
-    longer than modelled, and `cost_as` which larger model was charged, if any. What is unknown is None: a rate over no
+    longer than modelled, and `cost_as` which larger model was charged, if any; `transport` is of messages that were
+    sent in packets, as `Transported`. What is unknown is None: a rate over no
     time, the metric of who was not evaluated, the time of a target that was never reached.
     """
     targets = {*(TARGETS if metric == ACCURACY else ()), *([] if target is None else [target])}
@@ -149,6 +174,7 @@ def summarize(
         "samples": samples,
         "samples_per_wall_second": samples / wall_seconds if wall_seconds > 0 else None,
         "bytes_sent": bytes_sent,
+        **({"transport": dict(transport)} if transport else {}),
         **({"cost_as": cost_as} if cost_as else {}),
         "iterations": _counts(iterations),
         "exchanges": _counts(exchanges),

@@ -60,6 +60,42 @@ class TransfersRow(NamedTuple):
     channel: str
     kind: str
     bytes: int
+    lost_bytes: int | None = None
+    resent_bytes: int | None = None
+    saved_bytes: int | None = None
+    delivered: float | None = None
+
+    @property
+    def completed(self) -> float | None:
+        """When the receiver had it, as far as that is known (s): when it was sent, unless it went in packets."""
+        return self.end if self.delivered is None else self.delivered
+
+
+class PartsRow(NamedTuple):
+    """Those packets of a message that are of one variable, and large or small; the column notes stand at `PARTS`."""
+
+    begin: float
+    sender: int
+    receiver: int
+    kind: str
+    stage: str | None
+    variable: int
+    large: bool
+    bytes: int
+    lost_bytes: int
+    seconds: float | None
+
+
+class QueuesRow(NamedTuple):
+    """What waited for one link in one interval; the column notes stand at `QUEUES`."""
+
+    virtual_time: float
+    port: str
+    bytes: int
+    mean_queued: float
+    most_queued: int
+    dropped: int
+    marked: int
 
 
 INDEX = b"index"
@@ -124,5 +160,39 @@ TRANSFERS = pa.schema(
         _column("channel", _WORD, "control | data | weights"),
         _column("kind", _WORD, "kind of message"),
         _column("bytes", pa.int64(), "bytes"),  # carried of it: all, unless it was still under way
+        # Null unless it was sent in packets; until the end of those under way at the run's end, too.
+        _column("lost_bytes", pa.int64(), "bytes", null=True),  # that the receiver did without
+        _column("resent_bytes", pa.int64(), "bytes", null=True),
+        _column("saved_bytes", pa.int64(), "bytes", null=True),  # never sent, as the receiver had enough
+        _column("delivered", pa.float64(), "s", null=True),  # when the receiver had all that it waited for
+    ]
+)
+
+PARTS = pa.schema(
+    [
+        _column("begin", pa.float64(), "s"),  # of its message, as in TRANSFERS, and so are the next three
+        _column("sender", pa.int32(), "index"),
+        _column("receiver", pa.int32(), "index"),
+        _column("kind", _WORD, "kind of message"),
+        _column("stage", _WORD, "push | pull | reduce | gather | mix", null=True),
+        _column("variable", pa.int32(), "number in the model"),
+        _column("large", pa.bool_(), "whether its packets have the larger entries"),
+        _column("bytes", pa.int64(), "bytes"),
+        _column("lost_bytes", pa.int64(), "bytes"),  # of these, that the receiver did without
+        _column(
+            "seconds", pa.float64(), "s", null=True
+        ),  # from `begin` to the last that was there; null if none was, or unknown
+    ]
+)
+
+QUEUES = pa.schema(
+    [
+        _column("virtual_time", pa.float64(), "s"),  # end of the interval
+        _column("port", _WORD, "link that it sends on"),
+        _column("bytes", pa.int64(), "bytes"),  # sent in it, headers included
+        _column("mean_queued", pa.float64(), "bytes"),  # that waited
+        _column("most_queued", pa.int64(), "bytes"),
+        _column("dropped", pa.int64(), "packets"),
+        _column("marked", pa.int64(), "packets"),
     ]
 )

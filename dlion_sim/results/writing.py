@@ -20,14 +20,29 @@ from dlion_sim.results.manifest import Manifest
 from dlion_sim.results.names import with_names
 from dlion_sim.results.reading import Run
 from dlion_sim.results.summary import Status
-from dlion_sim.results.tables import LINKS, METRICS, TRANSFERS, LinksRow, MetricsRow, TransfersRow
+from dlion_sim.results.tables import (
+    LINKS,
+    METRICS,
+    PARTS,
+    QUEUES,
+    TRANSFERS,
+    LinksRow,
+    MetricsRow,
+    PartsRow,
+    QueuesRow,
+    TransfersRow,
+)
 from dlion_sim.results.told import check
 
 _TABLES = (
     (run_folder.METRICS, METRICS),
     (run_folder.LINKS, LINKS),
     (run_folder.TRANSFERS, TRANSFERS),
+    (run_folder.PARTS, PARTS),
+    (run_folder.QUEUES, QUEUES),
 )
+_OPTIONAL = {run_folder.PARTS, run_folder.QUEUES}
+"""Not there where nothing is to be told."""
 _UNBORN = run_folder.MANIFEST + TEMPORARY
 """All that is left of a run that was killed before it had its manifest."""
 
@@ -43,7 +58,7 @@ class RunWriter:
         self.folder = folder
         self.hold = hold
         self.manifest = manifest
-        self._tables = self._metrics, self._links, self._transfers = tables
+        self._tables = self._metrics, self._links, self._transfers, self._parts, self._queues = tables
 
     @classmethod
     def create(
@@ -77,7 +92,9 @@ class RunWriter:
                 write(folder / run_folder.MANIFEST, running)
                 write(folder / run_folder.SCENARIO, scenario_yaml.encode())
                 named = partial(with_names, manifest=manifest)
-                tables = [GrowingTable(folder / name, schema, named) for name, schema in _TABLES]
+                tables = [
+                    GrowingTable(folder / name, schema, named, optional=name in _OPTIONAL) for name, schema in _TABLES
+                ]
                 undo.pop_all()
         except OSError as error:
             raise InputError(
@@ -99,7 +116,7 @@ class RunWriter:
         ]
         named = partial(with_names, manifest=manifest)
         tables = [
-            GrowingTable.resume(folder / name, schema, beginning, named)
+            GrowingTable.resume(folder / name, schema, beginning, named, optional=name in _OPTIONAL)
             for (name, schema), beginning in zip(_TABLES, beginnings, strict=True)
         ]
         write(folder / run_folder.MANIFEST, json_bytes(manifest))
@@ -124,6 +141,14 @@ class RunWriter:
     def transfers(self, row: TransfersRow) -> None:
         """Append a row to the transfers."""
         self._transfers.append(row)
+
+    def parts(self, row: PartsRow) -> None:
+        """Append a row to the parts of messages."""
+        self._parts.append(row)
+
+    def queues(self, row: QueuesRow) -> None:
+        """Append a row to the queues."""
+        self._queues.append(row)
 
     def flush(self) -> None:
         """Bring every row so far to the disk."""

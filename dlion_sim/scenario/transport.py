@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from dlion_sim.scenario.faults import RuleError
+from dlion_sim.errors import InputError
+from dlion_sim.scenario.faults import RuleError, listed
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.network import Window
 from dlion_sim.scenario.units import PositiveDuration
@@ -29,7 +30,7 @@ class Reliable(Model):
     receive_window: Window = 3 * 1024.0**2
     """At most so much of messages is under way in a round trip."""
     least_timeout: PositiveDuration = 0.2
-    """The shortest time after which what is not acknowledged is taken for lost; Linux's by default."""
+    """At least so long after a round trip what is not acknowledged is taken for lost; by default as in Linux."""
 
 
 class Pfabric(Model):
@@ -68,7 +69,7 @@ class LossPhase(Model):
     since: Annotated[int, Field(alias="from", ge=0)]
     """The iteration of the message."""
     factor: Annotated[float, Field(ge=0, le=1000)]
-    """Of `loss_bound` and `by_tensor`."""
+    """Bounds of `loss_bound` and `by_tensor` are multiplied by it."""
 
 
 class Dlcp(Model):
@@ -107,7 +108,7 @@ class Dlcp(Model):
     initial_window: InitialWindow = 10
     """Packets that a connection begins with (chosen here)."""
     least_timeout: PositiveDuration = 0.01
-    """The shortest time without feedback after which all that is under way is taken for lost (chosen here)."""
+    """At least so long after a round trip without feedback all that is under way is taken for lost (chosen here)."""
 
     @property
     def bounds(self) -> dict[str, float]:
@@ -115,6 +116,19 @@ class Dlcp(Model):
         if isinstance(self.loss_bound, StageBounds):
             return self.loss_bound.model_dump()
         return dict.fromkeys(StageBounds.model_fields, self.loss_bound)
+
+    def by_variable(self, names: Sequence[str]) -> list[float | None]:
+        """The bound of its own that each of a model's variables has, by their names.
+
+        Raises InputError for a bound of a variable that the model does not have.
+        """
+        for end in self.by_tensor:
+            if not any(name.endswith(end) for name in names):
+                raise InputError(
+                    "the model has no such variable", path=f"transport.by_tensor.{end}", allowed=listed(names)
+                )
+        ends = sorted(self.by_tensor, key=len, reverse=True)
+        return [next((self.by_tensor[end] for end in ends if name.endswith(end)), None) for name in names]
 
     @model_validator(mode="after")
     def _phases_follow_one_another(self) -> Self:

@@ -34,8 +34,8 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, Status
 from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.routing import Routing
-from dlion_sim.simulation.transport import Transport
 
 StoppedBy = Literal["duration", "iterations", "target_accuracy", "target", "interrupt", "stall", "abort"]
 """Why a run ended; a stall is that nobody can ever go on, as when a link that all wait for is gone for good, an abort
@@ -90,7 +90,7 @@ class Engine:
     computed, side by side with all others that were started and not read.
 
     Between two events its state can be saved, all but the equipment. `equip` gives it another, with which it goes on
-    to the bit. `transport` makes what carries the messages: of flows, or one like that.
+    to the bit. `transport` makes what carries the messages.
     """
 
     def __init__(
@@ -99,12 +99,13 @@ class Engine:
         nodes: Sequence[Node],
         servers: Sequence[ParameterServer],
         routing: Routing,
-        transport: Callable[..., Transport],
+        transport: Callable[..., Carrier],
         equipment: Equipment,
         recorder: Recorder,
         evaluate_every: float,
         evaluation_samples: int | None,
         stop: StopRule,
+        sample_every: float | None = None,
     ) -> None:
         self._agenda = Agenda()
         self._nodes = nodes
@@ -116,6 +117,8 @@ class Engine:
         self.recorder = recorder
         self._evaluate_every = evaluate_every
         self._evaluation_samples = evaluation_samples
+        self._sample_every = sample_every
+        """Virtual seconds between rows of queues, where there are any."""
         self._stop = stop
         self._transport = transport(
             self._agenda,
@@ -170,6 +173,7 @@ class Engine:
                 self._agenda.step()
         if self._last_evaluation < self.now:
             self._evaluate(None)
+        self.recorder.queues(self._transport.queues())
         observe(self._progress())
         return self._stopped_by
 
@@ -189,6 +193,7 @@ class Engine:
     def _start(self) -> None:
         self._has_started = True
         self._agenda.after(0.0, self._evaluate_regularly, background=True)
+        self._sample_regularly()
         self._tell_capacities()
         for index in range(len(self._nodes)):
             self._tell(index, Started())
@@ -242,10 +247,10 @@ class Engine:
         if transfer.message.body.channel is Channel.DATA:
             self._tell(transfer.sender, MessageSent(transfer.receiver, transfer.message.size))
 
-    def _on_timed(self, transfer: Transfer, seconds: float) -> None:
+    def _on_timed(self, transfer: Transfer, seconds: float, left: float) -> None:
         sender, receiver, message = transfer.sender, transfer.receiver, transfer.message
         if not self._routing.share_machine(sender, receiver):
-            self.recorder.sent(transfer, self.now)
+            self.recorder.sent(transfer, left)
         if message.body.channel is Channel.DATA:
             self._tell(sender, MessageTimed(receiver, message.size, seconds))
 
@@ -259,6 +264,11 @@ class Engine:
         pairs = [(sender, peer) for sender, node in enumerate(self._nodes) for peer in node.worker.setup.peers]
         for (sender, peer), (alone, shared) in zip(pairs, self._transport.bytes_per_second(pairs), strict=True):
             self._tell(sender, LinkCapacity(peer, alone, shared))
+
+    def _sample_regularly(self) -> None:
+        if self._sample_every is not None:
+            self.recorder.queues(self._transport.queues())
+            self._agenda.after(self._sample_every, self._sample_regularly, background=True)
 
     def _evaluate_regularly(self) -> None:
         self._evaluate(self._evaluation_samples)

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from dlion_sim.assembly import ComputeDevice, Recorder
+from dlion_sim.assembly.losses import Losses
 from dlion_sim.assembly.recording import LinkInterval
-from dlion_sim.assembly.transfer import Transfer
+from dlion_sim.assembly.transfer import Loss, Part, Transfer
 from dlion_sim.learning import BatchSampler, Layout, Replica, Ticket
 from dlion_sim.learning.optimizer import Adam, Clipped, Sgd
 from dlion_sim.learning.replica import State
@@ -45,7 +46,7 @@ from dlion_sim.simulation.transport import Transport
 _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
     *(Changes, Connection, Connections, LeafSpine, SlowStart, TcpModel),
-    *(ComputeDevice, LinkInterval, Recorder, Transfer),
+    *(ComputeDevice, LinkInterval, Loss, Losses, Part, Recorder, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
     *(Channel, Message, Merge, Update),
     *(GradientReady, ProfileReady),
@@ -56,11 +57,10 @@ _CLASSES: tuple[type, ...] = (
 _METHODS: frozenset[object] = frozenset(
     {
         *(Engine._evaluate_regularly, Engine._on_delivered, Engine._on_gradient, Engine._on_profile, Engine._on_sent),
-        *(Engine._on_timed, Engine._tell, Engine._tell_capacities),
+        *(Engine._on_timed, Engine._sample_regularly, Engine._tell, Engine._tell_capacities),
         *(Transport._begin, Transport._end, Transport._queue),
-        Changes._change,
         *(FlowNetwork._end, FlowNetwork._settle, FlowNetwork.resize),
-        *(Connections._ended, Connections._next_round),
+        *(Changes._change, Connections._ended, Connections._next_round),
         Optimizer.factor,
     }
 )

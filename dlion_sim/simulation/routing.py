@@ -94,6 +94,11 @@ class Routing:
         return tuple(Route((self._up[one], *way, self._down[other]), latency, loss) for way in ways)
 
     @property
+    def uplinks(self) -> frozenset[int]:
+        """The links that machines send on."""
+        return frozenset(self._up)
+
+    @property
     def switches(self) -> list[list[int]]:
         """The links that each switch sends on: of a LAN, a leaf, a spine, or where a cloud's WAN paths begin."""
         switches = []

@@ -18,12 +18,14 @@ from dlion_sim.learning import gradient_executor
 from dlion_sim.learning.process import frozen_objects, one_core
 from dlion_sim.results import Hold, Run, RunWriter, environment
 from dlion_sim.results.run_folder import MANIFEST, SCENARIO
-from dlion_sim.scenario import Packets, Reliable, Scenario, dump, load
+from dlion_sim.scenario import Packets, Scenario, dump, load
+from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints, Identity
 from dlion_sim.simulation.engine import Engine, Equipment, Node, Progress, StopRule
 from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.tcp import TcpModel
 from dlion_sim.simulation.transport import Transport
+from dlion_sim.transport import check
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -77,6 +79,7 @@ def simulate(
             evaluate_every=scenario.workload.evaluate_every,
             evaluation_samples=scenario.workload.evaluation_samples,
             stop=StopRule(scenario.duration, setting.target),
+            sample_every=_sample_every(scenario),
         )
         _run(engine, writer, Checkpoints(engine, writer, identity, wall, checkpoint_every), interrupted, observe)
     return Run.open(folder)
@@ -148,17 +151,21 @@ def _run(
         checkpoints.remove()
 
 
-def _carrier(setting: Setting) -> Callable[..., Transport]:
+def _sample_every(scenario: Scenario) -> float | None:
+    """Virtual seconds between rows of queues, in a network that has them."""
+    model = scenario.network.model
+    return (model.sample_every or scenario.workload.evaluate_every) if isinstance(model, Packets) else None
+
+
+def _carrier(setting: Setting) -> Callable[..., Carrier]:
     """What makes the transport that a scenario asks for. Raises InputError where its network does not know that."""
     scenario = setting.scenario
+    check(scenario)
     if isinstance(scenario.network.model, Packets):
         # Not for flows: it takes a while to load, and longer to compile.
         from dlion_sim.simulation.packets import packet_transport
 
-        return packet_transport(scenario, setting.scale)
-    if not isinstance(scenario.transport, Reliable):
-        allowed = "reliable; or network: {model: packets}"
-        raise InputError(f"{scenario.transport.kind} is of packets", path="transport", allowed=allowed)
+        return packet_transport(setting)
     return partial(Transport, tcp=TcpModel.of(scenario.network), scale=setting.scale)
 
 

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Channel, Message
+from dlion_sim.results import QueuesRow
 from dlion_sim.simulation.agenda import Agenda, Call
+from dlion_sim.simulation.carrier import Delivered, Sent, Timed
 from dlion_sim.simulation.changes import CapacityChanged, Changes
 from dlion_sim.simulation.connections import Connections
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
 from dlion_sim.simulation.sharing import max_min_rates
 from dlion_sim.simulation.tcp import IDEAL, TcpModel
-
-Sent = Callable[[Transfer], None]
-"""Called with a message whose last byte has been sent."""
-Timed = Callable[[Transfer, float], None]
-"""Called with a message, and how many seconds links took for it, once its sender knows."""
-Delivered = Callable[[int, Message], None]
-"""Called with receiver and message."""
 
 _Queue = tuple[int, int, Channel]
 """Of which messages: sender, receiver, channel."""
@@ -99,6 +94,10 @@ class Transport:
         for transfer, _ in heads:
             if transfer.began == self._agenda.now:
                 yield transfer, 0.0
+
+    def queues(self) -> list[QueuesRow]:
+        """What has waited for each link since this was last asked: flows have no queues."""
+        return []
 
     @property
     def is_stuck(self) -> bool:
@@ -179,5 +178,5 @@ class Transport:
             if not waiting:
                 del self._waiting[queue]
         self._agenda.after(latency, partial(self._delivered, transfer.receiver, transfer.message))
-        self._timed(transfer, self._agenda.now - transfer.began)
+        self._timed(transfer, self._agenda.now - transfer.began, self._agenda.now)
         self._sent(transfer)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dlion_sim.errors import InputError
 from dlion_sim.learning.flat import Layout
 from dlion_sim.protocol.messages import Message
 from dlion_sim.scenario import Dlcp
-from dlion_sim.scenario.faults import listed
 from dlion_sim.transport.cutting import Variables, packets, payloads, starts
 
 _ROUNDING = 1e-6
@@ -40,7 +37,8 @@ class Bounds:
         self._layout = layout
         self._workers = workers
         self._by_stage = dlcp.bounds
-        self._by_variable = _by_variable(dlcp, layout)
+        self._by_variable = np.array(dlcp.by_variable(layout.names), np.float64)
+        """NaN for variables that have none of their own."""
         self._variables = Variables(layout)
 
     def of(self, message: Message, *, whole: bool = False) -> Bound:
@@ -63,15 +61,3 @@ class Bounds:
         """By which a message's bounds are tighter or wider in its phase."""
         iteration = getattr(message.body, "iteration", -1)
         return next((phase.factor for phase in reversed(self._dlcp.phases) if phase.since <= iteration), 1.0)
-
-
-def _by_variable(dlcp: Dlcp, layout: Layout) -> NDArray[np.float64]:
-    """The bound of each variable that has one of its own, NaN for the others."""
-    for end in dlcp.by_tensor:
-        if not any(name.endswith(end) for name in layout.names):
-            raise InputError(
-                "the model has no such variable", path=f"transport.by_tensor.{end}", allowed=listed(layout.names)
-            )
-    ends = sorted(dlcp.by_tensor, key=len, reverse=True)
-    named = (next((dlcp.by_tensor[end] for end in ends if name.endswith(end)), math.nan) for name in layout.names)
-    return np.fromiter(named, np.float64, len(layout.names))

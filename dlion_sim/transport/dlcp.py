@@ -64,8 +64,6 @@ NEW, STOP, FEEDBACK, BITMAP = 1, 2, 4, 8
 """Flags: the packet was missing; the message is there, which is told once; feedback is due; so is a bitmap."""
 _FEEDBACK_EVERY = 2
 """Packets, as TCP acknowledges them."""
-LEAST_WINDOW = 3
-"""Packets. With two, were the second one lost, feedback would wait for it."""
 
 
 @njit(cache=True)
@@ -74,8 +72,7 @@ def open_sender(sender, initial_window, round_trip, least_timeout):
 
     A round trip is taken to be so many seconds until one has been measured.
     """
-    open_window(sender, initial_window, LEAST_WINDOW, np.inf, round_trip, least_timeout)
-    sender["window"] = max(LEAST_WINDOW, initial_window)
+    open_window(sender, initial_window, round_trip, least_timeout)
     sender["phase"] = IDLE
 
 

@@ -15,20 +15,19 @@ from numba import njit
 FIELDS = [
     ("window", np.float64),  # packets that may be under way
     ("threshold", np.float64),  # where slow start ends
-    ("least", np.float64),  # the window is never smaller
-    ("most", np.float64),  # nor larger
     ("alpha", np.float64),  # smoothed part of packets that are marked or lost
     ("round_end", np.int64),  # the round is over when as many packets as this are answered; NO_ROUND
-    ("cut_end", np.int64),  # no other cut before as many are
     ("left", np.int64),  # packets that have left the network in this round
     ("congested", np.int64),  # of those, marked or lost
     ("round_trip", np.float64),  # smoothed (RFC 6298)
     ("variation", np.float64),  # of round trips, smoothed
     ("measured", np.int64),  # whether any has been
-    ("least_timeout", np.float64),
+    ("least_timeout", np.float64),  # beyond a round trip
     ("backoff", np.int64),  # timeouts in a row
 ]
 NO_ROUND = -1
+LEAST_WINDOW = 3
+"""Packets. Feedback comes with every second one: with a window of two, were the second lost, nothing would come."""
 GAIN = 1 / 16
 """Of alpha (RFC 8257)."""
 _MOST_TIMEOUT = 60.0
@@ -36,11 +35,9 @@ _MOST_BACKOFF = 10
 
 
 @njit(cache=True)
-def open_window(record, initial, least, most, round_trip, least_timeout):
+def open_window(record, initial, round_trip, least_timeout):
     """A new connection, whose round trip is taken to be so many seconds until one has been measured."""
-    record["window"] = initial
-    record["least"] = least
-    record["most"] = most
+    record["window"] = max(LEAST_WINDOW, initial)
     record["threshold"] = np.inf
     record["alpha"] = 1.0
     record["round_trip"] = round_trip
@@ -55,7 +52,6 @@ def open_window(record, initial, least, most, round_trip, least_timeout):
 def begin_rounds(record):
     """Packets are counted from 0 again."""
     record["round_end"] = NO_ROUND
-    record["cut_end"] = 0
     record["left"] = 0
     record["congested"] = 0
 
@@ -72,31 +68,18 @@ def answered(record, left, congested, under_way, count, sent):
         record["threshold"] = min(record["threshold"], record["window"])
     elif 2 * under_way >= record["window"]:
         grown = left if record["window"] < record["threshold"] else left / record["window"]
-        record["window"] = min(record["most"], record["window"] + grown)
+        record["window"] += grown
     record["left"] += left
     record["congested"] += congested
     if count >= record["round_end"] and record["left"] > 0:
         part = min(1.0, record["congested"] / record["left"])
         record["alpha"] += GAIN * (part - record["alpha"])
         if part > 0:
-            _cut(record, record["alpha"] / 2, count, sent)
-        record["round_end"] = sent
+            record["window"] = max(LEAST_WINDOW, record["window"] * (1 - record["alpha"] / 2))
+            record["threshold"] = record["window"]
+        record["round_end"] = sent if sent > count else NO_ROUND
         record["left"] = 0
         record["congested"] = 0
-
-
-@njit(cache=True)
-def halve(record, count, sent):
-    """A packet was lost, of a message that needs all; once a round."""
-    _cut(record, 0.5, count, sent)
-
-
-@njit(cache=True)
-def _cut(record, part, count, sent):
-    if count >= record["cut_end"]:
-        record["window"] = max(record["least"], record["window"] * (1 - part))
-        record["threshold"] = record["window"]
-        record["cut_end"] = sent
 
 
 @njit(cache=True)
@@ -104,8 +87,8 @@ def timed_out(record):
     """Nothing was heard for a timeout: begin again with the least window, and wait twice as long the next time."""
     record["backoff"] += 1
     if record["window"] < np.inf:
-        record["threshold"] = max(record["least"], record["window"] / 2)
-        record["window"] = record["least"]
+        record["threshold"] = max(LEAST_WINDOW, record["window"] / 2)
+        record["window"] = LEAST_WINDOW
     begin_rounds(record)
 
 
@@ -125,8 +108,8 @@ def heard(record, round_trip):
 @njit(cache=True)
 def timeout(record):
     """Seconds without an answer after which what is under way is taken for lost."""
-    least = max(record["least_timeout"], quiet(record))
-    return min(_MOST_TIMEOUT, least * 2.0 ** min(record["backoff"], _MOST_BACKOFF))
+    once = record["round_trip"] + max(record["least_timeout"], 4 * record["variation"])
+    return min(_MOST_TIMEOUT, once * 2.0 ** min(record["backoff"], _MOST_BACKOFF))
 
 
 @njit(cache=True)

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dlion_sim.assembly import Recorder, Transfer
+from dlion_sim.assembly import Loss, Part, Recorder, Transfer
 from dlion_sim.learning import Score
 from dlion_sim.protocol.events import Report
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Contribution, Message
-from dlion_sim.results import Ending, Run, RunWriter
+from dlion_sim.results import Ending, QueuesRow, Run, RunWriter
 
 NAMES = {"scenario": "made-up", "system": "dlion", "seed": 3}
 
@@ -115,6 +115,50 @@ def test_a_message_counts_as_it_is_carried_and_its_bytes_just_once(writer):
     assert rows == [[0.5, 0, 1, "data", "contribution", size], [3.5, 1, 0, "control", "weights?", 2]]
     assert transfers["end"].fillna(-1).tolist() == [3.5, -1]
     assert links["bytes"].sum() == transfers["bytes"].sum() == summary["bytes_sent"]
+
+
+def lossy(began: float, loss: Loss | None) -> Transfer:
+    return Transfer(1, gradient(None), began, loss=loss)
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_what_became_of_packets_is_told_by_message_and_in_sums(writer, recorded):
+    recorder = Recorder(writer, [0, 1], each_transfer=recorded)
+    size = gradient(None).size
+    parts = (Part(0, True, 30, 0, 0.75), Part(2, False, 10, 10, None))
+    recorder.sent(lossy(1.0, Loss(lost=10, resent=5, saved=4, parts=parts, seconds=0.75)), 2.0)
+    recorder.sent(lossy(2.0, Loss(lost=0, resent=0, saved=0)), 2.25)
+    recorder.sent(lossy(2.0, None), 9.0)
+    recorder.cut_off(lossy(8.0, None))
+    recorder.queues([QueuesRow(9.0, "east lan", 100, 0.5, 3, 1, 0)])
+    recorder.end_interval(9.0)
+    summary = recorder.summary(Ending("completed", "duration", 9.0))
+    writer.finish(summary)
+    run = Run.open(writer.folder)
+    transfers, rows = run.transfers(), run.parts()
+    assert run.links()["bytes"].sum() == 3 * size - 4
+    assert (len(transfers), len(rows), len(run.queues())) == ((4, 2, 1) if recorded else (0, 0, 1))
+    if recorded:
+        assert transfers["bytes"].tolist() == [size - 4, size, size, 0]
+        assert transfers["lost_bytes"].fillna(-1).tolist() == [10, 0, -1, -1]
+        assert transfers["resent_bytes"].fillna(-1).tolist() == [5, 0, -1, -1]
+        assert transfers["saved_bytes"].fillna(-1).tolist() == [4, 0, -1, -1]
+        assert transfers["delivered"].fillna(-1).tolist() == [1.75, -1, -1, -1]
+        assert rows[["begin", "sender", "receiver", "variable"]].values.tolist() == [[1, 0, 1, 0], [1, 0, 1, 2]]
+        assert rows["large"].tolist() == [True, False]
+        assert rows["stage"].tolist() == ["push", "push"]
+        assert rows["seconds"].fillna(-1).tolist() == [0.75, -1]
+    told = summary["transport"]
+    shares = [told[name] * 2 * size for name in ("lost", "resent", "saved")]
+    assert shares == pytest.approx([10, 5, 4])
+    assert told["messages"] == 2
+    assert told["completion"] == {"mean": 0.5, "p50": 0.5, "p99": pytest.approx(0.745)}
+
+
+def test_of_flows_the_summary_tells_no_transport(writer):
+    recorder = Recorder(writer, [0, 1])
+    recorder.sent(lossy(0.0, None), 1.0)
+    assert "transport" not in recorder.summary(Ending("completed", "duration", 9.0))
 
 
 def test_a_worker_that_was_not_evaluated_has_no_accuracy_and_the_mean_is_of_the_others(writer):

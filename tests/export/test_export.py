@@ -27,6 +27,15 @@ def test_csv_files_read_as_the_tables(runs, tmp_path):
     assert tables["links"]["bytes"].sum() == 8_000_000
 
 
+def test_csv_files_tell_of_packets_where_there_were_any(runs, tmp_path):
+    export_csv((*runs, made_up_run(tmp_path / "lossy", seed=2, lossy=True)), tmp_path / "with")
+    export_csv(runs, tmp_path / "without")
+    tables = {file.stem: pd.read_csv(file) for file in (tmp_path / "with").iterdir()}
+    assert {file.stem for file in (tmp_path / "without").iterdir()} == tables.keys() - {"parts", "queues"}
+    assert tables["parts"]["lost_bytes"].sum() == tables["transfers"]["lost_bytes"].sum()
+    assert tables["queues"]["port"].nunique() == 3
+
+
 def test_a_trace_has_each_workers_slices_and_counters(runs, tmp_path):
     export_trace(runs, tmp_path / "out")
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["seed0.json", "seed1.json"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dlion_sim.protocol.choices import Peer
 from dlion_sim.protocol.events import Compute, GradientReady, MessageArrived, Send, Started
-from dlion_sim.protocol.messages import Channel, Contribution, Message
+from dlion_sim.protocol.messages import Channel, Message, Mixed
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.synchronization.hop import HopSynchronization, Token
 from tests.protocol.joined import run, setup, workers_of
@@ -138,12 +138,12 @@ def test_a_straggler_that_exchanges_parameters_goes_on_from_where_its_peers_are(
     for peer in (0, 1):
         hear(peer, Token(6))
         for iteration in range(5 - peer):
-            hear(peer, Contribution(iteration, 32), torch.full((6,), 8.0 * iteration))
+            hear(peer, Mixed(iteration, 32), torch.full((6,), 8.0 * iteration))
     waits = straggler.handle(GradientReady(1.0, torch.zeros(6), 1.0), 0.0)
     assert not [action for action in waits if isinstance(action, Send | Compute)], "1 has still to say where it is"
-    goes_on = hear(1, Contribution(4, 32), torch.full((6,), 8.0 * 4))
+    goes_on = hear(1, Mixed(4, 32), torch.full((6,), 8.0 * 4))
     assert straggler.iteration == 5, "one done and four left out"
-    sent = [each.message for each in goes_on if isinstance(each, Send) and isinstance(each.message.body, Contribution)]
+    sent = [each.message for each in goes_on if isinstance(each, Send) and isinstance(each.message.body, Mixed)]
     assert [message.body.iteration for message in sent] == [5, 5]
     for parameters in (sent[0].tensors[0], straggler.replica.parameters):
         torch.testing.assert_close(parameters, torch.full((6,), (0 + 32 + 32) / 3))

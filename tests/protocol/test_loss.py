@@ -9,7 +9,7 @@ from dlion_sim.protocol.events import Abort, GradientReady, MessageArrived, Mess
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Push
 from dlion_sim.protocol.exchange.significance import Announcement
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
-from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.protocol.messages import Contribution, Message, Mixed
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
 from tests.protocol.joined import layout, random_delays, run, setup, team, workers_of
@@ -206,8 +206,8 @@ def test_a_lost_peer_uses_up_a_backup_worker():
     assert worker.iteration == 1
 
 
-def arrived(sender, iteration=0, value=0.0):
-    return MessageArrived(Message(sender, Contribution(iteration, 32), (torch.full((6,), value),)))
+def arrived(sender, iteration=0, value=0.0, body=Contribution):
+    return MessageArrived(Message(sender, body(iteration, 32), (torch.full((6,), value),)))
 
 
 def test_a_full_queue_to_a_lost_peer_holds_nobody_up():
@@ -240,7 +240,7 @@ def test_parameters_are_mixed_with_those_who_are_left():
     (worker,) = workers_of(system, [setup(workers=3, mixing={1: 0.25, 2: 0.25})])
     worker.handle(Started(), 0.0)
     worker.handle(PeerLost(2), 0.5)
-    worker.handle(arrived(1, value=8.0), 0.6)
+    worker.handle(arrived(1, value=8.0, body=Mixed), 0.6)
     worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
     torch.testing.assert_close(worker.replica.parameters, torch.full((6,), 0.25 * 8))
 
@@ -249,8 +249,8 @@ def test_periodic_means_are_over_those_who_are_left():
     """What a peer sent after the last exchange is forgotten with it."""
     (worker,) = workers_of({"name": "local_sgd", "exchange": {"period": 2}, "synchronization": BACKUP}, [setup()])
     worker.handle(Started(), 0.0)
-    worker.handle(arrived(1, 0, value=100.0), 0.1)
-    worker.handle(arrived(2, 0, value=8.0), 0.1)
+    worker.handle(arrived(1, 0, value=100.0, body=Mixed), 0.1)
+    worker.handle(arrived(2, 0, value=8.0, body=Mixed), 0.1)
     worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0)
     worker.handle(PeerLost(1), 1.5)
     worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 2.0)

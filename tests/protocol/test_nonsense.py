@@ -9,12 +9,12 @@ from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
 from dlion_sim.protocol.events import GradientReady, MessageArrived, ProfileReady, Send, Started
 from dlion_sim.protocol.exchange.pairwise import Swap
-from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Push
-from dlion_sim.protocol.exchange.ring import Chunk
+from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Pulled, Push
+from dlion_sim.protocol.exchange.ring import Chunk, Total
 from dlion_sim.protocol.exchange.significance import Announcement
 from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
-from dlion_sim.protocol.messages import Contribution, Message, Weights, decode
+from dlion_sim.protocol.messages import Contribution, Message, Mixed, Weights, decode
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.synchronization.hop import Token
@@ -66,7 +66,7 @@ def test_who_is_no_neighbour_is_not_listened_to(body, sender):
 @pytest.mark.parametrize("system", ["dpsgd", "local_sgd", "diloco"])
 @pytest.mark.parametrize("tensors", [(values(3),), (INDICES, values(2))], ids=["stretch", "entries"])
 def test_parameters_come_whole(system, tensors):
-    assert "other entries" in refused(worker_of(system), Message(1, Contribution(0, 8), tensors))
+    assert "other entries" in refused(worker_of(system), Message(1, Mixed(0, 8), tensors))
 
 
 SERVED = {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [0, 1]}}
@@ -79,9 +79,21 @@ SERVED = {"name": "parameter_server", "topology": {"kind": "parameter_server", "
 )
 def test_a_server_sends_its_own_part(sender, offset, tensors):
     worker = worker_of(SERVED, mixing={3: 1.0, 4: 1.0})
-    message = Message(sender, Contribution(0, 8, offset=offset), tensors)
+    message = Message(sender, Pulled(0, 8, offset=offset), tensors)
     assert "other entries" in refused(worker, message)
-    worker.handle(MessageArrived(Message(3, Contribution(0, 8), (values(3),))), 1.0)
+    worker.handle(MessageArrived(Message(3, Pulled(0, 8), (values(3),))), 1.0)
+
+
+@pytest.mark.parametrize("system", ["dpsgd", "local_sgd", "diloco", SERVED, "sparta"])
+def test_a_gradient_is_not_taken_for_parameters(system):
+    worker = worker_of(system, mixing={3: 1.0, 4: 1.0}) if system == SERVED else worker_of(system)
+    sender = 3 if system == SERVED else 1
+    assert "'contribution'" in refused(worker, Message(sender, Contribution(0, 8), (values(),)))
+
+
+@pytest.mark.parametrize("system", ["baseline", "dlion", "ako"])
+def test_parameters_are_not_taken_for_a_gradient(system):
+    assert "'mixed_params'" in refused(worker_of(system), Message(1, Mixed(0, 8), (values(),)))
 
 
 @pytest.mark.parametrize(
@@ -92,6 +104,7 @@ def test_a_server_sends_its_own_part(sender, offset, tensors):
 def test_a_chunk_is_the_next_one_of_the_ring(sender, iteration, step, count):
     worker = worker_of("ring_allreduce")
     assert "ring" in refused(worker, Message(sender, Chunk(iteration, step), (values(count),)))
+    assert "ring" in refused(worker, Message(2, Total(0, 0), (values(2),)))
     worker.handle(MessageArrived(Message(2, Chunk(0, 0), (values(2),))), 1.0)
     assert "ring" in refused(worker, Message(2, Chunk(0, 0), (values(2),)))
 

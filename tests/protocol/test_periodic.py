@@ -5,7 +5,7 @@ import torch
 
 from dlion_sim.protocol.events import GradientReady, MessageArrived, Started
 from dlion_sim.protocol.exchange.periodic import LocalSgdExchange
-from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.protocol.messages import Message, Mixed
 from dlion_sim.protocol.updates import LocalGradient
 from tests.protocol.joined import run, setup, workers_of
 
@@ -48,7 +48,7 @@ def test_parameters_that_come_late_count_in_the_next_exchange():
     (worker,) = workers_of(system, [setup(workers=3)])
 
     def arrives(sender, tag, value):
-        worker.handle(MessageArrived(Message(sender, Contribution(tag, 32), (torch.full((6,), value),))), 0.0)
+        worker.handle(MessageArrived(Message(sender, Mixed(tag, 32), (torch.full((6,), value),))), 0.0)
 
     def iterate(parameters):
         worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 0.0)

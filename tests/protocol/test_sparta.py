@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.events import MessageArrived
+from dlion_sim.protocol.exchange.sparta import Scattered
 from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Contribution, Message
+from dlion_sim.protocol.messages import Message
 from dlion_sim.scenario import SystemSpec
 from dlion_sim.streams import stream
 from tests.protocol.joined import random_delays, run, team
@@ -62,7 +63,7 @@ def test_a_half_percent_of_the_parameters_goes_to_each_peer():
 def test_as_many_come_as_are_averaged(count):
     (one, *_) = team({"name": "sparta"}, 3)
     with pytest.raises(MalformedMessageError):
-        one.handle(MessageArrived(Message(1, Contribution(0, 8), (torch.ones(count),))), 0.0)
+        one.handle(MessageArrived(Message(1, Scattered(0, 8), (torch.ones(count),))), 0.0)
 
 
 def test_it_is_a_system_of_one_file():

@@ -6,6 +6,7 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import Frames, LinksRow, MetricsRow, RunWriter, find_runs, run_names
+from tests.made_up import made_up_run
 
 
 def run_folder(folder: Path, *, seed: int = 0, finished: bool = True, rows: int = 2, **manifest: object) -> Path:
@@ -69,6 +70,20 @@ def test_the_tables_say_which_run_each_row_is_of(tmp_path: Path) -> None:
     assert summaries.loc["a", "bandwidth"] == "20 Mbps"
     assert summaries.loc["a", ["accuracy", "iterations", "time_to_0.5"]].tolist() == [0.5, 2.0, 1.0]
     assert summaries["accuracy"].isna().tolist() == [False, True, False]
+
+
+def test_what_became_of_packets_stands_beside_other_runs(tmp_path: Path) -> None:
+    made_up_run(tmp_path / "dlcp", lossy=True)
+    made_up_run(tmp_path / "flows", extra="network: flows")
+    frames = Frames.of([tmp_path])
+    summaries = frames.summaries.set_index("run")
+    told = ["lost_share", "saved_share", "completion_mean", "completion_p99"]
+    assert summaries.loc["dlcp", told].tolist() == [0.1, 0.04, 0.2, 0.75]
+    assert summaries.loc["flows", told].isna().all()
+    assert set(frames.parts["run"]) == set(frames.queues["run"]) == {"dlcp"}
+    assert frames.queues["port"].nunique() == 3
+    made_up_run(tmp_path / "alone")
+    assert Frames.of([tmp_path / "alone"]).parts.empty
 
 
 def test_times_are_numbers_and_axes_are_called_as_in_the_sweeps_tables(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.results.test_damaged_folders import time_limit
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    return made_up_run(tmp_path / "run", point={"workload.batch_size": "8"})
+    return made_up_run(tmp_path / "run", point={"workload.batch_size": "8"}, lossy=True)
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +41,9 @@ def read_all(folder: Path) -> None:
     compare(run, run)
     assert run.scenario
     run.links()
+    run.transfers()
+    run.parts()
+    run.queues()
 
 
 def refusal(folder: Path) -> str:
@@ -93,6 +96,11 @@ def test_a_sound_run_is_read(run: Run) -> None:
         ("summary.json", "time_to_accuracy", ({"half": 1.0},), "time_to_accuracy: expected `str` that is a number"),
         ("summary.json", "time_to_accuracy", ({},), "time_to_accuracy: tells the time of no accuracy"),
         ("summary.json", "virtual_seconds", (-1.0,), "virtual_seconds: expected `float` >= 0.0"),
+        ("summary.json", "transport", (0.1,), "transport: expected `object`, got `float`"),
+        ("summary.json", "transport.lost", (1.5,), "transport.lost: expected `float` <= 1.0"),
+        ("summary.json", "transport.resent", (), "transport: object missing required field `resent`"),
+        ("summary.json", "transport.completion", ({"mean": 1.0},), "transport.completion: object missing required"),
+        ("summary.json", "transport.completion.p99", ("long",), "transport.completion.p99: expected `float | null`"),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -121,7 +129,8 @@ def test_a_summary_that_a_completed_run_lacks_is_missed(run: Run) -> None:
     assert f"{run.folder / 'summary.json'}: is missing" in refusal(run.folder)
 
 
-FILES = ("manifest.json", "summary.json", "scenario.yaml", "metrics.parquet", "links.parquet")
+TABLES = ("metrics.parquet", "links.parquet", "transfers.parquet", "parts.parquet", "queues.parquet")
+FILES = ("manifest.json", "summary.json", "scenario.yaml", *TABLES)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -176,6 +185,21 @@ def rewrite(file: Path, **columns: object) -> None:
         ("links.parquet", "bytes", -5, "bytes: holds -5"),
         ("links.parquet", "sender", -1, "sender: holds -1"),
         ("links.parquet", "receiver", None, "receiver: is missing"),
+        ("transfers.parquet", "lost_bytes", -1, "lost_bytes: holds -1"),
+        ("transfers.parquet", "delivered", float("inf"), "delivered: holds inf"),
+        ("transfers.parquet", "saved_bytes", "many", "saved_bytes: is of the type"),
+        ("parts.parquet", "variable", None, "variable: is missing"),
+        ("parts.parquet", "variable", -1, "variable: holds -1"),
+        ("parts.parquet", "variable", 2**40, "variable: cannot be read"),
+        ("parts.parquet", "large", 1, "large: is of the type int64; allowed: bool"),
+        ("parts.parquet", "lost_bytes", None, "lost_bytes: is missing"),
+        ("parts.parquet", "seconds", -1.0, "seconds: holds -1"),
+        ("parts.parquet", "sender", -1, "sender: holds -1"),
+        ("queues.parquet", "port", 3, "port: is of the type"),
+        ("queues.parquet", "mean_queued", float("nan"), "mean_queued: has gaps"),
+        ("queues.parquet", "most_queued", -1, "most_queued: holds -1"),
+        ("queues.parquet", "dropped", 2**62, "dropped: holds 4.6"),
+        ("queues.parquet", "virtual_time", None, "virtual_time: is missing"),
     ],
 )
 def test_a_table_that_cannot_be_measured_is_refused(
@@ -199,7 +223,7 @@ def test_a_column_that_an_older_table_lacks_is_empty(run: Run) -> None:
     assert "unknown" not in run.metrics()
 
 
-@pytest.mark.parametrize("name", ["metrics.parquet", "links.parquet"])
+@pytest.mark.parametrize("name", ["metrics.parquet", "links.parquet", "parts.parquet", "queues.parquet"])
 @pytest.mark.parametrize("place", [0.05, 0.3, 0.95])
 def test_a_damaged_page_is_named(run: Run, name: str, place: float) -> None:
     content = bytearray((run.folder / name).read_bytes())
@@ -274,7 +298,7 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(tmp_path: Path)
     assert (tmp_path / "manifest.json").read_bytes() == b"{}"
 
 
-@pytest.mark.parametrize("name", ["metrics.parts", "links.parts", "transfers.parts"])
+@pytest.mark.parametrize("name", ["metrics.parts", "links.parts", "transfers.parts", "parts.parts"])
 def test_a_run_whose_parts_are_no_folder_is_not_gone_on_with(run: Run, name: str) -> None:
     (run.folder / name).symlink_to("..")
     with pytest.raises(InputError, match="is no folder") as refused:

@@ -17,10 +17,14 @@ from dlion_sim.errors import InputError
 from dlion_sim.results import (
     LINKS,
     METRICS,
+    PARTS,
+    QUEUES,
     TRANSFERS,
     Hold,
     LinksRow,
     MetricsRow,
+    PartsRow,
+    QueuesRow,
     Run,
     RunWriter,
     TransfersRow,
@@ -76,6 +80,8 @@ def test_rows_and_schemas_have_the_same_columns() -> None:
     assert list(MetricsRow._fields) == METRICS.names
     assert list(LinksRow._fields) == LINKS.names
     assert list(TransfersRow._fields) == TRANSFERS.names
+    assert list(PartsRow._fields) == PARTS.names
+    assert list(QueuesRow._fields) == QUEUES.names
 
 
 def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
@@ -126,6 +132,35 @@ def test_a_run_without_rows_has_empty_tables_at_any_time(tmp_path: Path) -> None
         assert list(table.columns)[: len(schema)] == schema.names
 
 
+def test_what_only_packets_have_is_there_where_something_is_told(tmp_path: Path) -> None:
+    """And goes on after a kill, from before its first row too."""
+    part = PartsRow(0.5, 0, 1, "contribution", "push", 3, True, 1000, 100, None)
+    queue = QueuesRow(1.0, "east -> west", 5000, 12.5, 3028, 1, 2)
+    tables = ("parts.parquet", "queues.parquet", "parts.parts", "queues.parts")
+    create(tmp_path / "without").finish(SUMMARY)
+    assert not any((tmp_path / "without" / name).exists() for name in tables)
+    assert list(Run.open(tmp_path / "without").queues().columns) == QUEUES.names
+    writer = create(tmp_path / "run")
+    writer.queues(queue)
+    writer.flush()
+    writer.parts(part)
+    writer.flush()
+    writer.close()
+    assert [len(Run.open(tmp_path / "run").parts()), len(Run.open(tmp_path / "run").queues())] == [1, 1]
+    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (0, 0, 0, 0, 1))
+    again.finish(SUMMARY)
+    run = Run.open(tmp_path / "run")
+    assert run.queues().to_dict("records") == [queue._asdict()]
+    assert not any((tmp_path / "run" / name).exists() for name in tables if name != "queues.parquet")
+    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (0, 0, 0, 0, 0))
+    third.parts(part)
+    third.finish(SUMMARY)
+    assert [len(run.parts()), len(run.queues())] == [1, 0]
+    assert run.parts()["large"].tolist() == [True]
+    assert create(tmp_path / "run", force=True).rows == (0, 0, 0, 0, 0)
+    assert not (tmp_path / "run" / "parts.parquet").exists()
+
+
 def test_numbers_have_names_beside_them(tmp_path: Path) -> None:
     manifest = {"workers": ["east/0", "west/0"], "servers": ["server 2"], "clouds": ["east", "west", "west"]}
     writer = RunWriter.create(tmp_path / "run", scenario_yaml=SCENARIO, manifest=manifest)
@@ -159,6 +194,8 @@ def test_runs_from_before_there_were_names_and_transfers_stay_readable(tmp_path:
     assert old.iterations()[["worker_name", "worker_cloud"]].values.tolist() == [["west/0", "west"]]
     assert old.iterations()["waited_for"].isna().all()
     assert old.transfers().empty
+    assert old.parts().empty
+    assert old.queues().empty
     assert list(old.transfers().columns) == list(new.transfers().columns)
 
 
@@ -355,14 +392,14 @@ def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
         writer.metrics(row)
     writer.flush()
     del writer  # as if the process was killed
-    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (4, 0, 0), resumed_at=[1.0])
-    assert again.rows == (4, 0, 0)
+    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (4, 0, 0, 0, 0), resumed_at=[1.0])
+    assert again.rows == (4, 0, 0, 0, 0)
     again.metrics(rows[5])
     again.finish({"status": "interrupted"})
     run = Run.open(tmp_path / "run")
     assert run.manifest["resumed_at"] == [1.0]
     assert run.metrics()["iteration"].tolist() == [0, 1, 2, 3, 5]
-    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0))  # of the one file, now
+    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0, 0, 0))  # of the one file, now
     assert Run.open(tmp_path / "run").summary is None
     third.metrics(rows[2])
     third.finish({"status": "completed"})
@@ -380,7 +417,7 @@ def test_each_file_of_rows_is_read_once_to_go_on(tmp_path: Path, monkeypatch: py
     writer.close()
     opened: list[str] = []
     monkeypatch.setattr(growing, "opened", lambda file: opened.append(file.name) or files.opened(file))
-    RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0)).close()
+    RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0, 0, 0)).close()
     tables = ["metrics.parquet", "links.parquet", "transfers.parquet"]
     assert opened == (tables if whole else ["00001.parquet", "00002.parquet"])
 
@@ -393,7 +430,7 @@ def test_a_run_does_not_go_on_in_the_midst_of_a_part_or_after_its_end(tmp_path: 
     writer.flush()
     del writer
     with pytest.raises(InputError, match=f"has no part that ends with row {rows}"):
-        RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (rows, 0, 0))
+        RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (rows, 0, 0, 0, 0))
 
 
 @pytest.mark.parametrize("whole", [False, True])

@@ -68,6 +68,12 @@ def test_the_summary_says_it_all() -> None:
     }
 
 
+def test_what_was_sent_in_packets_is_told_where_something_was() -> None:
+    transport = {"lost": 0.1, "resent": 0.0, "saved": 0.1, "messages": 0, "completion": dict.fromkeys(("mean", "p50"))}
+    assert summarize(**FACTS, transport=transport)["transport"] == transport
+    assert "transport" not in summarize(**FACTS)
+
+
 def test_a_run_without_an_evaluation_has_nulls() -> None:
     nothing = summarize(**{**FACTS, "evaluations": [], "wall_seconds": 0.0, "last_losses": {}})
     assert nothing["final_accuracy"] == {"mean": None, "evaluations": 0}

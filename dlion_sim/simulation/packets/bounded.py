@@ -5,13 +5,8 @@ from __future__ import annotations
 from numba import njit
 
 from dlion_sim.simulation.packets.carrying import new_packet, set_timer
-from dlion_sim.simulation.packets.state import (
-    CONTROL,
-    DATA,
-    NEVER,
-    NONE,
-    PROBING,
-    PROTECTED,
+from dlion_sim.simulation.packets.state import CONTROL, DATA, NEVER, NONE, PROBING, PROTECTED
+from dlion_sim.simulation.packets.views import (
     connections_of,
     inlined,
     known_of,

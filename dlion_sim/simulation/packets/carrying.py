@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from dlion_sim.simulation.packets.heap import push
-from dlion_sim.simulation.packets.state import (
-    KINDS,
-    REPLY,
-    TIMER_ENDS,
-    connections_of,
-    inlined,
-    packets_of,
-    state_of,
-)
+from dlion_sim.simulation.packets.state import KINDS, REPLY, TIMER_ENDS
+from dlion_sim.simulation.packets.views import connections_of, inlined, packets_of, state_of
 
 
 @inlined

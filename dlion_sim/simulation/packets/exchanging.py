@@ -26,6 +26,8 @@ from dlion_sim.simulation.packets.state import (
     SENT,
     START,
     STOPPING,
+)
+from dlion_sim.simulation.packets.views import (
     allowed_of,
     arrived_of,
     connections_of,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dlion_sim.scenario import Packets
 from dlion_sim.simulation.packets.parts import Port
+from dlion_sim.simulation.packets.state import NONE
 from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
 
 
@@ -13,11 +14,9 @@ def ports_of(routing: Routing, model: Packets) -> tuple[list[Port], list[float]]
     switch_of = {link: number for number, links in enumerate(switches) for link in links}
     ports = []
     for link, capacity_bps in enumerate(routing.capacities_bps):
-        port = Port(
-            capacity_bps.value_at(0) / BITS_PER_BYTE,
-            buffer=model.buffer,
-            drop_above=model.drop_above,
-            mark_above=model.mark_above,
-        )
-        ports.append(port._replace(switch=switch_of[link]) if link in switch_of else port)
+        port = Port(capacity_bps.value_at(0) / BITS_PER_BYTE)
+        if link not in routing.uplinks:  # a machine's own NIC, which has no queue
+            limits = model.buffer, model.drop_above, model.mark_above
+            port = Port(port.rate, *limits, switch=switch_of.get(link, NONE))
+        ports.append(port)
     return ports, [model.buffer] * len(switches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from dlion_sim.simulation.packets.state import heap_of, inlined, state_of
+from dlion_sim.simulation.packets.views import heap_of, inlined, state_of
 
 
 @inlined

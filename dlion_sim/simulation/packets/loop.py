@@ -31,6 +31,8 @@ from dlion_sim.simulation.packets.state import (
     SEND,
     SENT,
     WAKE,
+)
+from dlion_sim.simulation.packets.views import (
     commands_of,
     connections_of,
     heap_of,

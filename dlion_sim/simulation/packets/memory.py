@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dlion_sim.simulation.packets.state import ARRAYS, LONGEST_PATH, NONE, locate
+from dlion_sim.simulation.filling import locate
+from dlion_sim.simulation.packets.state import ARRAYS, LONGEST_PATH, NONE, PIECES
 
-_LEAST = 64
+_LEAST, _LEAST_PACKETS = 64, 1024
 
 
 class Memory:
@@ -43,6 +44,54 @@ class Memory:
             longer[: len(array)] = array
             self._arrays[name] = longer
             self.at = self._locate()
+
+    def more_packets(self) -> None:
+        """Have twice as many packets, the new ones free."""
+        had, state = self.used("packets"), self["state"][0]
+        more = max(_LEAST_PACKETS, had)
+        self.take("packets", more)
+        following = np.arange(had + 1, had + more + 1)
+        following[-1] = state["next_free"]
+        self["packets"]["next"][had : had + more] = following
+        state["next_free"] = had
+        state["free"] += more
+
+    def more_segments(self, connection: int) -> None:
+        """Let a connection keep account of twice as many segments."""
+        record = self["connections"][connection]
+        old, room = int(record["slots"]), int(record["room"])
+        new = self.take("slots", 2 * room)
+        segments = np.arange(record["acknowledged"], record["next"])
+        slots = self["slots"]
+        slots[new + (segments & (2 * room - 1))] = slots[old + (segments & (room - 1))]
+        record["slots"], record["room"] = new, 2 * room
+
+    def room_for_pieces(self, connection: int, count: int, groups: int) -> None:
+        """Let a connection have a message of so many packets, which belong to so many groups."""
+        record = self["connections"][connection]
+        if count > record["count_room"]:
+            record["pieces"], record["count_room"] = self.take(PIECES[0], count), count
+            for name in PIECES:
+                self.reserve(name, self.used(PIECES[0]))
+        if groups > record["group_count_room"]:
+            record["groups"], record["group_count_room"] = self.take("missing", groups), groups
+            self.reserve("allowed", self.used("missing"))
+        record["count"], record["group_count"] = count, groups
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "at"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Raises ValueError for arrays of other types or lengths, as these may come from anybody."""
+        self.__dict__.update(state)
+        for name in ARRAYS:
+            array, alike = self._arrays[name], _array(name, 0)
+            fits = type(array) is np.ndarray and array.dtype == alike.dtype and array.shape[1:] == alike.shape[1:]
+            if not fits or not array.flags.carray or not 0 <= self._used[name] <= len(array):
+                raise ValueError(f"{name} of packets are no {alike.dtype}")
+        if [*self._arrays] != [*ARRAYS]:
+            raise ValueError("there are other arrays of packets")
+        self.at = self._locate()
 
     def _locate(self) -> npt.NDArray[np.int64]:
         located: npt.NDArray[np.int64] = locate(*self._arrays.values())

@@ -8,45 +8,35 @@ equals. Every other port has a queue. A connection's latency passes after its fi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dlion_sim.simulation.packets.bounded import CONTROL_FRAME
+from dlion_sim.simulation.packets.checking import check
 from dlion_sim.simulation.packets.loop import GROWS, SPARE, UP_TO_DATE, advance
 from dlion_sim.simulation.packets.memory import Memory
+from dlion_sim.simulation.packets.opening import IDLE, lay_out, open_endpoint
 from dlion_sim.simulation.packets.parts import Bounded, Completion, Endpoint, Pfabric, Pieces, Port, Raw, Reliable
 from dlion_sim.simulation.packets.state import (
-    ACKNOWLEDGED,
-    BOUNDED,
     CLASSES,
-    DELIVERED,
-    HEADER,
     LONGEST_PATH,
     NEVER,
     NONE,
-    PFABRIC,
-    PIECES,
-    RAW,
-    RELIABLE,
     RESIZE,
-    SEGMENT,
     SEND,
     WAKE,
     WANTS_ROOM,
 )
 from dlion_sim.transport.bounds import Bound
 from dlion_sim.transport.cutting import Cut
-from dlion_sim.transport.dlcp import open_sender
 
 __all__ = ["CLASSES", "Bounded", "Completion", "PacketNetwork", "Pfabric", "Port", "Raw", "Reliable"]
 
 RELIABLY = Reliable()
 _UNBOUNDED = 2**62
-_ROOM = 32
-"""Segments that a connection can keep account of at first."""
 _MOST_EVENTS = 200_000
 """Between two looks at whether anybody wants to interrupt."""
 _WHAT: tuple[Literal["sent", "delivered", "acknowledged"], ...] = ("sent", "delivered", "acknowledged")
@@ -90,8 +80,6 @@ class PacketNetwork:
         """Where alternatives begin."""
         self._unused: list[int] = []
         """Numbers of messages."""
-        self._is_raw: list[bool] = []
-        """Of connections."""
 
     @property
     def _state(self) -> Any:
@@ -138,50 +126,24 @@ class PacketNetwork:
         packets that vanish after the first port.
         """
         back = latency if latency_back is None else latency_back
-        memory = self._memory
+        memory, nic = self._memory, paths[0][0]
         number = memory.take("connections")
+        memory["connections"][number] = IDLE
         record = memory["connections"][number]
-        for field in ("pipe", "back_pipe", "first", "sending", "arriving", "newest", "next_ready"):
-            record[field] = NONE
-        for field in ("oldest", "latest", "lost_first", "lost_last"):
-            record[field] = NONE
-        record["priority"], record["nic"] = priority, paths[0][0]
+        record["priority"], record["nic"] = priority, nic
         record["path"], record["paths"] = self._numbered(paths), len(paths)
-        record["pipe"], record["loss"] = self._pipe(paths[0][0], latency), loss
+        record["pipe"], record["loss"] = self._pipe(nic, latency), loss
         if ways_back:
             record["back"], record["backs"] = self._numbered(ways_back), len(ways_back)
             record["back_pipe"], record["back_loss"] = self._pipe(ways_back[0][0], back), loss_back
-        record["deadline"] = record["timer"] = NEVER
-        record["protected"], record["payload"], record["header"] = True, SEGMENT, HEADER
-        self._is_raw.append(isinstance(endpoint, Raw))
-        match endpoint:
-            case Raw():
-                record["kind"], record["payload"], record["header"] = RAW, endpoint.payload, endpoint.header
-                record["protected"] = endpoint.protected
-                return number
-            case Reliable():
-                record["kind"], record["timeout"] = RELIABLE, endpoint.least_timeout
-                record["window"], record["most"] = endpoint.initial_window, endpoint.receive_window // SEGMENT
-            case Pfabric():
-                record["kind"], record["timeout"] = PFABRIC, endpoint.timeout
-                record["window"], record["most"] = endpoint.window, _UNBOUNDED
-            case Bounded():
-                record["kind"], record["endpoint"] = BOUNDED, memory.take("senders")
-                memory.take("receivers")
-                sender, round_trip = memory["senders"][record["endpoint"] :], latency + back
-                open_sender(sender[0], endpoint.initial_window, round_trip, endpoint.least_timeout)
-                return number
-        record["initial"], record["threshold"], record["alpha"] = record["window"], math.inf, 1.0
-        record["highest"], record["reordering"] = NONE, 3
-        record["round_trip"], record["deviation"] = latency + back, (latency + back) / 2
-        record["slots"], record["room"] = memory.take("slots", _ROOM), _ROOM
+        open_endpoint(memory, number, endpoint, latency + back)
         return number
 
     def send(self, connection: int, size: float) -> int:
-        """Append a message of `size` bytes to what a connection has to send, now; the message's number.
-
-        Numbers are used again once a message is acknowledged (or, of a raw connection, delivered).
-        """
+        """Append a message of `size` bytes to what a connection has to send, now; the message's number, until
+        that is released."""
+        if connection not in range(self._memory.used("connections")):
+            raise ValueError(f"there is no connection {connection}")
         message = self._unused.pop() if self._unused else self._memory.take("messages")
         whole = max(1, math.ceil(size))
         self._memory["messages"][message] = (whole, whole, 0, 0, NONE, connection)
@@ -198,7 +160,7 @@ class PacketNetwork:
         if record["first"] != NONE:
             raise ValueError(f"connection {connection} has a message under way")
         message = self.send(connection, int(cut.payloads.sum()))
-        self._lay_out(record, cut, bound)
+        lay_out(self._memory, connection, cut, bound)
         record["first"], record["serial"] = message, record["serial"] + 1
         record["start_size"], record["stops_early"] = CONTROL_FRAME + header, stops_early
         return message
@@ -210,8 +172,14 @@ class PacketNetwork:
         there, tried, arrived = (self._memory[name][which].copy() for name in ("there", "tried", "arrived"))
         return Pieces(there, tried, arrived)
 
+    def release(self, message: int) -> None:
+        """Forget a message that is acknowledged, or of a raw connection delivered; another gets its number."""
+        self._unused.append(message)
+
     def resize(self, port: int, rate: float) -> None:
         """From now on a port carries so many bytes per second; what is on its wire goes on with that."""
+        if port not in range(self._memory.used("ports")) or not rate >= 0:
+            raise ValueError(f"there is no port {port} with {rate} bytes per second")
         self._tell(RESIZE, port, rate)
 
     def run(self, until: float = math.inf) -> list[Completion]:
@@ -236,7 +204,7 @@ class PacketNetwork:
             entries = memory.used("ports") + memory.used("pipes") + connections
             memory.reserve("heap", int(self._state["entries"]) + entries + SPARE)
             if self._state["free"] < SPARE:
-                self._more_packets()
+                self._memory.more_packets()
             why = advance(memory.at, min(until, NEVER), _MOST_EVENTS)
             news = list(self._read_notes())
             if news or why != GROWS:
@@ -256,6 +224,11 @@ class PacketNetwork:
         counted["byte_seconds"] = ports["byte_seconds"] + ports["queued"] * (self.now - ports["changed"])
         return counted
 
+    def forget_most(self) -> None:
+        """Let `most` begin again with what waits now."""
+        ports = self._memory["ports"]
+        ports["most"] = ports["queued"]
+
     def unsent(self, message: int) -> int:
         """Bytes of a message that were never sent."""
         return int(self._memory["messages"]["left"][message])
@@ -263,6 +236,21 @@ class PacketNetwork:
     def resent(self, message: int) -> int:
         """Bytes of a message that were sent again."""
         return int(self._memory["messages"]["resent"][message])
+
+    def check_restored(self) -> None:
+        """Raise ValueError for a state, which may come from anybody, that would lead out of its arrays."""
+        memory = self._memory
+        if not isinstance(memory, Memory) or memory.used("state") != 1:
+            raise ValueError("a network has no memory")
+        check(memory)
+        numbers = (self._unused, "messages"), (self._pipes.values(), "pipes"), (self._paths.values(), "paths")
+        if not all(each in range(memory.used(name)) for given, name in numbers for each in given):
+            raise ValueError("packets lead to what is not there")
+
+    def fits(self, ports: int, messages: Iterable[int]) -> bool:
+        """Whether it has so many ports, and such messages."""
+        used = self._memory.used
+        return used("ports") == ports and all(each in range(used("messages")) for each in messages)
 
     def _tell(self, what: int, of: int, value: float = 0.0) -> None:
         """Have the loop do that before anything else."""
@@ -275,33 +263,10 @@ class PacketNetwork:
         told, self._state["told"] = int(self._state["told"]), 0
         for time, what, number in self._memory["notes"][:told].tolist():
             if what == WANTS_ROOM:
-                self._more_room(number)
+                self._memory.more_segments(number)
+                self._tell(WAKE, number)
                 continue
-            connection = self._memory["messages"]["connection"][number]
-            if what == (DELIVERED if self._is_raw[connection] else ACKNOWLEDGED):
-                self._unused.append(number)
             yield Completion(_WHAT[what], number, time)
-
-    def _lay_out(self, record: Any, cut: Cut, bound: Bound) -> None:
-        """Put a message's pieces where compiled code finds them."""
-        count, groups = len(cut.payloads), len(bound.allowed)
-        memory = self._memory
-        if count > record["count_room"]:
-            record["pieces"], record["count_room"] = memory.take("known", count), count
-            for name in PIECES:
-                memory.reserve(name, memory.used("known"))
-        if groups > record["group_room"]:
-            record["groups"], record["group_room"] = memory.take("missing", groups), groups
-            memory.reserve("allowed", memory.used("missing"))
-        record["count"], record["group_count"] = count, groups
-        first, first_group = int(record["pieces"]), int(record["groups"])
-        given = {"shielded": cut.protected, "urgency": cut.priority, "order": cut.order, "sizes": cut.payloads}
-        for name, values in {**given, "group": bound.group}.items():
-            memory[name][first : first + count] = values
-        for name in ("known", "there", "mapped", "tried"):
-            memory[name][first : first + count] = 0
-        memory["arrived"][first : first + count] = np.nan
-        memory["allowed"][first_group : first_group + groups] = bound.allowed
 
     def _numbered(self, paths: Sequence[Sequence[int]]) -> int:
         """Where these alternatives begin among the paths."""
@@ -323,27 +288,6 @@ class PacketNetwork:
             number = self._pipes[port, latency] = self._memory.take("pipes")
             self._memory["pipes"][number] = (latency, NONE, NONE)
         return self._pipes[port, latency]
-
-    def _more_packets(self) -> None:
-        had = self._memory.used("packets")
-        more = max(1024, had)
-        self._memory.take("packets", more)
-        chain = np.arange(had + 1, had + more + 1)
-        chain[-1] = self._state["next_free"]
-        self._memory["packets"]["next"][had : had + more] = chain
-        self._state["next_free"] = had
-        self._state["free"] += more
-
-    def _more_room(self, connection: int) -> None:
-        """Let a connection keep account of twice as many segments."""
-        record = self._memory["connections"][connection]
-        old, room = int(record["slots"]), int(record["room"])
-        new = self._memory.take("slots", 2 * room)
-        segments = np.arange(record["acknowledged"], record["next"])
-        slots = self._memory["slots"]
-        slots[new + (segments & (2 * room - 1))] = slots[old + (segments & (room - 1))]
-        record["slots"], record["room"] = new, 2 * room
-        self._tell(WAKE, connection)
 
 
 COUNTERS = np.dtype(

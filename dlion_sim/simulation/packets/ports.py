@@ -18,6 +18,8 @@ from dlion_sim.simulation.packets.state import (
     NONE,
     PORT_ENDS,
     PROTECTED,
+)
+from dlion_sim.simulation.packets.views import (
     connections_of,
     inlined,
     messages_of,

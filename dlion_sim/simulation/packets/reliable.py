@@ -30,6 +30,8 @@ from dlion_sim.simulation.packets.state import (
     PUSH,
     RELIABLE,
     REPLY,
+)
+from dlion_sim.simulation.packets.views import (
     connections_of,
     inlined,
     messages_of,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dlion_sim.simulation.packets.state import LOST, NONE, OUT, inlined, slot_of
+from dlion_sim.simulation.packets.state import LOST, NONE, OUT
+from dlion_sim.simulation.packets.views import inlined, slot_of
 
 
 @inlined

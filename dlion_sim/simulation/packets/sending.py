@@ -18,6 +18,8 @@ from dlion_sim.simulation.packets.state import (
     PUSH,
     RAW,
     WANTS_ROOM,
+)
+from dlion_sim.simulation.packets.views import (
     connections_of,
     inlined,
     messages_of,

@@ -1,7 +1,7 @@
-"""What a network of packets consists of: records in arrays, and how compiled code gets at them.
+"""What a network of packets consists of: records in arrays.
 
 Whatever is in a list is linked by numbers: packets of a queue, connections that may send, messages of a connection,
-segments under way. Every function is handed `at`, the addresses of all arrays, and takes a view of those that it needs.
+segments under way.
 """
 
 from __future__ import annotations
@@ -9,12 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray, njit
 
-from dlion_sim.simulation.filling import locate, pointer
 from dlion_sim.transport.dlcp import RECEIVER, SENDER
-
-__all__ = ["locate"]
 
 NONE = -1
 NEVER = 1e301
@@ -210,7 +206,7 @@ CONNECTION = np.dtype(
         ("count_room", _I),
         ("groups", _I),  # where the groups that its packets belong to begin
         ("group_count", _I),
-        ("group_room", _I),
+        ("group_count_room", _I),
         ("start_size", _N),  # bytes of what announces the message
         ("stops_early", np.bool_),
     ]
@@ -252,66 +248,3 @@ ARRAYS: dict[str, Any] = {
 """All arrays in the order of their addresses; a path ends with NONE."""
 PIECES = ("known", "there", "mapped", "tried", "shielded", "urgency", "order", "group", "sizes", "arrived")
 """Arrays of a number a packet of a message of bounded loss, all of them alike."""
-
-inlined = njit(forceinline=True)
-"""Without a cache of its own: what calls it would not be compiled anew if this changes."""
-_PLACE = {name: place for place, name in enumerate(ARRAYS)}
-
-
-def _view(name: str) -> Any:
-    place, dtype = _PLACE[name], ARRAYS[name]
-
-    @inlined
-    def view(at):
-        return carray(pointer(at[place, 0]), at[place, 1], dtype)
-
-    return view
-
-
-state_of = _view("state")
-ports_of = _view("ports")
-queues_of = _view("queues")
-switches_of = _view("switches")
-pipes_of = _view("pipes")
-connections_of = _view("connections")
-messages_of = _view("messages")
-slots_of = _view("slots")
-packets_of = _view("packets")
-heap_of = _view("heap")
-notes_of = _view("notes")
-commands_of = _view("commands")
-senders_of = _view("senders")
-receivers_of = _view("receivers")
-known_of = _view("known")
-there_of = _view("there")
-mapped_of = _view("mapped")
-tried_of = _view("tried")
-shielded_of = _view("shielded")
-urgency_of = _view("urgency")
-order_of = _view("order")
-group_of = _view("group")
-sizes_of = _view("sizes")
-arrived_of = _view("arrived")
-missing_of = _view("missing")
-allowed_of = _view("allowed")
-
-
-@inlined
-def paths_of(at):
-    """A row a path: its ports, then NONE."""
-    return carray(pointer(at[5, 0]), (at[5, 1], LONGEST_PATH + 1), np.int32)
-
-
-@inlined
-def slot_of(connection, segment):
-    """Where a segment is among the slots."""
-    return connection.slots + (segment & (connection.room - 1))
-
-
-@inlined
-def note(at, what, message):
-    """Tell of a message, or connection."""
-    state = state_of(at)[0]
-    told = notes_of(at)[state.told]
-    told.time, told.what, told.message = state.now, what, message
-    state.told += 1

@@ -7,34 +7,43 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from dlion_sim.assembly import Transfer
+from dlion_sim.assembly import Setting, Transfer
+from dlion_sim.assembly.transfer import Loss
 from dlion_sim.protocol.messages import Channel, Message
-from dlion_sim.scenario import Packets, Pfabric, Reliable, Scenario
+from dlion_sim.results import QueuesRow
+from dlion_sim.scenario import Dlcp, Packets, Pfabric
 from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.carrier import Delivered, Sent, Timed
 from dlion_sim.simulation.changes import CapacityChanged, Changes
-from dlion_sim.simulation.packets import parts
 from dlion_sim.simulation.packets.fabric import ports_of
+from dlion_sim.simulation.packets.lossy import LossyMessages, loss
 from dlion_sim.simulation.packets.network import PacketNetwork
-from dlion_sim.simulation.packets.parts import Completion, Endpoint
-from dlion_sim.simulation.packets.state import HEADER, SEGMENT
-from dlion_sim.simulation.routing import BITS_PER_BYTE, Route, Routing
-from dlion_sim.simulation.sharing import max_min_rates
-from dlion_sim.simulation.tcp import TCP
-from dlion_sim.simulation.transport import Delivered, Sent, Timed
+from dlion_sim.simulation.packets.parts import Completion
+from dlion_sim.simulation.packets.queues import Queues
+from dlion_sim.simulation.packets.ways import Ways
+from dlion_sim.simulation.routing import Routing
 from dlion_sim.streams import stream_seed
+from dlion_sim.transport.cutting import Cut
 
-_Queue = tuple[int, int, Channel]
-"""Of which messages: sender, receiver, channel. Each is a connection."""
+_Queue = tuple[int, int, Channel, bool]
+"""Of which messages: sender, receiver, channel, and whether some of them may be missing. Each is a connection."""
 
 
-def packet_transport(scenario: Scenario, scale: float) -> Callable[..., PacketTransport]:
-    """What makes the transport of a scenario whose network is of packets."""
-    assert isinstance(scenario.network.model, Packets)
+def packet_transport(setting: Setting) -> Callable[..., PacketTransport]:
+    """What makes the transport of a run whose network is of packets.
+
+    Raises InputError for a bound on losses of a variable that the model does not have.
+    """
+    scenario = setting.scenario
+    model, transport = scenario.network.model, scenario.transport
+    assert isinstance(model, Packets)
     return partial(
         PacketTransport,
-        model=scenario.network.model,
-        transport=scenario.transport,
-        scale=scale,
+        model=model,
+        ways_of=partial(Ways, model=model, transport=transport),
+        lossy=LossyMessages.of(setting, transport, model.priorities) if isinstance(transport, Dlcp) else None,
+        by_size=isinstance(transport, Pfabric),
+        scale=setting.scale,
         seed=scenario.seed,
         end=math.inf if scenario.duration is None else scenario.duration,
     )
@@ -43,9 +52,9 @@ def packet_transport(scenario: Scenario, scale: float) -> Callable[..., PacketTr
 class PacketTransport:
     """Messages of a channel to the same peer follow one another over a connection; so do their packets.
 
-    The network is ahead of the agenda, up to the next time at which anything happens to a message, but never to or
-    beyond anything else that is planned: then it waits for what comes of that. Each byte of tensors crosses links as
-    `scale` bytes; nothing is looked at after the run's `end`.
+    The network is ahead of the agenda, up to the next time at which anything happens to a message, but never beyond
+    anything else that is planned: then it waits for what comes of that. Each byte of tensors crosses links as `scale`
+    bytes; nothing is looked at after the run's `end`.
     """
 
     def __init__(
@@ -58,33 +67,36 @@ class PacketTransport:
         delivered: Delivered,
         changed: CapacityChanged,
         model: Packets,
-        transport: Reliable | Pfabric,
+        ways_of: Callable[[Routing], Ways],
+        lossy: LossyMessages | None = None,
+        by_size: bool = False,
         scale: float = 1.0,
         seed: int = 0,
         end: float = math.inf,
     ) -> None:
         self._agenda = agenda
         self._routing = routing
+        self._lossy = lossy
         self._scale = scale
         self._end = end
-        self._sends_all_ways = model.paths == "spray"
-        self._settings = transport
-        self._bytes_per_second = [capacity_bps.value_at(0) / BITS_PER_BYTE for capacity_bps in routing.capacities_bps]
+        self._ways = ways_of(routing)
         ports, switches = ports_of(routing, model)
-        self._network = PacketNetwork(
-            ports,
-            switches=switches,
-            spray=self._sends_all_ways,
-            by_size=isinstance(transport, Pfabric),
-            seed=stream_seed(seed, "packets"),
-        )
+        spray, stream = model.paths == "spray", stream_seed(seed, "packets")
+        self._network = PacketNetwork(ports, switches=switches, spray=spray, by_size=by_size, seed=stream)
+        self._queues = Queues(self._network, routing.names)
         self._connections: dict[_Queue, int] = {}
         self._transfers: dict[int, Transfer] = {}
-        """All that is not acknowledged, by the network's number of the message."""
-        self._waiting: dict[_Queue, deque[int]] = {}
-        """Those that have not left, the first of which is leaving."""
+        """All that are not known to be there, by the network's number of the message."""
+        self._leaving: dict[_Queue, deque[int]] = {}
+        """Those that have not left, the first of which is about to."""
+        self._left: dict[int, float] = {}
+        """When others had."""
+        self._cuts: dict[int, Cut] = {}
+        """Of those of which some may be missing."""
+        self._waiting: dict[_Queue, deque[Transfer]] = {}
+        """Such messages begin only when the one before them is there. Its queue is here even if nothing waits."""
         self._known: dict[_Queue, float] = {}
-        """When the last message was acknowledged."""
+        """When the last message was known to be there."""
         self._is_due = False
         self._sent = sent
         self._timed = timed
@@ -93,22 +105,34 @@ class PacketTransport:
 
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
-        queue = message.sender, receiver, message.body.channel
         transfer = Transfer(receiver, message, self._agenda.now, self._scale)
         if self._routing.share_machine(message.sender, receiver):
             self._agenda.after(0.0, partial(self._pass, transfer))
             return
+        queue = self._queue(transfer)
+        if queue in self._waiting:
+            self._waiting[queue].append(transfer)
+            return
         self._catch_up()
-        number = self._network.send(self._connection(queue), transfer.size)
-        self._transfers[number] = transfer
-        self._waiting.setdefault(queue, deque()).append(number)
+        connection = self._connection(queue)
+        if queue[-1]:
+            self._waiting[queue] = deque()
+            self._send_cut(queue, transfer)
+        else:
+            number = self._network.send(connection, transfer.size)
+            self._transfers[number] = transfer
+            self._leaving.setdefault(queue, deque()).append(number)
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
-        """Every message that has begun to leave and is not known to have arrived, and how many of its bytes left."""
-        behind = {number for waiting in self._waiting.values() for number in [*waiting][1:]}
+        """Every message that has begun to leave and is not known to be there, and how many of its bytes have left."""
+        behind = {number for leaving in self._leaving.values() for number in [*leaving][1:]}
         for number, transfer in self._transfers.items():
             if number not in behind:
                 yield transfer, transfer.size - self._network.unsent(number)
+
+    def queues(self) -> list[QueuesRow]:
+        """What has waited for each link since this was last asked."""
+        return self._queues.rows(self._agenda.now)
 
     @property
     def is_stuck(self) -> bool:
@@ -120,84 +144,49 @@ class PacketTransport:
 
     def bytes_per_second(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """What messages of each (sender, receiver) could have now: alone, and if all send at once, at fair rates."""
-        routes = [self._routing.route(*pair).links for pair in pairs]
-        ways_back = [self._routing.route(receiver, sender).links for sender, receiver in pairs]
-        most = [self._most(*pair) for pair in pairs]
-        shared = max_min_rates(routes, self._bytes_per_second, ways_back, TCP.acknowledgements, most)
-        alone = (
-            min(*(self._bytes_per_second[link] for link in links), bound)
-            for links, bound in zip(routes, most, strict=True)
-        )
-        data = TCP.data * self._scale
-        return [(one / data, other / data) for one, other in zip(alone, shared, strict=True)]
+        return [(one / self._scale, other / self._scale) for one, other in self._ways.rates(pairs)]
 
     def check_restored(self) -> None:
         """Raise ValueError unless its parts, which may come from anybody, are of the same links and messages."""
-        if not isinstance(self._routing, Routing) or not isinstance(self._network, PacketNetwork):
+        parts = isinstance(self._routing, Routing) and isinstance(self._network, PacketNetwork)
+        if not parts or not self._network.fits(len(self._routing.capacities_bps), self._transfers):
             raise ValueError("its routes are over the links of another network")
-        self._network.check(len(self._routing.capacities_bps), self._transfers, self._connections.values())
+
+    def _queue(self, transfer: Transfer) -> _Queue:
+        message = transfer.message
+        is_cut = self._lossy is not None and self._lossy.are(message)
+        return message.sender, transfer.receiver, message.body.channel, is_cut
 
     def _connection(self, queue: _Queue) -> int:
         """The one of these messages."""
         if queue not in self._connections:
-            sender, receiver, _ = queue
-            ways, back = self._ways(sender, receiver), self._ways(receiver, sender)
-            self._connections[queue] = self._network.connect(
-                [way.links for way in ways],
-                [way.links for way in back],
-                latency=ways[0].latency,
-                latency_back=back[0].latency,
-                loss=ways[0].loss,
-                loss_back=back[0].loss,
-                endpoint=self._endpoint(sender, receiver),
-            )
+            self._connections[queue] = self._ways.connect(self._network, *queue)
         return self._connections[queue]
 
-    def _ways(self, sender: int, receiver: int) -> tuple[Route, ...]:
-        """The routes that packets take."""
-        return (
-            self._routing.paths(sender, receiver) if self._sends_all_ways else (self._routing.route(sender, receiver),)
+    def _send_cut(self, queue: _Queue, transfer: Transfer) -> None:
+        """Begin a message of which some may be missing."""
+        assert self._lossy is not None
+        transfer.began = self._agenda.now
+        cut, bound = self._lossy.cut(transfer)
+        header = len(transfer.message.header)
+        number = self._network.send_cut(
+            self._connections[queue], cut, bound, header=header, stops_early=self._lossy.stops_early
         )
-
-    def _endpoint(self, sender: int, receiver: int) -> Endpoint:
-        settings = self._settings
-        if isinstance(settings, Reliable):
-            return parts.Reliable(settings.initial_window, settings.receive_window, settings.least_timeout)
-        round_trip, rate = self._round_trip(sender, receiver), self._narrowest(sender, receiver)
-        frame = SEGMENT + HEADER
-        round_trip += sum(frame / max(self._bytes_per_second[link], 1.0) for link in self._links(sender, receiver))
-        return parts.Pfabric(max(1, math.ceil(rate * round_trip / frame)), settings.least_timeout or 3 * round_trip)
-
-    def _links(self, sender: int, receiver: int) -> tuple[int, ...]:
-        return self._routing.route(sender, receiver).links
-
-    def _narrowest(self, sender: int, receiver: int) -> float:
-        return min(self._bytes_per_second[link] for link in self._links(sender, receiver))
-
-    def _round_trip(self, sender: int, receiver: int) -> float:
-        """Seconds that nothing can be faster than."""
-        return self._routing.route(sender, receiver).latency + self._routing.route(receiver, sender).latency
-
-    def _most(self, sender: int, receiver: int) -> float:
-        """Bytes per second on links that a receiver's window lets through."""
-        round_trip = self._round_trip(sender, receiver)
-        if not isinstance(self._settings, Reliable) or not round_trip:
-            return math.inf
-        return self._settings.receive_window * TCP.data / round_trip
+        self._transfers[number], self._cuts[number] = transfer, cut
 
     def _is_cut_off(self, sender: int, receiver: int) -> bool:
         """Whether no packet will ever come through."""
-        return all(any(map(self._changes.is_gone, way.links)) for way in self._ways(sender, receiver))
+        return all(any(map(self._changes.is_gone, way.links)) for way in self._ways.between(sender, receiver))
 
     def _pass(self, transfer: Transfer) -> None:
         """Hand over a message that crosses nothing."""
         self._agenda.after(0.0, partial(self._delivered, transfer.receiver, transfer.message))
-        self._timed(transfer, self._agenda.now - transfer.began)
+        self._timed(transfer, self._agenda.now - transfer.began, self._agenda.now)
         self._sent(transfer)
 
     def _resize(self, link: int, bytes_per_second: float) -> None:
         self._catch_up()
-        self._bytes_per_second[link] = bytes_per_second
+        self._ways.bytes_per_second[link] = bytes_per_second
         self._network.resize(link, bytes_per_second)
 
     def _catch_up(self) -> None:
@@ -230,26 +219,56 @@ class PacketTransport:
         """Tell of a message."""
         self._ask_to_go_on()
         transfer = self._transfers[number]
-        queue = transfer.sender, transfer.receiver, transfer.message.body.channel
         if what == "sent":
-            waiting = self._waiting[queue]
-            waiting.popleft()
-            if waiting:
-                self._transfers[waiting[0]].began = self._agenda.now
+            self._has_left(number, transfer)
+        elif what == "delivered":
+            self._is_there(number, transfer)
+        else:
+            self._is_known(number, transfer)
+
+    def _has_left(self, number: int, transfer: Transfer) -> None:
+        self._left[number] = now = self._agenda.now
+        queue = self._queue(transfer)
+        if leaving := self._leaving.get(queue):
+            leaving.popleft()
+            if leaving:
+                self._transfers[leaving[0]].began = now
+            else:
+                del self._leaving[queue]
+        self._sent(transfer)
+
+    def _is_there(self, number: int, transfer: Transfer) -> None:
+        message = transfer.message
+        if number in self._cuts:
+            assert self._lossy is not None
+            message = self._lossy.assemble(transfer, self._network.pieces(number))
+        transfer.loss = Loss(0, 0, 0, (), self._agenda.now - transfer.began)
+        self._delivered(transfer.receiver, message)
+
+    def _is_known(self, number: int, transfer: Transfer) -> None:
+        """The sender knows that a message is there."""
+        queue = self._queue(transfer)
+        assert transfer.loss is not None
+        assert transfer.loss.seconds is not None
+        resent = self._network.resent(number)
+        if number in self._cuts:
+            cut, pieces = self._cuts.pop(number), self._network.pieces(number)
+            transfer.loss = loss(cut, pieces, resent=resent, began=transfer.began, seconds=transfer.loss.seconds)
+            if waiting := self._waiting[queue]:
+                self._send_cut(queue, waiting.popleft())
             else:
                 del self._waiting[queue]
-            self._sent(transfer)
-        elif what == "delivered":
-            self._delivered(transfer.receiver, transfer.message)
         else:
-            del self._transfers[number]
-            self._timed(transfer, self._seconds(queue, transfer))
+            transfer.loss = transfer.loss._replace(resent=resent)
+        del self._transfers[number]
+        self._network.release(number)
+        self._timed(transfer, self._seconds(queue, transfer), self._left.pop(number))
 
     def _seconds(self, queue: _Queue, transfer: Transfer) -> float:
         """How long links took for a message that is known to be there since now, as live nodes measure it: after a
         pause acknowledgements come a round trip later."""
+        now = self._agenda.now
         since = max(transfer.began, self._known.get(queue, 0.0))
-        pause = max(0.0, transfer.began + self._round_trip(queue[0], queue[1]) - since)
-        elapsed = self._known[queue] = self._agenda.now
-        elapsed -= since
-        return max(elapsed - pause, elapsed / 2)
+        pause = max(0.0, transfer.began + self._ways.round_trip(*queue[:2]) - since)
+        self._known[queue] = now
+        return max(now - since - pause, (now - since) / 2)

@@ -1,0 +1,87 @@
+"""How connections begin: the records of their ends, and of messages of which some may be missing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dlion_sim.simulation.packets.memory import Memory
+from dlion_sim.simulation.packets.parts import Bounded, Endpoint, Pfabric, Raw, Reliable
+from dlion_sim.simulation.packets.state import (
+    BOUNDED,
+    CONNECTION,
+    HEADER,
+    NEVER,
+    NONE,
+    PFABRIC,
+    RAW,
+    RELIABLE,
+    SEGMENT,
+)
+from dlion_sim.transport.bounds import Bound
+from dlion_sim.transport.cutting import Cut
+from dlion_sim.transport.dlcp import open_sender
+
+_ROOM = 32
+"""Segments that a connection can keep account of at first."""
+_REORDERING = 3
+"""Later transmissions that are there before one is taken for lost (RFC 5681)."""
+_UNBOUNDED = 2**62
+
+
+def _idle() -> Any:
+    """A connection with nothing to send."""
+    record = np.zeros(1, CONNECTION)[0]
+    for field in (
+        *("pipe", "back_pipe", "next_ready", "first", "sending", "arriving", "newest"),
+        *("oldest", "latest", "lost_first", "lost_last", "highest"),
+    ):
+        record[field] = NONE
+    record["deadline"] = record["timer"] = NEVER
+    record["protected"], record["payload"], record["header"] = True, SEGMENT, HEADER
+    return record
+
+
+IDLE = _idle()
+
+
+def open_endpoint(memory: Memory, connection: int, endpoint: Endpoint, round_trip: float) -> None:
+    """Let a connection be of a kind; nothing over it takes less than a round trip of so many seconds."""
+    record = memory["connections"][connection]
+    match endpoint:
+        case Raw():
+            record["kind"], record["payload"], record["header"] = RAW, endpoint.payload, endpoint.header
+            record["protected"] = endpoint.protected
+        case Bounded():
+            record["kind"], record["endpoint"] = BOUNDED, memory.take("senders")
+            memory.take("receivers")
+            sender = memory["senders"][record["endpoint"]]
+            open_sender(sender, endpoint.initial_window, round_trip, endpoint.least_timeout)
+        case Reliable():
+            record["kind"], record["timeout"] = RELIABLE, endpoint.least_timeout
+            record["window"], record["most"] = endpoint.initial_window, endpoint.receive_window // SEGMENT
+        case Pfabric():
+            record["kind"], record["timeout"] = PFABRIC, endpoint.timeout
+            record["window"], record["most"] = endpoint.window, _UNBOUNDED
+    if isinstance(endpoint, Reliable | Pfabric):
+        record["initial"], record["threshold"], record["alpha"] = record["window"], math.inf, 1.0
+        record["round_trip"], record["deviation"] = round_trip, round_trip / 2
+        record["reordering"] = _REORDERING
+        record["slots"], record["room"] = memory.take("slots", _ROOM), _ROOM
+
+
+def lay_out(memory: Memory, connection: int, cut: Cut, bound: Bound) -> None:
+    """Put a message's pieces where compiled code finds them."""
+    memory.room_for_pieces(connection, len(cut.payloads), len(bound.allowed))
+    record = memory["connections"][connection]
+    pieces = slice(int(record["pieces"]), int(record["pieces"] + record["count"]))
+    groups = slice(int(record["groups"]), int(record["groups"] + record["group_count"]))
+    given = {"shielded": cut.protected, "urgency": cut.priority, "order": cut.order, "sizes": cut.payloads}
+    for name, values in {**given, "group": bound.group}.items():
+        memory[name][pieces] = values
+    for name in ("known", "there", "mapped", "tried"):
+        memory[name][pieces] = 0
+    memory["arrived"][pieces] = np.nan
+    memory["allowed"][groups] = bound.allowed

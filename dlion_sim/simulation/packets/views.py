@@ -1,0 +1,74 @@
+"""How compiled code gets at the arrays: each function is handed `at`, the addresses of all, and takes what it needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import carray, njit  # type: ignore[attr-defined]
+
+from dlion_sim.simulation.filling import pointer
+from dlion_sim.simulation.packets.state import ARRAYS, LONGEST_PATH
+
+inlined = njit(forceinline=True)
+"""Without a cache of its own: what calls it would not be compiled anew if this changes."""
+_PLACE = {name: place for place, name in enumerate(ARRAYS)}
+
+
+def _view(name: str) -> Any:
+    place, dtype = _PLACE[name], ARRAYS[name]
+
+    @inlined
+    def view(at):
+        return carray(pointer(at[place, 0]), at[place, 1], dtype)
+
+    return view
+
+
+state_of = _view("state")
+ports_of = _view("ports")
+queues_of = _view("queues")
+switches_of = _view("switches")
+pipes_of = _view("pipes")
+connections_of = _view("connections")
+messages_of = _view("messages")
+slots_of = _view("slots")
+packets_of = _view("packets")
+heap_of = _view("heap")
+notes_of = _view("notes")
+commands_of = _view("commands")
+senders_of = _view("senders")
+receivers_of = _view("receivers")
+known_of = _view("known")
+there_of = _view("there")
+mapped_of = _view("mapped")
+tried_of = _view("tried")
+shielded_of = _view("shielded")
+urgency_of = _view("urgency")
+order_of = _view("order")
+group_of = _view("group")
+sizes_of = _view("sizes")
+arrived_of = _view("arrived")
+missing_of = _view("missing")
+allowed_of = _view("allowed")
+
+
+@inlined
+def paths_of(at):
+    """A row a path: its ports, then NONE."""
+    return carray(pointer(at[5, 0]), (at[5, 1], LONGEST_PATH + 1), np.int32)
+
+
+@inlined
+def slot_of(connection, segment):
+    """Where a segment is among the slots."""
+    return connection.slots + (segment & (connection.room - 1))
+
+
+@inlined
+def note(at, what, message):
+    """Tell of a message, or connection."""
+    state = state_of(at)[0]
+    told = notes_of(at)[state.told]
+    told.time, told.what, told.message = state.now, what, message
+    state.told += 1

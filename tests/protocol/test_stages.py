@@ -1,0 +1,74 @@
+"""Which stage messages are of comes from themselves, and costs nothing on the wire."""
+
+import pytest
+import torch
+
+from dlion_sim.protocol.exchange.parameter_server import Pulled, Push
+from dlion_sim.protocol.exchange.partitions import by_bytes
+from dlion_sim.protocol.exchange.ring import Chunk, Total
+from dlion_sim.protocol.exchange.sparta import Scattered
+from dlion_sim.protocol.messages import BODIES, Body, Channel, Contribution, Message, Mixed, decode
+from tests.protocol.joined import run, team
+
+P = 6
+
+
+def stages_of(system):
+    """The stages of the data messages of a few workers' iterations."""
+    workers = team(system, 4, iterations=6)
+    seen = set()
+    for worker in workers:
+        handle = worker.handle
+
+        def spied(event, now, handle=handle):
+            actions = handle(event, now)
+            messages = (getattr(action, "message", None) for action in actions)
+            seen.update(each.body.stage for each in messages if each and each.body.channel is Channel.DATA)
+            return actions
+
+        worker.handle = spied
+    run(workers, lambda worker, batch_size: (1.0, torch.ones(worker.replica.layout.size)))
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("system", "stages"),
+    [
+        ("baseline", {"push"}),
+        ("dlion", {"push"}),
+        ("ako", {"push"}),
+        ("gaia", {"push"}),
+        ("ring_allreduce", {"reduce", "gather"}),
+        ("dpsgd", {"mix"}),
+        ("hop", {"push"}),
+        ("local_sgd", {"mix"}),
+        ("adpsgd", {"mix"}),
+        ("sparta", {None}),
+    ],
+)
+def test_the_stages_of_a_system(system, stages):
+    period = {"exchange": {"period": 2}} if system == "local_sgd" else {}
+    assert stages_of({"name": system, **period}) == stages
+
+
+def test_only_tensors_that_iterations_can_do_without_have_a_stage():
+    ours = [body for body in BODIES.values() if body.__module__.startswith("dlion_sim.")]
+    assert {body for body in ours if body.stage} >= {Contribution, Mixed, Pulled, Push, Chunk, Total}
+    assert all(body.channel is Channel.DATA for body in ours if body.stage)
+    assert Body.stage is None
+
+
+@pytest.mark.parametrize("body", [Contribution, Mixed, Pulled, Scattered])
+def test_contributions_are_of_one_size_and_told_apart(body):
+    message = Message(1, body(7, 32, offset=2), (torch.ones(3),))
+    assert message.size == Message(1, Contribution(7, 32, offset=2), (torch.ones(3),)).size
+    assert type(decode(message.encode(), workers=2, parameters=P).body) is body
+    assert body.kind == "contribution", "in tables"
+
+
+def test_chunks_begin_where_the_ring_cuts():
+    stretches = by_bytes(10, 3)
+    first = [Chunk(0, step).first_entry(1, 3, 10) for step in range(2)] + [Total(0, 2).first_entry(1, 3, 10)]
+    assert first == [stretches[1][0], stretches[0][0], stretches[2][0]]
+    assert Message(1, Chunk(0, 1), (torch.ones(3),)).size == Message(1, Total(0, 1), (torch.ones(3),)).size
+    assert (Push(0, 8, 4).first_entry(0, 3, 10), Contribution(0, 8, offset=5).first_entry(0, 3, 10)) == (4, 5)
