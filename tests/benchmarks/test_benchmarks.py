@@ -40,8 +40,8 @@ def figures(cells: list[str]) -> list[float]:
 
 
 def test_each_benchmark_has_its_test():
-    named = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - {"__init__", "measuring"}
-    assert named == {"gpu", "gradients", "live", "network", "scale", "selection"}
+    named = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - {"__init__", "fabric", "measuring"}
+    assert named == {"gpu", "gradients", "live", "network", "packets", "scale", "selection"}
 
 
 def test_gradients():
@@ -63,6 +63,13 @@ def test_network():
     table = columns("network")
     assert table["flows"] == ["600"]
     assert len(figures(table["dlion_sim"])) == len(figures(table["virtual end"])) == 1
+    figures(table["ratio"])
+
+
+def test_packets():
+    table = columns("packets")
+    assert table["workload"] == ["leaf-spine of 144, 100 Gbps", "incast of 31, 10 Gbps", "WAN of 6 sites"]
+    assert len(figures(table["dlion_sim"])) == len(figures(table["median completion"])) == 3
     figures(table["ratio"])
 
 

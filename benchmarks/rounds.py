@@ -1,0 +1,199 @@
+"""Synchronized rounds of gradients to parameter servers, over the packet-level network of a leaf-spine fabric."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from functools import cache
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.fabric import Fabric
+from dlion_sim.learning.models.resnet18 import resnet18
+from dlion_sim.simulation.packets.network import CLASSES, PacketNetwork
+from dlion_sim.simulation.packets.parts import Bounded, Endpoint
+from dlion_sim.transport.bounds import Bound
+from dlion_sim.transport.cutting import PAYLOAD, Cut
+
+BACKWARD = 20e-3
+"""Seconds of a backward pass, in which tensors get ready one after another, the last layer's first."""
+FORWARD = 10e-3
+"""Seconds from the end of a round to the next backward pass."""
+FRONT = 0.5
+"""Small values of that part of the variables may be dropped before others."""
+HEADER = 100
+"""Bytes of a message beside its values."""
+JITTER = 1e-3
+"""Seconds by which workers' passes begin apart, at most."""
+SLICE = 200_000
+"""Bytes of a message, at most: larger tensors go in several, to several servers. P3's 50,000 parameters (recalled)."""
+
+
+@dataclass(frozen=True)
+class Transport:
+    """What carries messages, and what switches do with its packets."""
+
+    name: str
+    endpoint: Endpoint
+    fabric: Fabric
+    spray: bool = False
+    by_size: bool = False
+    """Whether queues go by what is left of messages."""
+    bound: float = 0.0
+    """The part of a message that may be missing, if it is one that `Bounded` endpoints send."""
+
+
+class Message(NamedTuple):
+    """A part of a gradient, as all workers send it."""
+
+    ready: float
+    """Seconds after the backward pass began."""
+    size: int
+    """Bytes."""
+    depth: float
+    """Of its variable in the model, from 0, the front, to less than 1."""
+
+
+class Sent(NamedTuple):
+    """A message that has arrived."""
+
+    completion: float
+    """Seconds from when it was ready until its server had it."""
+    size: int
+    """Bytes."""
+    resent: int
+    """Bytes of it that were sent again."""
+    lost: int
+    """Bytes of it that are missing."""
+
+
+class Outcome(NamedTuple):
+    """Of some rounds."""
+
+    messages: list[Sent]
+    rounds: list[float]
+    """Seconds from the first backward pass's begin until all messages were there."""
+
+
+@cache
+def messages() -> tuple[Message, ...]:
+    """What a worker sends in a round: the variables of ResNet-18, the last first."""
+    sizes = [4 * variable.numel() for variable in resnet18((3, 32, 32), 10).parameters()]
+    found = []
+    for place in reversed(range(len(sizes))):
+        count, depth = -(-sizes[place] // SLICE), place / len(sizes)
+        found += [Message(BACKWARD * (1 - depth), sizes[place] // count, depth)] * count
+    return tuple(found)
+
+
+def run(transport: Transport, rounds: int, seed: int, hosts: int | None = None) -> Outcome:
+    """Some rounds among the fabric's hosts, or a few of them; `seed` draws places, paths and jitter.
+
+    Every host is a worker, and in turn the server of a message: its own of those go nowhere.
+    """
+    fabric, chance = transport.fabric, random.Random(seed)
+    members = chance.sample(range(fabric.hosts), hosts or fabric.hosts)
+    network = PacketNetwork(fabric.ports, spray=transport.spray, by_size=transport.by_size, seed=seed)
+    ways = {pair: _connect(network, transport, *pair, chance) for pair in permutations(members, 2)}
+    traffic = Traffic(network, transport.bound if isinstance(transport.endpoint, Bounded) else None)
+    times = []
+    for _ in range(rounds):
+        began = network.now + FORWARD
+        starts = {worker: began + chance.uniform(0, JITTER) for worker in members}
+        for ready, worker, server, message in sorted(
+            (starts[worker] + message.ready, worker, members[place % len(members)], message)
+            for place, message in enumerate(messages())
+            for worker in members
+        ):
+            if worker != server:
+                traffic.advance(ready)
+                traffic.send(ways[worker, server], message)
+        traffic.advance(math.inf)
+        times.append(traffic.latest - began)
+    return Outcome(traffic.sent, times)
+
+
+class Traffic:
+    """Messages over a network, of which it notes what has become."""
+
+    def __init__(self, network: PacketNetwork, bound: float | None) -> None:
+        self._network = network
+        self._bound = bound
+        self._ready: dict[int, tuple[float, Message]] = {}
+        self._waiting: defaultdict[int, deque[tuple[float, Message]]] = defaultdict(deque)
+        """By connection: one under way, if some of it may be missing, and those after it."""
+        self._connections: dict[int, int] = {}
+        self._completions: dict[int, float] = {}
+        self.sent: list[Sent] = []
+        self.latest = 0.0
+        """When the last message arrived (seconds)."""
+
+    def send(self, connection: int, message: Message) -> None:
+        """A message is ready now."""
+        now = self._network.now
+        if self._bound is None:
+            self._ready[self._network.send(connection, message.size)] = now, message
+            return
+        self._waiting[connection].append((now, message))
+        if len(self._waiting[connection]) == 1:
+            self._send_next(connection)
+
+    def _send_next(self, connection: int) -> None:
+        ready, message = self._waiting[connection][0]
+        cut = cut_of(message)
+        bound = Bound(np.zeros(len(cut.payloads), np.int32), np.array([int(self._bound * message.size)]))
+        number = self._network.send_cut(connection, cut, bound, header=HEADER)
+        self._ready[number], self._connections[number] = (ready, message), connection
+
+    def advance(self, until: float) -> None:
+        """Let the network go on until then."""
+        is_up_to_date = False
+        while not is_up_to_date:
+            news, is_up_to_date = self._network.step(until)
+            for what, number, time in news:
+                if what == "delivered":
+                    self._completions[number] = time - self._ready[number][0]
+                    self.latest = time
+                elif what == "acknowledged":
+                    self._end(number)
+
+    def _end(self, number: int) -> None:
+        _, message = self._ready.pop(number)
+        lost = 0
+        connection = self._connections.pop(number, None)
+        if connection is not None:
+            lost = int((cut_of(message).payloads * (1 - self._network.pieces(number).there)).sum())
+        self.sent.append(Sent(self._completions.pop(number), message.size, self._network.resent(number), lost))
+        if connection is not None:
+            self._waiting[connection].popleft()
+            if self._waiting[connection]:
+                self._send_next(connection)
+
+
+@cache
+def cut_of(message: Message) -> Cut:
+    """As `transport.cutting` cuts it: every other packet is taken for one of large values, which go first."""
+    count = -(-message.size // PAYLOAD)
+    payloads = np.full(count, PAYLOAD, np.int64)
+    payloads[-1] -= count * PAYLOAD - message.size
+    numbers = np.arange(count)
+    large = numbers % 2 == 0
+    return Cut(
+        payloads,
+        np.zeros(count, np.int32),
+        large,
+        np.full(count, int(CLASSES * message.depth), np.int8),
+        large | (message.depth >= FRONT),
+        np.lexsort((numbers, ~large)).astype(np.int32),
+    )
+
+
+def _connect(network: PacketNetwork, transport: Transport, sender: int, receiver: int, chance: random.Random) -> int:
+    there, back = transport.fabric.paths(sender, receiver), transport.fabric.paths(receiver, sender)
+    for paths in (there, back):  # the first is taken where packets are not sprayed
+        chance.shuffle(paths)
+    return network.connect(there, back, latency=transport.fabric.latency, endpoint=transport.endpoint)
