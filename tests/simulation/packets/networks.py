@@ -21,7 +21,7 @@ class Star:
         self, hosts: int, rate: float = RATE, *, seed: int = 0, switches: Sequence[float] = (), **queue
     ) -> None:
         self.hosts = hosts
-        ports = [Port(rate)] * hosts + [Port(rate, **queue)] * hosts
+        ports = [Port(rate)] * hosts + [Port(rate, **queue)] * hosts  # type: ignore[arg-type]
         self.network = PacketNetwork(ports, switches=switches, seed=seed)
 
     def connect(self, sender: int, receiver: int, **settings) -> int:
