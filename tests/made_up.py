@@ -44,8 +44,8 @@ def made_up_run(
 
     `extra` is text of the scenario's that makes it another one, as `transport` and what is `replaced` in the system do.
     Each second a worker computes for 0.6 s, waits for 0.4 s and, if `exchanging`, takes in an update; each interval it
-    sends 1 MB to the next worker. With a `lossy` transport it also sends a message of 10 kB of two variables each second, and there
-    are queues.
+    sends 1 MB to the next worker. Where it is `lossy`, there are also a message of 10 kB of two variables each second,
+    and queues.
     """
     about = {"scenario": scenario, "system": system, "seed": seed}
     writer = RunWriter.create(
