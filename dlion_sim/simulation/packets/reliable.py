@@ -134,8 +134,8 @@ def _was_only_late(connection, order):
         reordering = connection.highest - order + 1
         connection.reordering = max(connection.reordering, min(reordering, _MOST_REORDERING))
         connection.window = max(connection.window, connection.undo)
-        connection.threshold = max(connection.threshold, connection.undo)
-        connection.undo = 0.0
+        connection.threshold = max(connection.threshold, connection.undo_threshold)
+        connection.undo = connection.undo_threshold = 0.0
 
 
 @inlined
@@ -151,7 +151,7 @@ def _find_losses(connection, slots):
         remove(connection, slots, segment)
         append_lost(connection, slots, segment)
     if is_news:
-        connection.undo = connection.window
+        connection.undo, connection.undo_threshold = connection.window, connection.threshold
         _cut(connection, 0.5)
 
 
@@ -202,7 +202,7 @@ def time_out(at, number):
         connection.threshold = max(connection.window / 2, _LEAST_WINDOW)
         connection.window = 1.0
         connection.backoff += 1
-        connection.undo = 0.0
+        connection.undo = connection.undo_threshold = 0.0
         connection.recover = connection.undo_from = connection.order
     set_timer(at, number, state.now + time_to_wait(connection))
     wake(at, number)

@@ -180,7 +180,8 @@ CONNECTION = np.dtype(
         ("reordering", _I),
         ("window", _F),  # segments
         ("threshold", _F),
-        ("undo", _F),  # the window before it was cut for a loss
+        ("undo", _F),  # the window before it was cut for a loss, and the threshold
+        ("undo_threshold", _F),
         ("initial", _F),
         ("alpha", _F),
         ("seen", _I),

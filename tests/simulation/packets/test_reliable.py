@@ -1,0 +1,110 @@
+"""The reliable endpoint: all of every message comes, in order, whatever happens to packets."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlion_sim.simulation.packets.network import PacketNetwork, Pfabric, Port, Reliable
+from tests.simulation.packets.networks import RATE, Star, times
+
+SEGMENT, FRAME = 1448, 1514
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(1, 200_000), min_size=1, max_size=8),
+    st.floats(0, 0.3),
+    st.floats(0, 0.3),
+    st.sampled_from([Reliable(least_timeout=0.02), Reliable(2, 3000.0, 0.02), Pfabric(window=20, timeout=0.03)]),
+    st.integers(0, 9),
+)
+def test_messages_come_whole_and_in_order_whatever_is_lost(sizes, loss, loss_back, endpoint, seed):
+    star = Star(2, buffer=20 * FRAME, seed=seed)
+    connection = star.connect(0, 1, latency=0.005, loss=loss, loss_back=loss_back, endpoint=endpoint)
+    sent = [star.network.send(connection, size) for size in sizes]
+    told = star.network.run(1e6)
+    assert [*times(told, "delivered")] == sent
+    assert [*times(told, "acknowledged")] == sent
+    [record] = star.network._memory["connections"][:1]
+    segments = sum(-(-size // SEGMENT) for size in sizes)
+    assert record["expected"] == record["acknowledged"] == record["end"] == segments
+    assert record["under_way"] == 0
+
+
+def test_without_losses_every_byte_is_sent_once():
+    star = Star(2)
+    message = star.network.send(star.connect(0, 1, latency=0.02), 1_000_000)
+    star.network.run()
+    up, _, _, down = star.network.counters()
+    assert up["carried"].sum() == down["carried"].sum() == 1_000_000 + 691 * 66
+    assert star.network.resent(message) == 0
+
+
+def test_every_second_segment_is_acknowledged():
+    star = Star(2)
+    star.network.send(star.connect(0, 1, latency=0.02, endpoint=Reliable(initial_window=1000)), 500 * SEGMENT)
+    star.network.run()
+    assert star.network.counters()["packets"][1] == 250
+
+
+def test_a_connection_goes_on_with_the_window_that_it_has():
+    """A second message follows at once, without a slow start of its own."""
+    together, apart = Star(2), Star(2)
+    connection = together.connect(0, 1, latency=0.02)
+    [last] = [together.network.send(connection, 500_000) for _ in range(2)][1:]
+    whole = apart.network.send(apart.connect(0, 1, latency=0.02), 1_000_000)
+    one, other = (star.network.run() for star in (together, apart))
+    assert times(one, "delivered")[last] == pytest.approx(times(other, "delivered")[whole], rel=0.01)
+
+
+@pytest.mark.parametrize(("pause", "part"), [(0.1, 1), (0.3, 1 / 2), (0.55, 1 / 4), (100.0, 0)])
+def test_an_idle_window_shrinks_by_half_for_each_timeout(pause, part):
+    """After 200 ms and a round trip of 40 ms each; not below the initial one."""
+    network = PacketNetwork([Port(1e12), Port(1e12)])
+    connection = network.connect([(0,)], [(1,)], latency=0.02)
+    network.send(connection, 15 * 10 * SEGMENT)
+    network.run()
+    window = network._memory["connections"]["window"][connection]
+    assert window > 100
+    network.run(network.now + pause)
+    before = network.counters()["packets"][0]
+    network.send(connection, 1e9)
+    network.run(network.now + 0.001)
+    assert network.counters()["packets"][0] - before == int(max(10, part * window))
+
+
+def test_a_window_grows_only_where_it_is_used():
+    star = Star(2)
+    connection = star.connect(0, 1, latency=0.02)
+    for _ in range(50):
+        star.network.send(connection, 2 * SEGMENT)
+        star.network.run()
+    assert star.network._memory["connections"]["window"][connection] == 10
+
+
+def test_sprayed_packets_that_overtake_each_other_are_not_taken_for_lost_for_long():
+    """Four ways, one of which has a queue to begin with."""
+    ways = [Port(RATE)] * 4
+    network = PacketNetwork([Port(4 * RATE), *ways, Port(4 * RATE), Port(math.inf), Port(RATE)], spray=True)
+    jam = network.connect([(7, 1)], endpoint=Reliable(initial_window=30))
+    network.send(jam, 30 * SEGMENT)
+    connection = network.connect([(0, way, 5) for way in (1, 2, 3, 4)], [(6,)], latency=0.002)
+    message = network.send(connection, 5_000_000)
+    done = times(network.run(30), "delivered")[message]
+    assert network.resent(message) < 0.02 * 5_000_000
+    assert done < 1.3 * (5_000_000 / SEGMENT * FRAME / (4 * RATE))
+
+
+def test_a_lost_window_of_one_comes_again_after_longer_and_longer():
+    """An outage of 10 s: timeouts of 0.24, 0.48, 0.96 s and so on."""
+    network = PacketNetwork([Port(RATE), Port(RATE, buffer=0), Port(RATE)])
+    connection = network.connect([(0, 1)], [(2,)], latency=0.02)
+    network.send(connection, 1000)
+    network.resize(1, 0)
+    network.run(0.01)
+    network.send(connection, 1000)
+    network.run(10)
+    tries = network.counters()["dropped"][1].sum() + 1
+    assert tries == pytest.approx(math.log2(10 / 0.24), abs=2)

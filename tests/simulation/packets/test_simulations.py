@@ -1,0 +1,141 @@
+"""Whole simulations over packets: they learn what those over flows do, in nearly the same time, and go on to the bit."""
+
+import pandas as pd
+import pytest
+
+from dlion_sim.errors import InputError
+from dlion_sim.simulation import resume, simulate
+from tests.simulation.scenarios import digits
+from tests.simulation.test_checkpoint import CHANGING, After, check_same
+
+PACKETS = "network={model: packets}"
+DEEP = "network={model: {kind: packets, buffer: 1 MB, mark_above: 1 MB, drop_above: 1 MB}}"
+WINDOWS = "network={tcp: window}"
+TRANSPORTS = {
+    "reliable": [],
+    "pfabric": ["transport=pfabric"],
+    "dlcp": ["transport=dlcp"],
+    "stale": ["transport={kind: dlcp, fill: stale, stop_early: false}"],
+    "sprayed": [
+        "network.model.paths=spray",
+        "network.model.shared_buffer=true",
+        "transport={kind: dlcp, loss_bound: 0.2}",
+    ],
+}
+
+
+def run(folder, *overrides, **keys):
+    return simulate(digits("system=baseline", "workload.evaluate_every=1 s", *overrides, **keys), folder)
+
+
+def learned(run):
+    """What does not depend on when anything happened: the worker's loss by iteration."""
+    rows = run.metrics()
+    return rows[rows["loss"].notna()].set_index(["worker", "iteration"])["loss"].sort_index()
+
+
+@pytest.mark.parametrize("transport", ["reliable", "pfabric", "{kind: dlcp, loss_bound: 0}"])
+def test_in_step_packets_bring_what_flows_do(tmp_path, transport):
+    """To the bit: nothing may be missing, and everybody waits for everybody."""
+    packets = run(tmp_path / "packets", PACKETS, f"transport={transport}", "duration=2 s", "cluster.wan.loss=0.005")
+    flows = run(tmp_path / "flows", "duration=2 s")
+    one, other = learned(packets), learned(flows)
+    both = one.index.intersection(other.index)
+    assert len(both) >= 12
+    pd.testing.assert_series_equal(one[both], other[both], check_exact=True)
+
+
+def test_what_may_be_missing_is_recorded(tmp_path):
+    ended = run(tmp_path / "run", PACKETS, "transport={kind: dlcp, loss_bound: 0.1}", "duration=1 s")
+    transfers, parts = ended.transfers(), ended.parts()
+    done = transfers[transfers["end"].notna()]
+    assert (done["lost_bytes"] <= 0.1 * done["bytes"] + 1500).all()
+    assert done["saved_bytes"].sum() > 0
+    assert (done["delivered"] < done["end"]).all()
+    assert parts["lost_bytes"].sum() == done["lost_bytes"].sum()
+    queues = ended.queues()
+    assert {"east/0 up", "east -> west", "west/0 down"} <= set(queues["port"])
+    assert queues["bytes"].sum() > done["bytes"].sum()
+
+
+def test_dlcp_needs_packets(tmp_path):
+    with pytest.raises(InputError, match="flows have none"):
+        run(tmp_path / "run", "transport=dlcp")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_run_interrupted_again_and_again_comes_to_the_same(tmp_path, transport):
+    given = digits(
+        "system=baseline",
+        "workload.evaluate_every=0.3 s",
+        PACKETS,
+        *TRANSPORTS[transport],
+        "cluster.wan.loss=0.003",
+        cluster=CHANGING,
+        duration="0.9 s",
+    )
+    whole = simulate(given, tmp_path / "whole")
+    parts = simulate(given, tmp_path / "parts", interrupted=After(17))
+    while parts.manifest["status"] == "interrupted":
+        parts = resume(tmp_path / "parts", interrupted=After(29))
+    assert len(parts.manifest["resumed_at"]) >= 3
+    check_same(parts, whole)
+    pd.testing.assert_frame_equal(parts.queues(), whole.queues(), check_exact=True)
+
+
+@pytest.mark.parametrize("gone", ["way", "way back"])
+@pytest.mark.parametrize("transport", ["reliable", "pfabric", "dlcp"])
+def test_a_link_that_is_gone_for_good_is_a_stall(tmp_path, transport, gone):
+    ends = ("east", "west") if gone == "way" else ("west", "east")
+    path = {"from": ends[0], "to": ends[1], "bandwidth": {"steps": {"0 s": "40 Mbps", "0.5 s": "0 Mbps"}}}
+    wan = {"bandwidth": "40 Mbps", "rtt": "20 ms", "paths": [path, {"from": ends[1], "to": ends[0]}]}
+    clouds = [{"name": name, "workers": [{"compute": "24 cores", "nic": "50 Mbps"}]} for name in ("east", "west")]
+    ended = run(
+        tmp_path / "run", PACKETS, f"transport={transport}", "duration=1000 s", cluster={"clouds": clouds, "wan": wan}
+    )
+    assert ended.summary["stopped_by"] == "stall"
+    assert ended.summary["virtual_seconds"] < 60
+
+
+def test_an_outage_passes(tmp_path):
+    nic = {"steps": {"0 s": "50 Mbps", "0.5 s": "0 Mbps", "1.5 s": "50 Mbps"}}
+    clouds = [{"name": name, "workers": [{"compute": "24 cores", "nic": nic}]} for name in ("east", "west")]
+    wan = {"bandwidth": "40 Mbps", "rtt": "20 ms"}
+    ended = run(tmp_path / "run", PACKETS, "duration=4 s", cluster={"clouds": clouds, "wan": wan})
+    assert ended.summary["stopped_by"] == "duration"
+    ends = ended.transfers()["end"].dropna()
+    assert not ends.between(0.7, 1.5).any()
+    assert (ends > 2).sum() > 10
+
+
+def seconds_an_iteration(run):
+    rows = run.metrics()
+    return run.summary["virtual_seconds"] / rows.groupby("worker")["iteration"].max().mean()
+
+
+def test_where_no_link_is_full_packets_take_as_long_as_flows(tmp_path):
+    """Within 2 %."""
+    clouds = [
+        {"name": name, "workers": [{"count": 2, "compute": "24 cores", "nic": "1 Gbps"}]} for name in ("east", "west")
+    ]
+    cluster = {"clouds": clouds, "wan": {"bandwidth": "800 Mbps", "rtt": "10 ms"}}
+    packets = run(tmp_path / "packets", DEEP, "duration=4 s", cluster=cluster)
+    flows = run(tmp_path / "flows", WINDOWS, "duration=4 s", cluster=cluster)
+    one, other = seconds_an_iteration(packets), seconds_an_iteration(flows)
+    print(f"uncongested: {one:.4f} s with packets, {other:.4f} s with flows, {one / other - 1:+.1%}")
+    assert one == pytest.approx(other, rel=0.02)
+
+
+@pytest.mark.parametrize("bandwidth", ["10 Mbps", "20 Mbps", "40 Mbps"])
+def test_where_pairs_share_a_full_path_packets_take_as_long_as_flows(tmp_path, bandwidth):
+    """Within 5 %, where the path's queue holds as much as is under way."""
+    clouds = [
+        {"name": name, "workers": [{"count": 2, "compute": "24 cores", "nic": "100 Mbps"}]} for name in ("east", "west")
+    ]
+    cluster = {"clouds": clouds, "wan": {"bandwidth": bandwidth, "rtt": "60 ms"}}
+    packets = run(tmp_path / "packets", DEEP, "duration=8 s", cluster=cluster)
+    flows = run(tmp_path / "flows", WINDOWS, "duration=8 s", cluster=cluster)
+    one, other = seconds_an_iteration(packets), seconds_an_iteration(flows)
+    print(f"{bandwidth}: {one:.4f} s with packets, {other:.4f} s with flows, {one / other - 1:+.1%}")
+    assert one == pytest.approx(other, rel=0.05)
