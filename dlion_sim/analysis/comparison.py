@@ -34,6 +34,8 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
     - `reference`: the number of the row that `p` compares with, Baseline or else the first of the same environment; -1
       where there are several Baselines
     - `p`, of a paired t-test of `final`, and `p_holm`, corrected for the number of rows
+    - `lost`, the share of bytes that receivers did without, `completion` and `completion_p99` (s): means of what runs
+      tell of messages that were sent in packets, as far as there were any
     - `bytes_sent`, a run's mean; `without_exchange`, a note on runs in which some worker never took anything in
     """
     metric_of(groups)  # one, or they cannot be compared
@@ -138,9 +140,21 @@ class _Samples:
             "time_bound": time.bound,
             "reached": sum(each.reached for each in durations),
             "waited": min((each.seconds for each in durations if not each.reached), default=math.nan),
+            **_of_packets(summaries),
             "bytes_sent": mean_of([summary["bytes_sent"] for summary in summaries]).value,
             "without_exchange": without_exchange([self._group]),
         }
+
+
+def _of_packets(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """What became of messages that were sent in packets, on average."""
+    told = [transport for summary in summaries if (transport := summary.get("transport"))]
+    measured = {
+        "lost": [each["lost"] for each in told],
+        "completion": [_number(each["completion"]["mean"]) for each in told],
+        "completion_p99": [_number(each["completion"]["p99"]) for each in told],
+    }
+    return {name: mean_of(values).value for name, values in measured.items()}
 
 
 def _references(groups: Sequence[Group]) -> list[int]:

@@ -18,7 +18,7 @@ from dlion_sim.cli.conventions import FAILED, WHY_NO_EXCHANGE
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY, Metric
-from dlion_sim.results.numbers import in_bytes, of_metric
+from dlion_sim.results.numbers import in_bytes, number, of_metric, percent
 
 if TYPE_CHECKING:
     from dlion_sim.analysis import Group
@@ -127,6 +127,9 @@ def _columns(rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, targe
         f"time to {of_metric(target, metric)}\n(s)": [_time(row) for row in rows],
         "speed-up\n(pairs)": [_speedup(row, place) for place, row in enumerate(rows)],
         "p": ["ref." if place in compared_with else _p(row["p_holm"]) for place, row in enumerate(rows)],
+        "lost": ["" if math.isnan(row["lost"]) else percent(row["lost"]) for row in rows],
+        "completion\n(s)": ["" if math.isnan(row["completion"]) else number(row["completion"]) for row in rows],
+        "99 %\n(s)": ["" if math.isnan(row["completion_p99"]) else number(row["completion_p99"]) for row in rows],
         "sent": ["" if math.isnan(row["bytes_sent"]) else in_bytes(row["bytes_sent"]) for row in rows],
     }
 
@@ -146,6 +149,8 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
         yield f"p: paired t-test of the {metric} against that of ref., Holm-corrected; * below 0.05"
     if any(row["reference"] < 0 for row in rows):
         yield "several Baselines in one environment: nothing there is compared with them"
+    if any(not math.isnan(row["completion"]) for row in rows):
+        yield "lost: share of bytes that receivers did without; completion: of data messages, on average and of 99 %"
     if any(row["without_exchange"] for row in rows):
         yield f"{_ALONE} a worker never exchanged anything: {WHY_NO_EXCHANGE}"
 

@@ -127,6 +127,22 @@ def links(
 
 
 @plot.command()
+def fct(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
+    """Completion times of messages: their distribution; by variable and class of packets where packets may be lost."""
+    from dlion_sim.figures import plot_completion_times
+
+    _done(plot_completion_times(_groups(runs, labels), output), quiet=quiet)
+
+
+@plot.command()
+def queues(run: OneRun, output: Output, quiet: Quiet = False) -> None:
+    """What waited for links over time, and how many packets were dropped and marked, where packets are simulated."""
+    from dlion_sim.figures import plot_queues
+
+    _done(plot_queues(_run(run), output), quiet=quiet)
+
+
+@plot.command()
 def deviation(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
     """Worker deviation: how far apart the workers' accuracies (or other metric) are, over time."""
     from dlion_sim.figures import plot_deviation

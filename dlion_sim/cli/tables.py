@@ -14,10 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from dlion_sim.analysis import Fidelity, waited_most_for
+from dlion_sim.analysis.completion import by_kind
 from dlion_sim.cli.conventions import WHY_NO_EXCHANGE
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run, participants, scenario_label
-from dlion_sim.results.numbers import in_bytes
+from dlion_sim.results.numbers import in_bytes, number, percent
 
 _TIMES_SHOWN, _WAITS_SHOWN = 4, 4
 _LATE_SHARE = 0.01
@@ -63,7 +64,23 @@ def run_report(run: Run) -> RenderableType:
         in_bytes(summary["bytes_sent"] // len(scores or [1])),
         _written(metric, last["mean"]),
     )
-    return Group(table, *(Text(line) for line in _lines(run, summary)))
+    of_packets = [_packets(run, transport)] if (transport := summary.get("transport")) else []
+    return Group(table, *of_packets, *(Text(line) for line in _lines(run, summary)))
+
+
+def _packets(run: Run, transport: Mapping[str, Any]) -> Table:
+    """What became of the messages that were sent in packets, by kind as far as each was recorded."""
+    caption = "lost: share of bytes that receivers did without, unsent too; ms: until messages were complete"
+    table = Table(box=SIMPLE_HEAD, caption=caption)
+    table.add_column("in packets")
+    for heading in ("messages", "lost", "unsent", "resent", "mean ms", "50 %", "99 %"):
+        table.add_column(heading, justify="right")
+    kinds: dict[Any, Any] = by_kind(run).to_dict("index")
+    for kind, row in {**kinds, "all": {**transport, **transport["completion"]}}.items():
+        shares = [percent(round(row[share], 4)) for share in ("lost", "saved", "resent")]
+        seconds = ["-" if row[each] is None else number(1000 * row[each]) for each in ("mean", "p50", "p99")]
+        table.add_row(kind, f"{row['messages']:.0f}", *shares, *seconds)
+    return table
 
 
 def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:

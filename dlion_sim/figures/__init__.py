@@ -3,10 +3,12 @@
 from dlion_sim.figures.accuracy import plot_accuracy
 from dlion_sim.figures.bars import plot_accuracy_at, plot_time_to_accuracy
 from dlion_sim.figures.batch_sizes import plot_batch_sizes
+from dlion_sim.figures.completion import plot_completion_times
 from dlion_sim.figures.curves import plot_accuracies, plot_deviation
 from dlion_sim.figures.fidelity import plot_fidelity
 from dlion_sim.figures.heatmap import Quantity, plot_heatmap
 from dlion_sim.figures.links import plot_links
+from dlion_sim.figures.queues import plot_queues
 from dlion_sim.figures.timeline import plot_timeline
 
 __all__ = [
@@ -15,10 +17,12 @@ __all__ = [
     "plot_accuracy",
     "plot_accuracy_at",
     "plot_batch_sizes",
+    "plot_completion_times",
     "plot_deviation",
     "plot_fidelity",
     "plot_heatmap",
     "plot_links",
+    "plot_queues",
     "plot_time_to_accuracy",
     "plot_timeline",
 ]

@@ -74,10 +74,13 @@ class Manifest(TypedDict, total=False):
     system: ShortText
     replaced: dict[ShortText, ShortText]
     """In the system, by path below it."""
+    transport: ShortText
     seed: Count
     way: Literal["simulate", "live", "emulate"]
     device: ShortText
     workers: list[ShortText]
+    variables: list[ShortText]
+    """Names of the model's, by number, where tables tell of them."""
     """Their names, by number."""
     servers: list[ShortText]
     """The names of the parameter servers, whose numbers follow."""

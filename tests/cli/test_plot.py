@@ -15,6 +15,11 @@ def runs(tmp_path, monkeypatch):
     return tmp_path / "runs"
 
 
+@pytest.fixture
+def lossy(runs):
+    return made_up_run(runs / "lossy", extra="transport: dlcp\n", lossy=True)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -31,10 +36,14 @@ def runs(tmp_path, monkeypatch):
         ["deviation", "runs/dlion-0", "runs/dlion-1"],
         ["timeline", "runs/dlion-0", "--from", "2 s", "--to", "4 s"],
         ["heatmap", "runs", "--show", "bytes"],
+        ["fct", "runs/lossy"],
+        ["queues", "runs/lossy"],
     ],
     ids=" ".join,
 )
-def test_each_kind_is_drawn(capsys, monkeypatch, runs, arguments):
+def test_each_kind_is_drawn(capsys, monkeypatch, runs, arguments, request):
+    if "runs/lossy" in arguments:
+        request.getfixturevalue("lossy")
     assert dlion(monkeypatch, "plot", *arguments, "-o", "figure.svg") == 0
     assert capsys.readouterr().out == "plot: figure.svg\n"
     assert (runs.parent / "figure.svg").read_text().startswith("<?xml")
@@ -51,6 +60,8 @@ def test_each_kind_is_drawn(capsys, monkeypatch, runs, arguments):
         (["links", "runs/dlion-0", "-o", "a.png", "--senders", "west"], ["--senders", "'west'", "allowed: east"]),
         (["links", "runs", "-o", "a.png"], ["runs", "is not a run folder"]),
         (["heatmap", "runs", "-o", "a.png", "--x", "colour"], ["--x colour", "allowed: system"]),
+        (["fct", "runs", "-o", "a.png"], ["runs/", "has no record of messages; allowed: one with record_transfers"]),
+        (["queues", "runs/dlion-0", "-o", "a.png"], ["runs/dlion-0: has no queues", "network: {model: packets}"]),
     ],
 )
 def test_what_cannot_be_drawn_is_one_line(capsys, monkeypatch, runs, arguments, words):
@@ -96,6 +107,20 @@ def test_compare_prints_a_row_a_group(capsys, monkeypatch, runs):
     assert "4 MB" in output
     assert "ref." in output
     assert "mean of the last 2 evaluations" in output
+
+
+def test_compare_tells_of_packets_where_there_were_any(capsys, monkeypatch, runs, lossy):
+    monkeypatch.setenv("COLUMNS", "140")
+    assert dlion(monkeypatch, "compare", "runs") == 0
+    output = capsys.readouterr().out
+    headings, *_ = output.split("┡")
+    assert {"lost", "completion", "99"} <= set(headings.replace("┃", " ").split())
+    lost = [line.split("│")[-5:-2] for line in output.splitlines() if "│" in line]
+    assert sorted([cell.strip() for cell in row] for row in lost) == [["-"] * 3, ["-"] * 3, ["10 %", "0.2", "0.75"]]
+    assert "that receivers did without" in output
+    lossy_free = [str(runs / f"dlion-{seed}") for seed in (0, 1)]
+    assert dlion(monkeypatch, "compare", *lossy_free) == 0
+    assert "completion" not in capsys.readouterr().out
 
 
 def test_compare_says_what_is_a_bound_and_what_is_not_significant(capsys, monkeypatch, tmp_path):

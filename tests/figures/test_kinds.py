@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import matplotlib
+import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -19,17 +20,17 @@ from tests.made_up import made_up_run
 ACCURACIES = {"baseline": (0.1, 0.3, 0.6), "dlion": (0.1, 0.6, 0.9)}
 
 
-@pytest.fixture
-def groups(tmp_path):
-    """Two systems at two bandwidths, two seeds each."""
+def two_systems(folder, *, lossy=False):
+    """At two bandwidths, two seeds each."""
     return group_runs(
         [
             made_up_run(
-                tmp_path / f"{system}-{bandwidth}-{seed}",
+                folder / f"{system}-{bandwidth}-{seed}",
                 [accuracy * (1 - 0.1 * seed) for accuracy in ACCURACIES[system]],
                 system=system,
                 seed=seed,
                 extra=bandwidth,
+                lossy=lossy,
                 point={"cluster.wan.bandwidth": bandwidth, "system": system, "seed": str(seed)},
             )
             for system in ACCURACIES
@@ -39,18 +40,26 @@ def groups(tmp_path):
     )
 
 
+@pytest.fixture
+def groups(tmp_path):
+    return two_systems(tmp_path)
+
+
 KINDS = {
     "accuracies": partial(figures.plot_accuracies),
     "accuracy_at": partial(figures.plot_accuracy_at, time=10.0),
     "time_to_accuracy": partial(figures.plot_time_to_accuracy, target=0.5),
     "deviation": partial(figures.plot_deviation),
     "heatmap": partial(figures.plot_heatmap, quantity="speedup", target=0.5),
+    "completion_times": figures.plot_completion_times,
 }
 KINDS_OF_ONE = {
     "batch_sizes": figures.plot_batch_sizes,
     "links": figures.plot_links,
+    "queues": figures.plot_queues,
     "timeline": figures.plot_timeline,
 }
+OF_PACKETS = {"completion_times", "queues"}
 WORDS = {
     "accuracies": [
         "band: least to greatest of 2 seeds",
@@ -64,8 +73,15 @@ WORDS = {
     "time_to_accuracy": ["95 % interval over 2 pairs", "Time to 50 %", "Speed-up over", ">2<", "bandwidth 5 Mbps"],
     "deviation": ["band: least to greatest of 2 seeds", "percentage points"],
     "heatmap": ["2.00", "bandwidth", "system", "Speed-up over Baseline"],
+    "completion_times": [
+        "bandwidth 5 Mbps, baseline: mean 105, p50 105, p99 200 ms",
+        "made-up, bandwidth 5 Mbps",
+        "Messages (%)",
+        "Completion time (ms)",
+    ],
     "batch_sizes": ["Global batch", "Local batch", "east/1", "made-up · dlion"],
     "links": ["N of Max-N (%)", "Sent (Mbps)", "from", "east/0", "to east/1"],
+    "queues": ["east/1 down", "all 3 links", "Waiting (kB)", "Virtual time (s)", "dropped (630 in all)", "marked (120"],
     "timeline": ["computing", "waiting", "sending (full colour: 0.8 Mbps)", "east/1", "Virtual time (s)"],
 }
 
@@ -77,14 +93,15 @@ def draw(kind, groups, file):
 
 
 @pytest.mark.parametrize("kind", WORDS)
-def test_the_words_say_what_is_shown(groups, tmp_path, kind):
+def test_the_words_say_what_is_shown(tmp_path, kind):
+    groups = two_systems(tmp_path, lossy=kind in OF_PACKETS)
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         svg = draw(kind, groups, tmp_path / "figure.svg").read_text()
     for words in WORDS[kind]:
         assert words in svg
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - OF_PACKETS))
 def test_the_words_say_on_what_accuracies_were_measured(groups, tmp_path, kind):
     for group in groups:
         for run in group.runs:
@@ -155,6 +172,54 @@ def test_lines_and_titles_say_what_is_replaced_and_what_never_exchanged_anything
     assert "made-up · baseline, exchange gossip:Gossip" in one
 
 
+def test_messages_parts_stand_below_their_times_where_there_is_one_environment(tmp_path):
+    groups = two_systems(tmp_path, lossy=True)
+    of_one = [group for group in groups if group.labels["cluster.wan.bandwidth"] == "5 Mbps"]
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        one = figures.plot_completion_times(of_one, tmp_path / "one.svg").read_text()
+        several = figures.plot_completion_times(groups, tmp_path / "several.svg").read_text()
+    for words in ("Missing (%)", "within (ms)", "push", "weight", "large entries", "small entries"):
+        assert words in one
+        assert words not in several
+
+
+def test_when_parts_were_there_is_left_out_where_nobody_knows(tmp_path, drawn):
+    """As of a live run."""
+    run = made_up_run(tmp_path / "run", lossy=True)
+    file = tmp_path / "run" / "parts.parquet"
+    pd.read_parquet(file).assign(seconds=float("nan")).to_parquet(file)
+    figures.plot_completion_times(group_runs([run]), tmp_path / "figure.png")
+    assert [axes.get_ylabel() for axes in drawn[0].axes] == ["Messages (%)", "Missing (%)"]
+    large, small = (line.get_ydata().tolist() for line in drawn[0].axes[1].lines)
+    assert (large, small) == ([0, 0], [20, 20])
+
+
+def test_a_line_is_a_system_with_a_transport_and_a_panel_an_environment(tmp_path, drawn):
+    runs = [
+        made_up_run(
+            tmp_path / f"{transport}-{bandwidth}",
+            transport=transport,
+            extra=f"{bandwidth}\n",
+            point={"cluster.wan.bandwidth": bandwidth},
+            lossy=True,
+        )
+        for transport in ("dlcp", "reliable")
+        for bandwidth in ("5 Mbps", "20 Mbps")
+    ]
+    figures.plot_completion_times(group_runs(runs), tmp_path / "figure.png")
+    titles = [axes.get_title(loc="left") for axes in drawn[0].axes]
+    assert titles == ["made-up · dlion, bandwidth 5 Mbps", "made-up · dlion, bandwidth 20 Mbps"]
+    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == ["dlcp", "reliable"]
+
+
+def test_completion_times_are_a_distribution(tmp_path, drawn):
+    figures.plot_completion_times(group_runs([made_up_run(tmp_path / "run", lossy=True)]), tmp_path / "figure.png")
+    steps, dots = drawn[0].axes[0].lines
+    assert steps.get_xdata()[[0, -1]].tolist() == pytest.approx([10, 200])
+    assert steps.get_ydata()[[0, -1]].tolist() == [2.5, 100]
+    assert dots.get_xdata().tolist() == pytest.approx([105, 200])
+
+
 def test_runs_without_rows_have_figures_too(tmp_path):
     groups = group_runs([made_up_run(tmp_path / "run", (), every=0.0, status="interrupted")])
     for kind in ("accuracies", "deviation"):
@@ -162,6 +227,10 @@ def test_runs_without_rows_have_figures_too(tmp_path):
     figures.plot_batch_sizes(groups[0].runs[0], tmp_path / "figure.png")
     with pytest.raises(InputError, match="has sent nothing"):
         figures.plot_links(groups[0].runs[0], tmp_path / "figure.png")
+    with pytest.raises(InputError, match="has no record of messages"):
+        figures.plot_completion_times(groups, tmp_path / "figure.png")
+    with pytest.raises(InputError, match="has no queues"):
+        figures.plot_queues(groups[0].runs[0], tmp_path / "figure.png")
     with pytest.raises(InputError, match="no worker did anything"):
         figures.plot_timeline(groups[0].runs[0], tmp_path / "figure.png")
 

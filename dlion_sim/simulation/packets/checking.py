@@ -36,7 +36,7 @@ _Within = Iterator[tuple[Any, Any, Any]]
 
 def check(memory: Memory) -> None:
     """Raise ValueError unless what is compiled can go on with it."""
-    used = {name: memory[name][: memory.used(name)] for name in ARRAYS}
+    used = {name: memory[name][: memory.used(name) or None] for name in ARRAYS}
     for within in (_numbers(used), _of_connections(used), _of_packets(used)):
         for values, least, most in within:
             if not ((np.asarray(values) >= least) & (np.asarray(values) <= most)).all():
@@ -50,7 +50,9 @@ def _numbers(used: dict[str, npt.NDArray[Any]]) -> _Within:
     ports, queues, pipes, paths, heap = (used[name] for name in ("ports", "queues", "pipes", "paths", "heap"))
     last = {name: len(array) - 1 for name, array in used.items()}
     yield len(queues), CLASSES * len(ports), CLASSES * len(ports)
-    yield used["receivers"].size, len(used["senders"]), len(used["senders"])
+    yield len(used["receivers"]), len(used["senders"]), len(used["senders"])
+    yield [len(used[name]) for name in PIECES], len(used[PIECES[0]]), _MOST
+    yield len(used["allowed"]), len(used["missing"]), _MOST
     yield [state[name] for name in ("told", "hops", "made", "ended", "scheduled")], 0, _MOST
     yield state["told"], 0, 0
     yield state["next_free"], NONE, last["packets"]
@@ -192,9 +194,9 @@ def _check_lists(used: dict[str, npt.NDArray[Any]]) -> None:
     if (ready != connections["is_ready"]).any():
         raise ValueError("connections are ready that are not")
     after, listed = messages["next"].tolist(), np.zeros(len(messages), np.bool_)
-    for record in connections[(connections["first"] != NONE) & (connections["kind"] != RAW)]:
-        _walk(int(record["first"]), int(record["newest"]), after, listed)
     for record in connections[(connections["kind"] != RAW) & (connections["kind"] != BOUNDED)]:
+        if record["first"] != NONE:
+            _walk(int(record["first"]), int(record["newest"]), after, listed)
         room, first = int(record["room"]), int(record["slots"])
         slots = used["slots"][first : first + room]
         seen = np.zeros(room, np.bool_)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dlion_sim.simulation.packets.network import Completion, PacketNetwork, Port
@@ -15,10 +17,12 @@ RATE = 12.5e6
 class Star:
     """Hosts around one switch: host h sends on port h and receives on port `hosts` + h, which has the queue."""
 
-    def __init__(self, hosts: int, rate: float = RATE, *, spray: bool = False, seed: int = 0, **queue: float) -> None:
+    def __init__(
+        self, hosts: int, rate: float = RATE, *, seed: int = 0, switches: Sequence[float] = (), **queue
+    ) -> None:
         self.hosts = hosts
         ports = [Port(rate)] * hosts + [Port(rate, **queue)] * hosts  # type: ignore[arg-type]
-        self.network = PacketNetwork(ports, spray=spray, seed=seed)
+        self.network = PacketNetwork(ports, switches=switches, seed=seed)
 
     def connect(self, sender: int, receiver: int, **settings) -> int:
         ways = [[(one, self.hosts + other)] for one, other in ((sender, receiver), (receiver, sender))]

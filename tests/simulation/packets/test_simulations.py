@@ -1,4 +1,4 @@
-"""Whole simulations over packets: they learn what those over flows do, in nearly the same time, and go on to the bit."""
+"""Whole simulations over packets: they learn what those over flows do, in nearly their time, and go on to the bit."""
 
 import pandas as pd
 import pytest
@@ -17,8 +17,7 @@ TRANSPORTS = {
     "dlcp": ["transport=dlcp"],
     "stale": ["transport={kind: dlcp, fill: stale, stop_early: false}"],
     "sprayed": [
-        "network.model.paths=spray",
-        "network.model.shared_buffer=true",
+        "network={model: {kind: packets, paths: spray, shared_buffer: true}}",
         "transport={kind: dlcp, loss_bound: 0.2}",
     ],
 }
@@ -28,10 +27,14 @@ def run(folder, *overrides, **keys):
     return simulate(digits("system=baseline", "workload.evaluate_every=1 s", *overrides, **keys), folder)
 
 
+def two_clouds(**workers):
+    return [{"name": name, "workers": [{"compute": "24 cores", **workers}]} for name in ("east", "west")]
+
+
 def learned(run):
     """What does not depend on when anything happened: the worker's loss by iteration."""
     rows = run.metrics()
-    return rows[rows["loss"].notna()].set_index(["worker", "iteration"])["loss"].sort_index()
+    return rows[rows["kind"] == "iteration"].set_index(["worker", "iteration"])["loss"].sort_index()
 
 
 @pytest.mark.parametrize("transport", ["reliable", "pfabric", "{kind: dlcp, loss_bound: 0}"])
@@ -90,7 +93,7 @@ def test_a_link_that_is_gone_for_good_is_a_stall(tmp_path, transport, gone):
     ends = ("east", "west") if gone == "way" else ("west", "east")
     path = {"from": ends[0], "to": ends[1], "bandwidth": {"steps": {"0 s": "40 Mbps", "0.5 s": "0 Mbps"}}}
     wan = {"bandwidth": "40 Mbps", "rtt": "20 ms", "paths": [path, {"from": ends[1], "to": ends[0]}]}
-    clouds = [{"name": name, "workers": [{"compute": "24 cores", "nic": "50 Mbps"}]} for name in ("east", "west")]
+    clouds = two_clouds(nic="50 Mbps")
     ended = run(
         tmp_path / "run", PACKETS, f"transport={transport}", "duration=1000 s", cluster={"clouds": clouds, "wan": wan}
     )
@@ -100,7 +103,7 @@ def test_a_link_that_is_gone_for_good_is_a_stall(tmp_path, transport, gone):
 
 def test_an_outage_passes(tmp_path):
     nic = {"steps": {"0 s": "50 Mbps", "0.5 s": "0 Mbps", "1.5 s": "50 Mbps"}}
-    clouds = [{"name": name, "workers": [{"compute": "24 cores", "nic": nic}]} for name in ("east", "west")]
+    clouds = two_clouds(nic=nic)
     wan = {"bandwidth": "40 Mbps", "rtt": "20 ms"}
     ended = run(tmp_path / "run", PACKETS, "duration=4 s", cluster={"clouds": clouds, "wan": wan})
     assert ended.summary["stopped_by"] == "duration"

@@ -1,0 +1,110 @@
+"""How long messages took to be complete: as a distribution, and by their parts where packets may be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+
+from dlion_sim.analysis.completion import by_part, completions, percentiles
+from dlion_sim.analysis.groups import Group
+from dlion_sim.errors import InputError
+from dlion_sim.figures.looks import Look
+from dlion_sim.figures.message_parts import HEIGHT, draw_parts, rows_of, stages_of
+from dlion_sim.figures.panels import Panels
+from dlion_sim.figures.style import WIDE, WIDTH, drawing, legend_below, say_nothing_there
+from dlion_sim.results.numbers import number
+
+_PANEL_HEIGHT = 1.6
+_PANELS_IN_A_COLUMN = 3
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+_MOST_POINTS = 1000
+"""Of a line; its ends are among them."""
+
+
+def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
+    """Draw how long the data messages of groups of runs took to `file` (.png, .svg or .pdf), and return `file`.
+
+    From a message's first byte until it was complete; see `analysis.completion`. Below, where all groups are of one
+    environment, stands what became of messages' parts by stage, variable and class of packets: within what time all but
+    one in a hundred were there, and what share of their bytes was missing.
+
+    Raises:
+        InputError: No run has a record of its messages, or a file cannot be read or written.
+    """
+    panels = Panels.of(groups)
+    times = [np.concatenate([completions(run)["seconds"].to_numpy() for run in group.runs]) for group in groups]
+    if not any(map(len, times)):
+        allowed = "one with record_transfers, in which data was sent"
+        raise InputError("has no record of messages", file=groups[0].runs[0].folder, allowed=allowed)
+    unit = _unit(max(float(each.max()) for each in times if len(each)))
+    told = [_told(each, unit) for each in times]
+    is_one = len(panels.panels) == 1
+    parts = [by_part(group.runs) for group in groups] if is_one else []
+    columns = len(stages_of(parts)) or 1 if is_one else 1 + (len(panels.panels) > _PANELS_IN_A_COLUMN)
+    rows = -(-len(panels.panels) // columns)
+    heights = [*[_PANEL_HEIGHT] * rows, *(HEIGHT for _ in rows_of(parts))]
+    with drawing(file, height=0.8 + sum(heights), width=WIDTH if columns == 1 else WIDE) as figure:
+        grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+        places = [grid[0, :]] if is_one else [grid[divmod(number, columns)] for number in range(len(panels.panels))]
+        all_axes: list[Axes] = []
+        for place, name in zip(places, panels.panels, strict=True):
+            axes = figure.add_subplot(place, sharex=all_axes[0] if all_axes else None)
+            axes.set_title(", ".join(filter(None, [panels.heading, name])), wrap=True)
+            axes.set_ylabel("Messages (%)")
+            axes.set_xlabel(f"Completion time ({unit[1]})")
+            all_axes.append(axes)
+        for group, seconds in zip(groups, times, strict=True):
+            _draw(all_axes[panels.panel(group)], seconds / unit[0], panels.look(group))
+        for axes in all_axes:
+            axes.set_ylim(0, 102)
+            if not axes.lines:
+                say_nothing_there(axes, "no record of messages")
+        legend = {name: Line2D([], [], **look.line()) for name, look in zip(panels.names, panels.looks, strict=True)}
+        notes = [
+            ": ".join(filter(None, [_called(group, panels), words])) for group, words in zip(groups, told, strict=True)
+        ]
+        if rows_of(parts):
+            named = (run.manifest.get("variables", []) for group in groups for run in group.runs)
+            variables = next(filter(None, named), [])
+            legend |= draw_parts(figure, grid, parts, [panels.look(group) for group in groups], unit, variables)
+        shown = {name: handle for name, handle in legend.items() if name}
+        legend_below(figure, [*shown.values()], [*shown], notes)
+    return file
+
+
+def _called(group: Group, panels: Panels) -> str:
+    """What to call a group in a note."""
+    return ", ".join(filter(None, [panels.panels[panels.panel(group)], panels.names[panels.line(group)]]))
+
+
+def _unit(longest: float) -> tuple[float, str]:
+    """In what to tell times up to so many seconds: (seconds, name) of the unit."""
+    return next((unit for unit in _UNITS if longest >= unit[0]), _UNITS[-1])
+
+
+def _told(seconds: npt.NDArray[np.float64], unit: tuple[float, str]) -> str:
+    """What they come to, in words."""
+    if not len(seconds):
+        return "no record of messages"
+    mean, p50, p99 = (number(each / unit[0]) for each in percentiles(seconds).values())
+    return f"mean {mean}, p50 {p50}, p99 {p99} {unit[1]} (of {len(seconds):,})"
+
+
+def _draw(axes: Axes, times: npt.NDArray[np.float64], look: Look) -> None:
+    """The part of messages that were complete within each time, with dots at the half and at 99 %."""
+    if not len(times):
+        return
+    times = np.sort(times)
+    at = np.unique(np.linspace(0, len(times) - 1, min(len(times), _MOST_POINTS)).astype(int))
+    axes.plot(times[at], 100 * (at + 1) / len(times), **{**look.line(), "drawstyle": "steps-post"})
+    told = percentiles(times)
+    axes.plot([told["p50"], told["p99"]], [50, 99], "o", color=look.colour, markersize=2.5)
+    if times[0] > 0:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda time, _: number(time)))
