@@ -40,8 +40,9 @@ def figures(cells: list[str]) -> list[float]:
 
 
 def test_each_benchmark_has_its_test():
-    named = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - {"__init__", "fabric", "measuring"}
-    assert named == {"bounded_loss", "gpu", "gradients", "live", "network", "packets", "scale", "selection"}
+    apart = {"__init__", "fabric", "measuring", "rounds"}
+    named = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - apart
+    assert named == {"bounded_loss", "gpu", "gradients", "incast", "live", "network", "packets", "scale", "selection"}
 
 
 def test_gradients():
@@ -71,6 +72,15 @@ def test_network():
     assert table["flows"] == ["600"]
     assert len(figures(table["dlion_sim"])) == len(figures(table["virtual end"])) == 1
     figures(table["ratio"])
+
+
+def test_incast():
+    table = columns("incast")
+    assert table["transport"][0] == "DCTCP, 10 ms"
+    assert len(figures(table["mean"])) == len(figures(table["p99"])) == len(table["transport"]) == 8
+    lost = dict(zip(table["transport"], table["lost"], strict=True))
+    assert (lost["DCTCP, 10 ms"], lost["DLCP, p = 0, 200 us"]) == ("0.00%", "0.00%")
+    assert 0 < float(lost["DLCP, p = 0.1, 200 us"].strip("%")) <= 10
 
 
 def test_packets():

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from dlion_sim.simulation.packets.network import Endpoint, PacketNetwork, Port, Raw, Reliable
+from dlion_sim.simulation.packets.network import PacketNetwork, Port, Raw, Reliable
+from dlion_sim.simulation.packets.parts import Endpoint
 
 SEGMENT, FRAME, ACKNOWLEDGEMENT = 1448, 1514, 66
 """Bytes: of a message in a frame, of that frame on a link, and of an acknowledgement."""
