@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dlion_sim.assembly.feeding import Stall
 from dlion_sim.assembly.transfer import Transfer
 from dlion_sim.learning import Score
 from dlion_sim.metric import ACCURACY, Metric
@@ -61,6 +62,8 @@ class Recorder:
         """That each worker has done."""
         self._ends = dict.fromkeys(self.iterations, 0.0)
         """When each worker has ended its last one."""
+        self._stalls: dict[int, Stall] = {}
+        """That the computation of a worker's iteration began with, where machines have an input."""
         self._exchanges = dict.fromkeys(self.iterations, 0)
         """Iterations of each worker that took in something from a peer."""
 
@@ -82,7 +85,11 @@ class Recorder:
 
     def iteration(self, worker: int, report: Report, now: float) -> None:
         """A worker has ended an iteration."""
-        self._add(worker, now, kind="iteration", **_fields(report))
+        self._add(worker, now, kind="iteration", **_fields(report), **self._stalled(worker, report.compute_seconds))
+
+    def fed(self, worker: int, stall: Stall) -> None:
+        """A worker's computation begins, and waits so long for its samples."""
+        self._stalls[worker] = stall
 
     def profiled(self, worker: int, seconds: float, now: float) -> None:
         """A worker has timed its machine, which took so long."""
@@ -91,12 +98,20 @@ class Recorder:
     def unfinished(self, worker: int, left: Unfinished | None, now: float) -> None:
         """The run ends, and this is what a worker was at."""
         if left is not None:
-            self._add(worker, now, **_fields(left))
+            self._add(worker, now, **_fields(left), **self._stalled(worker, left.compute_seconds))
 
     def evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
         """What a worker's parameters were then, after so many iterations, was evaluated."""
         told = {"accuracy" if self.metric == ACCURACY else "metric": score.metric}
         self._add(worker, now, kind="evaluation", iteration=iteration, loss=score.loss, **told)
+
+    def _stalled(self, worker: int, computed: float) -> dict[str, float]:
+        """What of the seconds that a worker has computed it has waited for samples: the end may cut that off."""
+        if worker not in self._stalls:
+            return {}
+        stall = self._stalls.pop(worker)
+        prep = min(stall.prep, computed)
+        return {"prep_seconds": prep, "fetch_seconds": min(stall.fetch, computed - prep)}
 
     def _add(self, worker: int, now: float, **told: Any) -> None:
         """A row of the metrics; what is told of a worker has the columns' names."""

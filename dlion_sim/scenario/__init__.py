@@ -2,6 +2,7 @@
 
 from dlion_sim.scenario.cluster import Cloud, Cluster, Lan, Wan, WanPath, WorkerPlace
 from dlion_sim.scenario.devices import CORE_FLOPS, DEVICES, Device
+from dlion_sim.scenario.feeding import Input
 from dlion_sim.scenario.loading import dump, from_data, load, to_data
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
 from dlion_sim.scenario.network import Lv08, Network, NoTcp, Windows
@@ -41,6 +42,7 @@ __all__ = [
     "Dirichlet",
     "Gpt",
     "Iid",
+    "Input",
     "LabelShards",
     "Lan",
     "Lora",
