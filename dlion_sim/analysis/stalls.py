@@ -81,9 +81,9 @@ def stalls(run: Run, warm_up: int = 0) -> Stalls:
             known = 0.0
             for cause in causes.of(step):
                 kind = _kind(cause, step, clouds)
-                known += cause.end - cause.begin
-                row[kind] += cause.end - cause.begin
-                waited[worker, kind, cause.sender, cause.receiver] += cause.end - cause.begin
+                known += cause.seconds
+                row[kind] += cause.seconds
+                waited[worker, kind, cause.sender, cause.receiver] += cause.seconds
             row["other"] += max(0.0, step.end - step.ready - known)
         counts[worker] = sum(step.kind == "iteration" for step in counted)
     waits = pd.DataFrame([(*what, each) for what, each in waited.items() if each > 0], columns=[*_WAITS])

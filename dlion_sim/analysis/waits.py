@@ -25,14 +25,13 @@ _OF_STEPS = [
 
 
 class Cause(NamedTuple):
-    """What a wait was for, from `begin` to `end` (s).
+    """What a wait was for, and for how long (s).
 
     That is a message on its way from `sender` to `receiver`, or the computation that it is the outcome of.
     """
 
     what: Literal["message", "computing"]
-    begin: float
-    end: float
+    seconds: float
     sender: int
     receiver: int
 
@@ -96,20 +95,36 @@ class Causes:
             self._to[sent.receiver].append(sent)
 
     def of(self, step: Step) -> Iterator[Cause]:
-        """The causes of a step's wait, the last one first, one right before the other and all within the wait.
+        """The causes of a step's wait, the last one first; together they take as long, where all are known.
 
-        What is not known is missing.
+        On the way back to the step's beginning, somebody computes for a while, and messages are under way in the rest.
+        The worker has computed meanwhile itself: only what others computed longer than that has held it up.
         """
         if step.waited_for is None or step.reason is None or step.end <= step.ready:
             return
+        wait = step.end - step.ready
         if step.reason == QUEUE:
-            yield Cause("message", step.ready, step.end, step.worker, step.waited_for)
+            yield Cause("message", wait, step.worker, step.waited_for)
             return
+        way = list(self._since(step.begin, step))
+        computing = sum(cause.seconds for cause in way if cause.what == "computing")
+        left = {"computing": max(0.0, computing - (step.ready - step.begin))}
+        left["message"] = wait - left["computing"]
+        for cause in way:
+            seconds = min(cause.seconds, left[cause.what])
+            left[cause.what] -= seconds
+            if seconds > 0:
+                yield cause._replace(seconds=seconds)
+
+    def _since(self, begin: float, step: Step) -> Iterator[Cause]:
+        """What led to the end of a step's wait, back to a time."""
+        time = step.end
         for cause in self._back_from(step):
-            begin = max(cause.begin, step.ready)
-            if cause.end > begin:
-                yield cause._replace(begin=begin)
-            if cause.begin <= step.ready:
+            seconds = min(cause.seconds, time - begin)
+            time -= cause.seconds
+            if seconds > 0:
+                yield cause._replace(seconds=seconds)
+            if time <= begin:
                 return
 
     def _back_from(self, step: Step) -> Iterator[Cause]:
@@ -118,23 +133,23 @@ class Causes:
         for _ in range(_MOST_MESSAGES):
             computed, came = self._before(sent.sender, sent.since)
             if came is not None and (computed is None or came.arrival > computed.ready + _SAME):
-                yield Cause("message", came.arrival, time, sent.sender, sent.receiver)
+                yield Cause("message", time - came.arrival, sent.sender, sent.receiver)
                 sent, time = came, came.arrival
                 continue
             if computed is None:
-                yield Cause("message", sent.since, time, sent.sender, sent.receiver)
+                yield Cause("message", time - sent.since, sent.sender, sent.receiver)
                 return
-            yield Cause("message", computed.ready, time, sent.sender, sent.receiver)
+            yield Cause("message", time - computed.ready, sent.sender, sent.receiver)
             waited = None
             for each in self._back_through(computed):
-                yield Cause("computing", each.begin, each.ready, each.worker, sent.receiver)
+                yield Cause("computing", each.ready - each.begin, each.worker, sent.receiver)
                 time, waited = each.begin, self._step_before(each)
                 if waited is not None and waited.reason is not None:
                     break
             if waited is None or waited.waited_for is None:
                 return
             if waited.reason == QUEUE:
-                yield Cause("message", waited.ready, time, waited.worker, waited.waited_for)
+                yield Cause("message", time - waited.ready, waited.worker, waited.waited_for)
                 sent, time = _Sent(time, waited.ready, waited.worker, waited.waited_for), waited.ready
             else:
                 sent = self._ended_by(waited)

@@ -14,7 +14,7 @@ class ComputeDevice:
     """A machine on which b samples take T(b) = alpha + beta * b / cores seconds, while its cores may change.
 
     `alpha` is in seconds, `beta` in core-seconds per sample. With noise, each computation's time is multiplied by a
-    lognormal factor of median 1. Without an `input` it has its samples whenever it needs them.
+    lognormal factor of median 1. Without a `pipeline` it has its samples whenever it needs them.
     """
 
     def __init__(
@@ -24,13 +24,13 @@ class ComputeDevice:
         alpha: float,
         beta: float,
         rng: np.random.Generator,
-        input: InputPipeline | None = None,
+        pipeline: InputPipeline | None = None,
     ) -> None:
         self._compute = compute
         self._alpha = alpha
         self._beta = beta
         self._rng = rng
-        self._input = input
+        self._pipeline = pipeline
 
     def seconds(self, batch_size: int, start: float) -> float:
         """Time of a computation `start` seconds after the run's start; infinite if its cores are gone for good."""
@@ -39,5 +39,5 @@ class ComputeDevice:
         return self._compute.cores.finish_time(begin, self._beta * batch_size * factor) - start
 
     def feed(self, batch_size: int, now: float) -> Stall | None:
-        """The wait for the next batch, which is taken `now` (s after the run's start); None without an input."""
-        return self._input.take(batch_size, now) if self._input else None
+        """The wait for the next batch, which is taken `now` (s after the run's start); None without a pipeline."""
+        return self._pipeline.take(batch_size, now) if self._pipeline else None

@@ -218,7 +218,7 @@ class Setting:
             alpha=self.scenario.workload.compute_time.alpha,
             beta=self.core_seconds_per_sample,
             rng=stream(self.scenario.seed, "compute", worker),
-            input=InputPipeline(fed_by, len(self.shards[worker])) if fed_by else None,
+            pipeline=InputPipeline(fed_by, len(self.shards[worker])) if fed_by else None,
         )
 
     def sampler(self, worker: int) -> BatchSampler:

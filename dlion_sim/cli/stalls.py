@@ -30,6 +30,8 @@ _NAMES = {
     "equal-machines": "equal machines",
     "free-input": "samples always there",
 }
+_LITTLE = 0.0005
+"""Of a worker's time: kinds of which nobody has so much are not shown."""
 _ITERATIONS = 60
 
 
@@ -80,17 +82,18 @@ def _report(explained: Explained) -> RenderableType:
 
 def _workers(stalls: Stalls) -> Table:
     """The shares of each worker's time, of the kinds that there are."""
+    from dlion_sim.analysis.stalls import KINDS
     from dlion_sim.results import participants
 
     names, shares = participants(stalls.run.manifest), stalls.shares
-    kinds = [kind for kind in shares if shares[kind].max() >= 0.0005]
+    kinds = [kind for kind in KINDS if shares[kind].max() >= _LITTLE]
     table = Table(title="where each worker's time goes", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("worker")
     for heading in (*kinds, "iteration (s)"):
         table.add_column(heading, justify="right")
     for worker, count in stalls.iterations.items():
         took = stalls.totals[worker] / count if count else math.nan
-        table.add_row(names[worker], *(f"{shares.loc[worker, kind]:.1%}" for kind in kinds), _seconds(took))
+        table.add_row(names[worker], *(f"{shares[kind][worker]:.1%}" for kind in kinds), _seconds(took))
     return table
 
 

@@ -10,7 +10,7 @@ from dlion_sim.analysis.stalls import KINDS, Stalls
 from dlion_sim.figures.style import PALETTE, drawing, legend_below, title
 from dlion_sim.results import participants
 
-_LOOKS = {
+LOOKS = {
     "compute": (PALETTE[0], "computing"),
     "prep": (PALETTE[7], "samples: preparing"),
     "fetch": (PALETTE[3], "samples: reading"),
@@ -21,7 +21,6 @@ _LOOKS = {
     "queue": (PALETTE[2], "own sending"),
     "other": ("0.8", "other"),
 }
-assert tuple(_LOOKS) == KINDS
 _MOST_WORKERS = 40
 """More are drawn as the means of their micro-clouds."""
 _BAR, _AROUND = 0.16, 0.9
@@ -45,7 +44,7 @@ def plot_stalls(stalls: Stalls, file: Path) -> Path:
         axes.set_title(title(stalls.run), wrap=True)
         left = 0 * shares.sum(axis=1)
         for kind in kinds:
-            axes.barh(range(len(shares)), shares[kind], left=left, color=_LOOKS[kind][0], height=0.75)
+            axes.barh(range(len(shares)), shares[kind], left=left, color=LOOKS[kind][0], height=0.75)
             left = left + shares[kind]
         axes.set_yticks(range(len(shares)), [*shares.index])
         axes.invert_yaxis()
@@ -53,5 +52,5 @@ def plot_stalls(stalls: Stalls, file: Path) -> Path:
         axes.set_xlabel("Time (%)")
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
-        legend_below(figure, [Patch(color=_LOOKS[kind][0]) for kind in kinds], [_LOOKS[kind][1] for kind in kinds])
+        legend_below(figure, [Patch(color=LOOKS[kind][0]) for kind in kinds], [LOOKS[kind][1] for kind in kinds])
     return file

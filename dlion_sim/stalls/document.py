@@ -16,9 +16,7 @@ _WAITS_TOLD = 5
 """Of each worker, the longest ones."""
 
 
-def document(
-    steps: Mapping[str, Stalls], counterfactuals: Mapping[str, Stalls], is_in_step: bool
-) -> dict[str, Any]:
+def document(steps: Mapping[str, Stalls], counterfactuals: Mapping[str, Stalls], is_in_step: bool) -> dict[str, Any]:
     """All that is known: seconds of iterations by kind, and shares of a worker's time, which sum to 1.
 
     `steps` are those of `STEPS`; `counterfactuals` are what it would be like if something were not in the way.
@@ -74,7 +72,7 @@ def _workers(stalls: Stalls) -> list[dict[str, Any]]:
 
 
 def _spread(stalls: Stalls) -> dict[str, float]:
-    """What an iteration takes (s): over the workers, the mean, the least, the most, and the coefficient of variation."""
+    """What an iteration takes (s), over the workers: mean, least, most, and the coefficient of variation."""
     took = np.array([stalls.totals[worker] / count for worker, count in stalls.iterations.items() if count])
     if not len(took):
         return dict.fromkeys(("mean", "least", "most", "variation"), float("nan"))

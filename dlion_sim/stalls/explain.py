@@ -89,9 +89,7 @@ def _check(folder: Path, planned: list[Variant], *, force: bool) -> None:
             )
 
 
-def _run(
-    variant: Variant, folder: Path, observe: Callable[[Progress], None], interrupted: Callable[[], bool]
-) -> Run:
+def _run(variant: Variant, folder: Path, observe: Callable[[Progress], None], interrupted: Callable[[], bool]) -> Run:
     """The variant's run, complete unless it was interrupted or failed."""
     if holds_run(folder) and _is_of(variant, former := Run.open(folder)):
         if former.manifest["status"] == "completed":
@@ -100,9 +98,7 @@ def _run(
         with suppress(InputError):
             return resume(folder, interrupted=interrupted, observe=observe)
     about = {"stalls": {"digest": variant.digest}}
-    return simulate(
-        variant.scenario, folder, force=True, manifest=about, interrupted=interrupted, observe=observe
-    )
+    return simulate(variant.scenario, folder, force=True, manifest=about, interrupted=interrupted, observe=observe)
 
 
 def _is_of(variant: Variant, run: Run) -> bool:
