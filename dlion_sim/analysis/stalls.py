@@ -107,7 +107,8 @@ def _computing(counted: Sequence[Step], begin: float) -> dict[str, float]:
         row["other"] += max(0.0, step.begin - begin)
         row["prep"] += step.prep
         row["fetch"] += step.fetch
-        row["profile" if step.kind == "profile" else "compute"] += step.ready - step.begin - step.prep - step.fetch
+        computed = max(0.0, step.ready - step.begin - step.prep - step.fetch)
+        row["profile" if step.kind == "profile" else "compute"] += computed
         begin = step.end
     return row
 

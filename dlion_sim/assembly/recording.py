@@ -15,7 +15,7 @@ from dlion_sim.learning import Score
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import Report, Unfinished
 from dlion_sim.protocol.messages import Channel, Contribution
-from dlion_sim.results import Ending, LinksRow, MetricsRow, RunWriter, TransfersRow, summarize, system_label
+from dlion_sim.results import SPENT, Ending, LinksRow, MetricsRow, RunWriter, TransfersRow, summarize, system_label
 
 
 @dataclass(slots=True)
@@ -66,6 +66,8 @@ class Recorder:
         """That the computation of a worker's iteration began with, where machines have an input."""
         self._exchanges = dict.fromkeys(self.iterations, 0)
         """Iterations of each worker that took in something from a peer."""
+        self._spent = {worker: dict.fromkeys(SPENT, 0.0) for worker in self.iterations}
+        """Seconds of each worker."""
 
     def attach(self, writer: RunWriter, wall: Callable[[float], float]) -> None:
         """Write and time by these from now on."""
@@ -161,6 +163,7 @@ class Recorder:
         """Take in a row of the metrics."""
         if row.kind != "evaluation":
             self._check_times(row)
+            self._spend(row)
         self._writer.metrics(row)
         if row.score is not None:
             self._evaluations.setdefault(row.virtual_time, {})[row.worker] = row.score
@@ -179,6 +182,12 @@ class Recorder:
             f"worker {row.worker} cannot have computed for {computed} s and waited for {waited} s within {elapsed} s"
         )
         self._ends[row.worker] = row.virtual_time
+
+    def _spend(self, row: MetricsRow) -> None:
+        spent, fed = self._spent[row.worker], (row.prep_seconds or 0.0) + (row.fetch_seconds or 0.0)
+        spent["profile" if row.kind == "profile" else "compute"] += max(0.0, (row.compute_seconds or 0.0) - fed)
+        spent["input"] += fed
+        spent["wait"] += row.wait_seconds or 0.0
 
     def links(self, row: LinksRow) -> None:
         """Take in a row of the links."""
@@ -216,6 +225,7 @@ class Recorder:
             iterations=self.iterations,
             exchanges=self._exchanges,
             last_losses=self._last_losses,
+            spent=self._spent,
             metric=self.metric,
             evaluations=list(self._evaluations.items()),
             evaluated_on=about.get("evaluated_on", "test"),

@@ -126,7 +126,7 @@ def _summary(run: Run) -> dict[str, Any]:
                 row |= {key: value["mean"], f"{key}_std": value.get("std")}
             case "iterations" | "exchanges" | "final_accuracy" | "final_metric", dict():
                 row[key] = value["mean"]
-            case "scenario" | "system" | "system_label" | "seed" | "status" | "diverged", _:
+            case "scenario" | "system" | "system_label" | "seed" | "status" | "diverged" | "spent", _:
                 pass
             case _:
                 row[key] = value

@@ -25,7 +25,7 @@ def document(steps: Mapping[str, Stalls], counterfactuals: Mapping[str, Stalls],
     compared = {name: each for name, each in {**steps, **counterfactuals}.items() if _is_like(each, as_it_is)}
     loss, reached = seconds_to_loss({name: each.run for name, each in compared.items()})
     return {
-        "scenario": as_it_is.run.manifest["scenario"].removesuffix(f"-{AS_IT_IS}"),
+        "scenario": as_it_is.run.manifest["scenario"],
         "system": as_it_is.run.system,
         "seed": as_it_is.run.manifest["seed"],
         "in_step": is_in_step,

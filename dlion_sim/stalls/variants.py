@@ -41,8 +41,8 @@ def variants(scenario: Scenario, iterations: int) -> tuple[dict[str, str], list[
     for name, data in _changed(scenario, iterations):
         key = msgspec.json.encode(data, order="sorted")
         if key not in found:
-            named = {**data, "name": f"{scenario.name}-{name}"}
-            found[key] = Variant(name, from_data(named), hashlib.sha256(key).hexdigest()[:32])
+            called = scenario.name if name == AS_IT_IS else f"{scenario.name}-{name}"
+            found[key] = Variant(name, from_data({**data, "name": called}), hashlib.sha256(key).hexdigest()[:32])
         names[name] = found[key].name
     return names, [*found.values()]
 
