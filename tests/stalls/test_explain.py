@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 
 from dlion_sim.analysis.differencing import STEPS, differences
-from dlion_sim.analysis.stalls import KINDS, stalls
+from dlion_sim.analysis.stalls import stalls
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Run
@@ -162,9 +162,3 @@ def test_a_scenario_that_can_never_end_is_refused(tmp_path):
     gone = "cluster.wan.bandwidth={steps: {0 s: 1 Mbps, 100 ms: 0 Mbps}}"
     with pytest.raises(InputError, match="ended before all iterations: stall"):
         explained(tmp_path, "system=baseline", gone)
-
-
-def test_every_kind_is_drawn_and_told():
-    from dlion_sim.figures.stalls import LOOKS
-
-    assert tuple(LOOKS) == KINDS
