@@ -138,8 +138,8 @@ def _lines(explained: Explained) -> Iterator[str]:
 
 
 def _seconds(value: float | None) -> str:
-    return "-" if value is None or math.isnan(value) else f"{value:.4g}"
+    return "-" if value is None or math.isnan(value) else f"{round(value, 9) + 0.0:.4g}"  # no -0
 
 
 def _percent(share: float) -> str:
-    return "-" if math.isnan(share) else f"{share:.1%}"
+    return "-" if math.isnan(share) else f"{round(share, 4) + 0.0:.1%}"

@@ -85,7 +85,9 @@ def _check(folder: Path, planned: list[Variant], *, force: bool) -> None:
         place = folder / variant.name
         if not force and holds_run(place) and not _is_of(variant, Run.open(place)):
             raise InputError(
-                "holds a run of another scenario", file=place, allowed="another folder; `force` replaces that run"
+                "holds a run of another scenario, or of other iterations",
+                file=place,
+                allowed="another folder; `force` replaces that run",
             )
 
 

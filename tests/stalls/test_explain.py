@@ -145,7 +145,9 @@ def test_what_is_complete_is_not_run_again_and_what_was_ended_goes_on(tmp_path):
 def test_runs_of_another_scenario_stay_unless_forced(tmp_path):
     explained(tmp_path, "system=baseline", ALIKE, interrupted=After(20))
     before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
-    with pytest.raises(InputError, match="holds a run of another scenario; allowed: another folder; `force`"):
+    with pytest.raises(
+        InputError, match="holds a run of another scenario, or of other iterations; allowed: another folder; `force`"
+    ):
         explained(tmp_path, "system=baseline", ALIKE, "seed=2")
     assert before == {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
     explained(tmp_path, "system=baseline", ALIKE, "seed=2", force=True, interrupted=After(20))
