@@ -68,6 +68,7 @@ ORDER = [
     "Owners",
     "Shared",
     "ComputeTime",
+    "Input",
     "CostAs",
 ]
 TOPOLOGIES = [kind.__name__ for kind in get_args(AnyTopology)]

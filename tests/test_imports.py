@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "figures": {"analysis", "results", "scenario"},
     "export": {"analysis", "results"},
     "sweep": {"simulation", "protocol.compose", "analysis", "results", "scenario"},
+    "stalls": {"simulation", "protocol.compose", "analysis", "figures", "results", "scenario"},
     "validation": {"simulation", "emulation", "analysis", "figures", "results", "scenario"},
     "cli": {
         "scenario",
@@ -37,6 +38,7 @@ MAY_IMPORT = {
         "figures",
         "export",
         "sweep",
+        "stalls",
         "validation",
     },
 }

@@ -46,7 +46,7 @@ def crossings(run: Run) -> pd.DataFrame:
     more, don't count. What has no stated capacity is left out. There are no rows where capacities are not known: of a
     live run, and of one whose scenario cannot be read.
     """
-    scenario = None if run.manifest.get("way") == "live" else _scenario(run)
+    scenario = modelled_scenario(run)
     if scenario is None:
         return _NOTHING
     end = _end(run)
@@ -60,11 +60,21 @@ def crossings(run: Run) -> pd.DataFrame:
     for sender, receiver, rate in rates[["sender", "receiver", "rate"]].itertuples(index=False):
         for name, capacity in _way(scenario, places[sender], places[receiver]):
             if name not in capacities:
-                capacities[name] = _mean(capacity, end)
+                capacities[name] = capacity.mean(end)
             rows.append((sender, receiver, name, rate))
     crossed = pd.DataFrame(rows, columns=["sender", "receiver", "crossed", "rate"])
     loads = crossed.groupby("crossed")["rate"].transform("sum")
     return crossed.assign(full=loads / crossed["crossed"].map(capacities)).drop(columns="rate")
+
+
+def modelled_scenario(run: Run) -> Scenario | None:
+    """The scenario that a run's links are of; None where they are real ones, or it cannot be read."""
+    if run.manifest.get("way") == "live":
+        return None
+    try:
+        return load(run.folder / SCENARIO)
+    except InputError:  # of another version, perhaps
+        return None
 
 
 _Place = tuple[str, str, Nic]
@@ -97,23 +107,5 @@ def _way(scenario: Scenario, sender: _Place, receiver: _Place) -> list[tuple[str
     return [(f"uplink of {sender[0]}", sender[2].up), *middle, (f"downlink of {receiver[0]}", receiver[2].down)]
 
 
-def _scenario(run: Run) -> Scenario | None:
-    try:
-        return load(run.folder / SCENARIO)
-    except InputError:  # of another version, perhaps
-        return None
-
-
 def _end(run: Run) -> float:
     return float(max(run.metrics()["virtual_time"].max(), run.links()["virtual_time"].max()))
-
-
-def _mean(capacity: Schedule, end: float) -> float:
-    """Over the time (s) from 0 to `end`."""
-    total, since, value = 0.0, 0.0, capacity.value_at(0.0)
-    for time, next_value in capacity.changes():
-        if time >= end:
-            break
-        total += (time - since) * value
-        since, value = time, next_value
-    return (total + (end - since) * value) / end

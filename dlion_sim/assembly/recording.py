@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dlion_sim.assembly.feeding import Stall
 from dlion_sim.assembly.losses import Losses
 from dlion_sim.assembly.transfer import Transfer
 from dlion_sim.learning import Score
@@ -16,6 +17,7 @@ from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import Report, Unfinished
 from dlion_sim.protocol.messages import Channel, Contribution
 from dlion_sim.results import (
+    SPENT,
     Ending,
     LinksRow,
     MetricsRow,
@@ -73,8 +75,12 @@ class Recorder:
         """That each worker has done."""
         self._ends = dict.fromkeys(self.iterations, 0.0)
         """When each worker has ended its last one."""
+        self._stalls: dict[int, Stall] = {}
+        """That the computation of a worker's iteration began with, where machines have an input."""
         self._exchanges = dict.fromkeys(self.iterations, 0)
         """Iterations of each worker that took in something from a peer."""
+        self._spent = {worker: dict.fromkeys(SPENT, 0.0) for worker in self.iterations}
+        """Seconds of each worker."""
 
     def attach(self, writer: RunWriter, wall: Callable[[float], float]) -> None:
         """Write and time by these from now on."""
@@ -94,7 +100,11 @@ class Recorder:
 
     def iteration(self, worker: int, report: Report, now: float) -> None:
         """A worker has ended an iteration."""
-        self._add(worker, now, kind="iteration", **_fields(report))
+        self._add(worker, now, kind="iteration", **_fields(report), **self._stalled(worker, report.compute_seconds))
+
+    def fed(self, worker: int, stall: Stall) -> None:
+        """A worker's computation begins, and waits so long for its samples."""
+        self._stalls[worker] = stall
 
     def profiled(self, worker: int, seconds: float, now: float) -> None:
         """A worker has timed its machine, which took so long."""
@@ -103,12 +113,20 @@ class Recorder:
     def unfinished(self, worker: int, left: Unfinished | None, now: float) -> None:
         """The run ends, and this is what a worker was at."""
         if left is not None:
-            self._add(worker, now, **_fields(left))
+            self._add(worker, now, **_fields(left), **self._stalled(worker, left.compute_seconds))
 
     def evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
         """What a worker's parameters were then, after so many iterations, was evaluated."""
         told = {"accuracy" if self.metric == ACCURACY else "metric": score.metric}
         self._add(worker, now, kind="evaluation", iteration=iteration, loss=score.loss, **told)
+
+    def _stalled(self, worker: int, computed: float) -> dict[str, float]:
+        """What of the seconds that a worker has computed it has waited for samples: the end may cut that off."""
+        if worker not in self._stalls:
+            return {}
+        stall = self._stalls.pop(worker)
+        prep = min(stall.prep, computed)
+        return {"prep_seconds": prep, "fetch_seconds": min(stall.fetch, computed - prep)}
 
     def _add(self, worker: int, now: float, **told: Any) -> None:
         """A row of the metrics; what is told of a worker has the columns' names."""
@@ -164,6 +182,7 @@ class Recorder:
         """Take in a row of the metrics."""
         if row.kind != "evaluation":
             self._check_times(row)
+            self._spend(row)
         self._writer.metrics(row)
         if row.score is not None:
             self._evaluations.setdefault(row.virtual_time, {})[row.worker] = row.score
@@ -182,6 +201,12 @@ class Recorder:
             f"worker {row.worker} cannot have computed for {computed} s and waited for {waited} s within {elapsed} s"
         )
         self._ends[row.worker] = row.virtual_time
+
+    def _spend(self, row: MetricsRow) -> None:
+        spent, fed = self._spent[row.worker], (row.prep_seconds or 0.0) + (row.fetch_seconds or 0.0)
+        spent["profile" if row.kind == "profile" else "compute"] += max(0.0, (row.compute_seconds or 0.0) - fed)
+        spent["input"] += fed
+        spent["wait"] += row.wait_seconds or 0.0
 
     def links(self, row: LinksRow) -> None:
         """Take in a row of the links."""
@@ -231,6 +256,7 @@ class Recorder:
             iterations=self.iterations,
             exchanges=self._exchanges,
             last_losses=self._last_losses,
+            spent=self._spent,
             metric=self.metric,
             evaluations=list(self._evaluations.items()),
             evaluated_on=about.get("evaluated_on", "test"),

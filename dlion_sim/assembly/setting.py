@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from dlion_sim import own_code
 from dlion_sim.assembly.compute import ComputeDevice
+from dlion_sim.assembly.feeding import InputPipeline
 from dlion_sim.assembly.hosts import check_clouds, hosts_of
 from dlion_sim.assembly.shards import classes_of, shards_of, validation_of
 from dlion_sim.assembly.workload import check_target, dataset_of, model_of, of_workload
@@ -215,11 +216,13 @@ class Setting:
 
     def machine(self, worker: int) -> ComputeDevice:
         """How long a worker's machine takes."""
+        fed_by = self.scenario.workload.input
         return ComputeDevice(
             self.scenario.cluster.workers[worker].compute,
             alpha=self.scenario.workload.compute_time.alpha,
             beta=self.core_seconds_per_sample,
             rng=stream(self.scenario.seed, "compute", worker),
+            pipeline=InputPipeline(fed_by, len(self.shards[worker])) if fed_by else None,
         )
 
     def sampler(self, worker: int) -> BatchSampler:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from dlion_sim import __version__
-from dlion_sim.cli import compare, emulation, export, live, plot, run, sweep, validate
+from dlion_sim.cli import compare, emulation, export, live, plot, run, stalls, sweep, validate
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED, with_options
 from dlion_sim.errors import InputError, OwnCodeError
 
@@ -98,6 +98,7 @@ for command in (
     live.gather,
     emulation.emulate,
     validate.validate,
+    stalls.stalls,
     compare.compare,
     export.export,
     sweep.sweep,

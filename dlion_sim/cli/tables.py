@@ -20,6 +20,8 @@ from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run, participants, scenario_label
 from dlion_sim.results.numbers import in_bytes, number, percent
 
+_LITTLE_WAITING = 0.1
+"""Of a worker's time: less is not worth a line."""
 _TIMES_SHOWN, _WAITS_SHOWN = 4, 4
 _LATE_SHARE = 0.01
 """Of the time that computations take: from here on it matters by how much they were late."""
@@ -93,7 +95,7 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
         lines = [f"{summary['wall_seconds']:.1f} s, {did}"]
     if summary["stopped_by"] in _STOPS:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
-    lines += _waits(run)
+    lines += [*_where_time_went(run), *_waits(run)]
     metric, times = run.metric, summary[f"time_to_{run.metric.key}"]
     whole = "{:.0%}".format if metric == ACCURACY else metric.written
     reached = [f"{whole(float(target))} at {time:g} s" for target, time in times.items() if time is not None]
@@ -108,6 +110,18 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     if summary["diverged"]:
         lines.append(f"diverged: workers {summary['diverged']}; a lower learning rate may help")
     return [*lines, *_lateness(run), f"run folder: {run.folder}", f"plot: {run.plot}"]
+
+
+def _where_time_went(run: Run) -> Iterator[str]:
+    """Which worker waits most, for others and for samples."""
+    spent = pd.DataFrame((run.summary or {}).get("spent", {}))
+    shares = spent.div(spent.sum(axis=1), axis=0).dropna()
+    waiting = shares.reindex(columns=["input", "wait"], fill_value=0.0).sum(axis=1)
+    if len(waiting) and waiting.max() >= _LITTLE_WAITING:
+        worst = int(str(waiting.idxmax()))
+        fed = f", {shares['input'][worst]:.0%} for samples" if shares["input"][worst] >= _LITTLE_WAITING else ""
+        name = run.manifest["workers"][worst]
+        yield f"{name} waits {waiting.max():.0%} of its time{fed}; dlion stalls tells what for"
 
 
 def _waits(run: Run) -> Iterator[str]:

@@ -252,6 +252,8 @@ class Driver:
     async def _compute(self, batch_size: int, at: float) -> None:
         assert self._machine is not None
         done = await self._machine.gradient(batch_size, at, self.now - at)
+        if done.stall:
+            self._recorder.fed(self._rank, done.stall)
         self._tell(GradientReady(done.loss, done.gradient, done.seconds), self._ended(at + done.seconds))
 
     async def _profile(self, batch_sizes: Sequence[int], at: float) -> None:

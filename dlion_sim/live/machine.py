@@ -7,13 +7,13 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from dlion_sim.assembly import ComputeDevice
+from dlion_sim.assembly import ComputeDevice, Stall
 from dlion_sim.learning import BatchSampler, GradientExecutor, Replica
 
 Samples = npt.NDArray[np.int64]
@@ -55,6 +55,8 @@ class Computed:
     loss: float
     gradient: Tensor
     seconds: float
+    stall: Stall | None = None
+    """What of these the modelled machine waits for its samples."""
 
 
 class Machine:
@@ -86,7 +88,8 @@ class Machine:
 
         A modelled computation begins `start` seconds since the start of the run, which was so many seconds ago.
         """
-        return await self._timed(self._sampler.take(batch_size), start, time.monotonic() - ago)
+        stall = self._pace.feed(batch_size, start) if self._pace else None
+        return await self._timed(self._sampler.take(batch_size), start, time.monotonic() - ago, stall)
 
     async def profile(self, batch_sizes: Sequence[int], start: float, ago: float) -> tuple[tuple[int, float], ...]:
         """(batch size, seconds) of a gradient of each of these sizes, one after another; takes none of the samples."""
@@ -112,10 +115,11 @@ class Machine:
         self._thread.shutdown(cancel_futures=True)
         self._executor.close()
 
-    async def _timed(self, samples: Samples, start: float, began: float) -> Computed:
-        due = None if self._pace is None else self._pace.seconds(len(samples), start)
+    async def _timed(self, samples: Samples, start: float, began: float, stall: Stall | None = None) -> Computed:
+        fed_at = stall.seconds if stall else 0.0
+        due = None if self._pace is None else fed_at + self._pace.seconds(len(samples), start + fed_at)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._compute, samples, due, began)
+        return replace(await loop.run_in_executor(self._thread, self._compute, samples, due, began), stall=stall)
 
     def _compute(self, samples: Samples, due: float | None, began: float) -> Computed:
         """`began` is when the modelled computation did; a real one begins now."""

@@ -8,7 +8,7 @@ from dlion_sim.results.manifest import environment
 from dlion_sim.results.names import participants
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
-from dlion_sim.results.summary import Ending, Status, final_metric, summarize, time_to_target
+from dlion_sim.results.summary import SPENT, Ending, Status, final_metric, summarize, time_to_target
 from dlion_sim.results.tables import (
     LINKS,
     METRICS,
@@ -29,6 +29,7 @@ __all__ = [
     "METRICS",
     "PARTS",
     "QUEUES",
+    "SPENT",
     "TRANSFERS",
     "WALL_CLOCK_COLUMNS",
     "Ending",

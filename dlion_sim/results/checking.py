@@ -25,6 +25,8 @@ _RANGES = {
     "merged": (0, MOST),
     "compute_seconds": (0.0, MOST),
     "wait_seconds": (0.0, MOST),
+    "prep_seconds": (0.0, MOST),
+    "fetch_seconds": (0.0, MOST),
     "waited_for": (0, _INDEX_MOST),
     "begin": (0.0, MOST),
     "end": (0.0, MOST),

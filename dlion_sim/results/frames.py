@@ -139,7 +139,7 @@ def _summary(run: Run) -> dict[str, Any]:
                 row |= {f"completion_{name}": seconds for name, seconds in value["completion"].items()}
             case "iterations" | "exchanges" | "final_accuracy" | "final_metric", dict():
                 row[key] = value["mean"]
-            case "scenario" | "system" | "system_label" | "seed" | "status" | "diverged", _:
+            case "scenario" | "system" | "system_label" | "seed" | "status" | "diverged" | "spent", _:
                 pass
             case _:
                 row[key] = value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, Required, TypedDict
 
 import numpy as np
@@ -18,6 +19,9 @@ TARGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 _LAST_PART, _FEWEST_LAST = 0.1, 3
 """Of a run: its evaluations in there, or so many, give the final accuracy."""
+
+SPENT = ("compute", "input", "profile", "wait")
+"""What workers' seconds go to: computing, waiting for samples, timing their machines, waiting for others."""
 
 Evaluation = tuple[float, Mapping[int, float]]
 """A time in seconds, and the task's metric then of each worker that was evaluated."""
@@ -116,6 +120,7 @@ class Summary(TypedDict, total=False):
     time_to_metric: dict[TargetText, Seconds | None]
     late: Lateness | None
     diverged: list[Count]
+    spent: dict[ShortText, list[Seconds]]
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,7 @@ def summarize(
     iterations: Mapping[int, int],
     exchanges: Mapping[int, int],
     last_losses: Mapping[int, float],
+    spent: Mapping[int, Mapping[str, float]] = MappingProxyType({}),
     evaluations: Sequence[Evaluation],
     metric: Metric = ACCURACY,
     evaluated_on: EvaluatedOn = "test",
@@ -153,11 +159,11 @@ def summarize(
 
     `system` is the name of a composition, and `system_label` says what is replaced in it too. `iterations` has an entry
     for each worker, `exchanges` how many of them took in something from a peer, and `last_losses` an entry for those
-    that have done one. `evaluations` go forward in time, and took `evaluation_seconds` of the `wall_seconds`;
-    the metric is summed up over those who were evaluated. `target` is a value of it to tell the time of, besides
-    `TARGETS` if it is accuracy. `late` tells of a run of real nodes how often and by how many seconds computations took
-    longer than modelled, and `cost_as` which larger model was charged, if any; `transport` is of messages that were
-    sent in packets, as `Transported`. What is unknown is None: a rate over no
+    that have done one; `spent` are each worker's seconds by `SPENT`. `evaluations` go forward in time, and took
+    `evaluation_seconds` of the `wall_seconds`; the metric is summed up over those who were evaluated. `target` is a
+    value of it to tell the time of, besides `TARGETS` if it is accuracy. `late` tells of a run of real nodes how often
+    and by how many seconds computations took longer than modelled, and `cost_as` which larger model was charged, if
+    any; `transport` is of messages that were sent in packets, as `Transported`. What is unknown is None: a rate over no
     time, the metric of who was not evaluated, the time of a target that was never reached.
     """
     targets = {*(TARGETS if metric == ACCURACY else ()), *([] if target is None else [target])}
@@ -178,6 +184,7 @@ def summarize(
         **({"cost_as": cost_as} if cost_as else {}),
         "iterations": _counts(iterations),
         "exchanges": _counts(exchanges),
+        **({"spent": {what: [each[what] for each in spent.values()] for what in SPENT}} if spent else {}),
         "evaluated_on": evaluated_on,
         metric.key: _last(evaluations, iterations),
         f"final_{metric.key}": final_metric([(time, _mean(each)) for time, each in evaluations], ending.seconds),

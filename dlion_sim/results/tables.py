@@ -31,6 +31,8 @@ class MetricsRow(NamedTuple):
     waited_for: int | None = None
     wait_reason: str | None = None
     metric: float | None = None
+    prep_seconds: float | None = None
+    fetch_seconds: float | None = None
 
     @property
     def score(self) -> float | None:
@@ -132,6 +134,9 @@ METRICS = pa.schema(
         _column("wait_reason", _WORD, "kind of message | queue | lost", null=True),
         # On evaluations, of the set as accuracy is: what the manifest's `metric` names, unless it is accuracy.
         _column("metric", pa.float64(), "the metric's", null=True),
+        # Of the time that is computed, what is waited for samples: to be prepared, and to be read. Null without input.
+        _column("prep_seconds", pa.float64(), "s", null=True),  # virtual
+        _column("fetch_seconds", pa.float64(), "s", null=True),  # virtual
     ]
 )
 

@@ -2,6 +2,7 @@
 
 from dlion_sim.scenario.cluster import Cloud, Cluster, Fabric, Lan, Wan, WanPath, WorkerPlace
 from dlion_sim.scenario.devices import CORE_FLOPS, DEVICES, Device
+from dlion_sim.scenario.feeding import Input
 from dlion_sim.scenario.loading import dump, from_data, load, to_data
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
 from dlion_sim.scenario.network import Flows, Lv08, Network, NoTcp, Packets, Windows
@@ -46,6 +47,7 @@ __all__ = [
     "Flows",
     "Gpt",
     "Iid",
+    "Input",
     "LabelShards",
     "Lan",
     "Lora",

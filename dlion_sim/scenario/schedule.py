@@ -79,6 +79,16 @@ class Schedule:
         while (step := self.change(next(numbers))) is not None:
             yield step
 
+    def mean(self, end_s: float) -> float:
+        """Over the time from 0 to `end_s` > 0, in the schedule's unit."""
+        total, since, value = 0.0, 0.0, self.steps[0][1]
+        for time, next_value in self.changes():
+            if time >= end_s:
+                break
+            total += (time - since) * value
+            since, value = time, next_value
+        return (total + (end_s - since) * value) / end_s
+
     def finish_time(self, start_s: float, work: float) -> float:
         """When `work` (in capacity x seconds: bits, or core-seconds) is done if it starts at `start_s` >= 0.
 

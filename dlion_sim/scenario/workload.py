@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core.core_schema import ValidationInfo
 
+from dlion_sim.scenario.feeding import Input
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.parametrised import DatasetSpec, Lora, ModelSpec
 from dlion_sim.scenario.units import Duration, Flops, Parameters
@@ -196,6 +197,8 @@ class Workload(Model):
     """How many samples, the first ones, evaluations on the way are on; by default all, as the last one always is."""
     compute_time: ComputeTime = ComputeTime()
     """How long an iteration takes."""
+    input: Input | None = None
+    """What feeds the machines. None: their samples are there whenever they are needed."""
     cost_as: CostAs | None = None
     """A larger model whose time and bytes are charged, while this one learns. None: its own are."""
     kernels: Literal["fast", "torch"] = "fast"

@@ -221,7 +221,11 @@ class Engine:
 
     def _compute(self, index: int, batch_size: int) -> None:
         node = self._nodes[index]
-        seconds = node.device.seconds(batch_size, self.now)
+        stall = node.device.feed(batch_size, self.now)
+        fed_at = stall.seconds if stall else 0.0
+        seconds = fed_at + node.device.seconds(batch_size, self.now + fed_at)
+        if stall:
+            self.recorder.fed(index, stall)
         self._gradients[index] = self._equipment.executor.submit(node.worker.replica, node.sampler.take(batch_size))
         self._agenda.after(seconds, partial(self._on_gradient, index, seconds))
 

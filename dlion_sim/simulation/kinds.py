@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dlion_sim.assembly import ComputeDevice, Recorder
+from dlion_sim.assembly import ComputeDevice, InputPipeline, Recorder, Stall
 from dlion_sim.assembly.losses import Losses
 from dlion_sim.assembly.recording import LinkInterval
 from dlion_sim.assembly.transfer import Loss, Part, Transfer
@@ -30,6 +30,7 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.updates import Update
 from dlion_sim.protocol.worker import Choices, Worker
+from dlion_sim.scenario.feeding import Input
 from dlion_sim.scenario.machines import Compute
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.workload import ConstantRate, CosineDecay, Optimizer, StepDecay
@@ -46,13 +47,13 @@ from dlion_sim.simulation.transport import Transport
 _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
     *(Changes, Connection, Connections, LeafSpine, SlowStart, TcpModel),
-    *(ComputeDevice, LinkInterval, Loss, Losses, Part, Recorder, Transfer),
+    *(ComputeDevice, InputPipeline, LinkInterval, Loss, Losses, Part, Recorder, Stall, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
     *(Channel, Message, Merge, Update),
     *(GradientReady, ProfileReady),
     *(CostFit, CostModel, GlobalBatchSchedule, LinkMonitor),
     *(Adam, BatchSampler, Clipped, Layout, Replica, Sgd, State, Ticket),
-    *(Compute, Schedule, ConstantRate, CosineDecay, Optimizer, StepDecay),
+    *(Compute, Input, Schedule, ConstantRate, CosineDecay, Optimizer, StepDecay),
 )
 _METHODS: frozenset[object] = frozenset(
     {

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dlion_sim.assembly import Loss, Part, Recorder, Transfer
+from dlion_sim.assembly import Loss, Part, Recorder, Stall, Transfer
 from dlion_sim.learning import Score
-from dlion_sim.protocol.events import Report
+from dlion_sim.protocol.events import Report, Unfinished
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Contribution, Message
 from dlion_sim.results import Ending, QueuesRow, Run, RunWriter
@@ -48,11 +48,27 @@ def test_rows_and_summary_tell_the_same(writer):
     assert summary["accuracy"]["per_worker"] == [0.5, 0.7]
     assert summary["time_to_accuracy"]["0.55"] == 4.0
     assert summary["diverged"] == [0]
+    assert summary["spent"] == {"compute": [1.0, 0.5], "input": [0, 0], "profile": [0, 0], "wait": [0.5, 0.25]}
     writer.finish(summary)
     run = Run.open(writer.folder)
     assert list(run.iterations()["iteration"]) == [1, 2, 1]
     assert list(run.evaluations()["iteration"]) == [0, 0, 2, 1]
     assert list(run.metrics()["wall_time"]) == [0.0, 0.0, 0.1, 0.2, 0.25, 0.4, 0.4]
+
+
+def test_what_a_computation_waited_for_samples_stands_beside_it(writer):
+    recorder = Recorder(writer, [0, 1])
+    recorder.fed(0, Stall(0.125, 0.25))
+    recorder.iteration(0, report(1), 1.0)
+    recorder.iteration(1, report(1), 1.0)
+    recorder.fed(0, Stall(0.25, 1.0))
+    recorder.unfinished(0, Unfinished("unfinished", 2, 0.5), 1.5)  # The end cuts it off.
+    summary = recorder.summary(Ending("completed", "duration", 1.5))
+    assert summary["spent"] == {"compute": [0.125, 0.5], "input": [0.875, 0], "profile": [0, 0], "wait": [0.25, 0.25]}
+    writer.finish(summary)
+    rows = Run.open(writer.folder).metrics()
+    assert rows["prep_seconds"].fillna(-1).tolist() == [0.125, -1, 0.25]
+    assert rows["fetch_seconds"].fillna(-1).tolist() == [0.25, -1, 0.25]
 
 
 @pytest.mark.parametrize(

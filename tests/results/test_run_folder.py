@@ -59,6 +59,8 @@ def iteration(number: int) -> MetricsRow:
         wait_seconds=0.1,
         waited_for=1,
         wait_reason="contribution",
+        prep_seconds=0.05,
+        fetch_seconds=0.02,
     )
 
 

@@ -106,6 +106,7 @@ OTHERS = {
     "adam": ["workload.optimizer={kind: adamw, learning_rate: 0.01, schedule: {kind: cosine, steps: 50}}"],
     "clipped": ["workload.optimizer={kind: adamw, learning_rate: 0.01, clip_norm: 0.3}"],
     "charged": ["workload.cost_as={parameters: 20 k}"],
+    "fed": ["workload.input={prep_rate: 400, disk: 10 MB/s, sample_bytes: 20 kB, cache: 0.5}"],
     "step": ["workload.optimizer={kind: sgd, learning_rate: 0.1, warmup: 3, schedule: {kind: step, every: 5}}"],
 }
 """What no system is made of by itself."""

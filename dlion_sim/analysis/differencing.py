@@ -1,0 +1,79 @@
+"""Stalls by run differencing: what an iteration takes longer with each thing that may hold it up (Stash, ICDCS'23)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pandas as pd
+
+from dlion_sim.analysis.stalls import LINKS, Stalls
+from dlion_sim.results import Run
+
+STEPS = ("R0", "R1", "R1x", "R3", "R2", "R4")
+"""One worker alone; all workers as if in one micro-cloud; in their own ones; with samples that have to be prepared; and
+read as well; on machines as unequal and changing as they are."""
+_ADDS = {
+    "interconnect": ("R0", "R1"),
+    "network": ("R1", "R1x"),
+    "prep": ("R1x", "R3"),
+    "fetch": ("R3", "R2"),
+    "straggler": ("R2", "R4"),
+}
+"""Each kind of stall, and the runs without and with it."""
+_CHECKED = {
+    "communication": ("R0", "R1x", LINKS),
+    "prep": ("R1x", "R3", ("prep",)),
+    "fetch": ("R3", "R2", ("fetch",)),
+    "straggler": ("R2", "R4", ("straggler",)),
+}
+"""What both ways can tell: two runs, and the kinds that the timeline of the second one has for what lies between."""
+_MOST_ROLLED = 5
+"""Losses of each worker that are told as their mean."""
+
+
+def differences(seconds: Mapping[str, float]) -> pd.DataFrame:
+    """By kind of stall: `seconds` that an iteration takes longer, `share` of its time with it, and `slowdown`.
+
+    `seconds` are what an iteration takes by step, see `STEPS`. The share is of the longer time, the slowdown of the
+    shorter one: the one cannot exceed 1. Negative where something hides it: unequal machines that wait for each
+    other send at different times.
+    """
+    rows = {}
+    for kind, (without, with_it) in _ADDS.items():
+        more = seconds[with_it] - seconds[without]
+        rows[kind] = more, more / seconds[with_it], more / seconds[without]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["seconds", "share", "slowdown"])
+
+
+def checks(steps: Mapping[str, Stalls]) -> pd.DataFrame:
+    """What differencing and one run's timeline tell of the same, in seconds of an iteration, and the `gap` of them.
+
+    The gap is a fraction of what an iteration takes. `difference` is that of two runs, `timeline` what the workers of
+    the second one waited, as the mean over them.
+    """
+    rows = {}
+    for what, (without, with_it, kinds) in _CHECKED.items():
+        taken = steps[with_it].iteration_seconds
+        difference = taken - steps[without].iteration_seconds
+        waited = float(steps[with_it].per_iteration[[*kinds]].sum())
+        rows[what] = difference, waited, abs(difference - waited) / taken
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["difference", "timeline", "gap"])
+
+
+def seconds_to_loss(runs: Mapping[str, Run]) -> tuple[float, dict[str, float]]:
+    """A training loss that all runs reach, and when each first does (s).
+
+    The loss is the mean over the last iterations of all workers: of as many as 5 of each.
+    """
+    curves = {name: _losses(run) for name, run in runs.items()}
+    reached = [float(curve.min()) for curve in curves.values() if len(curve)]
+    target = max(reached, default=math.nan)
+    return target, {name: float(curve.index[curve <= target].min()) for name, curve in curves.items()}
+
+
+def _losses(run: Run) -> pd.Series:
+    """By time (s)."""
+    rows = run.iterations().sort_values("virtual_time", kind="stable")
+    together = max(1, min(_MOST_ROLLED * rows["worker"].nunique(), len(rows)))
+    return rows.set_index("virtual_time")["loss"].rolling(together).mean().dropna()

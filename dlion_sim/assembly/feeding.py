@@ -1,0 +1,53 @@
+"""How long a worker's machine waits for its samples."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dlion_sim.scenario import Input
+
+_BITS = 8
+
+
+class Stall(NamedTuple):
+    """Seconds that a computation waits for its samples."""
+
+    prep: float
+    """That it would wait too if they were all in memory."""
+    fetch: float
+    """What reading them adds."""
+
+    @property
+    def seconds(self) -> float:
+        return self.prep + self.fetch
+
+
+class InputPipeline:
+    """Gets batches ready, each from when the one before was taken: all that takes longer than until the next is due.
+
+    Samples are read while those before are prepared. The first `shard_samples` are all read from the disk, of later
+    ones what is not in the cache.
+    """
+
+    def __init__(self, spec: Input, shard_samples: int) -> None:
+        self._input = spec
+        self._shard_samples = shard_samples
+        self._taken = 0
+        """Samples so far."""
+        self._since = 0.0
+        """When the last batch was taken, and the next begun."""
+
+    def take(self, batch_size: int, now: float) -> Stall:
+        """Take the next batch, `now` seconds after the run's start, and wait for it if it is not ready."""
+        rate, disk = self._input.prep_rate, self._input.disk
+        prepared = batch_size / rate if rate else 0.0
+        read = _BITS * self._bytes_to_read(batch_size) / disk if disk else 0.0
+        prep = max(0.0, self._since + prepared - now)
+        fetch = max(0.0, self._since + max(prepared, read) - now) - prep
+        self._taken += batch_size
+        self._since = now + prep + fetch
+        return Stall(prep, fetch)
+
+    def _bytes_to_read(self, batch_size: int) -> float:
+        new = min(max(self._shard_samples - self._taken, 0), batch_size)
+        return (new + (1 - self._input.cache) * (batch_size - new)) * (self._input.sample_bytes or 0.0)

@@ -1,0 +1,145 @@
+"""The command that tells what holds a scenario up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dlion_sim.cli.chosen import chosen
+from dlion_sim.cli.conventions import INTERRUPTED, WHY_NO_EXCHANGE
+from dlion_sim.cli.options import Overrides, Quiet, ScenarioName
+
+if TYPE_CHECKING:
+    from dlion_sim.analysis.stalls import Stalls
+    from dlion_sim.stalls import Explained
+
+_SURE = 0.05
+"""Of an iteration's time: workers that vary more, or ways of telling that are farther apart, are told."""
+_NAMES = {
+    "unlimited-paths": "WAN paths without a limit",
+    "no-round-trips": "no round-trip times",
+    "unlimited-nics": "NICs without a limit",
+    "equal-machines": "equal machines",
+    "free-input": "samples always there",
+}
+_LITTLE = 0.0005
+"""Of a worker's time: kinds of which nobody has so much are not shown."""
+_ITERATIONS = 60
+
+
+def stalls(
+    scenario: ScenarioName,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="The folder for the runs and what they tell.", show_default=False),
+    ],
+    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    iterations: Annotated[
+        int, typer.Option(help="Iterations of each worker in each run; the first 5 do not count.", min=10)
+    ] = _ITERATIONS,
+    force: Annotated[bool, typer.Option("--force", help="Replace runs of another scenario in the folder.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Tell where the workers' time goes: what they wait for, over which link, and what it would be without that.
+
+    Simulates the scenario a few times, with one thing more in the way each time. Started again, it does only what is
+    missing. Ctrl-C ends it early; what was done stays.
+    """
+    from dlion_sim.cli.progress import progress_bar
+    from dlion_sim.interrupts import Interrupts
+    from dlion_sim.stalls import explain
+
+    with chosen(scenario, overrides, output) as (loaded, folder), Interrupts() as interrupts:
+        explained = explain(
+            loaded,
+            folder,
+            iterations=iterations,
+            observing=lambda variant: progress_bar(variant, quiet=quiet),
+            force=force,
+            interrupted=interrupts.asked,
+        )
+    if explained is None:
+        if not quiet:
+            print(f"interrupted; the same command goes on with {output}")
+        raise typer.Exit(INTERRUPTED)
+    if not quiet:
+        Console().print(_report(explained))
+
+
+def _report(explained: Explained) -> RenderableType:
+    parts = [_workers(explained.as_it_is), _differences(explained.told), _what_if(explained.told)]
+    lines = [*_lines(explained), f"all of it: {explained.document}", f"figure: {explained.figure}"]
+    return Group(*parts, *map(Text, lines))
+
+
+def _workers(stalls: Stalls) -> Table:
+    """The shares of each worker's time, of the kinds that there are."""
+    from dlion_sim.analysis.stalls import KINDS
+    from dlion_sim.results import participants
+
+    names, shares = participants(stalls.run.manifest), stalls.shares
+    kinds = [kind for kind in KINDS if shares[kind].max() >= _LITTLE]
+    table = Table(title="where each worker's time goes", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("worker")
+    for heading in (*kinds, "iteration (s)"):
+        table.add_column(heading, justify="right")
+    for worker, count in stalls.iterations.items():
+        took = stalls.totals[worker] / count if count else math.nan
+        table.add_row(names[worker], *(f"{shares[kind][worker]:.1%}" for kind in kinds), _seconds(took))
+    return table
+
+
+def _differences(told: dict[str, Any]) -> Table:
+    table = Table(title="what an iteration takes longer", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("stall")
+    for heading in ("seconds", "share of time", "slowdown"):
+        table.add_column(heading, justify="right")
+    for kind, found in told["differencing"].items():
+        table.add_row(kind, _seconds(found["seconds"]), _percent(found["share"]), _percent(found["slowdown"]))
+    return table
+
+
+def _what_if(told: dict[str, Any]) -> Table:
+    table = Table(title="what if", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("there were")
+    headings = ("iteration (s)", "saved", f"loss {told['loss']['training_loss']:.3g} at (s)")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    reached = told["loss"]["seconds"]
+    table.add_row("nothing else", _seconds(told["iteration_seconds"]["R4"]["mean"]), "", _seconds(reached["R4"]))
+    for name, found in told["counterfactuals"].items():
+        took = found["iteration_seconds"]["mean"]
+        table.add_row(_NAMES[name], _seconds(took), _percent(found["saved_share"]), _seconds(reached[name]))
+    return table
+
+
+def _lines(explained: Explained) -> Iterator[str]:
+    told = explained.told
+    yield told["told"]
+    far = {what: found["gap"] for what, found in told["check"].items() if found["gap"] > _SURE}
+    if far:
+        gaps = ", ".join(f"{what} by {gap:.0%}" for what, gap in far.items())
+        yield f"runs and timeline are apart, of an iteration's time: {gaps}; what overlaps is told by each in its way"
+    varying = {name: found["variation"] for name, found in told["iteration_seconds"].items()}
+    if (most := max(varying.values())) > _SURE:
+        yield f"iterations of the workers vary by up to {most:.0%} (coefficient of variation)"
+    if not told["in_step"]:
+        yield "not in step: iterations that are faster may also be staler, so compare the times to the same loss"
+    if alone := explained.as_it_is.run.without_exchange:
+        yield f"never exchanged anything: {', '.join(alone)}; {WHY_NO_EXCHANGE}"
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else f"{round(value, 9) + 0.0:.4g}"  # no -0
+
+
+def _percent(share: float) -> str:
+    return "-" if math.isnan(share) else f"{round(share, 4) + 0.0:.1%}"

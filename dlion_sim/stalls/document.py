@@ -1,0 +1,80 @@
+"""What was found of a scenario's stalls, as JSON will say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dlion_sim.analysis.differencing import checks, differences, seconds_to_loss
+from dlion_sim.analysis.stalls import Stalls, in_a_sentence
+from dlion_sim.results import participants
+from dlion_sim.stalls.variants import AS_IT_IS
+
+_WAITS_TOLD = 5
+"""Of each worker, the longest ones."""
+
+
+def document(steps: Mapping[str, Stalls], counterfactuals: Mapping[str, Stalls], is_in_step: bool) -> dict[str, Any]:
+    """All that is known: seconds of iterations by kind, and shares of a worker's time, which sum to 1.
+
+    `steps` are those of `STEPS`; `counterfactuals` are what it would be like if something were not in the way.
+    """
+    as_it_is = steps[AS_IT_IS]
+    compared = {name: each for name, each in {**steps, **counterfactuals}.items() if _is_like(each, as_it_is)}
+    loss, reached = seconds_to_loss({name: each.run for name, each in compared.items()})
+    return {
+        "scenario": as_it_is.run.manifest["scenario"],
+        "system": as_it_is.run.system,
+        "seed": as_it_is.run.manifest["seed"],
+        "in_step": is_in_step,
+        "told": in_a_sentence(as_it_is),
+        "workers": _workers(as_it_is),
+        "iteration_seconds": {name: _spread(each) for name, each in steps.items()},
+        "differencing": differences({name: each.iteration_seconds for name, each in steps.items()}).to_dict("index"),
+        "check": checks(steps).to_dict("index"),
+        "counterfactuals": {
+            name: {
+                "iteration_seconds": _spread(each),
+                "saved_share": 1 - each.iteration_seconds / as_it_is.iteration_seconds,
+            }
+            for name, each in counterfactuals.items()
+        },
+        "loss": {"training_loss": loss, "seconds": reached},
+    }
+
+
+def _is_like(one: Stalls, other: Stalls) -> bool:
+    """Whether as many workers learn the same."""
+    return len(one.seconds) == len(other.seconds)
+
+
+def _workers(stalls: Stalls) -> list[dict[str, Any]]:
+    names, clouds = participants(stalls.run.manifest), stalls.run.manifest["clouds"]
+    shares = stalls.shares
+    return [
+        {
+            "worker": names[worker],
+            "cloud": clouds[worker],
+            "iterations": stalls.iterations[worker],
+            "seconds": stalls.seconds.loc[worker].to_dict(),
+            "shares": shares.loc[worker].to_dict(),
+            "waits": [
+                {"kind": kind, "from": names[sender], "to": names[receiver], "seconds": seconds}
+                for _, kind, sender, receiver, seconds in stalls.waits[stalls.waits["worker"] == worker]
+                .head(_WAITS_TOLD)
+                .itertuples(index=False)
+            ],
+        }
+        for worker in stalls.seconds.index
+    ]
+
+
+def _spread(stalls: Stalls) -> dict[str, float]:
+    """What an iteration takes (s), over the workers: mean, least, most, and the coefficient of variation."""
+    took = np.array([stalls.totals[worker] / count for worker, count in stalls.iterations.items() if count])
+    if not len(took):
+        return dict.fromkeys(("mean", "least", "most", "variation"), float("nan"))
+    mean = float(took.mean())
+    return {"mean": mean, "least": float(took.min()), "most": float(took.max()), "variation": float(took.std()) / mean}

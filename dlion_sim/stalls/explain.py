@@ -1,0 +1,117 @@
+"""Simulating what a scenario's stalls are found from, and putting it into one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlion_sim.analysis.differencing import STEPS
+from dlion_sim.analysis.stalls import Stalls, stalls
+from dlion_sim.errors import InputError
+from dlion_sim.figures import plot_stalls
+from dlion_sim.protocol.compose import compose
+from dlion_sim.results import Run
+from dlion_sim.results.atomic import json_bytes, write
+from dlion_sim.results.run_folder import holds_run
+from dlion_sim.scenario import Scenario
+from dlion_sim.simulation import Progress, resume, simulate
+from dlion_sim.stalls.document import document
+from dlion_sim.stalls.variants import AS_IT_IS, COUNTERFACTUALS, Variant, variants
+
+DOCUMENT, FIGURE = "stalls.json", "stalls.png"
+WARM_UP = 5
+"""Iterations of each worker that are left out."""
+
+Observing = Callable[[Scenario], AbstractContextManager[Callable[[Progress], None]]]
+"""Entered with each scenario while that is simulated; what it gives is told how far it is."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What holds a scenario up."""
+
+    as_it_is: Stalls
+    """Of the run of the scenario as it is."""
+    told: dict[str, Any]
+    """All that the document tells."""
+    document: Path
+    figure: Path
+
+
+def explain(
+    scenario: Scenario,
+    folder: Path,
+    *,
+    iterations: int,
+    observing: Observing,
+    force: bool = False,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Explained | None:
+    """Simulate what the stalls of a scenario are found from, each variant in a folder below `folder`; write them there.
+
+    Variants whose runs are complete are not run again, those that were ended early go on. None where it was
+    `interrupted`. Raises InputError for a scenario that cannot be run, and for a `folder` that holds runs of another
+    one, unless `force` replaces them.
+    """
+    names, planned = variants(scenario, iterations)
+    _check(folder, planned, force=force)
+    runs: dict[str, Stalls] = {}
+    for variant in planned:
+        with observing(variant.scenario) as observe:
+            run = _run(variant, folder / variant.name, observe, interrupted)
+        if run.manifest["status"] == "interrupted":
+            return None
+        if run.outcome["stopped_by"] != "iterations":
+            raise InputError(f"ended before all iterations: {run.outcome['stopped_by']}", file=run.folder)
+        runs[variant.name] = stalls(run, WARM_UP)
+    changing = [name for name in COUNTERFACTUALS if names[name] != AS_IT_IS]
+    told = document(
+        {step: runs[names[step]] for step in STEPS},
+        {name: runs[names[name]] for name in changing},
+        _is_in_step(scenario),
+    )
+    figure = plot_stalls(runs[AS_IT_IS], folder / FIGURE)
+    write(folder / DOCUMENT, json_bytes(told))
+    return Explained(runs[AS_IT_IS], told, folder / DOCUMENT, figure)
+
+
+def _check(folder: Path, planned: list[Variant], *, force: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError("is a file, but runs are in a folder", file=folder, allowed="a folder")
+    for variant in planned:
+        place = folder / variant.name
+        if not force and holds_run(place) and not _is_of(variant, Run.open(place)):
+            raise InputError(
+                "holds a run of another scenario, or of other iterations",
+                file=place,
+                allowed="another folder; `force` replaces that run",
+            )
+
+
+def _run(variant: Variant, folder: Path, observe: Callable[[Progress], None], interrupted: Callable[[], bool]) -> Run:
+    """The variant's run, complete unless it was interrupted or failed."""
+    if holds_run(folder) and _is_of(variant, former := Run.open(folder)):
+        if former.manifest["status"] == "completed":
+            return former
+        # Without a checkpoint, or with one of other software, it is done anew.
+        with suppress(InputError):
+            return resume(folder, interrupted=interrupted, observe=observe)
+    about = {"stalls": {"digest": variant.digest}}
+    return simulate(variant.scenario, folder, force=True, manifest=about, interrupted=interrupted, observe=observe)
+
+
+def _is_of(variant: Variant, run: Run) -> bool:
+    return bool(run.manifest.get("stalls", {}).get("digest") == variant.digest)
+
+
+def _is_in_step(scenario: Scenario) -> bool:
+    """Whether no worker of the system goes on without what all others came to in the same iteration."""
+    choices = compose(scenario.system, scenario.modules).choices
+    synchronization, exchange = choices["synchronization"], choices["exchange"]
+    if exchange.kind == "parameter_server":
+        return not exchange.parameters.asynchronous  # type: ignore[attr-defined]
+    lag = synchronization.implementation.lag(synchronization.parameters)  # type: ignore[attr-defined]
+    return exchange.kind == "ring_allreduce" or lag == 0

@@ -1,0 +1,161 @@
+"""The scenarios that are simulated to find out what holds one up: each is that one with something taken away."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from dlion_sim.protocol.compose import compose
+from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, Scenario, Schedule, from_data, to_data
+
+Data = dict[str, Any]
+_UNLIMITED = BANDWIDTH.format(BANDWIDTH.most)
+_NEVER = DURATION.format(DURATION.most)
+AS_IT_IS = "R4"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A scenario to simulate, under the name of its folder."""
+
+    name: str
+    scenario: Scenario
+    digest: str
+    """Differs for any two that may differ in how long anything takes."""
+
+
+def variants(scenario: Scenario, iterations: int) -> tuple[dict[str, str], list[Variant]]:
+    """What to simulate: by step or counterfactual the name of the variant that is it, and these, to be run in order.
+
+    The first one is the scenario as it is, for so many `iterations` of each worker, without evaluations on the way.
+    What takes nothing away from a scenario is the same variant. Raises InputError where the scenario's system cannot
+    be.
+    """
+    names: dict[str, str] = {}
+    found: dict[bytes, Variant] = {}
+    for name, data in _changed(scenario, iterations):
+        key = msgspec.json.encode(data, order="sorted")
+        if key not in found:
+            called = scenario.name if name == AS_IT_IS else f"{scenario.name}-{name}"
+            found[key] = Variant(name, from_data({**data, "name": called}), hashlib.sha256(key).hexdigest()[:32])
+        names[name] = found[key].name
+    return names, [*found.values()]
+
+
+def _changed(scenario: Scenario, iterations: int) -> Iterator[tuple[str, Data]]:
+    """By name, what differs from the scenario."""
+    whole = _shortened(to_data(scenario), iterations)
+    yield AS_IT_IS, whole
+    equal = _with_fixed_batches(_with_equal_machines(whole, scenario), scenario)
+    warm, unfed = _without_disk(equal), _without_input(equal)
+    yield "R0", _of_one_worker(unfed)
+    yield "R1", _in_one_place(unfed)
+    yield "R1x", unfed
+    yield "R3", warm
+    yield "R2", equal
+    for name, change in COUNTERFACTUALS.items():
+        yield name, change(whole, scenario)
+
+
+def _shortened(data: Data, iterations: int) -> Data:
+    data = {key: value for key, value in data.items() if key not in ("duration", "target", "target_accuracy")}
+    workload = {**data["workload"], "evaluate_every": _NEVER, "evaluation_samples": 1}
+    return {**data, "iterations": iterations, "workload": workload}
+
+
+def _without_input(data: Data, _: Scenario | None = None) -> Data:
+    return {**data, "workload": {key: value for key, value in data["workload"].items() if key != "input"}}
+
+
+def _without_disk(data: Data) -> Data:
+    given = data["workload"].get("input", {})
+    if "prep_rate" not in given:
+        return _without_input(data)
+    return {**data, "workload": {**data["workload"], "input": {"prep_rate": given["prep_rate"]}}}
+
+
+def _with_fixed_batches(data: Data, scenario: Scenario) -> Data:
+    if compose(scenario.system, scenario.modules).choices["batching"].kind == "fixed":
+        return data
+    return {**data, "system": {**data["system"], "batching": {"kind": "fixed"}}}
+
+
+def _with_equal_machines(data: Data, scenario: Scenario) -> Data:
+    """With machines that take as long for a sample as the scenario's do on average, and always the same."""
+    machines = [worker.compute for worker in scenario.cluster.workers]
+    cores = [_mean_cores(machine.cores, scenario.duration) for machine in machines]
+    if len({*cores}) == 1 and all(machine.cores.is_constant and not machine.noise for machine in machines):
+        return data
+    data = copy.deepcopy(data)
+    mean = len(cores) / sum(1 / each for each in cores)
+    for cloud in data["cluster"]["clouds"]:
+        for group in cloud["workers"]:
+            group["compute"] = {"cores": CORES.format(mean)}
+    return data
+
+
+def _mean_cores(cores: Schedule, duration: float | None) -> float:
+    """Over the run, or where that has no given length over a period; of steps that do not repeat, the first one."""
+    over = duration or cores.repeat
+    return cores.mean(over) if over else cores.value_at(0.0)
+
+
+def _of_one_worker(data: Data) -> Data:
+    """Alone, whatever the system."""
+    data = copy.deepcopy(data)
+    first = data["cluster"]["clouds"][0]
+    data["cluster"] = {"clouds": [{**first, "workers": [{**first["workers"][0], "count": 1}]}]}
+    data["system"] = {"name": "baseline"}
+    return data
+
+
+def _in_one_place(data: Data) -> Data:
+    """With paths between the clouds that are as long as the longest LAN, and limited by NICs alone."""
+    data = copy.deepcopy(data)
+    if "wan" in data["cluster"] and len(data["cluster"]["clouds"]) > 1:
+        longest = max((cloud["lan"]["rtt"] for cloud in data["cluster"]["clouds"]), key=DURATION.parse)
+        data["cluster"]["wan"] = {"rtt": longest}
+    return data
+
+
+def _with_unlimited_paths(data: Data, _: Scenario) -> Data:
+    data = copy.deepcopy(data)
+    wan = data["cluster"].get("wan", {})
+    for place in (wan, *wan.get("paths", [])):
+        place.pop("bandwidth", None)
+        place.pop("matrix", None)
+    return data
+
+
+def _without_round_trips(data: Data, _: Scenario) -> Data:
+    data = copy.deepcopy(data)
+    wan = data["cluster"].get("wan", {})
+    for place in (wan, *wan.get("paths", []), *(cloud["lan"] for cloud in data["cluster"]["clouds"])):
+        if "rtt" in place:
+            place["rtt"] = "0 s"
+    return data
+
+
+def _with_unlimited_nics(data: Data, _: Scenario) -> Data:
+    data = copy.deepcopy(data)
+    groups = [group for cloud in data["cluster"]["clouds"] for group in cloud["workers"]]
+    hosts = data["system"].get("topology", {}).get("hosts", [])
+    for machine in (*groups, *(host for host in hosts if isinstance(host, dict))):
+        machine["nic"] = {"up": _UNLIMITED, "down": _UNLIMITED}
+    return data
+
+
+COUNTERFACTUALS: dict[str, Callable[[Data, Scenario], Data]] = {
+    "unlimited-paths": _with_unlimited_paths,
+    "no-round-trips": _without_round_trips,
+    "unlimited-nics": _with_unlimited_nics,
+    "equal-machines": _with_equal_machines,
+    "free-input": _without_input,
+}
+"""What if: paths between micro-clouds had no limit, messages no latency, NICs no limit; machines were equal; samples
+were always there."""

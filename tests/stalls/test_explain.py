@@ -1,0 +1,162 @@
+"""What holds scenarios up, by runs that differ in one thing and by the timeline of one run."""
+
+import json
+from contextlib import nullcontext
+
+import pytest
+
+from dlion_sim.analysis.differencing import STEPS, differences
+from dlion_sim.analysis.stalls import stalls
+from dlion_sim.errors import InputError
+from dlion_sim.protocol.systems import SYSTEMS
+from dlion_sim.results import Run
+from dlion_sim.scenario import to_data
+from dlion_sim.simulation import simulate
+from dlion_sim.stalls import DOCUMENT, explain, variants
+from tests.simulation.scenarios import digits
+from tests.simulation.test_checkpoint import After
+
+IN_STEP = ["baseline", "ring_allreduce", "parameter_server"]
+FED = "workload.input={prep_rate: 60, disk: 1 MB/s, sample_bytes: 20 kB}"
+ALIKE = "cluster.clouds.1.workers.0.compute=24 cores"
+
+
+def explained(folder, *overrides, iterations=12, **options):
+    return explain(
+        digits(*overrides),
+        folder,
+        iterations=iterations,
+        observing=lambda scenario: nullcontext(lambda progress: None),
+        **options,
+    )
+
+
+@pytest.fixture(scope="module", params=IN_STEP)
+def in_step(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    return explained(folder, f"system={request.param}", ALIKE, FED, "cluster.wan={bandwidth: 20 Mbps, rtt: 2 ms}")
+
+
+def test_both_ways_agree_on_systems_that_are_in_step(in_step):
+    told = in_step.told
+    assert told["in_step"]
+    assert told["differencing"]["interconnect"]["seconds"] > 0
+    assert told["differencing"]["network"]["seconds"] > 0
+    assert told["differencing"]["fetch"]["seconds"] > 0
+    assert {what: found["gap"] for what, found in told["check"].items()} == pytest.approx(
+        dict.fromkeys(told["check"], 0.0), abs=0.03
+    )
+
+
+def test_the_parts_sum_to_the_whole(in_step):
+    workers = json.loads(in_step.document.read_text())["workers"]
+    run, stalled = in_step.as_it_is.run, in_step.as_it_is
+    for number, told in enumerate(workers):
+        ends = run.iterations().query(f"worker == {number}")["virtual_time"].tolist()
+        assert sum(told["shares"].values()) == pytest.approx(1)
+        whole = ends[4 + stalled.iterations[number]] - ends[4]
+        assert sum(told["seconds"].values()) == pytest.approx(whole, rel=0.01)
+    assert in_step.figure.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("system", [name for name in SYSTEMS if ":" not in name])
+def test_the_parts_sum_to_the_whole_whatever_the_system(tmp_path, system):
+    run = simulate(digits(f"system={system}", "duration=null", "iterations=12"), tmp_path / "run")
+    found = stalls(run)
+    ended = run.metrics().query("kind != 'evaluation'").groupby("worker")["virtual_time"].max()
+    assert found.totals.tolist() == pytest.approx(ended.tolist(), rel=0.01)
+    assert found.shares.sum(axis=1).tolist() == pytest.approx([1.0] * 3)
+    assert (found.seconds >= 0).all(axis=None)
+    assert (found.shares["other"] < 0.01).all()
+
+
+def test_differencing_is_as_it_was_published():
+    seconds = dict(zip(STEPS, [1.0, 2.0, 10.0, 12.0, 15.0, 20.0], strict=True))
+    found = differences(seconds)
+    assert found["seconds"].tolist() == [1, 8, 2, 3, 5]
+    assert found.loc["interconnect", "share"] == 0.5
+    assert found.loc["network", "slowdown"] == 4  # as much as 400 %
+    assert found.loc["network", "share"] == 0.8
+    assert found.loc["fetch", "share"] == pytest.approx(3 / 15)  # T2 - T3
+
+
+def test_unequal_machines_are_told_by_both_ways_where_nothing_hides_them(tmp_path):
+    slow = "workload.compute_time.beta=2 s"
+    told = explained(tmp_path, "system=ring_allreduce", "cluster.clouds.1.workers.0.compute=16 cores", slow).told
+    assert told["check"]["straggler"]["difference"] > 0.1
+    assert told["check"]["straggler"]["gap"] < 0.03
+    assert told["counterfactuals"]["equal-machines"]["saved_share"] > 0
+
+
+def test_an_asynchronous_system_is_told_as_one_with_the_times_to_the_same_loss(tmp_path):
+    told = explained(tmp_path, "system=dlion").told
+    assert not told["in_step"]
+    assert {"R4", "equal-machines"} <= set(told["loss"]["seconds"])
+    assert all(seconds > 0 for seconds in told["loss"]["seconds"].values())
+
+
+def test_what_takes_nothing_away_is_not_run():
+    names, planned = variants(digits("system=baseline", ALIKE), 12)
+    assert names["R4"] == names["R3"] == names["R2"] == names["R1x"] == names["equal-machines"] == "R4"
+    assert [variant.name for variant in planned] == [
+        "R4",
+        "R0",
+        "R1",
+        "unlimited-paths",
+        "no-round-trips",
+        "unlimited-nics",
+    ]
+
+
+def test_each_variant_takes_away_what_it_says():
+    names, planned = variants(digits("system=dlion", FED), 12)
+    data = {variant.name: to_data(variant.scenario) for variant in planned}
+    assert "input" not in data[names["R1x"]]["workload"]
+    assert data[names["R3"]]["workload"]["input"] == {"prep_rate": 60, "cache": 0.0}
+    assert data["R1"]["cluster"]["wan"] == {"rtt": "200 us", "paths": []}
+    assert len(data["R0"]["cluster"]["clouds"]) == 1
+    assert data["R0"]["system"]["name"] == "baseline"
+    assert data["R2"]["system"]["batching"] == "fixed"
+    cores = [float(cloud["workers"][0]["compute"]["cores"].split()[0]) for cloud in data["R2"]["cluster"]["clouds"]]
+    assert cores == pytest.approx([3 / (2 / 24 + 1 / 4)] * 2)
+    assert data["no-round-trips"]["cluster"]["wan"]["rtt"] == "0 s"
+    assert "bandwidth" not in data["unlimited-paths"]["cluster"]["wan"]
+    assert data["R4"]["workload"]["input"]["cache"] == 0.0
+
+
+def test_what_is_complete_is_not_run_again_and_what_was_ended_goes_on(tmp_path):
+    options = ("system=baseline", ALIKE)
+    assert explained(tmp_path / "a", *options, interrupted=After(60)) is None
+    assert not (tmp_path / "a" / DOCUMENT).exists()
+    begun = Run.open(tmp_path / "a" / "R4")
+    assert begun.manifest["status"] == "interrupted"
+    one = explained(tmp_path / "a", *options)
+    assert "resumed_at" in Run.open(tmp_path / "a" / "R4").manifest
+    written = {file: file.stat().st_mtime_ns for file in tmp_path.glob("a/*/manifest.json")}
+    again = explained(tmp_path / "a", *options)
+    assert written == {file: file.stat().st_mtime_ns for file in written}
+    assert again.told == one.told
+
+
+def test_runs_of_another_scenario_stay_unless_forced(tmp_path):
+    explained(tmp_path, "system=baseline", ALIKE, interrupted=After(20))
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
+    with pytest.raises(
+        InputError, match="holds a run of another scenario, or of other iterations; allowed: another folder; `force`"
+    ):
+        explained(tmp_path, "system=baseline", ALIKE, "seed=2")
+    assert before == {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
+    explained(tmp_path, "system=baseline", ALIKE, "seed=2", force=True, interrupted=After(20))
+    assert Run.open(tmp_path / "R4").manifest["seed"] == 2
+
+
+def test_a_file_is_no_folder_for_runs(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is a file"):
+        explained(tmp_path / "file", "system=baseline")
+
+
+def test_a_scenario_that_can_never_end_is_refused(tmp_path):
+    gone = "cluster.wan.bandwidth={steps: {0 s: 1 Mbps, 100 ms: 0 Mbps}}"
+    with pytest.raises(InputError, match="ended before all iterations: stall"):
+        explained(tmp_path, "system=baseline", gone)
