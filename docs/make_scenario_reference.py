@@ -72,6 +72,7 @@ ORDER = [
 ]
 TOPOLOGIES = [kind.__name__ for kind in get_args(AnyTopology)]
 ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Wan", "MatrixFile", "WanPath"]
+ORDER += ["Prices", "Billing"]
 ORDER += ["Network", "NoTcp", "Lv08", "Windows"]
 
 
@@ -106,6 +107,10 @@ def reference() -> str:
         parts += keys(definition)
     parts += section("ServerHost", schema["$defs"]["ServerHost"])
     parts += ["## Devices\n\nWhat `compute` may name; `dlion devices` prints the same.\n", *listed(listings.devices())]
+    parts += [
+        "## Catalogs\n\nWhat `prices.catalog` may name; `dlion catalogs` prints the same.\n",
+        *listed(listings.catalogs()),
+    ]
     parts += ["## Models\n\nWhat `model` may name; `dlion models` prints the same.\n", *listed(listings.models())]
     parts += [
         "## Data sets\n\nWhat `dataset` may name; `dlion datasets` prints the same.\n",

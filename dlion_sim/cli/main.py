@@ -84,6 +84,14 @@ def devices() -> None:
 
 
 @app.command()
+def catalogs() -> None:
+    """List the catalogs of cloud instances, with their prices and where these are from."""
+    from dlion_sim.cli import listings
+
+    Console().print(*listings.catalogs())
+
+
+@app.command()
 def scenarios() -> None:
     """List the scenarios and sweeps that ship; each can be run by its name."""
     from dlion_sim.cli import listings

@@ -17,7 +17,7 @@ from dlion_sim.analysis import Fidelity, waited_most_for
 from dlion_sim.cli.conventions import WHY_NO_EXCHANGE
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run, participants, scenario_label
-from dlion_sim.results.numbers import in_bytes
+from dlion_sim.results.numbers import in_bytes, number
 
 _TIMES_SHOWN, _WAITS_SHOWN = 4, 4
 _LATE_SHARE = 0.01
@@ -76,6 +76,7 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
         lines = [f"{summary['wall_seconds']:.1f} s, {did}"]
     if summary["stopped_by"] in _STOPS:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
+    lines += _costs(summary)
     lines += _waits(run)
     metric, times = run.metric, summary[f"time_to_{run.metric.key}"]
     whole = "{:.0%}".format if metric == ACCURACY else metric.written
@@ -91,6 +92,21 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     if summary["diverged"]:
         lines.append(f"diverged: workers {summary['diverged']}; a lower learning rate may help")
     return [*lines, *_lateness(run), f"run folder: {run.folder}", f"plot: {run.plot}"]
+
+
+def _costs(summary: Mapping[str, Any]) -> Iterator[str]:
+    """What the run cost and of what that is, where it has prices."""
+    cost = summary.get("cost")
+    if cost is None:
+        return
+    parts = [f"machines {number(cost['machines'])} ({number(cost['machine_hours'])} hours billed)"]
+    if "egress" in cost:
+        parts.append(f"traffic between clouds {number(cost['egress'])} ({in_bytes(1e9 * cost['egress_gb'])})")
+    if "energy_kwh" in cost:
+        parts.append(f"{number(cost['energy_kwh'])} kWh")
+    if "co2_kg" in cost:
+        parts.append(f"{number(cost['co2_kg'])} kg CO2")
+    yield f"cost {number(cost['total'])}: {', '.join(parts)}"
 
 
 def _waits(run: Run) -> Iterator[str]:

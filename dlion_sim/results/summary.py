@@ -10,6 +10,7 @@ from typing import Any, Literal, Required, TypedDict
 import numpy as np
 
 from dlion_sim.metric import ACCURACY, Metric
+from dlion_sim.results.cost import Cost
 from dlion_sim.results.manifest import CostAs, Count, EvaluatedOn, Lateness
 from dlion_sim.results.told import MOST, Fraction, Measured, Seconds, ShortText, TargetText
 
@@ -81,6 +82,7 @@ class Summary(TypedDict, total=False):
     samples: Count
     samples_per_wall_second: Seconds | None
     bytes_sent: Count
+    cost: Cost
     cost_as: CostAs
     iterations: PerWorker
     exchanges: PerWorker
@@ -124,6 +126,7 @@ def summarize(
     target: float | None = None,
     late: Mapping[str, Any] | None = None,
     cost_as: CostAs | None = None,
+    cost: Cost | None = None,
 ) -> dict[str, Any]:
     """The summary of a run as JSON will say it.
 
@@ -132,8 +135,9 @@ def summarize(
     that have done one. `evaluations` go forward in time, and took `evaluation_seconds` of the `wall_seconds`;
     the metric is summed up over those who were evaluated. `target` is a value of it to tell the time of, besides
     `TARGETS` if it is accuracy. `late` tells of a run of real nodes how often and by how many seconds computations took
-    longer than modelled, and `cost_as` which larger model was charged, if any. What is unknown is None: a rate over no
-    time, the metric of who was not evaluated, the time of a target that was never reached.
+    longer than modelled, and `cost_as` which larger model was charged, if any; `cost` is the run's, if it has prices.
+    What is unknown is None: a rate over no time, the metric of who was not evaluated, the time of a target that was
+    never reached.
     """
     targets = {*(TARGETS if metric == ACCURACY else ()), *([] if target is None else [target])}
     return {
@@ -149,6 +153,7 @@ def summarize(
         "samples": samples,
         "samples_per_wall_second": samples / wall_seconds if wall_seconds > 0 else None,
         "bytes_sent": bytes_sent,
+        **({"cost": cost} if cost else {}),
         **({"cost_as": cost_as} if cost_as else {}),
         "iterations": _counts(iterations),
         "exchanges": _counts(exchanges),

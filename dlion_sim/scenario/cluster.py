@@ -37,6 +37,8 @@ class Cloud(Model):
 
     name: Name
     """What it is called; no other cloud is called that."""
+    region: str | None = None
+    """What `prices.catalog` calls the place; needed where it has an instance in several."""
     workers: Annotated[list[WorkerGroup], Field(min_length=1)]
     """Its workers, in groups that are alike."""
     lan: Lan = Lan()

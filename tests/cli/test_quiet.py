@@ -20,7 +20,7 @@ from tests.simulation.scenarios import digits
 from tests.simulation.test_checkpoint import After
 from tests.sweep.scenarios import write_sweep
 
-AT_ONCE = {"schema", "systems", "models", "datasets", "devices", "scenarios", "compare"}
+AT_ONCE = {"schema", "systems", "models", "datasets", "devices", "catalogs", "scenarios", "compare"}
 """Whose output is all that they are for."""
 
 
