@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from dlion_sim import __version__
-from dlion_sim.cli import compare, emulation, export, live, plot, run, sweep, validate
+from dlion_sim.cli import calibrate, compare, emulation, export, live, plot, run, sweep, validate
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED, with_options
 from dlion_sim.errors import InputError, OwnCodeError
 
@@ -112,6 +112,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(plot.plot, name="plot")
+app.add_typer(calibrate.calibrate, name="calibrate")
 
 
 def main(command: typer.Typer = app) -> None:

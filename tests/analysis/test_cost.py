@@ -151,7 +151,7 @@ def test_the_command_line_tells_costs(
     assert dlion(monkeypatch, "compare", run.folder) == 0
     output = capsys.readouterr().out
     assert "cost to" in output
-    assert "cost: of the machines' billed time" in output
+    assert "cost: of machines' billed time" in output
     assert dlion(monkeypatch, "plot", "accuracy", run.folder, "--x", "cost", "-o", tmp_path / "a.svg", "-q") == 0
     assert "Cost" in (tmp_path / "a.svg").read_text()
     assert dlion(monkeypatch, "compare", run.folder, "--catalog", "aws-2022") == 2

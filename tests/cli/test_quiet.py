@@ -26,8 +26,8 @@ AT_ONCE = {"schema", "systems", "models", "datasets", "devices", "catalogs", "sc
 
 def test_every_long_command_can_be_quiet():
     commands = dict(typer.main.get_command(app).commands)
-    plots = commands.pop("plot").commands
-    for name, command in {**commands, **plots}.items():
+    plots, calibrations = commands.pop("plot").commands, commands.pop("calibrate").commands
+    for name, command in {**commands, **plots, **calibrations}.items():
         quiet = [each for each in command.params if "--quiet" in each.opts]
         assert bool(quiet) != (name in AT_ONCE), name
         assert all(each.help == "Print nothing but errors: no progress, no table." for each in quiet)
