@@ -25,8 +25,8 @@ class Prices(Model):
     """What machines and traffic cost, in dollars or whatever the prices are in."""
 
     catalog: str | None = None
-    """Of the instances that workers name: one that `dlion catalogs` lists, or a CSV file, relative to the scenario
-    file's folder, with SkyPilot's columns. It is read when the scenario is."""
+    """What tells of the instances that workers name: a catalog that `dlion catalogs` lists, or a CSV file with
+    SkyPilot's columns, relative to the scenario file's folder. It is read when the scenario is."""
     spot: bool = False
     """Whether instances have the catalog's spot prices. That such machines are taken away is not modelled."""
     egress: Price | dict[str, Price | dict[str, Price]] | None = None

@@ -14,10 +14,11 @@ from dlion_sim.analysis.curves import against, mean_metric
 from dlion_sim.errors import InputError
 from dlion_sim.results import Frames, Run
 from dlion_sim.scenario import dump, load
-from dlion_sim.simulation import simulate
+from dlion_sim.simulation import resume, simulate
 from tests.command import dlion
 from tests.made_up import made_up_run
 from tests.simulation.scenarios import digits
+from tests.simulation.test_checkpoint import After
 
 CLOUDS = [
     {"name": "east", "workers": [{"count": 2, "instance": "p3.2xlarge", "compute": "24 cores", "nic": "50 Mbps"}]},
@@ -75,6 +76,14 @@ def test_prices_change_nothing_else_of_a_run(run: Run, tmp_path: Path) -> None:
     assert {key: other.outcome[key] for key in set(other.outcome) - of_time} == {
         key: run.outcome[key] for key in set(other.outcome) - of_time
     }
+
+
+def test_a_run_that_was_stopped_and_went_on_cost_the_same(run: Run, tmp_path: Path) -> None:
+    scenario = load(run.folder / "scenario.yaml")
+    stopped = simulate(scenario, tmp_path / "run", interrupted=After(40))
+    assert stopped.outcome["status"] == "interrupted"
+    assert 0 < stopped.outcome["cost"]["total"] < run.outcome["cost"]["total"]
+    assert resume(tmp_path / "run").outcome["cost"] == run.outcome["cost"]
 
 
 def test_on_the_way_it_costs_what_it_would_have_had_it_ended_there(run: Run) -> None:
