@@ -14,6 +14,7 @@ import numpy as np
 
 from dlion_sim.assembly import Setting
 from dlion_sim.calibration.fit import Fit, fit
+from dlion_sim.errors import InputError
 from dlion_sim.learning import gradient_executor
 from dlion_sim.learning.process import Device, device_named, frozen_objects, one_core
 from dlion_sim.scenario import CORES, DURATION, Scenario, to_data
@@ -46,6 +47,9 @@ def calibrate(scenario: Scenario, device: Device = "auto") -> Calibration:
 
     The batch sizes are around that of the workload. Raises InputError for a scenario that cannot be run.
     """
+    if scenario.workload.cost_as is not None:
+        problem = "has another model charged than the one that would be timed"
+        raise InputError(problem, path="workload.cost_as", allowed="a workload without it")
     setting = Setting.of(scenario, device_named(device))
     given = scenario.workload.batch_size
     sizes = sorted({max(1, given // 4), max(1, given // 2), given, 2 * given, 4 * given})

@@ -21,7 +21,7 @@ _MOST_BYTES = 32_000_000
 """Of a file: SkyPilot's largest has 4 million."""
 _NEEDED = ("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "Price", "SpotPrice", "Region")
 _NUMBERS = ("AcceleratorCount", "vCPUs", "Price", "SpotPrice", "NetworkGbps", "Watts", "CarbonIntensity")
-_MOST = 1e6
+_MOST = 1e5
 """Of any of these numbers."""
 
 
@@ -124,7 +124,7 @@ class Catalog:
             gpus=gpus,
             vcpus=_known(row["vCPUs"]),
             price=float(row["SpotPrice" if spot else "Price"]),
-            network_bps=None if network is None else network * 1e9,
+            network_bps=network * 1e9 if network else None,
             watts=_known(row["Watts"]),
             carbon=_known(row["CarbonIntensity"]),
         )
@@ -151,7 +151,8 @@ def _read(file: Path) -> pd.DataFrame:
         if wrong.any():
             row = int(wrong.to_numpy().argmax())
             raise RuleError(
-                f"catalog {file}, line {row + 2}: {column} is {written.iloc[row]!r}", allowed=f"0 to {_MOST:g}, or none"
+                f"catalog {file}, line {row + 2}: {column} is {written.iloc[row]!r}",
+                allowed=f"0 to {_MOST:.0f}, or none",
             )
         table[column] = numbers
     return table

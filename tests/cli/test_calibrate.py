@@ -73,6 +73,10 @@ def test_quiet_it_prints_nothing(
         (["compute", "small.yaml", "--model", "mlp"], "--model: does not go with a scenario"),
         (["compute", "--model", "mpl", "--dataset", "digits"], "workload.model: "),
         (["compute", "small.yaml", "--set", "workload.model=mpl"], "small.yaml: workload.model: "),
+        (
+            ["compute", "small.yaml", "--set", "workload.cost_as={parameters: 1 B}"],
+            "small.yaml: workload.cost_as: has an",
+        ),
         (["compute", "small.yaml", "-o", "small.yaml"], "small.yaml: is there already; allowed: a new file"),
         (["compute", "small.yaml", "-o", "no/block.yaml"], "no/block.yaml: is in no folder that there is"),
         (["network", "b.csv"], "b.csv: tells no round-trip times; allowed: --rtt FILE"),

@@ -103,10 +103,14 @@ def test_regions_and_zones_and_spot_prices_are_told_apart(file: Path) -> None:
 
 def test_further_columns_tell_the_nic_and_what_energy_comes_from(file: Path) -> None:
     catalog = own_catalog(
-        file, "g,V100,1,8,61,,3,,here,,25,300,410.5", heads=f"{HEADS},NetworkGbps,Watts,CarbonIntensity"
+        file,
+        "g,V100,1,8,61,,3,,here,,25,300,410.5",
+        "h,V100,1,8,61,,3,,here,,0,,",
+        heads=f"{HEADS},NetworkGbps,Watts,CarbonIntensity",
     )
     prices = priced(file, catalog, east="{instance: g}")
     assert (prices["watts"], prices["carbon"]) == ([300, 100], [410.5, 50])
+    assert priced(file, catalog, east="{instance: h}")["watts"] is None
 
 
 def test_the_resolved_scenario_needs_the_catalog_no_more(file: Path) -> None:
@@ -154,7 +158,7 @@ ROW = "g,V100,1,8,61,,3,,here,"
 @pytest.mark.parametrize(
     ("heads", "rows", "words"),
     [
-        (HEADS, ["g,V100,1,8,61,,cheap,,here,"], ["own.csv, line 2: Price is 'cheap'", "0 to 1e+06"]),
+        (HEADS, ["g,V100,1,8,61,,cheap,,here,"], ["own.csv, line 2: Price is 'cheap'", "0 to 100000"]),
         (HEADS, [ROW, "h,,,-8,61,,3,,here,"], ["own.csv, line 3: vCPUs is '-8'"]),
         (HEADS, ["g,V100,1,8,61,,inf,,here,"], ["line 2: Price is 'inf'"]),
         (HEADS, ["g,V100,1,8,61,,nan,,here,"], ["line 2: Price is 'nan'"]),
