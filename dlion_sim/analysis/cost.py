@@ -59,7 +59,10 @@ def at_prices_of(run: Run, catalog: str) -> Run:
     repriced = replace(run, manifest=manifest)
     if run.summary is None:
         return repriced
-    cost = cost_of(_tariff(repriced), run.summary["virtual_seconds"], _carried(run))
+    try:
+        cost = cost_of(_tariff(repriced), run.summary["virtual_seconds"], _carried(run))
+    except KeyError:
+        raise InputError("are not those of its scenario", file=run.folder / MANIFEST, path="clouds") from None
     return replace(repriced, summary=Told({**run.summary, "cost": cost}, run.folder / SUMMARY))
 
 

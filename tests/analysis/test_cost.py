@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from dlion_sim.analysis import at_prices_of, comparison, group_runs
@@ -148,6 +149,16 @@ def test_a_damaged_tariff_is_refused(run: Run, tmp_path: Path, tariff: dict[str,
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=words):
         costs_until(Run.open(tmp_path), [1.0])
+
+
+def test_clouds_that_the_scenario_does_not_have_are_refused(run: Run) -> None:
+    class OtherClouds(Run):
+        def links(self) -> pd.DataFrame:
+            return run.links().assign(sender_cloud="north")
+
+    other = OtherClouds(run.folder, run.manifest, run.summary)
+    with pytest.raises(InputError, match="clouds: are not those of its scenario"):
+        at_prices_of(other, "aws-2020-p2p3")
 
 
 def test_the_command_line_tells_costs(
