@@ -40,7 +40,8 @@ wan: {matrix: iperf3-results, rtt: 60 ms}                       # a folder
 
 The CSV file has a row for each sending cloud and a column for each receiving one, with their names in the first column
 and row. A cell is a bandwidth (`40 Mbps`), or a number in the unit that stands in the first cell. What is empty or `-`
-is left to `wan.bandwidth` and `wan.paths`; so is each round-trip time.
+is left to `wan.bandwidth` and `wan.paths`. `rtt_matrix` has round-trip times in the same way (`rtt_matrix: rtt.csv`, in
+ms, say): one of a triangle is that of both directions, and what is empty is left to `wan.rtt` and `wan.paths`.
 
 ```
 Mbps,east,west,north
@@ -51,7 +52,8 @@ north,10,8,
 
 The folder has a file `SENDER-to-RECEIVER.json` for each direction, as `iperf3 -c RECEIVER -J` prints it at the sender,
 over TCP. iperf3 counts what arrives, without headers: the path's bandwidth is 1514/1448 of that, so that a message
-takes as long. The run folder's `scenario.yaml` has the numbers, and needs the files no more.
+takes as long. As an `rtt_matrix` the folder tells the least round-trip times that its senders saw. The run folder's
+`scenario.yaml` has the numbers, and needs the files no more.
 """
 ORDER = [
     "Workload",
@@ -73,6 +75,7 @@ ORDER = [
 ]
 TOPOLOGIES = [kind.__name__ for kind in get_args(AnyTopology)]
 ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Fabric", "Wan", "MatrixFile", "WanPath"]
+ORDER += ["Prices", "Billing"]
 ORDER += ["Network", "Flows", "Packets", "NoTcp", "Lv08", "Windows"]
 ORDER += ["Reliable", "Pfabric", "Dlcp", "StageBounds", "LossPhase"]
 
@@ -108,6 +111,10 @@ def reference() -> str:
         parts += keys(definition)
     parts += section("ServerHost", schema["$defs"]["ServerHost"])
     parts += ["## Devices\n\nWhat `compute` may name; `dlion devices` prints the same.\n", *listed(listings.devices())]
+    parts += [
+        "## Catalogs\n\nWhat `prices.catalog` may name; `dlion catalogs` prints the same.\n",
+        *listed(listings.catalogs()),
+    ]
     parts += ["## Models\n\nWhat `model` may name; `dlion models` prints the same.\n", *listed(listings.models())]
     parts += [
         "## Data sets\n\nWhat `dataset` may name; `dlion datasets` prints the same.\n",

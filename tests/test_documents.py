@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from dlion_sim.live import frames
+from dlion_sim.scenario import from_data, tariff
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "emulation" / "README.md"])
@@ -50,3 +51,10 @@ def test_the_oracle_test_that_is_shown_passes():
     shown: dict = {}
     exec(dedent(code), shown)
     shown["test_it_is_baseline"]()
+
+
+def test_the_scenario_with_prices_is_one():
+    (text,) = re.findall(r"```yaml\n(name: .*?)```", (ROOT / "docs" / "cost.md").read_text(), re.DOTALL)
+    prices = tariff(from_data(yaml.safe_load(text)))
+    assert prices["per_hour"] == [3.06, 3.06, 12.24, 0.12]
+    assert prices["egress"]["home"] == {"east": 0, "west": 0}

@@ -1,6 +1,7 @@
 """Comparisons between run folders."""
 
 from dlion_sim.analysis.comparison import common_target, comparison, time_to_target
+from dlion_sim.analysis.cost import at_prices_of
 from dlion_sim.analysis.fidelity import Fidelity, compare
 from dlion_sim.analysis.groups import Group, group_runs, labelled, metric_name, metric_of, said, varying
 from dlion_sim.analysis.timeline import waited_most_for
@@ -8,6 +9,7 @@ from dlion_sim.analysis.timeline import waited_most_for
 __all__ = [
     "Fidelity",
     "Group",
+    "at_prices_of",
     "common_target",
     "compare",
     "comparison",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from dlion_sim.analysis.cost import costs_until
 from dlion_sim.analysis.curves import mean_metric
 from dlion_sim.analysis.groups import Group, metric_of, without_exchange
 from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, paired_p, ratio, restricted_mean
@@ -36,6 +37,7 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
     - `p`, of a paired t-test of `final`, and `p_holm`, corrected for the number of rows
     - `lost`, the share of bytes that receivers did without, `completion` and `completion_p99` (s): means of what runs
       tell of messages that were sent in packets, as far as there were any
+    - `cost` of a run and `cost_to_target`, the means of runs with prices; the latter where all reached it
     - `bytes_sent`, a run's mean; `without_exchange`, a note on runs in which some worker never took anything in
     """
     metric_of(groups)  # one, or they cannot be compared
@@ -125,7 +127,8 @@ class _Samples:
     @property
     def row(self) -> dict[str, Any]:
         """What needs no other group."""
-        summaries = [run.outcome for run in self._group.samples.values()]
+        runs = list(self._group.samples.values())
+        summaries = [run.outcome for run in runs]
         durations = list(self.durations.values())
         time = restricted_mean(durations)
         return {
@@ -142,6 +145,8 @@ class _Samples:
             "waited": min((each.seconds for each in durations if not each.reached), default=math.nan),
             **_of_packets(summaries),
             "bytes_sent": mean_of([summary["bytes_sent"] for summary in summaries]).value,
+            "cost": mean_of([_total(summary) for summary in summaries]).value,
+            "cost_to_target": mean_of([_cost_to_target(*each) for each in zip(runs, durations, strict=True)]).value,
             "without_exchange": without_exchange([self._group]),
         }
 
@@ -171,6 +176,17 @@ def _references(groups: Sequence[Group]) -> list[int]:
 
 def _columns(name: str, estimate: Estimate) -> dict[str, float]:
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
+def _total(summary: Mapping[str, Any]) -> float:
+    return float(summary["cost"]["total"]) if "cost" in summary else math.nan
+
+
+def _cost_to_target(run: Run, duration: Duration) -> float:
+    """NaN where the target was not reached, or there are no prices."""
+    if "tariff" not in run.manifest or not duration.reached:
+        return math.nan
+    return costs_until(run, [duration.seconds])[0]
 
 
 def _number(told: float | None) -> float:

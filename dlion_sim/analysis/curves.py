@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from dlion_sim.analysis.cost import costs_until
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
 from dlion_sim.results.told import MOST
@@ -15,9 +16,9 @@ from dlion_sim.results.told import MOST
 Curve = pd.Series
 """Values by virtual time (s), which increases, or by what was done until then."""
 
-Progress = Literal["time", "bytes", "iterations", "epochs"]
-"""What a curve may go over: virtual time (s); bytes sent by all workers; iterations, the workers' mean; or epochs, the
-samples that all workers processed over the training samples."""
+Progress = Literal["time", "bytes", "iterations", "epochs", "cost"]
+"""What a curve may go over: virtual time (s); bytes sent by all workers; iterations, the workers' mean; epochs, the
+samples that all workers processed over the training samples; or what the run had cost."""
 
 
 def mean_metric(run: Run) -> Curve:
@@ -40,13 +41,17 @@ def _known(curve: Curve) -> Curve:
 def against(run: Run, curve: Curve, progress: Progress) -> Curve:
     """A curve of the run's, by what was done until each of its times; where nothing was between some, the last of them.
 
-    Raises InputError for epochs of a run whose manifest does not tell the number of training samples.
+    Raises InputError for epochs of a run whose manifest does not tell the number of training samples, and for the cost
+    of one that has no prices.
     """
     if progress == "time":
         return curve
-    done = _done(run, progress).sort_index().cumsum()
-    places = np.searchsorted(done.index, curve.index, side="right")
-    moved = pd.Series(curve.to_numpy(), index=np.concatenate([[0.0], done])[places])
+    if progress == "cost":
+        moved = pd.Series(curve.to_numpy(), index=costs_until(run, curve.index.tolist()))
+    else:
+        done = _done(run, progress).sort_index().cumsum()
+        places = np.searchsorted(done.index, curve.index, side="right")
+        moved = pd.Series(curve.to_numpy(), index=np.concatenate([[0.0], done])[places])
     return moved.groupby(level=0).last()
 
 

@@ -24,7 +24,9 @@ from dlion_sim.results import (
     PartsRow,
     QueuesRow,
     RunWriter,
+    Tariff,
     TransfersRow,
+    cost_of,
     summarize,
     system_label,
 )
@@ -68,6 +70,8 @@ class Recorder:
         self._samples = 0
         self._bytes_sent = 0
         self._losses = Losses()
+        self._between_clouds: dict[tuple[str, str], int] = {}
+        """Bytes from one to another, where they have a price."""
         self._last_losses: dict[int, float] = {}
         self._evaluations: dict[float, dict[int, float]] = {}
         """The task's metric by time and worker."""
@@ -97,6 +101,12 @@ class Recorder:
         """The metric's mean over the workers at the last evaluation, if there was one."""
         last = next(reversed(self._evaluations.values()), None)
         return float(np.mean(list(last.values()))) if last else None
+
+    @property
+    def _tariff(self) -> Tariff | None:
+        """The run's prices, if it has any. What a live node writes is a part of a run, whose cost is not its own."""
+        about = self._writer.manifest
+        return None if "rank" in about else about.get("tariff")
 
     def iteration(self, worker: int, report: Report, now: float) -> None:
         """A worker has ended an iteration."""
@@ -212,6 +222,11 @@ class Recorder:
         """Take in a row of the links."""
         self._writer.links(row)
         self._bytes_sent += row.bytes
+        if self._tariff is not None:
+            clouds = self._writer.manifest["clouds"]
+            path = clouds[row.sender], clouds[row.receiver]
+            if path[0] != path[1]:
+                self._between_clouds[path] = self._between_clouds.get(path, 0) + row.bytes
 
     def transfers(self, row: TransfersRow) -> None:
         """Take in a row of the transfers."""
@@ -264,6 +279,7 @@ class Recorder:
             late=late,
             cost_as=about.get("cost_as"),
             transport=self._losses.told,
+            cost=cost_of(self._tariff, ending.seconds, self._between_clouds) if self._tariff else None,
         )
 
     def __getstate__(self) -> dict[str, Any]:

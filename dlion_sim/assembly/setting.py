@@ -39,7 +39,7 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.scenario import Dlcp, Scenario
+from dlion_sim.scenario import Dlcp, Scenario, tariff
 from dlion_sim.scenario.topology import ServerHost
 from dlion_sim.streams import stream
 
@@ -166,6 +166,7 @@ class Setting:
             **({"variables": list(self.layout.names)} if isinstance(self.scenario.transport, Dlcp) else {}),
             "core_seconds_per_sample": self.core_seconds_per_sample,
             **({"cost_as": cost_as.model_dump(mode="json")} if cost_as else {}),
+            **({"tariff": prices} if (prices := tariff(self.scenario)) else {}),
             "partition": class_histogram(labels, self.shards, classes),
             "training_samples": self._training_samples,
             "metric": self.dataset.task.metric.told,

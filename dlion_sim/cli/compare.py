@@ -38,11 +38,20 @@ def compare(
             help="The accuracy, or other metric, whose time is told; by default the best of half of the runs."
         ),
     ] = None,
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Instances' prices, in place of those that the runs had; see `dlion catalogs`.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Compare runs: accuracy or another metric, time to a target, speed-up over Baseline, traffic.
+    """Compare runs: accuracy or another metric, time to a target, speed-up over Baseline, traffic, cost.
 
     Runs that differ in nothing but their seed are one row: a mean and its 95 % t-interval.
     """
+    from dlion_sim.analysis import at_prices_of
     from dlion_sim.results import Run, find_runs
 
     opened: list[Run] = []
@@ -52,6 +61,8 @@ def compare(
             opened.append(Run.open(folder))
         except InputError as error:
             faults.append(error)
+    if catalog is not None:
+        opened = [at_prices_of(run, catalog) for run in opened]
     if opened:
         print_comparison(opened, target)
     for fault in faults:
@@ -130,6 +141,8 @@ def _columns(rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, targe
         "lost": ["" if math.isnan(row["lost"]) else percent(row["lost"]) for row in rows],
         "completion\n(s)": ["" if math.isnan(row["completion"]) else number(row["completion"]) for row in rows],
         "99 %\n(s)": ["" if math.isnan(row["completion_p99"]) else number(row["completion_p99"]) for row in rows],
+        "cost": [_cost(row["cost"]) for row in rows],
+        f"cost to {of_metric(target, metric)}": [_cost(row["cost_to_target"]) for row in rows],
         "sent": ["" if math.isnan(row["bytes_sent"]) else in_bytes(row["bytes_sent"]) for row in rows],
     }
 
@@ -147,6 +160,8 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
         yield "speed-up: over Baseline, geometric mean over pairs of a seed (0: of unlike seeds) [its 95 % t-interval]"
     if any(not math.isnan(row["p"]) for row in rows):
         yield f"p: paired t-test of the {metric} against that of ref., Holm-corrected; * below 0.05"
+    if any(not math.isnan(row["cost"]) for row in rows):
+        yield "cost: of machines' billed time and what left a cloud for another; to a target: had the run ended there"
     if any(row["reference"] < 0 for row in rows):
         yield "several Baselines in one environment: nothing there is compared with them"
     if any(not math.isnan(row["completion"]) for row in rows):
@@ -178,6 +193,10 @@ def _speedup(row: Mapping[str, Any], place: int) -> str:
 
 def _p(p: float) -> str:
     return _known("{:.3f}", p).replace("0.000", "<0.001") + "*" * (p < _SIGNIFICANT)
+
+
+def _cost(value: float) -> str:
+    return "" if math.isnan(value) else number(value)
 
 
 def _of(row: Mapping[str, Any], some: str, all_: str) -> str:

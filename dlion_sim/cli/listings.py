@@ -1,14 +1,15 @@
-"""What there is to choose from: systems, models, data sets, devices, scenarios, each with its figures."""
+"""What there is to choose from: systems, models, data sets, devices, catalogs, scenarios, each with its figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.scenario import CORE_FLOPS, DEVICES, ComputeTime, load, named, shipped
+from dlion_sim.scenario import CATALOGS, CORE_FLOPS, DEVICES, Catalog, ComputeTime, load, named, shipped
 from dlion_sim.scenario.loading import read_data
 from dlion_sim.scenario.shipped import FOLDER, name_of, shipped_sweeps
 
@@ -37,6 +38,24 @@ def devices() -> Listing:
         "Derived, not measured: cores are the sustained rate over the "
         f"{CORE_FLOPS / 1e9:g} GFLOP/s of one, and that rate is the vendor's stated peak for dense matrices times an "
         "assumed efficiency. Small models and batches reach less; what you have measured can be stated instead."
+    )
+
+
+def catalogs() -> Listing:
+    """The catalogs of instances that a scenario's `prices.catalog` may name."""
+    headings = ["instance", "region", "GPUs", "vCPUs", "NIC (Gbps)", "price", "spot", "recalled"]
+    for name, shipped_catalog in CATALOGS.items():
+        rows = []
+        for _, row in Catalog.read(name, Path()).rows.iterrows():
+            gpus = f"{row['AcceleratorCount']:g} {row['AcceleratorName']}" if row["AcceleratorName"] else ""
+            numbers = [row[column] for column in ("vCPUs", "NetworkGbps", "Price", "SpotPrice")]
+            told = ["" if number != number else f"{number:g}" for number in numbers]
+            rows.append([row["InstanceType"], row["Region"], gpus, *told, row["Recalled"]])
+        yield Fitted(headings, rows, title=f"{name}, {shipped_catalog.date}", numbers=headings[3:7])
+        yield Text(f"{shipped_catalog.source}\n")
+    yield Text(
+        "Prices are in dollars an hour. A scenario may name any other CSV file with the columns of SkyPilot's vms.csv; "
+        "further columns, NetworkGbps, Watts and CarbonIntensity (g of CO2 a kWh), are read where they are there."
     )
 
 

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from dlion_sim import __version__
-from dlion_sim.cli import compare, emulation, export, live, plot, run, stalls, sweep, validate
+from dlion_sim.cli import calibrate, compare, emulation, export, live, plot, run, stalls, sweep, validate
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED, with_options
 from dlion_sim.errors import InputError, OwnCodeError
 
@@ -84,6 +84,14 @@ def devices() -> None:
 
 
 @app.command()
+def catalogs() -> None:
+    """List the catalogs of cloud instances, with their prices and where these are from."""
+    from dlion_sim.cli import listings
+
+    Console().print(*listings.catalogs())
+
+
+@app.command()
 def scenarios() -> None:
     """List the scenarios and sweeps that ship; each can be run by its name."""
     from dlion_sim.cli import listings
@@ -105,6 +113,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(plot.plot, name="plot")
+app.add_typer(calibrate.calibrate, name="calibrate")
 
 
 def main(command: typer.Typer = app) -> None:

@@ -40,6 +40,7 @@ class Progress(StrEnum):
     BYTES = "bytes"
     ITERATIONS = "iterations"
     EPOCHS = "epochs"
+    COST = "cost"
 
 
 class Quantity(StrEnum):

@@ -95,7 +95,7 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
         lines = [f"{summary['wall_seconds']:.1f} s, {did}"]
     if summary["stopped_by"] in _STOPS:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
-    lines += [*_where_time_went(run), *_waits(run)]
+    lines += [*_costs(summary), *_where_time_went(run), *_waits(run)]
     metric, times = run.metric, summary[f"time_to_{run.metric.key}"]
     whole = "{:.0%}".format if metric == ACCURACY else metric.written
     reached = [f"{whole(float(target))} at {time:g} s" for target, time in times.items() if time is not None]
@@ -110,6 +110,21 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     if summary["diverged"]:
         lines.append(f"diverged: workers {summary['diverged']}; a lower learning rate may help")
     return [*lines, *_lateness(run), f"run folder: {run.folder}", f"plot: {run.plot}"]
+
+
+def _costs(summary: Mapping[str, Any]) -> Iterator[str]:
+    """What the run cost and of what that is, where it has prices."""
+    cost = summary.get("cost")
+    if cost is None:
+        return
+    parts = [f"machines {number(cost['machines'])} ({number(cost['machine_hours'])} hours billed)"]
+    if "egress" in cost:
+        parts.append(f"traffic between clouds {number(cost['egress'])} ({in_bytes(1e9 * cost['egress_gb'])})")
+    if "energy_kwh" in cost:
+        parts.append(f"{number(cost['energy_kwh'])} kWh")
+    if "co2_kg" in cost:
+        parts.append(f"{number(cost['co2_kg'])} kg CO2")
+    yield f"cost {number(cost['total'])}: {', '.join(parts)}"
 
 
 def _where_time_went(run: Run) -> Iterator[str]:

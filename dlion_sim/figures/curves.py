@@ -35,10 +35,10 @@ _PANELS_IN_A_COLUMN = 3
 def plot_accuracies(groups: Sequence[Group], file: Path, progress: Progress = "time") -> Path:
     """Draw how the groups' accuracy, or another metric, went to `file` (.png, .svg or .pdf), and return `file`.
 
-    It is drawn over virtual time, or over other `progress`: bytes sent by all workers, iterations (the workers' mean)
-    or epochs (samples that all workers processed over training samples). Lines are means over seeds and bands their
-    range, as far as all seeds get. Raises InputError where a run cannot be read, does not tell what epochs are, or the
-    file cannot be written.
+    It is drawn over virtual time, or over other `progress`: bytes sent by all workers, iterations (the workers' mean),
+    epochs (samples that all workers processed over training samples) or cost. Lines are means over seeds and bands
+    their range, as far as all seeds get. Raises InputError where a run cannot be read, does not tell what epochs are or
+    has no prices, or the file cannot be written.
     """
     return _plot(groups, file, mean_metric, f"{metric_name(groups).capitalize()}{metric_of(groups).unit}", progress)
 
@@ -114,6 +114,8 @@ def _horizontal(run: Run, end: float, progress: Progress) -> tuple[float, str]:
             return 1.0, "Iterations (mean of the workers)"
         case "epochs":
             return 1.0, "Epochs (samples of all workers / training samples)"
+        case "cost":
+            return 1.0, "Cost"
 
 
 def _draw(axes: Axes, table: pd.DataFrame, look: Look) -> object:

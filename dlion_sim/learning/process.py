@@ -1,4 +1,4 @@
-"""Settings of the process that computing needs: there for as long as somebody needs them, and then as they were."""
+"""Where to compute, and what the process needs for it: settings that are there for as long as somebody needs them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,22 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
+
+from dlion_sim.errors import InputError
+
+Device = Literal["auto", "cpu", "cuda"]
+"""Where gradients are computed; auto: on a GPU if there is one."""
+
+
+def device_named(device: Device) -> torch.device:
+    """PyTorch's. Raises InputError where this machine has none."""
+    available = torch.cuda.is_available()
+    if device == "cuda" and not available:
+        raise InputError("this machine has no GPU that PyTorch can use", file="`device` cuda", allowed="auto, cpu")
+    return torch.device("cuda" if available and device != "cpu" else "cpu")
 
 
 def while_needed(

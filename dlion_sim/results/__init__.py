@@ -1,5 +1,6 @@
 """The run folder: writing and reading."""
 
+from dlion_sim.results.cost import Cost, Tariff, cost_of
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.frames import Frames
 from dlion_sim.results.holding import Hold
@@ -32,6 +33,7 @@ __all__ = [
     "SPENT",
     "TRANSFERS",
     "WALL_CLOCK_COLUMNS",
+    "Cost",
     "Ending",
     "Frames",
     "Hold",
@@ -42,7 +44,9 @@ __all__ = [
     "Run",
     "RunWriter",
     "Status",
+    "Tariff",
     "TransfersRow",
+    "cost_of",
     "environment",
     "final_metric",
     "find_runs",

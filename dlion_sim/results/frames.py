@@ -38,7 +38,7 @@ class Frames:
 
     @cached_property
     def summaries(self) -> pd.DataFrame:
-        """A row a run: how it ended, its iterations, traffic, accuracy, and time to each accuracy.
+        """A row a run: how it ended, its iterations, traffic, cost, accuracy, and time to each accuracy.
 
         Of a task with another metric, `metric`, `metric_std` and `final_metric` are in the place of accuracy's.
 
@@ -139,6 +139,9 @@ def _summary(run: Run) -> dict[str, Any]:
                 row |= {f"completion_{name}": seconds for name, seconds in value["completion"].items()}
             case "iterations" | "exchanges" | "final_accuracy" | "final_metric", dict():
                 row[key] = value["mean"]
+            case "cost", dict():
+                row["cost"] = value["total"]
+                row |= {name: value[name] for name in ("energy_kwh", "co2_kg") if name in value}
             case "scenario" | "system" | "system_label" | "seed" | "status" | "diverged" | "spent", _:
                 pass
             case _:

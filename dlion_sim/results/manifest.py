@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal, Required, TypedDict
 
+from dlion_sim.results.cost import Tariff
 from dlion_sim.results.told import Number, Seconds, ShortText
 
 _PACKAGES = (
@@ -88,6 +89,8 @@ class Manifest(TypedDict, total=False):
     """The micro-clouds of all these."""
     cost_as: CostAs
     """Where it is not that of the model which learns."""
+    tariff: Tariff
+    """Where the scenario has prices."""
     training_samples: Count
     metric: MetricTold
     """What evaluations are by, besides the loss."""

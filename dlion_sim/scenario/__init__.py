@@ -1,5 +1,6 @@
 """What a scenario YAML may say: plain data, human units at the edge, SI inside."""
 
+from dlion_sim.scenario.catalog import CATALOGS, Catalog
 from dlion_sim.scenario.cluster import Cloud, Cluster, Fabric, Lan, Wan, WanPath, WorkerPlace
 from dlion_sim.scenario.devices import CORE_FLOPS, DEVICES, Device
 from dlion_sim.scenario.feeding import Input
@@ -7,6 +8,8 @@ from dlion_sim.scenario.loading import dump, from_data, load, to_data
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
 from dlion_sim.scenario.network import Flows, Lv08, Network, NoTcp, Packets, Windows
 from dlion_sim.scenario.parametrised import Gpt, Lora, Shakespeare, named
+from dlion_sim.scenario.prices import Billing, Prices
+from dlion_sim.scenario.renting import tariff
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.shipped import find, find_sweep, shipped
@@ -28,12 +31,15 @@ from dlion_sim.scenario.workload import (
 
 __all__ = [
     "BANDWIDTH",
+    "CATALOGS",
     "CORES",
     "CORE_FLOPS",
     "DEVICES",
     "DURATION",
     "QUEUE",
     "SIZE",
+    "Billing",
+    "Catalog",
     "ChoiceSpec",
     "Cloud",
     "Cluster",
@@ -61,6 +67,7 @@ __all__ = [
     "Packets",
     "Partition",
     "Pfabric",
+    "Prices",
     "Reliable",
     "Scenario",
     "Schedule",
@@ -83,5 +90,6 @@ __all__ = [
     "load",
     "named",
     "shipped",
+    "tariff",
     "to_data",
 ]

@@ -14,7 +14,7 @@ from dlion_sim.errors import did_you_mean
 from dlion_sim.scenario.capacity import BandwidthSchedule
 from dlion_sim.scenario.faults import RuleError, listed
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
-from dlion_sim.scenario.matrix import BandwidthMatrix
+from dlion_sim.scenario.matrix import BandwidthMatrix, RttMatrix
 from dlion_sim.scenario.model import Model, Name
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.units import Duration
@@ -71,6 +71,8 @@ class Cloud(Model):
 
     name: Name
     """What it is called; no other cloud is called that."""
+    region: str | None = None
+    """What `prices.catalog` calls the place; needed where it has an instance in several."""
     workers: Annotated[list[WorkerGroup], Field(min_length=1)]
     """Its workers, in groups that are alike."""
     lan: Lan = Lan()
@@ -136,6 +138,9 @@ class Wan(Model):
     matrix: BandwidthMatrix | None = None
     """Bandwidths that differ from that one, by sending and then by receiving cloud: {east: {west: 40 Mbps}}; or a CSV
     file or a folder of iperf3's results that has them, and is read when the scenario is."""
+    rtt_matrix: RttMatrix | None = None
+    """Round-trip times that differ from `rtt`, likewise: {east: {west: 60 ms}}, a CSV file, or a folder of iperf3's
+    results. One is that of both directions, where the other is not there."""
     paths: list[WanPath] = Field(default_factory=list)
     """Paths that differ from all that; or every path, where nothing else is stated."""
 
@@ -148,6 +153,12 @@ class Wan(Model):
     def measured(self) -> Mapping[tuple[str, str], Schedule]:
         """The matrix' bandwidth of each (sending cloud, receiving cloud)."""
         return {(a, b): bandwidth for a, row in (self.matrix or {}).items() for b, bandwidth in row.items()}
+
+    @cached_property
+    def measured_rtts(self) -> Mapping[tuple[str, str], float]:
+        """The matrix' round-trip time (s) of each (sending cloud, receiving cloud)."""
+        told = {(a, b): rtt for a, row in (self.rtt_matrix or {}).items() for b, rtt in row.items()}
+        return {**{(b, a): rtt for (a, b), rtt in told.items()}, **told}
 
     @cached_property
     def by_direction(self) -> Mapping[tuple[str, str], WanPath]:
@@ -190,6 +201,10 @@ class Cluster(Model):
         for a, b in wan.measured:
             _check_path(WanPath(source=a, target=b), names, set(), at=("wan", "matrix", a))
             seen.add((a, b))
+        for a, row in (wan.rtt_matrix or {}).items():
+            for b in row:
+                _check_path(WanPath(source=a, target=b), names, set(), at=("wan", "rtt_matrix", a))
+        seen.update(wan.measured_rtts)
         for a, b in () if wan.joins_all else permutations(names, 2):
             if (a, b) not in seen:
                 raise RuleError(
@@ -198,7 +213,7 @@ class Cluster(Model):
                 )
         for a, b in () if wan.rtt is not None else permutations(names, 2):
             listed = wan.by_direction.get((a, b))
-            if listed is None or listed.rtt is None:
+            if (listed is None or listed.rtt is None) and (a, b) not in wan.measured_rtts:
                 raise RuleError(
                     f"nothing says how long the path from '{a}' to '{b}' takes",
                     allowed="rtt: 60 ms, for all paths or for this one; 0 ms without latency",
@@ -215,7 +230,8 @@ class Cluster(Model):
         """The path from cloud `a` to another cloud `b`: (bandwidth, None if only NICs bound it; RTT in seconds)."""
         wan = self.wan or Wan()
         path = wan.by_direction.get((a, b)) or wan
-        rtt = path.rtt if path.rtt is not None else wan.rtt
+        own = None if path is wan else path.rtt
+        rtt = own if own is not None else wan.measured_rtts.get((a, b), wan.rtt)
         assert rtt is not None
         listed = None if path is wan else path.bandwidth
         return listed or wan.measured.get((a, b)) or wan.bandwidth, rtt

@@ -60,3 +60,12 @@ DEVICES: Mapping[str, Device] = {
     "h100-tf32": _gpu(494.7, "TF32", "H100 architecture white paper, SXM5"),
 }
 """What a scenario's `compute` may name."""
+
+GPUS: Mapping[str, str] = {
+    "K80": "p2.xlarge",
+    "V100": "v100",
+    "A100": "a100",
+    "A100-80GB": "a100",
+    "H100": "h100",
+}
+"""The device that one GPU of that name in a catalog of instances is; a K80 there is half a board."""

@@ -66,8 +66,22 @@ GIGABIT = Nic(up=Schedule.constant(1e9), down=Schedule.constant(1e9))
 """The network card of a machine that states none."""
 
 
-class WorkerGroup(Model):
-    """Workers that are alike, one to a machine."""
+class Rented(Model):
+    """What is known of the cost of a machine."""
+
+    instance: str | None = None
+    """Its name in `prices.catalog`, which tells what it is and costs, where nothing beside this does."""
+    price: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    """What an hour of it costs; 0 if nothing."""
+    watts: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    """The power that it draws, on average over a run."""
+    carbon: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    """Grams of CO2 for each kWh where it is."""
+
+
+class WorkerGroup(Rented):
+    """Workers that are alike, one to a machine. An instance's cores are those of its GPUs, as `dlion devices` has them,
+    together; or its vCPUs, where it has none."""
 
     count: Annotated[int, Field(ge=1, le=100_000)] = 1
     """How many workers there are of the kind."""

@@ -1,11 +1,12 @@
-"""The bandwidths between all micro-clouds at once: written out, or read from what was measured."""
+"""Bandwidths and round-trip times between all micro-clouds: written out, or read from what was measured."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, ValidationInfo
 
@@ -13,7 +14,7 @@ from dlion_sim.scenario.capacity import BandwidthSchedule
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.schedule import Schedule
-from dlion_sim.scenario.units import BANDWIDTH
+from dlion_sim.scenario.units import BANDWIDTH, DURATION, Duration, Unit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,17 +24,20 @@ _TO = "-to-"
 _FRAME = 1514 / 1448
 """Bytes that cross a link for each that iperf3 counts: TCP's segments over IPv4 and Ethernet."""
 
+Cell = TypeVar("Cell")
 Measured = dict[str, dict[str, Schedule]]
 """Bandwidth by sending and then by receiving cloud."""
+Rtts = dict[str, dict[str, str]]
+"""Round-trip times, likewise, as a scenario has them: "60 ms"."""
 
 
 class MatrixFile(Model):
-    """A file of bandwidths whose numbers have no unit in it."""
+    """A file of bandwidths, or of round-trip times, whose numbers have no unit in it."""
 
     file: str
     """CSV file, relative to the scenario file's folder."""
     unit: str
-    """What its numbers are in, e.g. Mbps."""
+    """What its numbers are in, e.g. Mbps or ms."""
 
 
 def read_csv(file: Path, unit: str | None) -> Measured:
@@ -45,19 +49,30 @@ def read_csv(file: Path, unit: str | None) -> Measured:
     Raises:
         RuleError: The file cannot be read, or a cell is no bandwidth; with its line and column.
     """
+    return _cells(file, unit, BANDWIDTH, _bandwidth)
+
+
+def read_rtt_csv(file: Path, unit: str | None) -> Rtts:
+    """As `read_csv`, of round-trip times."""
+    return _cells(file, unit, DURATION, _duration)
+
+
+def _cells(
+    file: Path, unit: str | None, quantity: Unit, read: Callable[[str, str | None, str], Cell]
+) -> dict[str, dict[str, Cell]]:
     table = _grid(file)
     corner, *receivers = (cell.strip() for cell in table.iloc[0])
     named = corner.split()[-1].strip("()[]") if corner else ""
-    unit = unit or (named if named in BANDWIDTH.factors else None)
-    measured: Measured = {}
+    unit = unit or (named if named in quantity.factors else None)
+    measured: dict[str, dict[str, Cell]] = {}
     for line, (sender, *cells) in enumerate(table.iloc[1:].itertuples(index=False, name=None), start=2):
-        row: dict[str, Schedule] = {}
+        row: dict[str, Cell] = {}
         for receiver, cell in zip(receivers, map(str.strip, cells), strict=True):
             if receiver != sender.strip() and cell not in ("", "-"):
                 where = f"matrix {file}, line {line} (from '{sender.strip()}'), column '{receiver}'"
                 if receiver in row:
                     raise RuleError(f"{where}: that column stands there twice")
-                row[receiver] = _bandwidth(cell, unit, where)
+                row[receiver] = read(cell, unit, where)
         if sender.strip() in measured:
             raise RuleError(f"matrix {file}, line {line}: a row from '{sender.strip()}' stands already above")
         if sender.strip():
@@ -73,25 +88,41 @@ def read_iperf3(folder: Path) -> Measured:
     Raises:
         RuleError: There is none, one has no such name, or is no result of a TCP test that worked.
     """
+    return _results(folder, _received)
+
+
+def read_iperf3_rtts(folder: Path) -> Rtts:
+    """The round-trip times in iperf3's results, as `read_iperf3`: the least that the sending kernel saw.
+
+    Others have waited in the queues that the test itself filled. Senders other than Linux tell none.
+    """
+    return _results(folder, _round_trip)
+
+
+def _results(folder: Path, read: Callable[[dict[str, Any], Path], Cell]) -> dict[str, dict[str, Cell]]:
     files = sorted(folder.glob("*.json"))
     if not files:
         raise RuleError(f"matrix {folder}: the folder holds no iperf3 results", allowed=f"SENDER{_TO}RECEIVER.json")
-    measured: Measured = {}
+    measured: dict[str, dict[str, Cell]] = {}
     for file in files:
         sender, *receivers = file.stem.split(_TO)
         if len(receivers) != 1:
             raise RuleError(f"matrix {file}: the name does not say from where to where", allowed=f"A{_TO}B.json")
-        measured.setdefault(sender, {})[receivers[0]] = _received(file)
+        measured.setdefault(sender, {})[receivers[0]] = read(_result(file), file)
     return measured
 
 
-def _received(file: Path) -> Schedule:
+def _result(file: Path) -> dict[str, Any]:
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RuleError(f"matrix {file} is no JSON that can be read: {error}") from None
     if isinstance(result, dict) and "error" in result:
         raise RuleError(f"matrix {file}: iperf3 failed: {result['error']}")
+    return result if isinstance(result, dict) else {}
+
+
+def _received(result: dict[str, Any], file: Path) -> Schedule:
     try:
         protocol = result["start"]["test_start"]["protocol"]
         rate = float(result["end"]["sum_received"]["bits_per_second"])
@@ -103,7 +134,16 @@ def _received(file: Path) -> Schedule:
     return _bandwidth(f"{rate * _FRAME!r}", "bps", f"matrix {file}")
 
 
-def _bandwidth(written: str, unit: str | None, where: str) -> Schedule:
+def _round_trip(result: dict[str, Any], file: Path) -> str:
+    try:
+        least = min(float(stream["sender"]["min_rtt"]) for stream in result["end"]["streams"])
+    except (KeyError, TypeError, ValueError):
+        problem = f"matrix {file} has no end.streams.sender.min_rtt"
+        raise RuleError(problem, allowed="what iperf3 -J wrote on Linux") from None
+    return _duration(f"{least!r}", "us", f"matrix {file}")
+
+
+def _quantity(quantity: Unit, written: str, unit: str | None, where: str) -> float:
     try:
         float(written)
     except ValueError:
@@ -112,13 +152,25 @@ def _bandwidth(written: str, unit: str | None, where: str) -> Schedule:
         if unit is None:
             raise RuleError(
                 f"{where}: {written} has no unit; write it there, in the first cell, or as {{file: ..., unit: ...}}",
-                allowed=", ".join(BANDWIDTH.factors),
+                allowed=", ".join(quantity.factors),
             )
         text = f"{written} {unit}"
     try:
-        return Schedule.constant(BANDWIDTH.parse(text))
+        return quantity.parse(text)
     except ValueError as error:
         raise RuleError(f"{where}: {error}") from None
+
+
+def _bandwidth(written: str, unit: str | None, where: str) -> Schedule:
+    value = _quantity(BANDWIDTH, written, unit, where)
+    try:
+        return Schedule.constant(value)
+    except ValueError as error:
+        raise RuleError(f"{where}: {error}") from None
+
+
+def _duration(written: str, unit: str | None, where: str) -> str:
+    return DURATION.format(_quantity(DURATION, written, unit, where))
 
 
 def _grid(file: Path) -> pd.DataFrame:
@@ -132,25 +184,44 @@ def _grid(file: Path) -> pd.DataFrame:
     return table.fillna("")
 
 
-def _read(given: object, info: ValidationInfo) -> object:
-    """A file's or a folder's bandwidths in its place."""
+def _read(
+    given: object,
+    info: ValidationInfo,
+    *,
+    quantity: Unit,
+    of_file: Callable[[Path, str | None], object],
+    of_folder: Callable[[Path], object],
+) -> object:
+    """What a file or a folder holds in its place."""
     unit = None
     if isinstance(given, Mapping) and isinstance(given.get("file"), str):
         written = MatrixFile.model_validate(given)
         given, unit = written.file, written.unit
-        if unit not in BANDWIDTH.factors:
-            units = ", ".join(BANDWIDTH.factors)
-            raise RuleError(f"'{unit}' is no unit of a bandwidth", allowed=units, at=("unit",))
+        if unit not in quantity.factors:
+            units = ", ".join(quantity.factors)
+            raise RuleError(f"'{unit}' is no unit of a {quantity.quantity}", allowed=units, at=("unit",))
     if not isinstance(given, str):
         return given
     path = Path((info.context or {}).get("folder", "")) / given
     if not path.exists():
         raise RuleError(f"matrix {path}: no such file or folder")
-    return read_iperf3(path) if path.is_dir() else read_csv(path, unit)
+    return of_folder(path) if path.is_dir() else of_file(path, unit)
 
 
 BandwidthMatrix = Annotated[
     dict[str, dict[str, BandwidthSchedule]],
-    BeforeValidator(_read, json_schema_input_type=str | MatrixFile | dict[str, dict[str, Any]]),
+    BeforeValidator(
+        partial(_read, quantity=BANDWIDTH, of_file=read_csv, of_folder=read_iperf3),
+        json_schema_input_type=str | MatrixFile | dict[str, dict[str, Any]],
+    ),
 ]
 """Bandwidth by sending and then by receiving cloud."""
+
+RttMatrix = Annotated[
+    dict[str, dict[str, Duration]],
+    BeforeValidator(
+        partial(_read, quantity=DURATION, of_file=read_rtt_csv, of_folder=read_iperf3_rtts),
+        json_schema_input_type=str | MatrixFile | dict[str, dict[str, Any]],
+    ),
+]
+"""Round-trip time (s) by one and then by the other cloud."""

@@ -13,6 +13,8 @@ from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model, Name
 from dlion_sim.scenario.network import Network, NoTcp, Packets, Windows
 from dlion_sim.scenario.parametrised import named
+from dlion_sim.scenario.prices import Prices
+from dlion_sim.scenario.renting import rented
 from dlion_sim.scenario.system import SystemSpec
 from dlion_sim.scenario.transport import AnyTransport, Reliable
 from dlion_sim.scenario.units import PositiveDuration
@@ -52,6 +54,8 @@ class Scenario(Model):
     """What carries messages over it, in live and emulated runs too; a plain name is short for {kind: name}."""
     system: SystemSpec
     """How the workers train together."""
+    prices: Prices | None = None
+    """What machines and traffic cost, for the run's summary to tell. None: only what machines say themselves."""
     modules: str | None = None
     """The folder of Python modules that names of your own, package.module:name, are looked for in, relative to the
     scenario file's folder. By default it is that folder."""
@@ -97,6 +101,10 @@ class Scenario(Model):
                 f"{self.network.tcp.kind} knows no fabrics", allowed="with network: {tcp: none}", at=("cluster", *at)
             )
         return self
+
+    @model_validator(mode="after")
+    def _rents(self, info: ValidationInfo) -> Self:
+        return rented(self, Path((info.context or {}).get("folder", "")))
 
     @model_validator(mode="after")
     def _ends(self) -> Self:

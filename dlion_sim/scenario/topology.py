@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from dlion_sim.scenario.machines import GIGABIT, Nic
+from dlion_sim.scenario.machines import GIGABIT, Nic, Rented
 from dlion_sim.scenario.model import Model
 
 
@@ -69,7 +69,7 @@ class Edges(Model):
     """The links: pairs of workers' numbers."""
 
 
-class ServerHost(Model):
+class ServerHost(Rented):
     """A machine for a parameter server alone."""
 
     cloud: str

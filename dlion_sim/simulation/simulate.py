@@ -8,14 +8,12 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
-
-import torch
+from typing import Any
 
 from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning import gradient_executor
-from dlion_sim.learning.process import frozen_objects, one_core
+from dlion_sim.learning.process import Device, device_named, frozen_objects, one_core
 from dlion_sim.results import Hold, Run, RunWriter, environment
 from dlion_sim.results.run_folder import MANIFEST, SCENARIO
 from dlion_sim.scenario import Packets, Scenario, dump, load
@@ -26,8 +24,6 @@ from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.tcp import TcpModel
 from dlion_sim.simulation.transport import Transport
 from dlion_sim.transport import check
-
-Device = Literal["auto", "cpu", "cuda"]
 
 CHECKPOINT_EVERY = 60.0
 """Wall seconds."""
@@ -52,7 +48,7 @@ def simulate(
     saved, for `resume`; None saves nothing. Raises InputError, before anything is written, for a scenario that cannot
     be run.
     """
-    setting = Setting.of(scenario, _device(device))
+    setting = Setting.of(scenario, device_named(device))
     carrier = _carrier(setting)
     nodes = [
         Node(setting.worker(worker), setting.machine(worker), setting.sampler(worker))
@@ -104,7 +100,7 @@ def resume(
         if former.manifest["status"] == "completed":
             raise InputError("is complete", file=folder, allowed="a run that was ended early")
         scenario = load(folder / SCENARIO)
-        setting = Setting.of(scenario, _device("cuda" if former.manifest["device"] == "cuda" else "cpu"))
+        setting = Setting.of(scenario, device_named("cuda" if former.manifest["device"] == "cuda" else "cpu"))
         identity = Identity.of(setting)
         checkpoint = Checkpoint.of(folder, identity)
         if former.manifest["workers"] != setting.manifest["workers"]:
@@ -187,10 +183,3 @@ def _clock(before: float) -> Callable[[], float]:
     """Tells the wall seconds since now, and those `before`."""
     began = time.perf_counter()
     return lambda: before + time.perf_counter() - began
-
-
-def _device(device: Device) -> torch.device:
-    available = torch.cuda.is_available()
-    if device == "cuda" and not available:
-        raise InputError("this machine has no GPU that PyTorch can use", file="`device` cuda", allowed="auto, cpu")
-    return torch.device("cuda" if available and device != "cpu" else "cpu")

@@ -10,12 +10,12 @@ from dlion_sim.learning import load
 from dlion_sim.learning.datasets import PUBLISHED
 from dlion_sim.learning.datasets.registry import DATASETS
 from dlion_sim.learning.models import MODELS
-from dlion_sim.scenario import DEVICES, shipped
+from dlion_sim.scenario import CATALOGS, DEVICES, shipped
 from dlion_sim.scenario.shipped import FOLDER, name_of, shipped_sweeps
 from dlion_sim.sweep.model import Sweep
 from tests.command import dlion
 
-KINDS = ["systems", "models", "datasets", "devices", "scenarios"]
+KINDS = ["systems", "models", "datasets", "devices", "catalogs", "scenarios"]
 
 
 @pytest.mark.parametrize(("kind", "columns"), [*((kind, 80) for kind in KINDS), ("systems", 40), ("systems", 200)])
@@ -45,9 +45,9 @@ def test_help_tells_every_key_of_a_sweep(capsys, monkeypatch):
 
 
 def test_each_kind_lists_all_that_a_scenario_may_name(capsys, monkeypatch):
-    for kind, names in {"models": MODELS, "datasets": DATASETS, "devices": DEVICES}.items():
+    for kind, names in {"models": MODELS, "datasets": DATASETS, "devices": DEVICES, "catalogs": CATALOGS}.items():
         assert dlion(monkeypatch, kind) == 0
-        assert set(names) <= set(capsys.readouterr().out.split())
+        assert set(names) <= set(re.split(r"[\s,]+", capsys.readouterr().out))
 
 
 @pytest.mark.parametrize("name", ["digits", "cifar10", "fashion_mnist", "diabetes", "shakespeare"])

@@ -20,14 +20,14 @@ from tests.simulation.scenarios import digits
 from tests.simulation.test_checkpoint import After
 from tests.sweep.scenarios import write_sweep
 
-AT_ONCE = {"schema", "systems", "models", "datasets", "devices", "scenarios", "compare"}
+AT_ONCE = {"schema", "systems", "models", "datasets", "devices", "catalogs", "scenarios", "compare"}
 """Whose output is all that they are for."""
 
 
 def test_every_long_command_can_be_quiet():
     commands = dict(typer.main.get_command(app).commands)
-    plots = commands.pop("plot").commands
-    for name, command in {**commands, **plots}.items():
+    plots, calibrations = commands.pop("plot").commands, commands.pop("calibrate").commands
+    for name, command in {**commands, **plots, **calibrations}.items():
         quiet = [each for each in command.params if "--quiet" in each.opts]
         assert bool(quiet) != (name in AT_ONCE), name
         assert all(each.help == "Print nothing but errors: no progress, no table." for each in quiet)

@@ -125,3 +125,66 @@ def test_unusable_results(file: Path, name: str, result: str, words: str) -> Non
     with pytest.raises(InputError) as refusal:
         load(file, [f"{MATRIX}=results"])
     assert words in str(refusal.value)
+
+
+RTTS = "cluster.wan.rtt_matrix"
+
+
+@pytest.mark.parametrize(
+    ("text", "matrix"),
+    [
+        ("ms,east,west\neast,,80\nwest,2.5,-\n", "r.csv"),
+        (",east,west\neast,,80 ms\nwest,2500 us,\n", "r.csv"),
+        ("cloud,west,east\nwest,0,2.5\neast,80,0\n", "{file: r.csv, unit: ms}"),
+        ("", "{east: {west: 80 ms}, west: {east: 2.5 ms}}"),
+    ],
+)
+def test_round_trip_times_may_differ_from_path_to_path(file: Path, text: str, matrix: str) -> None:
+    (file.parent / "r.csv").write_text(text)
+    cluster = load(file, ["cluster.wan={}", f"{RTTS}={matrix}"]).cluster
+    assert [cluster.wan_path(*ends) for ends in (("east", "west"), ("west", "east"))] == [(None, 0.08), (None, 0.0025)]
+
+
+def test_one_round_trip_time_is_that_of_both_directions_and_a_listed_path_goes_first(file: Path) -> None:
+    wan = "cluster.wan={rtt: 1 ms, rtt_matrix: {west: {east: 80 ms}}%s}"
+    cluster = load(file, [wan % ""]).cluster
+    assert [cluster.wan_path(*ends)[1] for ends in (("east", "west"), ("west", "east"))] == [0.08, 0.08]
+    cluster = load(file, [wan % ", paths: [{from: east, to: west, rtt: 5 ms}]"]).cluster
+    assert [cluster.wan_path(*ends)[1] for ends in (("east", "west"), ("west", "east"))] == [0.005, 0.08]
+
+
+def test_the_resolved_scenario_has_the_round_trip_times(file: Path) -> None:
+    (file.parent / "r.csv").write_text("us,west\neast,80123\n")
+    scenario = load(file, ["cluster.wan={}", f"{RTTS}=r.csv"])
+    (file.parent / "r.csv").unlink()
+    file.write_text(dump(scenario))
+    assert load(file) == scenario
+
+
+def test_iperf3s_round_trips_are_the_least_that_its_sender_saw(file: Path) -> None:
+    folder = file.parent / "results"
+    folder.mkdir()
+    result = iperf3(1e6)
+    result["end"]["streams"] = [{"sender": {"min_rtt": rtt, "mean_rtt": 900_000}} for rtt in (80_123, 80_200)]
+    (folder / "east-to-west.json").write_text(json.dumps(result))
+    cluster = load(file, ["cluster.wan={}", f"{RTTS}=results"]).cluster
+    assert cluster.wan_path("west", "east") == (None, 0.080123)
+    (folder / "east-to-west.json").write_text(json.dumps(iperf3(1e6)))
+    with pytest.raises(InputError, match=r"has no end\.streams\.sender\.min_rtt; allowed: what iperf3 -J wrote on Lin"):
+        load(file, ["cluster.wan={}", f"{RTTS}=results"])
+
+
+@pytest.mark.parametrize(
+    ("matrix", "words"),
+    [
+        ("{east: {wset: 80 ms}}", "no cloud 'wset'; did you mean 'west'"),
+        ("{east: {west: 80}}", "'80|80 is not a duration"),
+        ("{file: r.csv, unit: Mbps}", "'Mbps' is no unit of a duration"),
+        ("r.csv", "line 2 .from 'east'., column 'west': 80 has no unit"),
+        ("missing.csv", "no such file or folder"),
+    ],
+)
+def test_unusable_round_trip_times(file: Path, matrix: str, words: str) -> None:
+    (file.parent / "r.csv").write_text(",west\neast,80\n")
+    with pytest.raises(InputError, match=words):
+        load(file, ["cluster.wan={}", f"{RTTS}={matrix}"])

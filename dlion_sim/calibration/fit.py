@@ -1,0 +1,47 @@
+"""From the times of some batch sizes to what a batch and a sample take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+
+from dlion_sim.errors import InputError
+
+
+@dataclass(frozen=True)
+class Fit:
+    """T(b) = alpha + slope * b (s) for a gradient of b samples."""
+
+    alpha: float
+    slope: float
+    r2: float
+    """The part of the times' variance that it explains."""
+    worst: float
+    """By which part of a time it is off, where it is most."""
+
+    def seconds(self, batch_size: int) -> float:
+        """That it says of a batch size."""
+        return self.alpha + self.slope * batch_size
+
+
+def fit(seconds: Mapping[int, float]) -> Fit:
+    """The least squares of relative errors, neither part below 0, of the seconds (> 0) by batch size, two or more.
+
+    Raises InputError where larger batches do not take longer.
+    """
+    sizes, times = np.array(list(seconds), dtype=float), np.array(list(seconds.values()))
+    (alpha, slope), _ = nnls(np.stack([1 / times, sizes / times], axis=1), np.ones(len(times)))
+    if slope <= 0:
+        raise InputError(
+            f"batches of {sizes.max():.0f} samples take no longer than of {sizes.min():.0f}, so nothing tells what a "
+            "sample takes",
+            path="workload.batch_size",
+            allowed="larger batches: up to four times as many are timed",
+        )
+    residuals = alpha + slope * sizes - times
+    spread = float(np.sum((times - times.mean()) ** 2))
+    r2 = 1 - float(np.sum(residuals**2)) / spread if spread else 1.0
+    return Fit(float(alpha), float(slope), r2, float(np.max(np.abs(residuals) / times)))
