@@ -99,7 +99,8 @@ class Dlcp(Model):
     """A packet is of large gradients where its mean magnitude is at least this quantile of its variable's packets'
     (chosen here)."""
     order: Literal["layer", "none"] = "layer"
-    """Whether front layers come first, in switches' queues too, and in each of them large gradients."""
+    """Whether front layers come first in switches' queues, and large gradients before small ones: those of front layers
+    first of the large, and last of the small, which are the first to be missing."""
     stop_early: bool = True
     """Whether the receiver ends a message as soon as little enough is missing; otherwise it waits until all packets
     have been sent once."""

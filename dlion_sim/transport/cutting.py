@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dlion_sim.learning.flat import Layout
-from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.messages import GRADIENTS, Message
 from dlion_sim.scenario import Dlcp, Transport
 
 PAYLOAD = 1424
@@ -89,7 +90,6 @@ class Cutter:
         dlcp, count = self._dlcp, len(self._layout.sizes)
         variable = self._variables.of(starts(message, self._layout, self._workers))
         large = _large(_mean_magnitudes(message), variable, dlcp.quantile)
-        numbers = np.arange(len(variable))
         in_order = dlcp.order == "layer"
         return Cut(
             payloads(message),
@@ -97,8 +97,18 @@ class Cutter:
             large,
             (self._priorities * variable.astype(np.int64) // count * in_order).astype(np.int8),
             ~self._droppable(variable < dlcp.front * count, ~large),
-            (np.lexsort((numbers, ~large, variable)) if in_order else numbers).astype(np.int32),
+            self._order(message, variable, large).astype(np.int32),
         )
+
+    def _order(self, message: Message, variable: NDArray[np.int32], large: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The last ones are not waited for: small gradients of front layers, and no parameters time after time."""
+        numbers = np.arange(len(variable))
+        if message.body.stage not in GRADIENTS:
+            values = message.tensors[-1][: per_packet(message)].cpu().numpy()
+            return np.roll(numbers, -(crc32(values.tobytes()) % len(numbers)))
+        if self._dlcp.order == "none":
+            return numbers
+        return np.lexsort((numbers, np.where(large, variable, -variable), ~large))
 
     def _droppable(self, front: NDArray[np.bool_], small: NDArray[np.bool_]) -> NDArray[np.bool_]:
         match self._dlcp.drop:

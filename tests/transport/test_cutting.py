@@ -1,5 +1,7 @@
 """Messages cut into packets, held against a plain definition."""
 
+from zlib import crc32
+
 import numpy as np
 import pytest
 import torch
@@ -31,10 +33,15 @@ def plainly_cut(message, shape, dlcp, priorities):
         droppable = {"none": False, "layer": front, "magnitude": small, "layer+magnitude": front and small}[dlcp.drop]
         priority = priorities * variable // len(shape.sizes) if dlcp.order == "layer" else 0
         rows.append((4 * len(part) * len(message.tensors), variable, large, priority, not droppable))
-    order = range(len(parts))
-    if dlcp.order == "layer":
-        order = sorted(order, key=lambda number: (rows[number][1], not rows[number][2], number))
-    return rows, list(order)
+    order = list(range(len(parts)))
+    if message.body.stage == "mix":
+        begin = crc32(message.tensors[-1].numpy()[:each].tobytes()) % len(parts)
+        order = order[begin:] + order[:begin]
+    elif dlcp.order == "layer":
+        large = [number for number in order if rows[number][2]]
+        small = [number for number in order if not rows[number][2]]
+        order = sorted(large, key=lambda number: rows[number][1]) + sorted(small, key=lambda number: -rows[number][1])
+    return rows, order
 
 
 @given(
@@ -55,6 +62,14 @@ def test_as_plainly_defined(given_message, dlcp, priorities):
     columns = (cut.payloads, cut.variable, cut.large, cut.priority, cut.protected)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == rows
     assert cut.order.tolist() == order
+
+
+def test_no_parameters_come_last_time_after_time():
+    shape = layout(356 * 10)
+    cutter = Cutter(Dlcp(), shape, WORKERS)
+    values = torch.randn(100, shape.size, generator=torch.Generator().manual_seed(0))
+    last = [int(cutter.cut(Message(0, Mixed(0, 8), (each,))).order[-1]) for each in values]
+    assert {*last} == {*range(10)}
 
 
 @given(layouts.flatmap(messages))
