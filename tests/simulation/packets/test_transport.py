@@ -136,3 +136,16 @@ def test_channels_have_connections_of_their_own():
     world.transport.send(1, gradient(0))
     world.transport.send(1, weights(0))
     assert {queue[2] for queue in world.transport._connections} == {Channel.DATA, Channel.WEIGHTS}
+
+
+def test_what_was_restored_is_of_the_same_links_and_messages():
+    world = World()
+    world.transport.send(1, gradient(0))
+    world.transport.check_restored()
+    world.transport._transfers[10**6] = world.transport._transfers[0]
+    with pytest.raises(ValueError, match="another network"):
+        world.transport.check_restored()
+    other = World()
+    other.transport._routing = leaf_spine()
+    with pytest.raises(ValueError, match="another network"):
+        other.transport.check_restored()
