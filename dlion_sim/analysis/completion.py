@@ -36,7 +36,7 @@ def by_kind(run: Run) -> pd.DataFrame:
     sent = completions(run).dropna(subset=["lost_bytes"])
     rows: dict[str, dict[str, float]] = {}
     for kind, each in sent.groupby("kind", observed=True):
-        whole = (each["bytes"] + each["saved_bytes"]).sum()
+        whole = max((each["bytes"] + each["saved_bytes"]).sum(), 1)
         shares = {name: each[column].sum() / whole for name, column in _SHARES.items()}
         rows[str(kind)] = {"messages": len(each), **shares, **percentiles(each["seconds"])}
     return pd.DataFrame.from_dict(rows, orient="index", columns=["messages", *_SHARES, *percentiles([])])

@@ -69,6 +69,6 @@ def draw_parts(
                 axes.tick_params(labelbottom=False)
                 continue
             axes.set_xlabel("Variable, from the front")
-            if len(variables) <= _MOST_NAMED:
+            if 0 < len(variables) <= _MOST_NAMED:
                 axes.set_xticks(range(len(variables)), variables, rotation=30, ha="right", rotation_mode="anchor")
     return {f"{packets} entries": Line2D([], [], color="0.25", **_SIZE, **style) for packets, style in _CLASSES.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -16,14 +17,14 @@ from dlion_sim.results.numbers import byte_unit, number
 
 _MOST_PORTS = 5
 _ROW_HEIGHT = 0.75
-_MEAN, _DROPPED, _MARKED = PALETTE[0], PALETTE[1], PALETTE[2]
+_MOST, _MEAN, _DROPPED, _MARKED = "0.75", PALETTE[0], PALETTE[1], PALETTE[5]
 
 
 def plot_queues(run: Run, file: Path) -> Path:
     """Draw what waited for the links of `run` to `file` (.png, .svg or .pdf), and return `file`.
 
     Of the five links whose queues were longest at some time: the mean and the most bytes that waited, by interval, a
-    row a link. Below: the packets that were dropped and marked, of all links together. Its legend says how many in all.
+    row a link. Below: the packets that were dropped and, stacked on these, marked, of all links together.
 
     Raises:
         InputError: The run has no queues, as one of flows; or a file cannot be read or written.
@@ -43,13 +44,13 @@ def plot_queues(run: Run, file: Path) -> Path:
         for axes, port in zip(rows, ports, strict=True):
             own = queues[queues["port"] == port].groupby("virtual_time")[["mean_queued", "most_queued"]].max()
             over_time = own.reindex(ends, fill_value=0.0) / size
-            most = _step(axes, ends / seconds, over_time["most_queued"], "0.6")
-            mean = _step(axes, ends / seconds, over_time["mean_queued"], _MEAN)
+            most = _fill(axes, ends / seconds, over_time["most_queued"], _MOST)
+            mean = _fill(axes, ends / seconds, over_time["mean_queued"], _MEAN)
             axes.set_title(str(port), size=7.5)
             axes.yaxis.set_major_locator(MaxNLocator(nbins=3))
         rows[len(rows) // 2].set_ylabel(f"Waiting ({size_unit})")
-        dropped = _step(below, ends / seconds, counts["dropped"], _DROPPED)
-        marked = _step(below, ends / seconds, counts["marked"], _MARKED)
+        dropped = _fill(below, ends / seconds, counts["dropped"], _DROPPED)
+        marked = _fill(below, ends / seconds, counts["marked"], _MARKED, above=counts["dropped"])
         below.set_title(f"all {len(longest)} links", size=7.5)
         below.set_ylabel("Packets")
         below.set_xlabel(time_label(run, unit))
@@ -59,7 +60,9 @@ def plot_queues(run: Run, file: Path) -> Path:
     return file
 
 
-def _step(axes: Axes, ends: np.ndarray, values: pd.Series, colour: str) -> object:
-    """A value for each interval, the first of which begins at 0."""
+def _fill(
+    axes: Axes, ends: npt.NDArray[np.float64], values: pd.Series, colour: str, above: pd.Series | float = 0.0
+) -> object:
+    """A value for each interval, the first of which begins at 0; stacked `above` others."""
     edges = np.concatenate([[0.0], ends])
-    return axes.stairs(values.to_numpy(float), edges, color=colour, linewidth=1)
+    return axes.stairs(values + above, edges, baseline=above, color=colour, fill=True, linewidth=0.4)

@@ -56,6 +56,12 @@ def test_servers_hold_all_parameters_between_them():
     assert torch.equal(torch.cat(parts), setting.worker(0).replica.parameters)
 
 
+def test_the_manifest_names_the_variables_where_tables_tell_of_them():
+    told = Setting.of(digits(transport="dlcp")).manifest
+    assert told["variables"] == ["1.weight", "1.bias", "3.weight", "3.bias"]
+    assert "variables" not in Setting.of(digits()).manifest
+
+
 def test_the_manifest_tells_all_that_decides_bits():
     told = Setting.of(digits()).manifest
     assert told["threads"] == torch.get_num_threads()
