@@ -34,6 +34,8 @@ from dlion_sim.transport.cutting import Cutter, is_cut
 
 _MOST_AT_ONCE = 32
 """Datagrams sent before others have their turn."""
+_ANY_ROUND_TRIP = 1.0
+"""Seconds; where TCP has not measured it yet (RFC 6298)."""
 
 
 class Links(Protocol):
@@ -56,8 +58,8 @@ class Outgoing:
         self._all = all_of_them
         self.sender = sender
         self.address = address
-        self.carried: asyncio.Future[Carried] | None = None
-        """What becomes of the message that is being sent, if one is."""
+        self.carried: asyncio.Future[Carried | None] | None = None
+        """What becomes of the message that is being sent, if one is: nothing, where the peer is gone."""
 
     def takes(self, message: Message) -> bool:
         """Whether it is one that may lose a part."""
@@ -110,8 +112,8 @@ class BoundedLoss:
         self.counts = Counts()
         self._outgoing: dict[Lane, Outgoing] = {}
         self._incoming: dict[Lane, _Incoming] = {}
-        self._takers: dict[bytes, tuple[Key, Callable[[memoryview, memoryview, bool], None]]] = {}
-        """By origin: what a datagram is checked by, and who takes it, with its payload and whether it is marked."""
+        self._takers: dict[bytes, tuple[Key, Callable[[memoryview, memoryview, bool, float], None]]] = {}
+        """By origin: what a datagram is checked by, and who takes it, with its payload, mark and time."""
         self._open: deque[Outgoing] = deque()
         """Those with a message, in turn."""
         self._answering: set[_Incoming] = set()
@@ -134,7 +136,7 @@ class BoundedLoss:
                 )
             key, back = Key(Sort.PACKET, seal.derived(b"packets")), Key(Sort.FEEDBACK, seal.derived(b"feedback"))
             tell = partial(links.tell_of, peer)
-            round_trip = least_round_trip(connection)
+            round_trip = min(least_round_trip(connection), _ANY_ROUND_TRIP)
             sender = Sender(self._me, channel, key, self._cutter, self.dlcp, round_trip, self.counts, tell)
             self._outgoing[peer, channel] = Outgoing(self, sender, connection.getpeername())
             self._takers[origin(Sort.FEEDBACK, channel, peer)] = back, partial(self._take_feedback, sender)
@@ -188,7 +190,7 @@ class BoundedLoss:
         for channel in Channel:
             outgoing = self._outgoing.get((peer, channel))
             if outgoing is not None and outgoing.carried is not None and not outgoing.carried.done():
-                outgoing.carried.set_exception(PeerClosedError("closed the connection"))
+                outgoing.carried.set_result(None)
         self._assembler.lost(peer)
 
     def close(self) -> None:
@@ -198,31 +200,35 @@ class BoundedLoss:
                 handle.cancel()
         self._socket.close()
 
-    async def _patiently(self, sender: Sender, carried: asyncio.Future[Carried]) -> Carried:
+    async def _patiently(self, sender: Sender, carried: asyncio.Future[Carried | None]) -> Carried:
         while (left := sender.progress + self._silence - self._loop.time()) > 0:
             done, _ = await asyncio.wait({carried}, timeout=left)
             if done:
-                return carried.result()
+                if (what := carried.result()) is None:
+                    raise PeerClosedError("closed the connection")
+                return what
         raise PeerError("took nothing for too long")
 
-    def _take(self, data: memoryview, marked: bool) -> None:
+    def _take(self, data: memoryview, marked: bool, at: float) -> None:
         """Take in a datagram, which may be anybody's."""
         self.counts.received += 1
         if found := self._takers.get(bytes(data[:ORIGIN_BYTES])):
             key, take = found
             if (payload := key.opened(data)) is not None:
-                take(data, payload, marked)
+                take(data, payload, marked, at)
                 return
         self.counts.refused += 1
 
-    def _take_packet(self, peer: int, incoming: _Incoming, data: memoryview, payload: memoryview, marked: bool) -> None:
+    def _take_packet(
+        self, peer: int, incoming: _Incoming, data: memoryview, payload: memoryview, marked: bool, at: float
+    ) -> None:
         try:
-            incoming.receiver.take(Packet.parse(data), payload, marked)
+            incoming.receiver.take(Packet.parse(data), payload, marked, at)
         except PeerError as error:
             self._links.failed(peer, error)
         self._answering.add(incoming)
 
-    def _take_feedback(self, sender: Sender, data: memoryview, payload: memoryview, marked: bool) -> None:
+    def _take_feedback(self, sender: Sender, data: memoryview, *_: object) -> None:
         sender.heard(Feedback.parse(data), self._loop.time())
 
     def _taken(self) -> None:
