@@ -27,7 +27,7 @@ _TOS = {
 }
 _FRAGMENT = {socket.AF_INET: (socket.IPPROTO_IP, 10), socket.AF_INET6: (socket.IPPROTO_IPV6, 23)}
 """IP_MTU_DISCOVER and IPV6_MTU_DISCOVER: with 0, what is too long for a tunnel on the way is cut up."""
-_TIMESTAMP = [socket.SOL_SOCKET, 35]
+_TIMESTAMP = 35
 """SO_TIMESTAMPNS, and what comes with it. The node may read a datagram long after it has come."""
 _TIMESPEC = struct.Struct("@ll")
 _ANCILLARY_BYTES = socket.CMSG_SPACE(4) + socket.CMSG_SPACE(_TIMESPEC.size)
@@ -51,7 +51,7 @@ class DatagramSocket:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNSENT_BYTES)
             self._socket.setsockopt(self._level, receive_tos, 1)
-            self._socket.setsockopt(*_TIMESTAMP, 1)
+            self._socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMP, 1)
             self._socket.setsockopt(*_FRAGMENT[self.family], 0)
             self._socket.bind(address)
         except OSError as error:
@@ -72,8 +72,8 @@ class DatagramSocket:
                 except OSError:  # None is there.
                     break
                 marked, at = False, 0.0
-                for *kind, data in ancillary:
-                    if kind == _TIMESTAMP:
+                for level, kind, data in ancillary:
+                    if (level, kind) == (socket.SOL_SOCKET, _TIMESTAMP):
                         seconds, nanoseconds = _TIMESPEC.unpack(data)
                         at = seconds + nanoseconds * 1e-9
                     else:
