@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from statistics import fmean, stdev
 from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -44,24 +46,27 @@ class Losses:
 STUDY = (
     *(Losses(part) for part in (0.0, 0.007, 0.033, 0.1, 0.2, 0.3)),
     Losses(0.3, fill="rescale"),
-    *(Losses(part, of) for part, of in ((0.01, "large"), (0.016, "small"), (0.3, "large"), (0.3, "small"))),
+    *(Losses(0.01, "large"), Losses(0.016, "small"), Losses(0.3, "large"), Losses(0.3, "small")),
 )
+
+
+@cache
+def setting_of(dataset: str, seed: int) -> Setting:
+    """Data, model and initial parameters."""
+    scenario = {
+        "name": "bounded_loss",
+        "seed": seed,
+        "iterations": 1,
+        "workload": {"dataset": dataset, "optimizer": {"learning_rate": 0.1}},
+        "cluster": {"clouds": [{"name": "lab", "workers": [{"count": WORKERS, "compute": 1}]}]},
+        "system": "baseline",
+    }
+    return Setting.of(from_data(scenario))
 
 
 def train(losses: Losses, dataset: str, iterations: int, seed: int) -> tuple[float, float]:
     """The test accuracy in the end, and the part of gradients' squared norm that was lost on the way."""
-    setting = Setting.of(
-        from_data(
-            {
-                "name": "bounded_loss",
-                "seed": seed,
-                "iterations": iterations,
-                "workload": {"dataset": dataset, "optimizer": {"learning_rate": 0.1}},
-                "cluster": {"clouds": [{"name": "lab", "workers": [{"count": WORKERS, "compute": 1}]}]},
-                "system": "baseline",
-            }
-        )
-    )
+    setting = setting_of(dataset, seed)
     executor = GradientExecutor(setting.model, setting.dataset, setting.device, threads=1)
     replica, evaluator = setting.worker(0).replica, setting.evaluator(1)
     samplers = [setting.sampler(worker) for worker in range(WORKERS)]
@@ -86,14 +91,15 @@ def train(losses: Losses, dataset: str, iterations: int, seed: int) -> tuple[flo
     return score.metric, lost / sent
 
 
-def draw(losses: Losses, message: Message, cutter: Cutter, rng: np.random.Generator) -> np.ndarray:
+def draw(losses: Losses, message: Message, cutter: Cutter, rng: np.random.Generator) -> NDArray[np.uint8]:
     """Which packets of a message arrive, uint8 [n]."""
     if losses.of == "all":
         may_be_lost = np.ones(packets(message), np.bool_)
     else:
         may_be_lost = cutter.cut(message).large == (losses.of == "large")
     part = min(1.0, losses.part / max(may_be_lost.mean(), 1e-9))
-    return (~(may_be_lost & (rng.random(len(may_be_lost)) < part))).astype(np.uint8)
+    lost: NDArray[np.bool_] = may_be_lost & (rng.random(len(may_be_lost)) < part)
+    return (~lost).astype(np.uint8)
 
 
 def main() -> None:

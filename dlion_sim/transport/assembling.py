@@ -59,14 +59,15 @@ class Assembler:
 
     def _filled(self, message: Message, have: NDArray[np.bool_]) -> Message:
         *indices, values = message.tensors
-        there = torch.from_numpy(np.repeat(have, per_packet(message))[: len(values)]).to(values.device)
+        mask = np.repeat(have, per_packet(message))[: len(values)]
+        there = torch.from_numpy(mask).to(values.device)
         if indices:
             tensors = [each[there] for each in message.tensors]
         else:
             previous = self._previous(message) if self._is_stale(message) else None
             tensors = [torch.where(there, values, torch.zeros_like(values) if previous is None else previous)]
         if self._fill == "rescale" and message.body.stage in GRADIENTS:
-            tensors[-1] *= len(there) / max(1, int(there.sum()))
+            tensors[-1] *= len(mask) / max(1, np.count_nonzero(mask))
         return replace(message, tensors=tuple(tensors))
 
     def _is_stale(self, message: Message) -> bool:

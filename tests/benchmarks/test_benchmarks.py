@@ -41,7 +41,7 @@ def figures(cells: list[str]) -> list[float]:
 
 def test_each_benchmark_has_its_test():
     named = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - {"__init__", "measuring"}
-    assert named == {"gpu", "gradients", "live", "network", "scale", "selection"}
+    assert named == {"bounded_loss", "gpu", "gradients", "live", "network", "scale", "selection"}
 
 
 def test_gradients():
@@ -50,6 +50,13 @@ def test_gradients():
     assert table[""][-4:] == systems
     (times,) = (cells for heading, cells in table.items() if heading.startswith("times plain loop"))
     assert len(figures(times)) == len(figures(table["samples/s"])) == len(table[""]) >= 6
+
+
+def test_bounded_loss():
+    table = columns("bounded_loss")
+    assert table["lost"] == ["0 %", "0.7 %", "3.3 %"]
+    assert all(0 < accuracy < 100 for accuracy in figures(table["accuracy (%)"]))
+    assert table["of |g|² lost (%)"][0] == "0"
 
 
 def test_live():
