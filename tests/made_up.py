@@ -38,22 +38,25 @@ def made_up_run(
     replaced: Mapping[str, str] | None = None,
     exchanging: bool = True,
     lossy: bool = False,
+    transport: str = "reliable",
 ) -> Run:
     """Evaluations of `workers` around the mean `accuracies` every so many seconds, an iteration every second.
 
-    `extra` is text of the scenario's that makes it another one, as what is `replaced` in the system does. Each second a
-    worker computes for 0.6 s, waits for 0.4 s and, if `exchanging`, takes in an update; each interval it sends 1 MB to
-    the next worker. With a `lossy` transport it also sends a message of 10 kB of two variables each second, and there
-    are queues.
+    `extra` is text of the scenario's that makes it another one, as `transport` and what is `replaced` in the system do.
+    Each second a worker computes for 0.6 s, waits for 0.4 s and, if `exchanging`, takes in an update; each interval it
+    sends 1 MB to the next worker. Where it is `lossy`, there are also a message of 10 kB of two variables each second,
+    and queues.
     """
     about = {"scenario": scenario, "system": system, "seed": seed}
     writer = RunWriter.create(
         folder,
-        scenario_yaml=f"name: {scenario}\nseed: {seed}\nsystem: {system}\nreplaced: {dict(replaced or {})}\n{extra}",
+        scenario_yaml=f"name: {scenario}\nseed: {seed}\nsystem: {system}\nreplaced: {dict(replaced or {})}\n{extra}"
+        + f"transport: {transport}\n" * (transport != "reliable"),
         manifest={
             **about,
             "replaced": dict(replaced or {}),
             "way": way,
+            "transport": transport,
             "evaluated_on": evaluated_on,
             "workers": [f"east/{worker}" for worker in range(workers)],
             **({"variables": ["weight", "bias"]} if lossy else {}),

@@ -18,7 +18,7 @@ from dlion_sim.yaml_text import read_text
 _SEED_OR_PLACE = re.compile(r"^(seed|modules): .*\n", re.MULTILINE)
 REFERENCE = "baseline"
 """The system that others are compared with."""
-_PLAIN = ("scenario", "system", "way", "run", "label")
+_PLAIN = ("scenario", "system", "transport", "way", "run", "label")
 """Labels whose values need no word of what they are."""
 _MOST_DIFFERENCES = 2
 """Of settings that groups are named by."""
@@ -178,7 +178,8 @@ def _ranks(values: Iterable[str]) -> dict[str, float]:
 
 
 def _labels(run: Run) -> dict[str, str]:
-    labels = {"scenario": scenario_label(run.manifest)}
+    transport = run.manifest.get("transport", "reliable")  # of before there was another
+    labels = {"scenario": scenario_label(run.manifest), "transport": transport}
     labels |= {key: value for key, value in run.point.items() if key not in ("base", "seed", "system")}
     if not run.is_virtual:
         labels["way"] = _way(run)

@@ -151,6 +151,7 @@ class Setting:
             "scenario": self.scenario.name,
             "system": self.scenario.system.name,
             "replaced": dict(self.system.replaced),
+            "transport": self.scenario.transport.kind,
             "seed": self.scenario.seed,
             "device": str(self.device),
             "threads": torch.get_num_threads(),

@@ -70,14 +70,15 @@ def run_report(run: Run) -> RenderableType:
 
 def _packets(run: Run, transport: Mapping[str, Any]) -> Table:
     """What became of the messages that were sent in packets, by kind as far as each was recorded."""
-    table = Table(box=SIMPLE_HEAD, caption="shares of bytes; seconds until data messages were complete")
+    caption = "lost: share of bytes that receivers did without, unsent too; ms: until messages were complete"
+    table = Table(box=SIMPLE_HEAD, caption=caption)
     table.add_column("in packets")
-    for heading in ("messages", "lost", "never sent", "resent", "mean (s)", "50 % (s)", "99 % (s)"):
+    for heading in ("messages", "lost", "unsent", "resent", "mean ms", "50 %", "99 %"):
         table.add_column(heading, justify="right")
     kinds: dict[Any, Any] = by_kind(run).to_dict("index")
     for kind, row in {**kinds, "all": {**transport, **transport["completion"]}}.items():
         shares = [percent(round(row[share], 4)) for share in ("lost", "saved", "resent")]
-        seconds = ["-" if row[each] is None else number(row[each]) for each in ("mean", "p50", "p99")]
+        seconds = ["-" if row[each] is None else number(1000 * row[each]) for each in ("mean", "p50", "p99")]
         table.add_row(kind, f"{row['messages']:.0f}", *shares, *seconds)
     return table
 

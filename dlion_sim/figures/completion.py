@@ -70,7 +70,8 @@ def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
             ": ".join(filter(None, [_called(group, panels), words])) for group, words in zip(groups, told, strict=True)
         ]
         if rows_of(parts):
-            variables = groups[0].runs[0].manifest.get("variables", [])
+            named = (run.manifest.get("variables", []) for group in groups for run in group.runs)
+            variables: list[str] = next(filter(None, named), [])
             legend |= draw_parts(figure, grid, parts, [panels.look(group) for group in groups], unit, variables)
         shown = {name: handle for name, handle in legend.items() if name}
         legend_below(figure, [*shown.values()], [*shown], notes)
@@ -92,7 +93,7 @@ def _told(seconds: npt.NDArray[np.float64], unit: tuple[float, str]) -> str:
     if not len(seconds):
         return "no record of messages"
     mean, p50, p99 = (number(each / unit[0]) for each in percentiles(seconds).values())
-    return f"mean {mean}, p50 {p50}, p99 {p99} {unit[1]} ({len(seconds):,} messages)"
+    return f"mean {mean}, p50 {p50}, p99 {p99} {unit[1]} (of {len(seconds):,})"
 
 
 def _draw(axes: Axes, times: npt.NDArray[np.float64], look: Look) -> None:

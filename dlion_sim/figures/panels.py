@@ -1,4 +1,4 @@
-"""How groups of runs are spread over a figure: a panel an environment, a line or a bar a system."""
+"""How groups of runs are spread over a figure: a panel an environment, a line or a bar a system and transport."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def _line_keys(keys: Sequence[str]) -> tuple[str, ...]:
     """The labels that are told by lines; what else differs is told by panels."""
     if "label" in keys:
         return ("label",)
-    if "system" not in keys:
+    if "system" not in keys and "transport" not in keys:
         return tuple(keys)
-    return ("system", "run") if "run" in keys else ("system",)
+    return tuple(key for key in ("system", "transport", "run") if key in keys)
 
 
 def _looks(systems: Mapping[str, str]) -> tuple[Look, ...]:

@@ -74,6 +74,7 @@ class Manifest(TypedDict, total=False):
     system: ShortText
     replaced: dict[ShortText, ShortText]
     """In the system, by path below it."""
+    transport: ShortText
     seed: Count
     way: Literal["simulate", "live", "emulate"]
     device: ShortText

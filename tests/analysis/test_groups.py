@@ -33,6 +33,15 @@ def test_the_values_of_a_sweep_tell_groups_apart(tmp_path):
     assert [group.named(varying(groups)) for group in groups] == ["bandwidth 5 Mbps", "bandwidth 20 Mbps"]
 
 
+def test_transports_tell_groups_apart(tmp_path):
+    runs = [made_up_run(tmp_path / name, transport=name) for name in ("reliable", "dlcp")]
+    old = made_up_run(tmp_path / "old")
+    del old.manifest["transport"]  # as of runs from before there was another
+    groups = group_runs([*runs, old])
+    assert varying(groups) == ["transport"]
+    assert [(group.named(varying(groups)), len(group.runs)) for group in groups] == [("reliable", 2), ("dlcp", 1)]
+
+
 @pytest.mark.parametrize(
     ("settings", "names"),
     [

@@ -29,9 +29,12 @@ def test_what_became_of_packets_is_a_table(tmp_path, capsys):
     told = printed(capsys, run_report(made_up_run(tmp_path / "lossy", lossy=True)))
     rows = [line.split() for line in told.splitlines() if line.split()[:1] in (["contribution"], ["all"])]
     assert rows == [
-        ["contribution", "40", "10", "%", "4", "%", "5", "%", "0.105", "0.105", "0.2"],
-        ["all", "40", "10", "%", "4", "%", "5", "%", "0.2", "0.125", "0.75"],
+        ["contribution", "40", "10", "%", "4", "%", "5", "%", "105", "105", "200"],
+        ["all", "40", "10", "%", "4", "%", "5", "%", "200", "125", "750"],
     ]
+    Console(width=80).print(run_report(made_up_run(tmp_path / "narrow", lossy=True)))
+    headings = ["in", "packets", "messages", "lost", "unsent", "resent", "mean", "ms", "50", "%", "99", "%"]
+    assert headings in [line.split() for line in capsys.readouterr().out.splitlines()]
     assert "in packets" not in printed(capsys, run_report(made_up_run(tmp_path / "flows")))
 
 

@@ -194,6 +194,24 @@ def test_when_parts_were_there_is_left_out_where_nobody_knows(tmp_path, drawn):
     assert (large, small) == ([0, 0], [20, 20])
 
 
+def test_a_line_is_a_system_with_a_transport_and_a_panel_an_environment(tmp_path, drawn):
+    runs = [
+        made_up_run(
+            tmp_path / f"{transport}-{bandwidth}",
+            transport=transport,
+            extra=f"{bandwidth}\n",
+            point={"cluster.wan.bandwidth": bandwidth},
+            lossy=True,
+        )
+        for transport in ("dlcp", "reliable")
+        for bandwidth in ("5 Mbps", "20 Mbps")
+    ]
+    figures.plot_completion_times(group_runs(runs), tmp_path / "figure.png")
+    titles = [axes.get_title(loc="left") for axes in drawn[0].axes]
+    assert titles == ["made-up · dlion, bandwidth 5 Mbps", "made-up · dlion, bandwidth 20 Mbps"]
+    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == ["dlcp", "reliable"]
+
+
 def test_completion_times_are_a_distribution(tmp_path, drawn):
     figures.plot_completion_times(group_runs([made_up_run(tmp_path / "run", lossy=True)]), tmp_path / "figure.png")
     steps, dots = drawn[0].axes[0].lines
