@@ -7,9 +7,7 @@ header and what both ends tell each other of it, goes over the control connectio
 from __future__ import annotations
 
 import asyncio
-import math
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -21,19 +19,18 @@ from dlion_sim.live.datagrams import ORIGIN_BYTES, Counts, Feedback, Key, Packet
 from dlion_sim.live.delivery import least_round_trip
 from dlion_sim.live.frames import Kind, PeerError
 from dlion_sim.live.notices import Notice
+from dlion_sim.live.pump import Pump
 from dlion_sim.live.receiving import Receiver, Rules
 from dlion_sim.live.rehearsal import rehearse
 from dlion_sim.live.rendezvous import Connections, Lane
 from dlion_sim.live.sending import Carried, Sender
 from dlion_sim.live.sockets import PeerClosedError
-from dlion_sim.protocol.messages import Buffer, Channel, Message
+from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.scenario import Dlcp
 from dlion_sim.transport.assembling import Assembler
 from dlion_sim.transport.bounds import Bounds
 from dlion_sim.transport.cutting import Cutter, is_cut
 
-_MOST_AT_ONCE = 32
-"""Datagrams sent before others have their turn."""
 _ANY_ROUND_TRIP = 1.0
 """Seconds; where TCP has not measured it yet (RFC 6298)."""
 
@@ -110,19 +107,13 @@ class BoundedLoss:
         self._assembler = Assembler(dlcp, layout, workers)
         self._rules = Rules(dlcp, layout, workers, participants, Bounds(dlcp, layout, workers), self._assembler)
         self.counts = Counts()
+        self._pump = Pump(socket)
         self._outgoing: dict[Lane, Outgoing] = {}
         self._incoming: dict[Lane, _Incoming] = {}
         self._takers: dict[bytes, tuple[Key, Callable[[memoryview, memoryview, bool, float], None]]] = {}
         """By origin: what a datagram is checked by, and who takes it, with its payload, mark and time."""
-        self._open: deque[Outgoing] = deque()
-        """Those with a message, in turn."""
         self._answering: set[_Incoming] = set()
         """Those that may have feedback to give."""
-        self._unsent: tuple[Sequence[Buffer], int, UdpAddress] | None = None
-        """A datagram for which there was no room yet."""
-        self._later: asyncio.Handle | None = None
-        """More is to be sent when others have had their turn."""
-        self._alarm: asyncio.TimerHandle | None = None
         rehearse(self.dlcp, self._cutter, self._rules)
 
     def begin(self, connections: Connections, links: Links) -> None:
@@ -157,14 +148,13 @@ class BoundedLoss:
         """Send a message until its receiver has enough of it. Raises PeerError."""
         outgoing.carried = self._loop.create_future()
         outgoing.sender.begin(message, self._loop.time())
-        self._open.append(outgoing)
-        self._pump_later()  # What announces it goes first.
+        self._pump.open(outgoing.sender, outgoing.address)  # later, so that what announces it goes first
         try:
             return await self._patiently(outgoing.sender, outgoing.carried)
         finally:
             outgoing.sender.abort()
             outgoing.carried = None
-            self._open.remove(outgoing)
+            self._pump.close(outgoing.sender, outgoing.address)
 
     def heard(self, peer: int, kind: Kind, payload: memoryview) -> None:
         """A peer tells something of a message. Raises PeerError for what it may not."""
@@ -179,7 +169,7 @@ class BoundedLoss:
                 incoming.receiver.query(notice)
             case Kind.BITMAP:
                 outgoing.sender.missing(notice, self._loop.time())
-                self._pump()
+                self._pump.run()
             case Kind.STOP:
                 carried = outgoing.sender.stopped(notice, self._loop.time())
                 if outgoing.carried is not None and not outgoing.carried.done():
@@ -195,9 +185,7 @@ class BoundedLoss:
 
     def close(self) -> None:
         """Neither send nor receive any more."""
-        for handle in (self._later, self._alarm):
-            if handle:
-                handle.cancel()
+        self._pump.end()
         self._socket.close()
 
     async def _patiently(self, sender: Sender, carried: asyncio.Future[Carried | None]) -> Carried:
@@ -238,53 +226,8 @@ class BoundedLoss:
                 # Where there is no room it is lost; the next one says more.
                 self._socket.send((incoming.feedback_key.seal(header),), 0, incoming.address)
         self._answering.clear()
-        self._pump()
+        self._pump.run()
 
     def _hand_over(self, peer: int, message: Message) -> None:
         """What a message leads to waits until all has been read that is there."""
         self._loop.call_soon(self._links.came, peer, message)
-
-    def _pump_later(self) -> None:
-        if self._later is None:
-            self._later = self._loop.call_soon(self._pump)
-
-    def _pump(self) -> None:
-        """Send what may be sent: a datagram of each message in turn, as long as there is room."""
-        if self._later:
-            self._later.cancel()
-            self._later = None
-        now = self._loop.time()
-        for _ in range(_MOST_AT_ONCE):
-            self._unsent = self._unsent or self._next(now)
-            if self._unsent is None:
-                self._set_alarm()
-                return
-            if not self._socket.send(*self._unsent):
-                self._socket.call_when_writable(self._pump)
-                return
-            self._unsent = None
-        self._pump_later()
-
-    def _next(self, now: float) -> tuple[Sequence[Buffer], int, UdpAddress] | None:
-        for _ in range(len(self._open)):
-            outgoing = self._open[0]
-            self._open.rotate(-1)
-            if (datagram := outgoing.sender.next(now)) is not None:
-                return *datagram, outgoing.address
-        return None
-
-    def _set_alarm(self) -> None:
-        """Look again when the first of them has heard nothing for too long; an earlier alarm does, too."""
-        at = min((outgoing.sender.deadline for outgoing in self._open), default=math.inf)
-        if self._alarm and self._alarm.when() > at:
-            self._alarm.cancel()
-            self._alarm = None
-        if self._alarm is None and at < math.inf:
-            self._alarm = self._loop.call_at(at, self._expire)
-
-    def _expire(self) -> None:
-        self._alarm = None
-        now = self._loop.time()
-        for outgoing in self._open:
-            outgoing.sender.expire(now)
-        self._pump()

@@ -67,6 +67,17 @@ def test_without_a_bound_messages_arrive_in_order_and_as_they_were(lossy, part):
     asyncio.run(scenario())
 
 
+def test_a_links_first_message_goes_by_tcp_if_it_is_short_so_that_a_probe_tells_how_fast_it_is():
+    async def scenario():
+        async with mesh(2, dlcp=ALL, parameters=P) as (nodes, inboxes):
+            for _ in range(2):
+                nodes[0].send(1, SOME)
+            await until(lambda: len(inboxes[0].transfers) == 2 and len(inboxes[0].timings) == 1)
+            assert [transfer.loss is None for transfer in inboxes[0].transfers] == [True, False]
+
+    asyncio.run(scenario())
+
+
 def test_within_the_bound_a_message_is_there_though_some_is_lost(lossy):
     lossy(0.05)
 
@@ -245,7 +256,7 @@ def test_a_peer_that_hangs_up_meanwhile_is_lost_and_no_message_to_it_waits():
             puppet.leave()
             await until(lambda: inbox.losses and len(inbox.sendings) == 2)
             assert not inbox.departed
-            assert not victim._datagrams._open
+            assert not victim._datagrams._pump._open
 
     asyncio.run(scenario())
 
