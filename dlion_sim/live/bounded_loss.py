@@ -7,9 +7,7 @@ header and what both ends tell each other of it, goes over the control connectio
 from __future__ import annotations
 
 import asyncio
-import math
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -21,19 +19,20 @@ from dlion_sim.live.datagrams import ORIGIN_BYTES, Counts, Feedback, Key, Packet
 from dlion_sim.live.delivery import least_round_trip
 from dlion_sim.live.frames import Kind, PeerError
 from dlion_sim.live.notices import Notice
+from dlion_sim.live.pump import Pump
 from dlion_sim.live.receiving import Receiver, Rules
 from dlion_sim.live.rehearsal import rehearse
 from dlion_sim.live.rendezvous import Connections, Lane
 from dlion_sim.live.sending import Carried, Sender
 from dlion_sim.live.sockets import PeerClosedError
-from dlion_sim.protocol.messages import Buffer, Channel, Message
+from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.scenario import Dlcp
 from dlion_sim.transport.assembling import Assembler
 from dlion_sim.transport.bounds import Bounds
 from dlion_sim.transport.cutting import Cutter, is_cut
 
-_MOST_AT_ONCE = 32
-"""Datagrams sent before others have their turn."""
+_ANY_ROUND_TRIP = 1.0
+"""Seconds; where TCP has not measured it yet (RFC 6298)."""
 
 
 class Links(Protocol):
@@ -56,8 +55,8 @@ class Outgoing:
         self._all = all_of_them
         self.sender = sender
         self.address = address
-        self.carried: asyncio.Future[Carried] | None = None
-        """What becomes of the message that is being sent, if one is."""
+        self.carried: asyncio.Future[Carried | None] | None = None
+        """What becomes of the message that is being sent, if one is: nothing, where the peer is gone."""
 
     def takes(self, message: Message) -> bool:
         """Whether it is one that may lose a part."""
@@ -108,19 +107,13 @@ class BoundedLoss:
         self._assembler = Assembler(dlcp, layout, workers)
         self._rules = Rules(dlcp, layout, workers, participants, Bounds(dlcp, layout, workers), self._assembler)
         self.counts = Counts()
+        self._pump = Pump(socket)
         self._outgoing: dict[Lane, Outgoing] = {}
         self._incoming: dict[Lane, _Incoming] = {}
-        self._takers: dict[bytes, tuple[Key, Callable[[memoryview, memoryview, bool], None]]] = {}
-        """By origin: what a datagram is checked by, and who takes it, with its payload and whether it is marked."""
-        self._open: deque[Outgoing] = deque()
-        """Those with a message, in turn."""
+        self._takers: dict[bytes, tuple[Key, Callable[[memoryview, memoryview, bool, float], None]]] = {}
+        """By origin: what a datagram is checked by, and who takes it, with its payload, mark and time."""
         self._answering: set[_Incoming] = set()
         """Those that may have feedback to give."""
-        self._unsent: tuple[Sequence[Buffer], int, UdpAddress] | None = None
-        """A datagram for which there was no room yet."""
-        self._later: asyncio.Handle | None = None
-        """More is to be sent when others have had their turn."""
-        self._alarm: asyncio.TimerHandle | None = None
         rehearse(self.dlcp, self._cutter, self._rules)
 
     def begin(self, connections: Connections, links: Links) -> None:
@@ -134,7 +127,7 @@ class BoundedLoss:
                 )
             key, back = Key(Sort.PACKET, seal.derived(b"packets")), Key(Sort.FEEDBACK, seal.derived(b"feedback"))
             tell = partial(links.tell_of, peer)
-            round_trip = least_round_trip(connection)
+            round_trip = min(least_round_trip(connection), _ANY_ROUND_TRIP)
             sender = Sender(self._me, channel, key, self._cutter, self.dlcp, round_trip, self.counts, tell)
             self._outgoing[peer, channel] = Outgoing(self, sender, connection.getpeername())
             self._takers[origin(Sort.FEEDBACK, channel, peer)] = back, partial(self._take_feedback, sender)
@@ -155,14 +148,13 @@ class BoundedLoss:
         """Send a message until its receiver has enough of it. Raises PeerError."""
         outgoing.carried = self._loop.create_future()
         outgoing.sender.begin(message, self._loop.time())
-        self._open.append(outgoing)
-        self._pump_later()  # What announces it goes first.
+        self._pump.open(outgoing.sender, outgoing.address)  # later, so that what announces it goes first
         try:
             return await self._patiently(outgoing.sender, outgoing.carried)
         finally:
             outgoing.sender.abort()
             outgoing.carried = None
-            self._open.remove(outgoing)
+            self._pump.close(outgoing.sender, outgoing.address)
 
     def heard(self, peer: int, kind: Kind, payload: memoryview) -> None:
         """A peer tells something of a message. Raises PeerError for what it may not."""
@@ -177,7 +169,7 @@ class BoundedLoss:
                 incoming.receiver.query(notice)
             case Kind.BITMAP:
                 outgoing.sender.missing(notice, self._loop.time())
-                self._pump()
+                self._pump.run()
             case Kind.STOP:
                 carried = outgoing.sender.stopped(notice, self._loop.time())
                 if outgoing.carried is not None and not outgoing.carried.done():
@@ -188,41 +180,43 @@ class BoundedLoss:
         for channel in Channel:
             outgoing = self._outgoing.get((peer, channel))
             if outgoing is not None and outgoing.carried is not None and not outgoing.carried.done():
-                outgoing.carried.set_exception(PeerClosedError("closed the connection"))
+                outgoing.carried.set_result(None)
         self._assembler.lost(peer)
 
     def close(self) -> None:
         """Neither send nor receive any more."""
-        for handle in (self._later, self._alarm):
-            if handle:
-                handle.cancel()
+        self._pump.end()
         self._socket.close()
 
-    async def _patiently(self, sender: Sender, carried: asyncio.Future[Carried]) -> Carried:
+    async def _patiently(self, sender: Sender, carried: asyncio.Future[Carried | None]) -> Carried:
         while (left := sender.progress + self._silence - self._loop.time()) > 0:
             done, _ = await asyncio.wait({carried}, timeout=left)
             if done:
-                return carried.result()
+                if (what := carried.result()) is None:
+                    raise PeerClosedError("closed the connection")
+                return what
         raise PeerError("took nothing for too long")
 
-    def _take(self, data: memoryview, marked: bool) -> None:
+    def _take(self, data: memoryview, marked: bool, at: float) -> None:
         """Take in a datagram, which may be anybody's."""
         self.counts.received += 1
         if found := self._takers.get(bytes(data[:ORIGIN_BYTES])):
             key, take = found
             if (payload := key.opened(data)) is not None:
-                take(data, payload, marked)
+                take(data, payload, marked, at)
                 return
         self.counts.refused += 1
 
-    def _take_packet(self, peer: int, incoming: _Incoming, data: memoryview, payload: memoryview, marked: bool) -> None:
+    def _take_packet(
+        self, peer: int, incoming: _Incoming, data: memoryview, payload: memoryview, marked: bool, at: float
+    ) -> None:
         try:
-            incoming.receiver.take(Packet.parse(data), payload, marked)
+            incoming.receiver.take(Packet.parse(data), payload, marked, at)
         except PeerError as error:
             self._links.failed(peer, error)
         self._answering.add(incoming)
 
-    def _take_feedback(self, sender: Sender, data: memoryview, payload: memoryview, marked: bool) -> None:
+    def _take_feedback(self, sender: Sender, data: memoryview, *_: object) -> None:
         sender.heard(Feedback.parse(data), self._loop.time())
 
     def _taken(self) -> None:
@@ -232,53 +226,8 @@ class BoundedLoss:
                 # Where there is no room it is lost; the next one says more.
                 self._socket.send((incoming.feedback_key.seal(header),), 0, incoming.address)
         self._answering.clear()
-        self._pump()
+        self._pump.run()
 
     def _hand_over(self, peer: int, message: Message) -> None:
         """What a message leads to waits until all has been read that is there."""
         self._loop.call_soon(self._links.came, peer, message)
-
-    def _pump_later(self) -> None:
-        if self._later is None:
-            self._later = self._loop.call_soon(self._pump)
-
-    def _pump(self) -> None:
-        """Send what may be sent: a datagram of each message in turn, as long as there is room."""
-        if self._later:
-            self._later.cancel()
-            self._later = None
-        now = self._loop.time()
-        for _ in range(_MOST_AT_ONCE):
-            self._unsent = self._unsent or self._next(now)
-            if self._unsent is None:
-                self._set_alarm()
-                return
-            if not self._socket.send(*self._unsent):
-                self._socket.call_when_writable(self._pump)
-                return
-            self._unsent = None
-        self._pump_later()
-
-    def _next(self, now: float) -> tuple[Sequence[Buffer], int, UdpAddress] | None:
-        for _ in range(len(self._open)):
-            outgoing = self._open[0]
-            self._open.rotate(-1)
-            if (datagram := outgoing.sender.next(now)) is not None:
-                return *datagram, outgoing.address
-        return None
-
-    def _set_alarm(self) -> None:
-        """Look again when the first of them has heard nothing for too long; an earlier alarm does, too."""
-        at = min((outgoing.sender.deadline for outgoing in self._open), default=math.inf)
-        if self._alarm and self._alarm.when() > at:
-            self._alarm.cancel()
-            self._alarm = None
-        if self._alarm is None and at < math.inf:
-            self._alarm = self._loop.call_at(at, self._expire)
-
-    def _expire(self) -> None:
-        self._alarm = None
-        now = self._loop.time()
-        for outgoing in self._open:
-            outgoing.sender.expire(now)
-        self._pump()

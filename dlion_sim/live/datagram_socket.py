@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -26,7 +27,10 @@ _TOS = {
 }
 _FRAGMENT = {socket.AF_INET: (socket.IPPROTO_IP, 10), socket.AF_INET6: (socket.IPPROTO_IPV6, 23)}
 """IP_MTU_DISCOVER and IPV6_MTU_DISCOVER: with 0, what is too long for a tunnel on the way is cut up."""
-_ANCILLARY_BYTES = socket.CMSG_SPACE(4)
+_TIMESTAMP = 35
+"""SO_TIMESTAMPNS, and what comes with it. The node may read a datagram long after it has come."""
+_TIMESPEC = struct.Struct("@ll")
+_ANCILLARY_BYTES = socket.CMSG_SPACE(4) + socket.CMSG_SPACE(_TIMESPEC.size)
 
 UdpAddress = tuple[Any, ...]
 """As `sendmsg` wants it."""
@@ -47,6 +51,7 @@ class DatagramSocket:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNSENT_BYTES)
             self._socket.setsockopt(self._level, receive_tos, 1)
+            self._socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMP, 1)
             self._socket.setsockopt(*_FRAGMENT[self.family], 0)
             self._socket.bind(address)
         except OSError as error:
@@ -54,10 +59,9 @@ class DatagramSocket:
             where = f"{address[0]}:{address[1]}"
             raise InputError(f"cannot listen there for datagrams: {error.strerror}", file=where) from None
 
-    def begin(self, take: Callable[[memoryview, bool], None], taken: Callable[[], None]) -> None:
-        """Hand over each datagram, whose memory is used again, and whether it carries the mark of a congested link.
-
-        `taken` is called after some of them.
+    def begin(self, take: Callable[[memoryview, bool, float], None], taken: Callable[[], None]) -> None:
+        """Hand over each datagram, whose memory is used again, whether it has the mark of a congested link, and when it
+        came (seconds by the kernel's clock). `taken` is called after some of them.
         """
         view = memoryview(self._buffer)
 
@@ -67,17 +71,24 @@ class DatagramSocket:
                     size, ancillary, _, _ = self._socket.recvmsg_into([self._buffer], _ANCILLARY_BYTES)
                 except OSError:  # None is there.
                     break
-                take(view[:size], any(data[0] & _ECN_BITS == _CONGESTED for _, _, data in ancillary))
+                marked, at = False, 0.0
+                for level, kind, data in ancillary:
+                    if (level, kind) == (socket.SOL_SOCKET, _TIMESTAMP):
+                        seconds, nanoseconds = _TIMESPEC.unpack(data)
+                        at = seconds + nanoseconds * 1e-9
+                    else:
+                        marked = data[0] & _ECN_BITS == _CONGESTED
+                take(view[:size], marked, at)
             taken()
 
         asyncio.get_running_loop().add_reader(self._socket, read)
 
     def send(self, buffers: Sequence[Buffer], tos: int, address: UdpAddress) -> bool:
         """Send a datagram with those bits in its IP header; whether there was room for it."""
-        if tos != self._tos:
-            self._socket.setsockopt(self._level, self._tos_option, tos)
-            self._tos = tos
         try:
+            if tos != self._tos:
+                self._socket.setsockopt(self._level, self._tos_option, tos)
+                self._tos = tos
             self._socket.sendmsg(buffers, (), 0, address)
         except BlockingIOError:
             return False

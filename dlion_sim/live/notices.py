@@ -1,11 +1,12 @@
 """What two nodes tell each other of a message in datagrams, in frames of their control connections. No I/O.
 
 START, from the sender, with the message's header; QUERY, when all of it has been sent, with how many packets that were;
-from the receiver BITMAP, which packets are there, or STOP, that those are enough.
+from the receiver BITMAP, which packets are there, or STOP, which are and are enough, and how fast they came.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import NamedTuple, Self
 
@@ -17,6 +18,7 @@ from dlion_sim.protocol.messages import Buffer, Channel
 
 _FIELDS = struct.Struct("<BxxxI")
 _COUNT = struct.Struct("<I")
+_PACE = struct.Struct("<d")
 _CHANNELS = frozenset(Channel)
 
 
@@ -62,3 +64,17 @@ def packets_in(rest: Buffer, packets: int) -> NDArray[np.uint8]:
     if len(rest) != -(-packets // 8):
         raise PeerError("did not say which packets it has")
     return np.unpackbits(np.frombuffer(rest, np.uint8), count=packets)
+
+
+def of_end(have: NDArray[np.uint8], pace: float) -> bytes:
+    """That those packets are enough, and came at so many seconds a byte (0: not known), as the rest of a notice."""
+    return _PACE.pack(pace) + of_packets(have)
+
+
+def end_in(rest: Buffer, packets: int) -> tuple[NDArray[np.uint8], float]:
+    """Which of so many packets are there [packets], and how many seconds a byte they took. Raises PeerError."""
+    there = packets_in(rest[_PACE.size :], packets)
+    (pace,) = _PACE.unpack_from(rest)
+    if not 0 <= pace < math.inf:
+        raise PeerError("did not say how fast packets came")
+    return there, pace

@@ -110,7 +110,8 @@ class Outbox:
         delivery: Delivery | float | None = None
         try:
             if self._open:
-                if message is not None and self._datagrams is not None and self._datagrams.takes(message):
+                # A link's first message goes by TCP if it is short, for the probe's sake.
+                if message and self._datagrams and self._datagrams.takes(message) and not self._probes(message.size):
                     delivery = await self._carry(message, self._datagrams)
                 else:
                     delivery = await self._write(kind, payload, message)
@@ -125,17 +126,22 @@ class Outbox:
             if delivery is not None:
                 self._untimed.put_nowait((message, delivery))
 
-    async def _carry(self, message: Message, datagrams: Datagrams) -> float:
-        """Send a message in datagrams, until enough of it has arrived; how long its link took."""
+    async def _carry(self, message: Message, datagrams: Datagrams) -> float | None:
+        """Send a message in datagrams, until enough of it has arrived; how long its link took, if that can be told."""
+        self._unknown = False
         transfer = Transfer(self._peer, message, self._now())
         self._head = transfer, datagrams.arrived
         carried = await datagrams.send(message)
         transfer.loss = carried.loss
         return carried.seconds
 
+    def _probes(self, size: int) -> int:
+        """How many probes go with a message of so many bytes."""
+        return _PROBES if self._unknown and size < _PROBES * _PROBE.length else 0
+
     async def _write(self, kind: Kind, payload: Payload, message: Message | None) -> Delivery:
         """Send a frame, and with it a probe where the link needs one; all but control until it has left."""
-        probes = _PROBES if self._unknown and payload.length < _PROBES * _PROBE.length else 0
+        probes = self._probes(payload.length)
         self._unknown = False
         delivery = self._meter.begin(_on_the_wire(payload), probes * _on_the_wire(_PROBE))
         if message is not None:

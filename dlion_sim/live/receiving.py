@@ -10,7 +10,7 @@ import numpy as np
 from dlion_sim.learning.flat import Layout
 from dlion_sim.live.datagrams import Counts, Feedback, Packet, Seen
 from dlion_sim.live.frames import Kind, PeerError
-from dlion_sim.live.notices import Notice, count_in, of_packets
+from dlion_sim.live.notices import Notice, count_in, of_end, of_packets
 from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.messages import Announcement, Channel, Message, check_indices, decode_header
 from dlion_sim.scenario import Dlcp
@@ -21,6 +21,8 @@ from dlion_sim.transport.dlcp import BITMAP, FEEDBACK, NEW, RECEIVER, STOP, acce
 
 _MOST_EARLY = 64
 """Packets that are kept though the frame has not come yet that announces their message, on another way."""
+_FEWEST_TIMED = 3
+"""Packets."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Receiver:
         """Of the message."""
         self._message: Announcement | None = None
         """While it is coming."""
-        self._early: list[tuple[Packet, bytes, bool]] = []
+        self._early: list[tuple[Packet, bytes, bool, float]] = []
         self._answered: Packet | None = None
         """The packet that feedback is due for."""
 
@@ -83,19 +85,23 @@ class Receiver:
         self._bound = self._rules.bounds.of(message, whole=self._rules.assembler.must_be_whole(message))
         self._missing = np.zeros(len(self._bound.allowed), np.int64)
         self._seen = Seen()
+        self._first: tuple[float, int] | None = None
+        """When the first packet came, and how long it was."""
+        self._latest = 0.0
+        """When the latest new one did."""
         early, self._early = self._early, []
         stops_early = int(self._rules.dlcp.stop_early)
         expect(self._record, self._bound.group, self._sizes, self._missing, self._bound.allowed, stops_early)
-        for packet, payload, marked in early:
-            self.take(packet, memoryview(payload), marked)
+        for packet, payload, marked, at in early:
+            self.take(packet, memoryview(payload), marked, at)
 
-    def take(self, packet: Packet, payload: memoryview, marked: bool) -> None:
-        """Take in an authentic packet, with the mark of a congested link or not.
+    def take(self, packet: Packet, payload: memoryview, marked: bool, at: float) -> None:
+        """Take in an authentic packet, with the mark of a congested link or not, that came `at` a time (seconds).
 
         Raises PeerError where the message that it ends makes no sense.
         """
         if self._message is None or packet.message != self._number:
-            self._keep(packet, payload, marked)
+            self._keep(packet, payload, marked, at)
             return
         fits = packet.packet < len(self._sizes) and len(payload) == self._sizes[packet.packet]
         if not fits or not self._seen.add(packet.number):
@@ -115,6 +121,8 @@ class Receiver:
         )
         if flags & NEW:
             self._write(packet.packet, payload)
+            self._first = self._first or (at, len(payload))
+            self._latest = at
         if flags & FEEDBACK:
             self._answered = packet
         if flags & STOP:
@@ -159,10 +167,10 @@ class Receiver:
             raise PeerError("announced a message that cannot come from it in datagrams")
         return announced
 
-    def _keep(self, packet: Packet, payload: memoryview, marked: bool) -> None:
+    def _keep(self, packet: Packet, payload: memoryview, marked: bool, at: float) -> None:
         """Keep a packet of the next message, if there is room, until that is announced."""
         if self._message is None and packet.message == self._number + 1 and len(self._early) < _MOST_EARLY:
-            self._early.append((packet, bytes(payload), marked))
+            self._early.append((packet, bytes(payload), marked, at))
         else:
             self._counts.unannounced += 1
 
@@ -173,11 +181,18 @@ class Receiver:
             self._data[start : start + each] = payload[tensor * each : (tensor + 1) * each]
             start += len(self._data) // tensors
 
+    def _pace(self) -> float:
+        """Seconds a byte that packets took after the first one; 0 where they are too few to tell."""
+        if self._first is None or self._have.sum() < _FEWEST_TIMED:
+            return 0.0
+        since, size = self._first
+        return max(0.0, self._latest - since) / float(self._sizes @ self._have - size)
+
     def _finish(self, announced: Announcement) -> None:
         """Enough is there."""
         self._message = self._answered = None
         message = announced.message(self._data)
-        self._tell(Kind.STOP, Notice(self._channel, self._number, of_packets(self._have)))
+        self._tell(Kind.STOP, Notice(self._channel, self._number, of_end(self._have, self._pace())))
         received = self._rules.assembler.assemble(message, self._have)
         try:
             check_indices(received, self._rules.layout.size)

@@ -46,7 +46,7 @@ def rehearse(dlcp: Dlcp, cutter: Cutter, rules: Rules) -> None:
             break
         if (datagram := sender.next(now)) and now > 1:
             head, payload = datagram[0]
-            receiver.take(Packet.parse(head), memoryview(payload), False)
+            receiver.take(Packet.parse(head), memoryview(payload), False, now)
             sender.heard(Feedback(Channel.DATA, _NODE, 1, 1, 1, 0, now), now)
         if sender.deadline <= now:
             sender.expire(now)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dlion_sim.assembly import Loss, Part
 from dlion_sim.live.datagrams import Counts, Feedback, Key, Packet
 from dlion_sim.live.frames import Kind, PeerError
-from dlion_sim.live.notices import Notice, of_count, packets_in
+from dlion_sim.live.notices import Notice, end_in, of_count, packets_in
 from dlion_sim.live.sockets import tos_of_priority
 from dlion_sim.protocol.messages import Buffer, Channel, Message
 from dlion_sim.scenario import Dlcp
@@ -27,8 +27,8 @@ class Carried(NamedTuple):
     """What became of a message."""
 
     loss: Loss
-    seconds: float
-    """That the link took for it."""
+    seconds: float | None
+    """That the link took for it; None where it was too short to tell."""
 
 
 class Sender:
@@ -73,6 +73,7 @@ class Sender:
         self._cut = cut = self._cutter.cut(message)
         self._tell(Kind.START, Notice(self._channel, self._number, message.header))
         self._tensors = [memoryview(buffer) for buffer in message.buffers[1:]]
+        self._size = message.size
         self._stride = PAYLOAD // len(self._tensors)
         """Bytes of each tensor in a packet."""
         self._tos = [
@@ -126,12 +127,10 @@ class Sender:
     def stopped(self, notice: Notice, now: float) -> Carried:
         """The receiver has enough: what became of the message. Raises PeerError where there is none."""
         cut = self._open(notice)
-        there = packets_in(notice.rest, len(cut.order)).astype(bool)
+        there, pace = end_in(notice.rest, len(cut.order))
         stop(self._record)
         self._cut = None
-        elapsed = now - self._began
-        # What takes no longer than a round trip tells little; rather than too fast, its link counts as slow.
-        return Carried(self._loss(cut, there, elapsed), max(elapsed - self._round_trip, elapsed / 2))
+        return Carried(self._loss(cut, there.astype(bool), now - self._began), pace * self._size or None)
 
     def abort(self) -> None:
         """Send nothing more."""

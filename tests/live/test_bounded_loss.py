@@ -50,7 +50,7 @@ def test_without_a_bound_messages_arrive_in_order_and_as_they_were(lossy, part):
 
     async def scenario():
         async with mesh(2, dlcp=ALL, parameters=P) as (nodes, inboxes):
-            for message in (WHOLE, SOME, NONE, WEIGHTS, WHOLE):
+            for message in (WHOLE, SOME, NONE, WEIGHTS, WHOLE):  # a long one first
                 nodes[0].send(1, message)
             nodes[1].send(0, replace(WHOLE, sender=1))
             await until(lambda: len(inboxes[1].messages) == 5 and inboxes[0].messages)
@@ -58,10 +58,22 @@ def test_without_a_bound_messages_arrive_in_order_and_as_they_were(lossy, part):
             for sent, received in zip((WHOLE, SOME, NONE, WHOLE), data, strict=True):
                 assert (received.sender, received.body) == (sent.sender, sent.body)
                 assert all(map(torch.equal, received.tensors, sent.tensors))
-            await until(lambda: len(inboxes[0].timings) == 4 and len(inboxes[0].departed) == 5)
+            # SOME is too short to tell how fast the link is.
+            await until(lambda: len(inboxes[0].timings) == 3 and len(inboxes[0].departed) == 5)
             assert len(inboxes[0].sendings) == 4
             assert all(peer == 1 and seconds > 0 for peer, _, seconds in inboxes[0].timings)
             assert not any(inbox.losses for inbox in inboxes)
+
+    asyncio.run(scenario())
+
+
+def test_a_links_first_message_goes_by_tcp_if_it_is_short_so_that_a_probe_tells_how_fast_it_is():
+    async def scenario():
+        async with mesh(2, dlcp=ALL, parameters=P) as (nodes, inboxes):
+            for _ in range(2):
+                nodes[0].send(1, SOME)
+            await until(lambda: len(inboxes[0].transfers) == 2 and len(inboxes[0].timings) == 1)
+            assert [transfer.loss is None for transfer in inboxes[0].transfers] == [True, False]
 
     asyncio.run(scenario())
 
@@ -223,13 +235,13 @@ def test_a_peer_that_asks_again_and_again_for_the_same_is_dropped():
 
     async def scenario():
         async with victim_of_puppet(dlcp=ALL, parameters=P, silence=0.5) as (victim, inbox, puppet):
-            victim.send(1, SOME)
+            victim.send(1, WHOLE)
             with suppress(PeerClosedError):
                 while True:
                     kind, payload = await told(puppet)
                     if kind is Kind.QUERY:
                         notice = Notice.parse(payload)
-                        await puppet.send(Kind.BITMAP, *notice._replace(rest=bytes(1)).payload().buffers)
+                        await puppet.send(Kind.BITMAP, *notice._replace(rest=bytes(8)).payload().buffers)
             assert "took nothing" in inbox.losses[1]
 
     asyncio.run(scenario())
@@ -244,7 +256,7 @@ def test_a_peer_that_hangs_up_meanwhile_is_lost_and_no_message_to_it_waits():
             puppet.leave()
             await until(lambda: inbox.losses and len(inbox.sendings) == 2)
             assert not inbox.departed
-            assert not victim._datagrams._open
+            assert not victim._datagrams._pump._open
 
     asyncio.run(scenario())
 

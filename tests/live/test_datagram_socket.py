@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from contextlib import closing
 
 import pytest
@@ -20,11 +21,12 @@ def exchange(host, sends):
         with listen(Address(host, 0)) as one, listen(Address(host, 0)) as other:
             sender, receiver = DatagramSocket(one), DatagramSocket(other)
             with closing(sender), closing(receiver):
-                receiver.begin(lambda data, marked: got.append((bytes(data), marked)), lambda: None)
+                receiver.begin(lambda data, marked, at: got.append((bytes(data), marked, at)), lambda: None)
                 for buffers, tos in sends:
                     assert sender.send(buffers, tos, other.getsockname())
                 await until(lambda: len(got) == len(sends))
-        return got
+        assert all(0 <= time.time() - at < 10 for _, _, at in got)
+        return [(data, marked) for data, marked, _ in got]
 
     return asyncio.run(scenario())
 

@@ -104,6 +104,19 @@ def test_a_live_run_is_a_normal_run_and_learns_what_a_simulated_one_does(folder,
     )
 
 
+def test_processes_send_what_may_lose_a_part_in_datagrams(folder, dlion, capsys):
+    Path("small.yaml").write_text(dump(scenario("iterations=5", cluster=TWO, system="baseline")))
+    assert dlion("live", "small.yaml", "--set", "transport=dlcp", "--output", folder / "run") == 0
+    run = Run.open(folder / "run")
+    for part in run.manifest["nodes"]:
+        assert part["datagrams"]["received"] > 5 * 20
+        assert part["datagrams"]["refused"] == 0
+    transfers = run.transfers().query("channel == 'data'")
+    assert len(transfers) == 10
+    assert (transfers["lost_bytes"] <= 0.1 * (transfers["bytes"] + transfers["saved_bytes"])).all()
+    assert run.parts()["lost_bytes"].sum() == transfers["lost_bytes"].sum()
+
+
 def test_dlion_runs_live_and_shares_the_work_by_the_machines_speed(folder, dlion, capfd):
     """With pacing, unequal machines are what the scenario says, wherever their nodes run."""
     clouds = [{"name": "a", "workers": [{"count": 2, "compute": "40 cores"}, {"compute": "20 cores"}]}]

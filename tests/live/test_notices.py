@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.live.frames import PeerError
-from dlion_sim.live.notices import Notice, count_in, of_count, of_packets, packets_in
+from dlion_sim.live.notices import Notice, count_in, end_in, of_count, of_end, of_packets, packets_in
 from dlion_sim.protocol.messages import Channel
 
 
@@ -38,3 +38,21 @@ def test_counts_come_back(count):
     for wrong in (b"", bytes(3), bytes(5)):
         with pytest.raises(PeerError):
             count_in(wrong)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=100), st.floats(0, 1e9))
+def test_the_end_comes_back(have, pace):
+    there, told = end_in(of_end(np.array(have, np.uint8), pace), len(have))
+    assert (there.tolist(), told) == (have, pace)
+
+
+@pytest.mark.parametrize("pace", [-1.0, float("nan"), float("inf")])
+def test_packets_come_at_some_pace(pace):
+    with pytest.raises(PeerError, match="how fast"):
+        end_in(of_end(np.ones(3, np.uint8), pace), 3)
+
+
+@pytest.mark.parametrize("rest", [b"", bytes(8), bytes(10)], ids=len)
+def test_an_end_names_all_packets(rest):
+    with pytest.raises(PeerError, match="which packets"):
+        end_in(rest, 3)
