@@ -8,16 +8,24 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import MaxNLocator
 
 from dlion_sim.figures.looks import look_in_order
-from dlion_sim.figures.style import drawing, legend_below, time_label, time_unit, title, worker_names
+from dlion_sim.figures.style import (
+    DECADE,
+    drawing,
+    legend_below,
+    make_logarithmic,
+    time_label,
+    time_unit,
+    title,
+    worker_names,
+)
 from dlion_sim.results import Run
 
 _WORKERS_TOLD_APART = 6
 """Of more than these, a line is the mean of a micro-cloud's, or of all where those are too many as well."""
 _CLOUDS_TOLD_APART = 8
-_DECADE = 10
 
 
 def plot_batch_sizes(run: Run, file: Path) -> Path:
@@ -89,15 +97,11 @@ def _over_workers(steps: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 def _scale(axes: Axes, sizes: pd.Series) -> None:
     """A linear axis from 0 on, or a logarithmic one for what spans more than a decade."""
-    if not sizes.max() > _DECADE * sizes.min() > 0:
+    if not sizes.max() > DECADE * sizes.min() > 0:
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
         return
-    axes.set_yscale("log")
-    decades = sizes.max() / sizes.min() > _DECADE**2
-    axes.yaxis.set_major_locator(LogLocator(subs=(1,) if decades else (1, 2, 5)))
-    axes.yaxis.set_major_formatter(ScalarFormatter())
-    axes.yaxis.set_minor_locator(NullLocator())
+    make_logarithmic(axes, "y", sizes.max() / sizes.min())
 
 
 def _changes(one: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -14,16 +14,18 @@ from dlion_sim.analysis.groups import Group, metric_name, metric_of
 from dlion_sim.figures.looks import Look
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import (
+    DECADE,
     WIDE,
     WIDTH,
     drawing,
     legend_below,
+    make_logarithmic,
     of_seeds,
     say_nothing_there,
     time_label,
     time_unit,
 )
-from dlion_sim.metric import ACCURACY
+from dlion_sim.metric import ACCURACY, PERPLEXITY
 from dlion_sim.results import Run
 from dlion_sim.results.numbers import byte_unit
 
@@ -66,6 +68,7 @@ def _plot(
     counts = [sum(len(curve) > 0 for curve in of_group) for of_group in curves]
     tables = [over_seeds(of_group) * metric_of(groups).scale for of_group in curves]
     end = max((table.index[-1] for table in tables if len(table)), default=1.0)
+    begin = _logarithmic_begin(tables, progress)
     unit, x_label = _horizontal(groups[0].runs[0], end, progress)
     columns = 1 if len(panels.panels) <= _PANELS_IN_A_COLUMN else 2
     rows = -(-len(panels.panels) // columns)
@@ -76,14 +79,20 @@ def _plot(
             line = panels.line(group)
             if len(table):
                 axes = grid.flat[panels.panel(group)]
-                handles[line] = _draw(axes, table.set_index(table.index / unit), panels.looks[line])
+                shown = table[table.index >= begin]
+                handles[line] = _draw(axes, shown.set_index(shown.index / unit), panels.looks[line])
         for axes, name in zip_longest(grid.flat, panels.panels):
             if name is None:
                 axes.set_visible(False)
                 continue
             axes.set_title(", ".join(filter(None, [panels.heading, name])), wrap=True)
-            axes.set_xlim(0, end / unit or 1)
-            axes.set_ylim(bottom=0)
+            if begin:
+                make_logarithmic(axes, "x", end / begin)
+            axes.set_xlim(begin / unit, end / unit or 1)
+            if metric_of(groups) == PERPLEXITY:
+                make_logarithmic(axes, "y", DECADE)
+            else:
+                axes.set_ylim(bottom=0)
             if not axes.lines:
                 say_nothing_there(axes, "no evaluation")
         for axes in grid[:, 0]:
@@ -99,6 +108,14 @@ def _plot(
             of_seeds("band: least to greatest", counts, groups),
         )
     return file
+
+
+def _logarithmic_begin(tables: Sequence[pd.DataFrame], progress: Progress) -> float:
+    """Where an axis of bytes begins that is logarithmic, as a line ends at a tenth of another's; 0 for a linear one."""
+    ends = [table.index[-1] for table in tables if len(table) > 1]
+    if progress != "bytes" or not ends or max(ends) <= DECADE * min(ends):
+        return 0.0
+    return min(float(table.index[1]) for table in tables if len(table) > 1)
 
 
 def _horizontal(run: Run, end: float, progress: Progress) -> tuple[float, str]:

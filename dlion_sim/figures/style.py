@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
 from dlion_sim.analysis.groups import Group
 from dlion_sim.errors import InputError
@@ -25,6 +25,8 @@ WIDTH, WIDE = 3.5, 7.16
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 """Okabe and Ito's colours, the ones that show best on white first: of workers, spans, environments, but no system."""
+DECADE = 10
+"""What spans more than that may want a logarithmic axis."""
 BOUND_HATCH = "xxxxx"
 """Of what is only known to be more, or less."""
 
@@ -163,6 +165,15 @@ def drawing(file: Path, *, height: float, width: float = WIDTH) -> Iterator[Figu
             figure.savefig(file, metadata=metadata)
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", file=file) from error
+
+
+def make_logarithmic(axes: Axes, which: Literal["x", "y"], span: float) -> None:
+    """Make an axis logarithmic, on which the largest value is `span` times the smallest one."""
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(subs=(1,) if span > DECADE**2 else (1, 2, 5)))
+    axis.set_major_formatter(ScalarFormatter())
+    axis.set_minor_locator(NullLocator())
 
 
 def _write_plain_numbers(figure: Figure) -> None:

@@ -6,6 +6,7 @@ import pytest
 from dlion_sim.analysis import group_runs, labelled
 from dlion_sim.errors import InputError
 from dlion_sim.figures import plot_accuracies
+from dlion_sim.metric import PERPLEXITY
 from tests.made_up import made_up_run
 
 
@@ -42,6 +43,23 @@ def test_accuracy_over_what_was_done(tmp_path, drawn, progress, places, label):
     ((x, y),) = lines(drawn[0]).values()
     assert x == pytest.approx(places)
     assert y == [10, 50, 80]
+
+
+def test_bytes_that_differ_by_more_than_ten_times_are_on_a_logarithmic_axis_without_the_beginning(tmp_path, drawn):
+    few = made_up_run(tmp_path / "a", (0.1, 0.5, 0.8))
+    many = made_up_run(tmp_path / "b", (0.1, 0.4, 0.6), system="ako", workers=40)
+    plot_accuracies(group_runs([few, many]), tmp_path / "a.png", "bytes")
+    axes = drawn[0].axes[0]
+    assert axes.get_xscale() == "log"
+    assert axes.get_xlim() == (pytest.approx(2), pytest.approx(80))
+    assert sorted(tuple(line.get_xdata()) for line in axes.lines) == [(2, 4), (40, 80)]
+
+
+def test_perplexities_are_on_a_logarithmic_axis(tmp_path, drawn):
+    run = made_up_run(tmp_path / "run", (0.1, 0.5, 0.8))
+    run.manifest["metric"] = PERPLEXITY.told
+    plot_accuracies(group_runs([run]), tmp_path / "a.png")
+    assert drawn[0].axes[0].get_yscale() == "log"
 
 
 def test_what_a_run_does_not_tell_is_said(tmp_path):
