@@ -71,7 +71,7 @@ def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
         ]
         if rows_of(parts):
             named = (run.manifest.get("variables", []) for group in groups for run in group.runs)
-            variables = next(filter(None, named), [])
+            variables: list[str] = next(filter(None, named), [])
             legend |= draw_parts(figure, grid, parts, [panels.look(group) for group in groups], unit, variables)
         shown = {name: handle for name, handle in legend.items() if name}
         legend_below(figure, [*shown.values()], [*shown], notes)

@@ -34,7 +34,7 @@ class Fabric(Model):
     """How many leaves there are, at most as many as workers."""
     spines: Annotated[int, Field(ge=1, le=256)]
     """How many spines there are: so many ways lead from leaf to leaf."""
-    oversubscription: Annotated[float, Field(gt=0, le=1000)] | None = None
+    oversubscription: Annotated[float, Field(ge=0.01, le=1000)] | None = None
     """How much more a leaf's machines may send together than its links to the spines carry, by the NICs' bandwidths at
     the run's start; likewise what they receive. By default 1: no more."""
     bandwidth: BandwidthSchedule | None = None

@@ -67,7 +67,7 @@ class Assembler:
             previous = self._previous(message) if self._is_stale(message) else None
             tensors = [torch.where(there, values, torch.zeros_like(values) if previous is None else previous)]
         if self._fill == "rescale" and message.body.stage in GRADIENTS:
-            tensors[-1] *= len(mask) / max(1, np.count_nonzero(mask))
+            tensors[-1] *= len(mask) / max(1, int(np.count_nonzero(mask)))
         return replace(message, tensors=tuple(tensors))
 
     def _is_stale(self, message: Message) -> bool:

@@ -77,6 +77,11 @@ INVALID = [
     ("network.model={kind: packets, sample_every: 1e-9 s}", "network.model.sample_every", ["1e-06 or more"]),
     ("network={model: packets, tcp: lv08}", "network.tcp", ["lv08 is of flows", "none, with model: packets"]),
     (f"{LAN}={{fabric: {{leaves: 4, spines: 2}}}}", f"{LAN}.fabric.leaves", ["3 workers", "without any", "1 to 3"]),
+    (
+        f"{LAN}.fabric={{leaves: 2, spines: 2, oversubscription: 1e-308}}",
+        f"{LAN}.fabric.oversubscription",
+        ["0.01 or more"],
+    ),
     (f"{LAN}={{fabric: {{leaves: 2, spines: 0}}}}", f"{LAN}.fabric.spines", ["1 or more, not 0"]),
     (f"{LAN}={{fabric: {{leaves: 2, spines: 2}}, bandwidth: 1 Gbps}}", f"{LAN}.bandwidth", ["one switch", "fabric: {"]),
     (

@@ -55,6 +55,7 @@ def sound(system: str) -> dict[str, Any]:
         "cluster.wan.paths=[{between: [east, west], bandwidth: {steps: {0 s: 10 Mbps, 1 s: 20 Mbps}, repeat: 2 s}}]",
         "workload.optimizer={kind: adamw, warmup: 2, schedule: {kind: cosine, steps: 10}}",
         "cluster.clouds.0.lan={bandwidth: 1 Gbps, rtt: 1 ms}",
+        "cluster.clouds.1.lan={fabric: {leaves: 1, spines: 2, oversubscription: 2}}",
         "workload.partition=dirichlet",
         "workload.validation=0.1",
         system=system,

@@ -75,6 +75,8 @@ def test_phases_are_of_the_message_s_iteration():
     dlcp = Dlcp(loss_bound=0.2, phases=phases)
     allowed = [bound(dlcp, dense(356 * 10, iteration=each)).allowed[0] // PACKET for each in range(6)]
     assert allowed == [2, 2, 1, 1, 4, 4]
+    by_tensor = Dlcp(loss_bound=0.2, by_tensor={"0.weight": 0.1}, phases=phases)
+    assert (bound(by_tensor, dense(SHAPE.size, iteration=4)).allowed // PACKET).tolist() == [2, 8]
     swap = Message(0, Swap(answer=False), (torch.ones(SHAPE.size),))
     assert bound(dlcp, swap).allowed.tolist() == [6 * PACKET]
 

@@ -255,6 +255,52 @@ def test_who_has_heard_that_all_is_answered_asks_at_once():
     assert ends.take(0.1)[0] == dlcp.PROBE
 
 
+def test_the_last_packet_of_a_pass_is_answered_at_once():
+    ends = Ends(3)
+    assert [bool(ends.accept(number, number) & dlcp.FEEDBACK) for number in (0, 2)] == [False, True]
+    assert ends.probed(3) == dlcp.BITMAP
+    assert ends.accept(1, 3) & dlcp.FEEDBACK
+    longer = Ends(6)
+    longer.accept(0, 0)
+    longer.accept(5, 5)
+    assert longer.probed(6) == dlcp.BITMAP
+    assert [bool(longer.accept(each, each + 5) & dlcp.FEEDBACK) for each in (1, 2, 3, 4)] == [False, True, False, True]
+    in_turn = Ends(3)
+    assert [bool(in_turn.accept(number, number) & dlcp.FEEDBACK) for number in range(3)] == [False, True, True]
+
+
+@pytest.mark.parametrize(("received", "marked"), [(15, 0), (20, 5), (17, 2)])
+def test_losses_and_marks_alike_make_the_window_smaller(received, marked):
+    ends = Ends(100, window=20)
+    for _ in range(20):
+        ends.take(0.0)
+    dlcp.feedback(ends.sender, 19, received, marked, 0.1, 0.1)
+    alpha = 1 + (5 / 20 - 1) / 16
+    assert ends.sender["alpha"] == pytest.approx(alpha)
+    assert ends.sender["window"] == pytest.approx(20 * (1 - alpha / 2))
+
+
+def test_what_was_only_late_is_lost_once_at_most():
+    ends = Ends(100, window=20)
+    for _ in range(20):
+        ends.take(0.0)
+    dlcp.feedback(ends.sender, 9, 8, 0, 0.1, 0.1)
+    dlcp.feedback(ends.sender, 9, 10, 0, 0.1, 0.1)
+    assert (ends.sender["congested"], ends.sender["lost"]) == (2, 0)
+    dlcp.feedback(ends.sender, 19, 19, 0, 0.1, 0.1)
+    assert ends.sender["alpha"] == pytest.approx(1 + (3 / 20 - 1) / 16)
+
+
+def test_an_answer_leaves_nothing_under_way():
+    ends = Ends(4, window=4)
+    for now in (0.0, 1.0):
+        assert [ends.take(now)[0] for _ in range(5)] == [*ends.order, dlcp.WAIT]
+        later = dlcp.deadline(ends.sender)
+        assert dlcp.expire(ends.sender, later)
+        assert ends.take(later)[0] == dlcp.PROBE
+        dlcp.bitmap(ends.sender, ends.known, ends.have, 1.0)
+
+
 def test_feedback_comes_at_once_where_a_mark_or_a_gap_does():
     ends = Ends(20)
     flags = [
@@ -284,13 +330,14 @@ def test_a_second_answer_does_not_begin_another_pass():
         ends.take(0.0)
     dlcp.feedback(ends.sender, 9, 3, 0, 0.1, 0.1)
     assert ends.take(0.1)[0] == dlcp.PROBE
-    dlcp.bitmap(ends.sender, ends.known, np.zeros(10, np.uint8), 0.2)
-    first, _ = ends.take(0.2)
-    arrived = np.ones(10, np.uint8)
-    arrived[ends.order[5]] = 0
-    dlcp.bitmap(ends.sender, ends.known, arrived, 0.2)
-    assert [ends.take(0.2)[0] for _ in range(2)] == [ends.order[5], dlcp.WAIT]
-    assert first == ends.order[0]
+    arrived = np.zeros(10, np.uint8)
+    taken = []
+    for newly in ([], [], ends.order[3:]):
+        arrived[newly] = 1
+        dlcp.bitmap(ends.sender, ends.known, arrived, 0.2)
+        taken.append(ends.take(0.2)[0])
+    assert taken == list(ends.order[:3])
+    assert ends.take(0.2)[0] == dlcp.WAIT
 
 
 def test_what_comes_after_stop_changes_nothing():

@@ -11,14 +11,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 
 from dlion_sim.simulation.packets.bounded import CONTROL_FRAME
 from dlion_sim.simulation.packets.checking import check
+from dlion_sim.simulation.packets.counting import counters
 from dlion_sim.simulation.packets.loop import GROWS, SPARE, UP_TO_DATE, advance
 from dlion_sim.simulation.packets.memory import Memory
-from dlion_sim.simulation.packets.opening import IDLE, lay_out, open_endpoint
+from dlion_sim.simulation.packets.opening import IDLE, lay_out, open_endpoint, open_ports
 from dlion_sim.simulation.packets.parts import Bounded, Completion, Endpoint, Pfabric, Pieces, Port, Raw, Reliable
 from dlion_sim.simulation.packets.state import (
     CLASSES,
@@ -36,7 +36,6 @@ from dlion_sim.transport.cutting import Cut
 __all__ = ["CLASSES", "Bounded", "Completion", "PacketNetwork", "Pfabric", "Port", "Raw", "Reliable"]
 
 RELIABLY = Reliable()
-_UNBOUNDED = 2**62
 _MOST_EVENTS = 200_000
 """Between two looks at whether anybody wants to interrupt."""
 _WHAT: tuple[Literal["sent", "delivered", "acknowledged"], ...] = ("sent", "delivered", "acknowledged")
@@ -63,17 +62,7 @@ class PacketNetwork:
         memory.take("state")
         self._state["spray"], self._state["by_size"], self._state["seed"] = spray, by_size, seed
         self._state["next_free"] = NONE
-        memory.take("ports", len(ports))
-        memory.take("queues", CLASSES * len(ports))
-        for field in ("first", "last", "ready_first", "ready_last"):
-            memory["queues"][field] = NONE
-        for number, port in enumerate(ports):
-            record = memory["ports"][number]
-            record["rate"], record["ends"], record["switch"], record["sending"] = port.rate, NEVER, port.switch, NONE
-            for field in ("buffer", "drop_above", "mark_above"):
-                record[field] = _whole(getattr(port, field))
-        memory.take("switches", len(switches))
-        memory["switches"]["buffer"][: len(switches)] = [_whole(size) for size in switches]
+        open_ports(memory, ports, switches)
         self._pipes: dict[tuple[int, float], int] = {}
         """By first port and latency."""
         self._paths: dict[tuple[tuple[int, ...], ...], int] = {}
@@ -214,15 +203,7 @@ class PacketNetwork:
         """A record of each port since the start, [ports]: by class `carried` bytes, `dropped` and `marked` packets
         [CLASSES]; `packets` that have left; `queued`, the bytes that wait now, `most`, the most that did, and
         `byte_seconds`, their integral over time."""
-        ports = self._memory["ports"][: self._memory.used("ports")]
-        queues = self._memory["queues"][: self._memory.used("queues")].reshape(-1, CLASSES)
-        counted = np.zeros(len(ports), COUNTERS)
-        for field in ("carried", "dropped", "marked"):
-            counted[field] = queues[field]
-        for field in ("packets", "queued", "most"):
-            counted[field] = ports[field]
-        counted["byte_seconds"] = ports["byte_seconds"] + ports["queued"] * (self.now - ports["changed"])
-        return counted
+        return counters(self._memory, self.now)
 
     def forget_most(self) -> None:
         """Let `most` begin again with what waits now."""
@@ -288,16 +269,3 @@ class PacketNetwork:
             number = self._pipes[port, latency] = self._memory.take("pipes")
             self._memory["pipes"][number] = (latency, NONE, NONE)
         return self._pipes[port, latency]
-
-
-COUNTERS = np.dtype(
-    [
-        *((name, np.int64, (CLASSES,)) for name in ("carried", "dropped", "marked")),
-        *((name, np.int64) for name in ("packets", "queued", "most")),
-        ("byte_seconds", np.float64),
-    ]
-)
-
-
-def _whole(size: float) -> int:
-    return _UNBOUNDED if size >= _UNBOUNDED else int(size)

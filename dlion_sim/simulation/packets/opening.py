@@ -1,16 +1,18 @@
-"""How connections begin: the records of their ends, and of messages of which some may be missing."""
+"""How ports, connections, and messages of which some may be missing begin: their records."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dlion_sim.simulation.packets.memory import Memory
-from dlion_sim.simulation.packets.parts import Bounded, Endpoint, Pfabric, Raw, Reliable
+from dlion_sim.simulation.packets.parts import Bounded, Endpoint, Pfabric, Port, Raw, Reliable
 from dlion_sim.simulation.packets.state import (
     BOUNDED,
+    CLASSES,
     CONNECTION,
     HEADER,
     NEVER,
@@ -45,6 +47,20 @@ def _idle() -> Any:
 
 
 IDLE = _idle()
+
+
+def open_ports(memory: Memory, ports: Sequence[Port], switches: Sequence[float]) -> None:
+    """Let there be these ports, with nothing in their queues, and buffers that some of them share."""
+    memory.take("ports", len(ports))
+    memory.take("queues", CLASSES * len(ports))
+    for field in ("first", "last", "ready_first", "ready_last"):
+        memory["queues"][field] = NONE
+    for record, port in zip(memory["ports"], ports, strict=False):
+        record["rate"], record["ends"], record["switch"], record["sending"] = port.rate, NEVER, port.switch, NONE
+        for field in ("buffer", "drop_above", "mark_above"):
+            record[field] = _whole(getattr(port, field))
+    memory.take("switches", len(switches))
+    memory["switches"]["buffer"][: len(switches)] = [_whole(size) for size in switches]
 
 
 def open_endpoint(memory: Memory, connection: int, endpoint: Endpoint, round_trip: float) -> None:
@@ -85,3 +101,7 @@ def lay_out(memory: Memory, connection: int, cut: Cut, bound: Bound) -> None:
         memory[name][pieces] = 0
     memory["arrived"][pieces] = np.nan
     memory["allowed"][groups] = bound.allowed
+
+
+def _whole(size: float) -> int:
+    return _UNBOUNDED if size >= _UNBOUNDED else int(size)

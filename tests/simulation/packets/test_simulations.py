@@ -1,12 +1,16 @@
 """Whole simulations over packets: they learn what those over flows do, in nearly their time, and go on to the bit."""
 
+import subprocess
+import sys
+
 import pandas as pd
 import pytest
 
 from dlion_sim.errors import InputError
+from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.simulation import resume, simulate
 from tests.simulation.scenarios import digits
-from tests.simulation.test_checkpoint import CHANGING, After, check_same
+from tests.simulation.test_checkpoint import CHANGING, After, check_same, scenario
 
 PACKETS = "network={model: packets}"
 DEEP = "network={model: {kind: packets, buffer: 1 MB, mark_above: 1 MB, drop_above: 1 MB}}"
@@ -142,3 +146,18 @@ def test_where_pairs_share_a_full_path_packets_take_as_long_as_flows(tmp_path, b
     one, other = seconds_an_iteration(packets), seconds_an_iteration(flows)
     print(f"{bandwidth}: {one:.4f} s with packets, {other:.4f} s with flows, {one / other - 1:+.1%}")
     assert one == pytest.approx(other, rel=0.05)
+
+
+@pytest.mark.parametrize("system", sorted(SYSTEMS))
+def test_every_system_goes_on_where_some_of_messages_are_missing(tmp_path, system):
+    given = scenario(system, "0.6 s", PACKETS, "transport={kind: dlcp, loss_bound: 0.2}", "cluster.wan.loss=0.02")
+    ended = simulate(given, tmp_path / "run")
+    assert ended.summary["stopped_by"] == "duration"
+    assert ended.summary["iterations"]["mean"] >= 1
+
+
+def test_flows_do_not_load_what_packets_need():
+    words = "import dlion_sim.simulation, sys; print(*(name for name in sys.modules if name.startswith('dlion_sim')))"
+    loaded = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True).stdout.split()
+    assert "dlion_sim.simulation.engine" in loaded
+    assert not [name for name in loaded if "packets" in name or name == "dlion_sim.transport.dlcp"]
