@@ -139,6 +139,8 @@ def run(workload: Workload) -> Run:
         for what, message, then in network.run(until):
             if what == "delivered":
                 took.append(then - began.pop(message))
+            elif what == "acknowledged":
+                network.release(message)
 
     start = time.process_time()
     for at, connection, size in workload.messages:

@@ -112,7 +112,7 @@ def run(transport: Transport, rounds: int, seed: int, hosts: int | None = None) 
             if worker != server:
                 traffic.advance(ready)
                 traffic.send(ways[worker, server], message)
-        traffic.advance(math.inf)
+        traffic.finish()
         times.append(traffic.latest - began)
     return Outcome(traffic.sent, times)
 
@@ -161,6 +161,12 @@ class Traffic:
                 elif what == "acknowledged":
                     self._end(number)
 
+    def finish(self) -> None:
+        """Let all messages arrive. Raises RuntimeError if some never do."""
+        self.advance(math.inf)
+        if self._ready:
+            raise RuntimeError(f"{len(self._ready)} messages never arrived")
+
     def _end(self, number: int) -> None:
         _, message = self._ready.pop(number)
         lost = 0
@@ -168,6 +174,7 @@ class Traffic:
         if connection is not None:
             lost = int((cut_of(message).payloads * (1 - self._network.pieces(number).there)).sum())
         self.sent.append(Sent(self._completions.pop(number), message.size, self._network.resent(number), lost))
+        self._network.release(number)
         if connection is not None:
             self._waiting[connection].popleft()
             if self._waiting[connection]:

@@ -123,10 +123,10 @@ def take(sender, order, have, now):
     """
     packet = upcoming(sender, order, have, now)
     if packet >= 0:
-        if sender["sent"] == sender["gone"]:
-            sender["since"] = now
         sender["position"] += 1
         sender["sent"] += 1
+        if sender["sent"] - sender["gone"] >= sender["window"]:
+            sender["since"] = now  # however long the packet was held up: only from here on is feedback needed
         _pass_by(sender, order, have)
         if sender["position"] == sender["packets"]:
             sender["phase"] = DRAINING

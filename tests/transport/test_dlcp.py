@@ -359,6 +359,13 @@ def test_a_silent_receiver_makes_the_sender_begin_again_with_a_small_window():
     assert dlcp.deadline(ends.sender) - now == pytest.approx(2 * 0.3)
 
 
+def test_what_was_held_up_before_it_left_has_as_long_to_be_answered():
+    """The machine may have sent others' packets before it, for longer than a timeout."""
+    ends = Ends(100, window=3)
+    assert [ends.take(now)[0] >= 0 for now in (0.0, 0.0, 60.0)] == [True] * 3
+    assert dlcp.deadline(ends.sender) == pytest.approx(60 + 0.1 + 4 * 0.05)
+
+
 def test_the_next_message_goes_on_with_the_window_of_the_last():
     ends = Ends(200)
     join(ends, np.random.default_rng(0))
