@@ -114,12 +114,14 @@ def _differing(path: str, plain: tuple[str, Model], chosen: tuple[str, Model]) -
     """What tells a kind and its settings from the plain ones, by path."""
     (plain_kind, plain_settings), (kind, settings) = plain, chosen
     if kind == plain_kind:
-        usual = plain_settings.model_dump(mode="json")
-        differing = {key: value for key, value in settings.model_dump(mode="json").items() if value != usual[key]}
+        usual = plain_settings.model_dump()
+        differing = {key for key, value in settings.model_dump().items() if value != usual[key]}
     else:
         yield path, kind
-        differing = settings.model_dump(mode="json", exclude_defaults=True)
-    for key, value in differing.items():
+        differing = {*settings.model_dump(exclude_defaults=True)}
+    stated = settings.model_dump(mode="json", exclude_none=True)
+    for key in filter(differing.__contains__, type(settings).model_fields):
+        value = stated.get(key)
         text = value if isinstance(value, str) else json.dumps(value).replace('"', "").removesuffix(".0")
         yield f"{path}.{key}", text if len(text) <= _LETTERS else f"{text[: _LETTERS - 3]}..."
 

@@ -43,6 +43,10 @@ def test_a_plain_system_is_plain_with_all_its_defaults_too(name):
             {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [1]}},
             {"topology.hosts": "[1]"},
         ),
+        (
+            {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [{"cloud": "a"}]}},
+            {"topology.hosts": "[{cloud: a, nic: {up: 1 Gbps, down: 1..."},
+        ),
     ],
     ids=str,
 )
