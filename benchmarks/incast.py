@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +52,12 @@ TRANSPORTS = (
 )
 PUBLISHED = {DCTCP: "-43.1 %, -91.8 %", PFABRIC: "-35.5 %, -88.6 %"}
 """How much less DLCP takes in its own simulation, in the mean and at the tail."""
-MEASURES = {"mean": np.mean, "p50": np.median, "p99": lambda times: np.percentile(times, 99), "max": np.max}
+MEASURES: dict[str, Callable[[np.ndarray], float]] = {
+    "mean": np.mean,
+    "p50": np.median,
+    "p99": lambda times: np.percentile(times, 99),
+    "max": np.max,
+}
 
 
 class Case(NamedTuple):
