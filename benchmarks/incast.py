@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import StrMethodFormatter
 from rich.console import Console
 from rich.table import Table
 
@@ -23,7 +25,7 @@ from benchmarks.fabric import Fabric
 from benchmarks.measuring import options
 from benchmarks.rounds import Transport, run
 from dlion_sim.figures.looks import DASHES
-from dlion_sim.figures.style import PALETTE, drawing, legend_below
+from dlion_sim.figures.style import PALETTE, WIDE, drawing, legend_below
 from dlion_sim.simulation.packets.parts import Bounded, Pfabric, Reliable
 
 FRAME = 1514
@@ -50,7 +52,12 @@ TRANSPORTS = (
 )
 PUBLISHED = {DCTCP: "-43.1 %, -91.8 %", PFABRIC: "-35.5 %, -88.6 %"}
 """How much less DLCP takes in its own simulation, in the mean and at the tail."""
-MEASURES = {"mean": np.mean, "p50": np.median, "p99": lambda times: np.percentile(times, 99), "max": np.max}
+MEASURES: dict[str, Callable[[np.ndarray], float]] = {
+    "mean": np.mean,
+    "p50": np.median,
+    "p99": lambda times: np.percentile(times, 99),
+    "max": np.max,
+}
 
 
 class Case(NamedTuple):
@@ -105,14 +112,16 @@ def compared(rows: pd.DataFrame) -> Table:
 
 def draw(file: Path, times: dict[str, np.ndarray]) -> None:
     """Which part of messages takes longer than that: completion times in ms, by transport, over all seeds."""
-    with drawing(file, height=2.6) as figure:
+    with drawing(file, height=2.8, width=WIDE) as figure:
         axes = figure.add_subplot()
         for place, (name, taken) in enumerate(times.items()):
-            share = 1 - np.arange(1, len(taken) + 1) / len(taken)
+            share = 100 * (1 - np.arange(1, len(taken) + 1) / len(taken))
             axes.loglog(
                 np.sort(taken)[:-1], share[:-1], label=name, color=PALETTE[place], linestyle=DASHES[place % len(DASHES)]
             )
-        axes.set(xlabel="completion (ms)", ylabel="part of messages that take longer")
+        axes.set(xlabel="Completion (ms)", ylabel="Messages that take longer", xlim=(0.3, None))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g} %"))
         legend_below(figure, *axes.get_legend_handles_labels())
 
 

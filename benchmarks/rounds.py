@@ -99,7 +99,7 @@ def run(transport: Transport, rounds: int, seed: int, hosts: int | None = None) 
     members = chance.sample(range(fabric.hosts), hosts or fabric.hosts)
     network = PacketNetwork(fabric.ports, spray=transport.spray, by_size=transport.by_size, seed=seed)
     ways = {pair: _connect(network, transport, *pair, chance) for pair in permutations(members, 2)}
-    traffic = Traffic(network, transport.bound if isinstance(transport.endpoint, Bounded) else None)
+    traffic = Traffic(network, transport)
     times = []
     for _ in range(rounds):
         began = network.now + FORWARD
@@ -120,9 +120,10 @@ def run(transport: Transport, rounds: int, seed: int, hosts: int | None = None) 
 class Traffic:
     """Messages over a network, of which it notes what has become."""
 
-    def __init__(self, network: PacketNetwork, bound: float | None) -> None:
+    def __init__(self, network: PacketNetwork, transport: Transport) -> None:
         self._network = network
-        self._bound = bound
+        self._is_bounded = isinstance(transport.endpoint, Bounded)
+        self._bound = transport.bound
         self._ready: dict[int, tuple[float, Message]] = {}
         self._waiting: defaultdict[int, deque[tuple[float, Message]]] = defaultdict(deque)
         """By connection: one under way, if some of it may be missing, and those after it."""
@@ -135,7 +136,7 @@ class Traffic:
     def send(self, connection: int, message: Message) -> None:
         """A message is ready now."""
         now = self._network.now
-        if self._bound is None:
+        if not self._is_bounded:
             self._ready[self._network.send(connection, message.size)] = now, message
             return
         self._waiting[connection].append((now, message))
