@@ -53,10 +53,11 @@ def test_in_step_packets_bring_what_flows_do(tmp_path, transport):
 
 
 def test_what_may_be_missing_is_recorded(tmp_path):
-    ended = run(tmp_path / "run", PACKETS, "transport={kind: dlcp, loss_bound: 0.1}", "duration=1 s")
+    quick = "cluster.wan.rtt=1 ms"  # so that a STOP comes before all has been sent
+    ended = run(tmp_path / "run", PACKETS, "transport={kind: dlcp, loss_bound: 0.3}", quick, "duration=1 s")
     transfers, parts = ended.transfers(), ended.parts()
     done = transfers[transfers["end"].notna()]
-    assert (done["lost_bytes"] <= 0.1 * done["bytes"] + 1500).all()
+    assert (done["lost_bytes"] <= 0.3 * (done["bytes"] + done["saved_bytes"])).all()
     assert done["saved_bytes"].sum() > 0
     assert (done["delivered"] < done["end"]).all()
     assert parts["lost_bytes"].sum() == done["lost_bytes"].sum()
