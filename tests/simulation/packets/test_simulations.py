@@ -41,11 +41,13 @@ def learned(run):
     return rows[rows["kind"] == "iteration"].set_index(["worker", "iteration"])["loss"].sort_index()
 
 
+@pytest.mark.parametrize("system", ["baseline", "parameter_server", "ring_allreduce"])
 @pytest.mark.parametrize("transport", ["reliable", "pfabric", "{kind: dlcp, loss_bound: 0}"])
-def test_in_step_packets_bring_what_flows_do(tmp_path, transport):
+def test_in_step_packets_bring_what_flows_do(tmp_path, transport, system):
     """To the bit: nothing may be missing, and everybody waits for everybody."""
-    packets = run(tmp_path / "packets", PACKETS, f"transport={transport}", "duration=2 s", "cluster.wan.loss=0.005")
-    flows = run(tmp_path / "flows", "duration=2 s")
+    of = f"system={system}", "duration=2 s"
+    packets = run(tmp_path / "packets", PACKETS, f"transport={transport}", *of, "cluster.wan.loss=0.005")
+    flows = run(tmp_path / "flows", *of)
     one, other = learned(packets), learned(flows)
     both = one.index.intersection(other.index)
     assert len(both) >= 12
