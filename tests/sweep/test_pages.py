@@ -41,6 +41,7 @@ def test_searches_can_be_run(tmp_path):
 
 def test_sweeps_are_no_scenarios():
     assert {name_of(file) for file in shipped_sweeps()} == {
+        "sweeps/bounded_loss",
         "sweeps/digits",
         "sweeps/digits_search",
         "sweeps/paper_systems",
