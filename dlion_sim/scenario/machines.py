@@ -80,7 +80,7 @@ class Rented(Model):
 
 
 class WorkerGroup(Rented):
-    """Workers that are alike, one to a machine. An instance's cores are those of its GPUs, as `dlion devices` has them,
+    """Workers that are alike, one to a machine. An instance's cores are those of its GPUs, as devices have them,
     together; or its vCPUs, where it has none."""
 
     count: Annotated[int, Field(ge=1, le=100_000)] = 1

@@ -25,7 +25,7 @@ class Prices(Model):
     """What machines and traffic cost, in dollars or whatever the prices are in."""
 
     catalog: str | None = None
-    """What tells of the instances that workers name: a catalog that `dlion catalogs` lists, or a CSV file with
+    """What tells of the instances that workers name: a catalog that ships, or a CSV file with
     SkyPilot's columns, relative to the scenario file's folder. It is read when the scenario is."""
     spot: bool = False
     """Whether instances have the catalog's spot prices. That such machines are taken away is not modelled."""
