@@ -90,7 +90,7 @@ class Cutter:
         dlcp, count = self._dlcp, len(self._layout.sizes)
         variable = self._variables.of(starts(message, self._layout, self._workers))
         large = _large(_mean_magnitudes(message), variable, dlcp.quantile)
-        in_order = dlcp.order == "layer"
+        in_order = dlcp.order == "layer" and message.body.stage in GRADIENTS
         return Cut(
             payloads(message),
             variable,

@@ -31,7 +31,8 @@ def plainly_cut(message, shape, dlcp, priorities):
         large = mean >= np.quantile(np.array(of_variable, np.float64), dlcp.quantile)
         front, small = variable < dlcp.front * len(shape.sizes), not large
         droppable = {"none": False, "layer": front, "magnitude": small, "layer+magnitude": front and small}[dlcp.drop]
-        priority = priorities * variable // len(shape.sizes) if dlcp.order == "layer" else 0
+        in_order = dlcp.order == "layer" and message.body.stage != "mix"
+        priority = priorities * variable // len(shape.sizes) if in_order else 0
         rows.append((4 * len(part) * len(message.tensors), variable, large, priority, not droppable))
     order = list(range(len(parts)))
     if message.body.stage == "mix":
