@@ -169,7 +169,7 @@ def drawing(file: Path, *, height: float, width: float = WIDTH) -> Iterator[Figu
 
 def make_logarithmic(axes: Axes, which: Literal["x", "y"], span: float) -> None:
     """Make an axis logarithmic, on which the largest value is `span` times the smallest one."""
-    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_locator(LogLocator(subs=(1,) if span > DECADE**2 else (1, 2, 5)))
     axis.set_major_formatter(ScalarFormatter())

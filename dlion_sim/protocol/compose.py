@@ -114,13 +114,12 @@ def _differing(path: str, plain: tuple[str, Model], chosen: tuple[str, Model]) -
     """What tells a kind and its settings from the plain ones, by path."""
     (plain_kind, plain_settings), (kind, settings) = plain, chosen
     if kind == plain_kind:
-        usual = plain_settings.model_dump()
-        differing = {key for key, value in settings.model_dump().items() if value != usual[key]}
+        differing = [key for key, value in settings if value != getattr(plain_settings, key)]
     else:
         yield path, kind
-        differing = {*settings.model_dump(exclude_defaults=True)}
+        differing = [*settings.model_dump(exclude_defaults=True)]
     stated = settings.model_dump(mode="json", exclude_none=True)
-    for key in filter(differing.__contains__, type(settings).model_fields):
+    for key in differing:
         value = stated.get(key)
         text = value if isinstance(value, str) else json.dumps(value).replace('"', "").removesuffix(".0")
         yield f"{path}.{key}", text if len(text) <= _LETTERS else f"{text[: _LETTERS - 3]}..."

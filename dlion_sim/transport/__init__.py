@@ -6,13 +6,12 @@ Compiled code is imported only by whoever uses packets.
 from __future__ import annotations
 
 from dlion_sim.errors import InputError
-from dlion_sim.scenario import Dlcp, Pfabric, Reliable, Scenario
+from dlion_sim.scenario import Dlcp, Flows, Pfabric, Reliable, Scenario
 
 
 def check(scenario: Scenario) -> None:
     """Raise InputError where a simulation cannot model the scenario's transport."""
-    model = getattr(scenario.network, "model", None)
-    if not isinstance(scenario.transport, Reliable) and getattr(model, "kind", "flows") == "flows":
+    if not isinstance(scenario.transport, Reliable) and isinstance(scenario.network.model, Flows):
         raise InputError(
             f"{scenario.transport.kind} is of packets, and flows have none",
             path="transport",

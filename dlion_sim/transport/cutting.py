@@ -101,7 +101,8 @@ class Cutter:
         )
 
     def _order(self, message: Message, variable: NDArray[np.int32], large: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The last ones are not waited for: small gradients of front layers, and no parameters time after time."""
+        """The packets' numbers [n] as they are to be sent. The last ones are not waited for: of gradients, small ones
+        of front layers; of parameters, others each time."""
         numbers = np.arange(len(variable))
         if message.body.stage not in GRADIENTS:
             values = message.tensors[-1][: per_packet(message)].cpu().numpy()
