@@ -1,6 +1,6 @@
 """Comparisons between run folders."""
 
-from dlion_sim.analysis.comparison import common_target, comparison, time_to_target
+from dlion_sim.analysis.comparison import common_target, comparison, duration_until, final, time_to_target
 from dlion_sim.analysis.cost import at_prices_of
 from dlion_sim.analysis.fidelity import Fidelity, compare
 from dlion_sim.analysis.groups import Group, group_runs, labelled, metric_name, metric_of, said, varying
@@ -13,6 +13,8 @@ __all__ = [
     "common_target",
     "compare",
     "comparison",
+    "duration_until",
+    "final",
     "group_runs",
     "labelled",
     "metric_name",

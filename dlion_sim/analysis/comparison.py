@@ -110,10 +110,10 @@ class _Samples:
     def __init__(self, group: Group, target: float) -> None:
         self._group = group
         runs = group.samples
-        finals = {key: _final(run) for key, run in runs.items()}
+        finals = {key: final(run) for key, run in runs.items()}
         self.finals = {key: _number(final["mean"]) for key, final in finals.items()}
         """The mean metric at the end."""
-        self.durations = {key: _duration(run, target) for key, run in runs.items()}
+        self.durations = {key: duration_until(run, target) for key, run in runs.items()}
         """Until the target."""
         self._last = [_number(run.outcome[run.metric.key]["mean"]) for run in runs.values()]
         self._evaluations = [final["evaluations"] for final in finals.values()]
@@ -194,7 +194,7 @@ def _number(told: float | None) -> float:
     return math.nan if told is None else told
 
 
-def _duration(run: Run, target: float) -> Duration:
+def duration_until(run: Run, target: float) -> Duration:
     """Until the target, or as long as the run lasted."""
     time = time_to_target(run, target)
     if math.isnan(time):
@@ -202,8 +202,8 @@ def _duration(run: Run, target: float) -> Duration:
     return Duration(time, reached=True)
 
 
-def _final(run: Run) -> Mapping[str, Any]:
-    """As its summary tells; older ones don't."""
+def final(run: Run) -> Mapping[str, Any]:
+    """A run's metric at the end, see `final_metric`: as its summary tells; older ones don't."""
     summary = run.outcome
     if (key := f"final_{run.metric.key}") in summary:
         told: Mapping[str, Any] = summary[key]

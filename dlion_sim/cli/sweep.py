@@ -49,7 +49,7 @@ def sweep(
     Started again, it does only what is missing. Ctrl-C ends it early; what was done stays.
     """
     from dlion_sim.scenario import find_sweep
-    from dlion_sim.sweep import Job, State, check, load_search, load_sweep, locked, survey
+    from dlion_sim.sweep import State, check, load_search, load_sweep, survey
 
     options = ExecutorOptions(executor, jobs, device, address, gpus_per_job)
     options.check()
@@ -64,6 +64,16 @@ def sweep(
         if not quiet:
             _print_plan(points, found)
         return
+    run_sweep(points, output, options, quiet=quiet)
+
+
+def run_sweep(points: list[Point], output: Path, options: ExecutorOptions, *, quiet: bool) -> None:
+    """Do what is missing of a sweep's runs, and print the table of all; ends the command unless all of them are done.
+
+    Raises InputError where the sweep cannot be run.
+    """
+    from dlion_sim.sweep import Job, State, check, locked, survey
+
     with locked(output) as lock:
         found = survey(points, output)
         missing = [point for point in points if found[point.name].state is not State.DONE]

@@ -13,11 +13,14 @@ _INSTALLED, _CHECKOUT = _PACKAGE / "shipped_scenarios", _PACKAGE.parent / "scena
 FOLDER = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
 """Where they are."""
 _SWEEPS = "sweeps"
+REPRODUCTION = FOLDER / "reproduction"
+"""The sweeps that repeat papers' experiments, and what these claim."""
 
 
 def shipped() -> list[Path]:
     """The files of all ready scenarios, sorted."""
-    return sorted(file for file in FOLDER.rglob("*.yaml") if _SWEEPS not in file.relative_to(FOLDER).parts)
+    others = {_SWEEPS, REPRODUCTION.name}
+    return sorted(file for file in FOLDER.rglob("*.yaml") if others.isdisjoint(file.relative_to(FOLDER).parts))
 
 
 def shipped_sweeps() -> list[Path]:

@@ -1,0 +1,15 @@
+"""What papers report, run again: each of their experiments a sweep, and what it says of their claims."""
+
+from dlion_sim.reproduction.claims import Claim, Experiment, experiments
+from dlion_sim.reproduction.verdicts import Verdict, judged
+from dlion_sim.reproduction.writing import write_collection, write_experiment
+
+__all__ = [
+    "Claim",
+    "Experiment",
+    "Verdict",
+    "experiments",
+    "judged",
+    "write_collection",
+    "write_experiment",
+]

@@ -1,0 +1,75 @@
+"""The experiments that are repeated, and what their papers claim of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from dlion_sim.errors import InputError
+from dlion_sim.scenario.complaints import as_input_error
+from dlion_sim.scenario.loading import read_data
+from dlion_sim.scenario.model import Model
+from dlion_sim.scenario.shipped import REPRODUCTION
+
+_CLAIMS = REPRODUCTION / "claims.yaml"
+
+Quantity = Literal["accuracy", "time", "deviation", "bytes", "iterations"]
+"""What a claim is about: the metric at the end; the time to the target; how far apart the workers are at the end; what
+all of them sent; how many iterations they did."""
+Labels = Annotated[dict[str, str], Field(min_length=1)]
+
+
+class Claim(Model):
+    """That some runs do better than others, all else being equal."""
+
+    says: str
+    """The claim, in words."""
+    of: Labels
+    """Whose runs: values of the sweep's axes, by the axes or the ends of their paths."""
+    than: Labels
+    """Than whose; axes that neither names are the same on both sides."""
+    by: Quantity = "accuracy"
+    """In what. More accuracy is better, and less of everything else but iterations."""
+    paper: str = ""
+    """The number that the paper has, if it is known."""
+
+
+class Experiment(Model):
+    """One experiment of a paper."""
+
+    title: str
+    """What it is about."""
+    paper: str
+    """What the paper reports."""
+    sure: str
+    """How sure it is that its settings and numbers are the paper's."""
+    differs: str = ""
+    """What of it is otherwise here, and why."""
+    target: Annotated[float, Field(gt=0, le=1)] | None = None
+    """The accuracy whose time is told. By default the best that half of the runs reached."""
+    figure: Literal["accuracy", "accuracy_at", "deviation", "time_to_accuracy", "batch_sizes"] = "accuracy"
+    """What is drawn."""
+    claims: list[Claim] = Field(default_factory=list)
+    """What is judged."""
+    found: str = ""
+    """What was found, and why it is so, once it has been looked at."""
+
+
+def experiments() -> Mapping[str, Experiment]:
+    """All of them, by name, in the order of the file. Raises InputError where that cannot be read."""
+    data = read_data(_CLAIMS)
+    try:
+        return TypeAdapter(dict[str, Experiment]).validate_python(data)
+    except ValidationError as error:
+        raise as_input_error(error, data, _CLAIMS) from None
+
+
+def sweep_of(name: str) -> Path:
+    """The sweep of an experiment. Raises InputError where there is none."""
+    file = REPRODUCTION / f"{name}.yaml"
+    if not file.is_file():
+        raise InputError("no such sweep", file=file)
+    return file

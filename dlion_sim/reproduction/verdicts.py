@@ -1,0 +1,133 @@
+"""Whether what a paper claims is what was measured: differences paired by seed, with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dlion_sim.analysis import Group, duration_until, final
+from dlion_sim.analysis.curves import worker_deviation
+from dlion_sim.analysis.statistics import Duration, Estimate, mean_of, paired_p, ratio
+from dlion_sim.errors import InputError
+from dlion_sim.reproduction.claims import Claim, Quantity
+from dlion_sim.results import Run
+
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was measured of a claim in one environment."""
+
+    claim: Claim
+    where: str
+    """The environment: what both sides have in common and other verdicts on the claim have not."""
+    one: float
+    """The mean of the side that is said to do better; NaN where unknown."""
+    other: float
+    """Of the other side."""
+    difference: Estimate
+    """Better by how much, 95 % t-interval of the pairs: of accuracy and deviation in points (a fraction); otherwise by
+    which factor less, of iterations more."""
+    p: float
+    """Of a two-sided paired t-test; NaN where there are less than two pairs, or times that were not reached."""
+    is_split: bool = False
+    """Whether one side reached the target with every seed, and the other with none."""
+
+    @property
+    def direction(self) -> str:
+        """Whether it is the paper's."""
+        neutral = 0.0 if self.claim.by in ("accuracy", "deviation") else 1.0
+        value = self.difference.value
+        if math.isnan(value):
+            return "unknown"
+        way = "same" if value > neutral else "opposite"
+        if self.difference.pairs < 2 and value != neutral:
+            return f"{way} (one seed)"
+        return way if self.is_split or self.p < SIGNIFICANT else "not told apart"
+
+
+def judged(claim: Claim, groups: Sequence[Group], target: float) -> list[Verdict]:
+    """A verdict for each environment in which there are both sides. Raises InputError where there is none."""
+    pairs = list(_sides(claim, groups))
+    if not pairs:
+        raise InputError(f"no two runs are those of the claim '{claim.says}'", path="claims")
+    common = [dict(one.labels) for one, _ in pairs]
+    telling = [key for key in common[0] if len({labels.get(key) for labels in common}) > 1]
+    return [
+        _verdict(claim, ", ".join(one.labels.get(key, "") for key in telling), one, other, target)
+        for one, other in pairs
+    ]
+
+
+def _sides(claim: Claim, groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
+    """The groups of both sides, by two that differ in nothing but what the claim names."""
+    named = {*claim.of, *claim.than}
+    others: dict[tuple[tuple[str, str], ...], Group] = {}
+    for group in groups:
+        if _has(group, claim.than):
+            others[_apart_from(group, named)] = group
+    for group in groups:
+        other = others.get(_apart_from(group, named))
+        if _has(group, claim.of) and other is not None and other is not group:
+            yield group, other
+
+
+def _has(group: Group, wanted: Mapping[str, str]) -> bool:
+    return all(
+        any(_is_named(key, name) and group.labels[key] == value for key in group.labels)
+        for name, value in wanted.items()
+    )
+
+
+def _apart_from(group: Group, named: set[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in group.labels.items() if not any(_is_named(key, name) for name in named))
+
+
+def _is_named(key: str, name: str) -> bool:
+    return key == name or key.endswith(f".{name}")
+
+
+def _verdict(claim: Claim, where: str, one: Group, other: Group, target: float) -> Verdict:
+    if claim.by == "time":
+        return _of_times(claim, where, one, other, target)
+    mine = {key: _measured(run, claim.by) for key, run in one.samples.items()}
+    theirs = {key: _measured(run, claim.by) for key, run in other.samples.items()}
+    shared = [key for key in mine if key in theirs]
+    means = mean_of(list(mine.values())).value, mean_of(list(theirs.values())).value
+    if claim.by in ("accuracy", "deviation"):
+        sign = 1.0 if claim.by == "accuracy" else -1.0
+        mean = mean_of([sign * (mine[key] - theirs[key]) for key in shared])
+        difference = Estimate(mean.value, mean.low, mean.high, pairs=len(shared))
+        return Verdict(claim, where, *means, difference, paired_p(mine, theirs))
+    as_durations = [{key: Duration(value, reached=True) for key, value in side.items()} for side in (mine, theirs)]
+    above, below = as_durations if claim.by == "iterations" else reversed(as_durations)
+    logs = [{key: math.log(value) for key, value in side.items() if value > 0} for side in (mine, theirs)]
+    return Verdict(claim, where, *means, ratio(above, below), paired_p(*logs))
+
+
+def _of_times(claim: Claim, where: str, one: Group, other: Group, target: float) -> Verdict:
+    mine, theirs = ({key: duration_until(run, target) for key, run in side.samples.items()} for side in (one, other))
+    p = math.nan
+    if all(each.reached and each.seconds > 0 for each in (*mine.values(), *theirs.values())):
+        logs = [{key: math.log(each.seconds) for key, each in side.items()} for side in (mine, theirs)]
+        p = paired_p(*logs)
+    one_mean, other_mean = (mean_of([each.seconds for each in side.values()]).value for side in (mine, theirs))
+    reached = [{each.reached for each in side.values()} for side in (mine, theirs)]
+    is_split = reached in ([{True}, {False}], [{False}, {True}])
+    return Verdict(claim, where, one_mean, other_mean, ratio(theirs, mine), p, is_split)
+
+
+def _measured(run: Run, quantity: Quantity) -> float:
+    match quantity:
+        case "accuracy":
+            mean = final(run)["mean"]
+            return math.nan if mean is None else float(mean)
+        case "deviation":
+            curve = worker_deviation(run)
+            return float(curve.iloc[-1]) if len(curve) else math.nan
+        case "bytes":
+            return float(run.outcome["bytes_sent"])
+        case _:
+            return float(run.outcome["iterations"]["mean"])

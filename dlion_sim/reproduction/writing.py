@@ -1,0 +1,190 @@
+"""The pages of results: for each experiment its table, figure and verdicts, and one page that collects them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dlion_sim.analysis import Group, common_target, comparison, group_runs, varying
+from dlion_sim.errors import InputError
+from dlion_sim.figures import (
+    plot_accuracies,
+    plot_accuracy_at,
+    plot_batch_sizes,
+    plot_deviation,
+    plot_time_to_accuracy,
+)
+from dlion_sim.reproduction.claims import Experiment
+from dlion_sim.reproduction.verdicts import Verdict, judged
+from dlion_sim.results import Run, headings
+from dlion_sim.results.atomic import replacing
+from dlion_sim.results.numbers import in_bytes, percent
+
+PAGE = "README.md"
+_TABLE = "table.csv"
+_VERDICTS = "verdicts.csv"
+_FIGURE = "figure"
+_TOLD = ("claim", "where", "paper", "here", "p", "direction")
+"""What is told of a verdict."""
+
+
+def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], folder: Path, again: str) -> list[Verdict]:
+    """Write what the runs of an experiment come to into `folder`: a page, its tables as CSV, its figure twice.
+
+    `again` is the command that runs it again.
+
+    Returns the verdicts on its claims. Raises InputError where none of the runs is completed, one cannot be read, or
+    none is of a claim's kind.
+    """
+    groups = group_runs(runs)
+    target = common_target(groups) if experiment.target is None else experiment.target
+    verdicts = [verdict for claim in experiment.claims for verdict in judged(claim, groups, target)]
+    table = _table(groups, target)
+    folder.mkdir(parents=True, exist_ok=True)
+    told = pd.DataFrame([_told(verdict) for verdict in verdicts], columns=_TOLD)
+    for name_of_file, frame in ((_TABLE, table), (_VERDICTS, told)):
+        with replacing(folder / name_of_file) as file:
+            frame.to_csv(file, index=False)
+    draw = _DRAWN[experiment.figure]
+    for ending in ("png", "svg"):
+        draw(groups, folder / f"{_FIGURE}.{ending}", target)
+    lines = [
+        f"# {name}: {experiment.title}",
+        f"**The paper**: {experiment.paper}",
+        f"**How sure that is**: {experiment.sure}",
+        *([f"**Different here**: {experiment.differs}"] if experiment.differs else []),
+        f"![{experiment.title}]({_FIGURE}.png)",
+        _markdown(table),
+        "± are 95 % t-intervals over seeds; time: virtual seconds until the accuracy is "
+        f"{percent(target)}, of seeds that got there in the brackets; p: paired t-test of the accuracy against the "
+        "first row of the same environment, Holm-corrected.",
+        *(["## Verdicts", _markdown(told)] if verdicts else []),
+        *([experiment.found] if experiment.found else []),
+        f"Again: `{again}`.",
+    ]
+    _write(folder / PAGE, lines)
+    return verdicts
+
+
+def write_collection(known: Mapping[str, Experiment], folder: Path, again: str) -> None:
+    """Write the page on all `known` experiments that have folders of their names in `folder`; `again` as above.
+
+    Raises InputError where one of these cannot be read.
+    """
+    rows = [
+        {
+            "experiment": f"[{name}]({name}/{PAGE})",
+            "about": experiment.title,
+            "the paper": experiment.paper,
+            "its claims here": _counted(_directions(folder / name / _VERDICTS)),
+        }
+        for name, experiment in known.items()
+        if (folder / name / _VERDICTS).is_file()
+    ]
+    _write(
+        folder / PAGE, ["# Papers' experiments, repeated", _INTRODUCTION.format(again), _markdown(pd.DataFrame(rows))]
+    )
+
+
+_INTRODUCTION = (
+    "Each is a sweep of `scenarios/reproduction/`, which says how sure each setting is, and is run again by `{}`. A "
+    "claim has the same direction here where the difference is significant (paired t-test over seeds, 5 %) and has the "
+    "paper's sign."
+)
+
+
+def _table(groups: Sequence[Group], target: float) -> pd.DataFrame:
+    """A row a group: labels, then what its runs came to, as text."""
+    keys = list(dict.fromkeys([*varying(groups), "system"]))
+    names = headings(keys)
+    rows = []
+    for group, row in zip(groups, comparison(groups, target).to_dict("records"), strict=True):
+        labels = {names[key].replace("_", " "): group.labels.get(key, "") for key in keys}
+        half = row["final_high"] - row["final"]
+        rows.append(
+            {
+                **labels,
+                "seeds": row["seeds"],
+                "accuracy (%)": _with_half(100 * row["final"], 100 * half, "{:.1f}"),
+                "time (s)": _time(row),
+                "p": "" if math.isnan(row["p_holm"]) else f"{row['p_holm']:.3f}",
+                "sent": "" if math.isnan(row["bytes_sent"]) else in_bytes(row["bytes_sent"]),
+                "note": row["without_exchange"],
+            }
+        )
+    return pd.DataFrame(rows).loc[:, lambda table: (table != "").any()]
+
+
+def _time(row: Mapping[Any, Any]) -> str:
+    if not row["reached"]:
+        return f"> {row['waited']:.0f}"
+    return f"{row['time_bound']}{row['time']:.0f} ({row['reached']} of {row['seeds']})"
+
+
+def _told(verdict: Verdict) -> dict[str, str]:
+    """A verdict as a row."""
+    claim, difference = verdict.claim, verdict.difference
+    points = claim.by in ("accuracy", "deviation")
+    scale, unit = (100.0, " points") if points else (1.0, " x")
+    ends = "" if math.isnan(difference.low) else f" [{scale * difference.low:.2f} to {scale * difference.high:.2f}]"
+    value = "?" if math.isnan(difference.value) else f"{difference.bound}{scale * difference.value:.2f}{unit}{ends}"
+    return {
+        "claim": claim.says,
+        "where": verdict.where,
+        "paper": claim.paper,
+        "here": value,
+        "p": "" if math.isnan(verdict.p) else f"{verdict.p:.3f}",
+        "direction": verdict.direction,
+    }
+
+
+def _directions(file: Path) -> list[str]:
+    try:
+        return [str(each) for each in pd.read_csv(file)["direction"]]
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"cannot be read: {error}", file=file, allowed="what `reproduce` writes") from None
+
+
+def _counted(directions: Sequence[str]) -> str:
+    return ", ".join(f"{directions.count(each)} {each}" for each in dict.fromkeys(directions)) or "none judged"
+
+
+def _with_half(value: float, half: float, written: str) -> str:
+    if math.isnan(value):
+        return ""
+    return written.format(value) + ("" if math.isnan(half) else f" ± {written.format(half)}")
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    """A table as Markdown has it."""
+    lines = [list(table.columns), ["---"] * len(table.columns), *table.astype(str).to_numpy().tolist()]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _write(file: Path, parts: Iterable[str]) -> None:
+    with replacing(file) as temporary:
+        temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _batch_sizes(groups: Sequence[Group], file: Path, _: float) -> object:
+    """Of the first run."""
+    return plot_batch_sizes(groups[0].runs[0], file)
+
+
+def _accuracy_at(groups: Sequence[Group], file: Path, _: float) -> object:
+    return plot_accuracy_at(
+        groups, file, min(float(run.outcome["virtual_seconds"]) for each in groups for run in each.completed)
+    )
+
+
+_DRAWN: Mapping[str, Callable[[Sequence[Group], Path, float], object]] = {
+    "accuracy": lambda groups, file, _: plot_accuracies(groups, file),
+    "accuracy_at": _accuracy_at,
+    "deviation": lambda groups, file, _: plot_deviation(groups, file),
+    "time_to_accuracy": plot_time_to_accuracy,
+    "batch_sizes": _batch_sizes,
+}

@@ -1,0 +1,47 @@
+"""The experiments that ship: what is claimed of each is of runs that its sweep has."""
+
+from collections import Counter
+
+import pytest
+
+from dlion_sim.errors import InputError
+from dlion_sim.reproduction import claims, experiments
+from dlion_sim.reproduction.claims import sweep_of
+from dlion_sim.sweep import load_sweep
+
+EXPERIMENTS = experiments()
+
+
+def test_there_is_each_experiment_of_the_papers():
+    assert list(EXPERIMENTS) == [f"E{number}" for number in range(17)]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_claims_are_of_runs_that_there_are(name):
+    points = load_sweep(sweep_of(name))
+    sides = [side for claim in EXPERIMENTS[name].claims for side in (claim.of, claim.than)]
+    values = {axis.rsplit(".", 1)[-1]: {point.labels[axis] for point in points} for axis in points[0].labels}
+    values["scenario"] = {point.base.label for point in points}
+    for side in sides:
+        for axis, value in side.items():
+            assert value in values[axis], f"{axis}: {value}"
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_each_has_three_seeds_of_everything_and_can_be_run(name):
+    points = load_sweep(sweep_of(name))
+    seeds = Counter(tuple(value for axis, value in point.labels.items() if axis != "seed") for point in points)
+    assert set(seeds.values()) == {3}
+    one_of_each = {point.labels["system"]: point for point in points}
+    for point in one_of_each.values():
+        point.scenario()
+
+
+def test_what_is_no_claim_is_told_with_its_place(tmp_path, monkeypatch):
+    file = tmp_path / "claims.yaml"
+    file.write_text(
+        "E1: {title: a, paper: b, sure: c, claims: [{says: d, of: {system: x}, than: {system: y}, by: luck}]}"
+    )
+    monkeypatch.setattr(claims, "_CLAIMS", file)
+    with pytest.raises(InputError, match=r"claims.yaml: E1.claims.0.by: 'luck' is unknown; allowed: 'accuracy'"):
+        experiments()

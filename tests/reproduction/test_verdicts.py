@@ -1,0 +1,122 @@
+"""Claims held against runs."""
+
+import math
+
+import pytest
+
+from dlion_sim.analysis import group_runs
+from dlion_sim.errors import InputError
+from dlion_sim.reproduction import Claim, Experiment, judged, write_collection, write_experiment
+from tests.made_up import made_up_run
+
+BETTER = Claim(says="DLion is better", of={"system": "dlion"}, than={"system": "baseline"})
+SOONER = BETTER.model_copy(update={"by": "time"})
+
+
+def runs(tmp_path, curves):
+    """Of each system its accuracies by seed, every 10 s."""
+    return [
+        made_up_run(tmp_path / f"{system}{seed}", curve, system=system, seed=seed)
+        for system, of_seeds in curves.items()
+        for seed, curve in enumerate(of_seeds)
+    ]
+
+
+def flat(*values):
+    return [(0.1, value, value, value) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("dlion", "direction"),
+    [
+        (flat(0.61, 0.62, 0.63), "same"),
+        (flat(0.41, 0.42, 0.43), "opposite"),
+        (flat(0.61, 0.42, 0.53), "not told apart"),
+        (flat(0.61), "same (one seed)"),
+        (flat(0.51, 0.52, 0.53), "not told apart"),
+    ],
+)
+def test_the_direction_is_the_papers_where_seeds_tell(tmp_path, dlion, direction):
+    baseline = [(0.1, each + 0.0001 * n, each, each) for n, each in enumerate((0.51, 0.52, 0.53))]
+    groups = group_runs(runs(tmp_path, {"baseline": baseline, "dlion": dlion}))
+    (verdict,) = judged(BETTER, groups, 0.5)
+    if dlion == flat(0.51, 0.52, 0.53):
+        assert abs(verdict.difference.value) < 1e-4
+    else:
+        assert verdict.direction == direction
+
+
+def test_a_difference_is_of_pairs_with_its_interval(tmp_path):
+    curves = {"baseline": flat(0.5, 0.6, 0.7), "dlion": flat(0.51, 0.62, 0.73)}
+    (verdict,) = judged(BETTER, group_runs(runs(tmp_path, curves)), 0.5)
+    assert (verdict.one, verdict.other) == (pytest.approx(0.62), pytest.approx(0.6))
+    assert verdict.difference.value == pytest.approx(0.02)
+    assert verdict.difference.high - 0.02 == pytest.approx(4.302653 * 0.01 / math.sqrt(3))
+    assert verdict.difference.pairs == 3
+
+
+def test_times_that_were_not_reached_are_a_bound_and_no_test(tmp_path):
+    curves = {"baseline": flat(0.3, 0.3, 0.3), "dlion": flat(0.6, 0.6, 0.6)}
+    (verdict,) = judged(SOONER, group_runs(runs(tmp_path, curves)), 0.5)
+    assert (verdict.difference.value, verdict.difference.bound) == (pytest.approx(3), ">")
+    assert math.isnan(verdict.p)
+    assert verdict.direction == "same"
+
+
+def test_times_of_which_some_were_reached_are_not_told_apart(tmp_path):
+    curves = {"baseline": flat(0.3, 0.6, 0.3), "dlion": flat(0.6, 0.6, 0.6)}
+    (verdict,) = judged(SOONER, group_runs(runs(tmp_path, curves)), 0.5)
+    assert (verdict.difference.bound, verdict.direction) == (">", "not told apart")
+
+
+def test_a_factor_of_bytes_says_how_many_times_less(tmp_path):
+    claim = BETTER.model_copy(update={"by": "bytes"})
+    curves = {"baseline": flat(0.5, 0.5, 0.5), "dlion": flat(0.5, 0.5, 0.5)}
+    (verdict,) = judged(claim, group_runs(runs(tmp_path, curves)), 0.5)
+    assert verdict.difference.value == pytest.approx(verdict.other / verdict.one)
+
+
+def test_each_environment_is_judged_for_itself(tmp_path):
+    made = []
+    for name, value in (("near", 0.6), ("far", 0.4)):
+        for system, curve in (("baseline", flat(0.5)[0]), ("dlion", flat(value)[0])):
+            made.append(made_up_run(tmp_path / f"{name}-{system}", curve, system=system, scenario=name))
+    verdicts = judged(BETTER, group_runs(made), 0.5)
+    assert {verdict.where: verdict.direction for verdict in verdicts} == {
+        "near": "same (one seed)",
+        "far": "opposite (one seed)",
+    }
+
+
+def test_a_claim_on_runs_that_there_are_not_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no two runs are those of the claim 'DLion is better'"):
+        judged(BETTER, group_runs(runs(tmp_path, {"dlion": flat(0.5)})), 0.5)
+
+
+def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
+    experiment = Experiment(
+        title="A | test", paper="twice", sure="not at all", target=0.5, claims=[BETTER, SOONER], found="So it is."
+    )
+    made = runs(tmp_path, {"baseline": flat(0.3, 0.31, 0.32), "dlion": flat(0.6, 0.61, 0.63)})
+    verdicts = write_experiment("E1", experiment, made, tmp_path / "results" / "E1", "dlion reproduce E1")
+    assert [verdict.direction for verdict in verdicts] == ["same", "same"]
+    page = (tmp_path / "results" / "E1" / "README.md").read_text()
+    for told in (
+        "# E1: A | test",
+        "twice",
+        "DLion is better",
+        "30.",
+        "| > 30",
+        "So it is.",
+        "dlion reproduce E1",
+        " 31.77]",
+    ):
+        assert told in page, told
+    names = {file.name for file in (tmp_path / "results" / "E1").iterdir()}
+    assert names == {"README.md", "table.csv", "verdicts.csv", "figure.png", "figure.svg"}
+    write_collection({"E1": experiment, "E2": experiment}, tmp_path / "results", "dlion reproduce NAME")
+    collection = (tmp_path / "results" / "README.md").read_text()
+    assert "[E1](E1/README.md)" in collection
+    assert "2 same" in collection
+    assert "E2" not in collection
+    assert "A \\| test" in collection
