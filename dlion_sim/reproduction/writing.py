@@ -24,7 +24,7 @@ from dlion_sim.results import Run, headings
 from dlion_sim.results.atomic import replacing
 from dlion_sim.results.numbers import in_bytes, percent
 
-PAGE = "README.md"
+PAGE = "index.md"
 _TABLE = "table.csv"
 _VERDICTS = "verdicts.csv"
 _FIGURE = "figure"

@@ -100,7 +100,7 @@ def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
     made = runs(tmp_path, {"baseline": flat(0.3, 0.31, 0.32), "dlion": flat(0.6, 0.61, 0.63)})
     verdicts = write_experiment("E1", experiment, made, tmp_path / "results" / "E1", "dlion reproduce E1")
     assert [verdict.direction for verdict in verdicts] == ["same", "same"]
-    page = (tmp_path / "results" / "E1" / "README.md").read_text()
+    page = (tmp_path / "results" / "E1" / "index.md").read_text()
     for told in (
         "# E1: A | test",
         "twice",
@@ -113,10 +113,10 @@ def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
     ):
         assert told in page, told
     names = {file.name for file in (tmp_path / "results" / "E1").iterdir()}
-    assert names == {"README.md", "table.csv", "verdicts.csv", "figure.png", "figure.svg"}
+    assert names == {"index.md", "table.csv", "verdicts.csv", "figure.png", "figure.svg"}
     write_collection({"E1": experiment, "E2": experiment}, tmp_path / "results", "dlion reproduce NAME")
-    collection = (tmp_path / "results" / "README.md").read_text()
-    assert "[E1](E1/README.md)" in collection
+    collection = (tmp_path / "results" / "index.md").read_text()
+    assert "[E1](E1/index.md)" in collection
     assert "2 same" in collection
     assert "E2" not in collection
     assert "A \\| test" in collection
