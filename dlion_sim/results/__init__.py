@@ -12,12 +12,14 @@ from dlion_sim.results.run_folder import free_folder
 from dlion_sim.results.summary import SPENT, Ending, Status, final_metric, summarize, time_to_target
 from dlion_sim.results.tables import (
     LINKS,
+    MEMBERSHIP,
     METRICS,
     PARTS,
     QUEUES,
     TRANSFERS,
     WALL_CLOCK_COLUMNS,
     LinksRow,
+    MembershipRow,
     MetricsRow,
     PartsRow,
     QueuesRow,
@@ -27,6 +29,7 @@ from dlion_sim.results.writing import RunWriter, mark
 
 __all__ = [
     "LINKS",
+    "MEMBERSHIP",
     "METRICS",
     "PARTS",
     "QUEUES",
@@ -38,6 +41,7 @@ __all__ = [
     "Frames",
     "Hold",
     "LinksRow",
+    "MembershipRow",
     "MetricsRow",
     "PartsRow",
     "QueuesRow",

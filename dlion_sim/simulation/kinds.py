@@ -59,7 +59,7 @@ _METHODS: frozenset[object] = frozenset(
     {
         *(Engine._evaluate_regularly, Engine._on_delivered, Engine._on_gradient, Engine._on_profile, Engine._on_sent),
         *(Engine._on_timed, Engine._sample_regularly, Engine._tell, Engine._tell_capacities),
-        *(Transport._begin, Transport._end, Transport._queue),
+        *(Transport._begin, Transport._end, Transport._come),
         *(FlowNetwork._end, FlowNetwork._settle, FlowNetwork.resize),
         *(Changes._change, Connections._ended, Connections._next_round),
         Optimizer.factor,
