@@ -17,12 +17,14 @@ from dlion_sim.learning import GradientExecutor
 from dlion_sim.live.bounded_loss import BoundedLoss
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.datagrams import Counts
-from dlion_sim.live.driver import Driver, Plan, Snapshot
+from dlion_sim.live.driver import Driver, Plan
 from dlion_sim.live.handshake import Credentials, run_digest
 from dlion_sim.live.machine import Machine
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.node_config import NodeConfig
+from dlion_sim.live.observer import Snapshot
 from dlion_sim.live.rendezvous import Rendezvous
+from dlion_sim.live.session import Terms
 from dlion_sim.protocol.events import GradientReady, MessageSent, MessageTimed, ProfileReady, Started
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
@@ -130,9 +132,7 @@ async def take_part(
                 tasks=tasks,
             )
             links = Mesh(
-                participants=setting.participants,
-                parameters=setting.layout.size,
-                silence=config.timeouts.silence,
+                Terms(setting.participants, setting.layout.size, config.timeouts.silence),
                 delays=dict(enumerate(config.delays)),
                 tasks=tasks,
                 hub=driver,

@@ -13,10 +13,11 @@ from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.learning import Replica
 from dlion_sim.learning.process import frozen_objects, one_core
-from dlion_sim.live.driver import Driver, Snapshot
+from dlion_sim.live.driver import Driver
 from dlion_sim.live.gathering import manifest_of, part_folder
 from dlion_sim.live.member import Member, take_part
 from dlion_sim.live.node_config import NodeConfig
+from dlion_sim.live.observer import Snapshot
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Run, RunWriter
 from dlion_sim.scenario import Scenario, dump

@@ -120,8 +120,8 @@ class Rendezvous:
         self._host: Host | None = None
         self._news = asyncio.Event()
         """Set whenever somebody is connected, or tells its clock."""
-        self._began: float | None = None
-        """When the run began, by this machine's `time.monotonic`, as peers tell."""
+        self.began: float | None = None
+        """When the run began, by this machine's `time.monotonic`, as peers tell; None as long as none of them does."""
         self.refused = 0
         """Connections of strangers that were turned away."""
 
@@ -147,9 +147,9 @@ class Rendezvous:
 
     async def beginning(self) -> float:
         """When the run began, by this machine's `time.monotonic`, as soon as a peer tells."""
-        while self._began is None:
+        while self.began is None:
             await self._more()
-        return self._began
+        return self.began
 
     def attend(self, host: Host) -> None:
         """Tell of everybody who is connected from now on, or is already and was not met."""
@@ -298,9 +298,10 @@ class Rendezvous:
                 return
         elif theirs.process in pair.former:
             raise PeerError(f"is a node {pair.peer} whose place another one has taken")
-        elif theirs.clock is None and theirs.joins != (self._clock is not None or pair.mine.joins):
-            wants = "to join a run that has not begun" if theirs.joins else "to begin a run that is under way"
-            raise PeerError(f"is node {pair.peer}, which wants {wants}")
+        elif theirs.clock is None and theirs.joins and self._clock is None:
+            raise PeerError(f"is node {pair.peer}, which wants to join a run that has not begun")
+        elif theirs.clock is None and not theirs.joins and (pair.mine.joins or self._clock is not None):
+            raise PeerError(f"is node {pair.peer}, which wants to begin a run that is under way")
         elif known is not None:
             pair.former.add(known.process)
         pair.theirs = theirs
@@ -323,7 +324,7 @@ class Rendezvous:
         pair.patience = max(_PATIENCE * round_trip, _RETRY_SECONDS)
         if theirs.clock is not None:
             began = time.monotonic() - theirs.clock - round_trip / 2
-            self._began = began if self._began is None else min(self._began, began)
+            self.began = began if self.began is None else min(self.began, began)
             self._news.set()
 
     async def _more(self) -> None:
