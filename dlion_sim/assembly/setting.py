@@ -15,6 +15,7 @@ from dlion_sim import own_code
 from dlion_sim.assembly.compute import ComputeDevice
 from dlion_sim.assembly.feeding import InputPipeline
 from dlion_sim.assembly.hosts import check_clouds, hosts_of
+from dlion_sim.assembly.outages import Outages
 from dlion_sim.assembly.shards import classes_of, shards_of, validation_of
 from dlion_sim.assembly.workload import check_target, dataset_of, model_of, of_workload
 from dlion_sim.learning import (
@@ -83,6 +84,7 @@ class Setting:
             device=device,
         )
         check_clouds(setting.hosts, scenario.cluster)
+        _ = setting.outages  # It knows what cannot be down.
         if isinstance(scenario.transport, Dlcp):
             scenario.transport.by_variable(setting.layout.names)
         return setting
@@ -101,6 +103,11 @@ class Setting:
     def participants(self) -> int:
         """How many workers and parameter servers there are."""
         return self.workers + len(self.hosts)
+
+    @cached_property
+    def outages(self) -> Outages:
+        """When participants and links are not there."""
+        return Outages.of(self.scenario, self.hosts)
 
     @property
     def target(self) -> float | None:
