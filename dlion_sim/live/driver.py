@@ -39,6 +39,7 @@ from dlion_sim.protocol.events import (
     Started,
     Stop,
 )
+from dlion_sim.protocol.membership_messages import State
 from dlion_sim.protocol.messages import Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
@@ -112,8 +113,10 @@ class Driver:
         self._roster = Roster(rank, plan.participants, workers, absent=plan.absent, serves=serves)
         self._settled = asyncio.Event()
         self._observer = Observer(rank, participant, recorder, plan.evaluate_every, plan.same_machine)
-        self._early: list[int] = []
-        """Who was found before it was known when the run began."""
+        self._early: list[PeerFound | PeerLost] = []
+        """What happened before it was known when the run began."""
+        self._state_bytes = 0
+        """Of others' state that has come."""
         self._turn = 0
         """Whose messages leave first."""
 
@@ -167,6 +170,8 @@ class Driver:
         Raises MalformedMessageError for one that no honest peer sends.
         """
         self._begin()
+        if isinstance(message.body, State):
+            self._state_bytes += message.size
         self._tell(MessageArrived(message))
 
     def left(self, transfer: Transfer) -> None:
@@ -219,7 +224,12 @@ class Driver:
         self._links.connect(peer, connections)
         if self._began is None:
             self._start_at(self._rendezvous.began)
-        self._find(peer)
+        self._notice(PeerFound(peer))
+
+    def missed(self, peer: int) -> None:
+        """A peer could not be reached: who joins has to know."""
+        if self._plan.joins:
+            self._notice(PeerLost(peer))
 
     def superseded(self, peer: int) -> None:
         """A peer connects anew: if it was not missed, it is now."""
@@ -281,8 +291,8 @@ class Driver:
         if self._plan.joins:
             self._record(self._rank, "up")
         self._tell(Started(joining=self._plan.joins))
-        for peer in self._early:
-            self._find(peer)
+        for event in self._early:
+            self._notice(event)
 
     def _tell(self, event: Event, at: float | None = None) -> None:
         """Hand an event of that time, by default now, to the participant and do what it asks for.
@@ -309,11 +319,7 @@ class Driver:
                 case Stop():
                     self._say_done()
                 case Joined():
-                    self._recorder.membership(
-                        MembershipRow(
-                            at, self._rank, 0, "joined", action.sponsor, action.seconds, action.bytes, action.iteration
-                        )
-                    )
+                    self._record_joining(action, at)
                 case Left():
                     self._record(self._rank, "left")
                     self._finish("completed", "left")
@@ -369,20 +375,26 @@ class Driver:
             await asyncio.sleep(_FLUSH_SECONDS)
             self._observer.write_down(self._links, self.now)
 
-    def _find(self, peer: int) -> None:
-        """A peer is there, or there again."""
+    def _notice(self, event: PeerFound | PeerLost) -> None:
+        """A peer is there, or could not be reached by this node, which joins."""
         if self._began is None:
-            self._early.append(peer)
+            self._early.append(event)
             return
-        self._roster.found(peer)
-        self._record(peer, "found", self._rank)
-        self._tell(PeerFound(peer))
+        if isinstance(event, PeerFound):
+            self._roster.found(event.peer)
+            self._record(event.peer, "found", self._rank)
+        self._tell(event)
         if self._roster.is_done(self._rank):
             self._links.tell(Kind.DONE)
 
     def _record(self, participant: int, what: What, peer: int | None = None) -> None:
         """Write down what has become of somebody; which incarnation it is of, is known when all is put together."""
         self._recorder.membership(MembershipRow(self.now, participant, 0, what, peer))
+
+    def _record_joining(self, joined: Joined, at: float) -> None:
+        what: What = "begins_anew" if joined.sponsor is None else "joined"
+        told = joined.sponsor, joined.seconds, self._state_bytes, joined.iteration
+        self._recorder.membership(MembershipRow(at, self._rank, 0, what, *told))
 
     def _say_done(self) -> None:
         if self._roster.done(self._rank):

@@ -102,9 +102,14 @@ def manifest_of(setting: Setting) -> dict[str, Any]:
     return {**environment(), "way": "live", **setting.manifest, "run": run_digest(setting).hex()}
 
 
-def part_folder(folder: Path, rank: int) -> Path:
-    """Where in `folder` a participant writes its part."""
-    return folder / f"rank-{rank}"
+def part_folder(folder: Path, rank: int, incarnation: int = 0) -> Path:
+    """Where in `folder` a participant writes its part, whose process has ended so often before."""
+    return folder / (f"rank-{rank}.{incarnation}" if incarnation else f"rank-{rank}")
+
+
+def log_of(part: Path) -> Path:
+    """What the node says that writes a part."""
+    return part.with_name(f"{part.name}.log")
 
 
 def gather(
@@ -178,7 +183,7 @@ def _ending(parts: Sequence[Part], workers: int) -> Ending:
 def _node(part: Part) -> dict[str, Any]:
     """What the manifest of a whole run tells of a node."""
     manifest, summary = part.run.manifest, part.run.summary or {}
-    log = part.run.folder.with_suffix(".log")
+    log = log_of(part.run.folder)
     return {
         **{key: manifest.get(key) for key in _OF_A_NODE},
         "status": part.status,

@@ -32,8 +32,14 @@ class NodeConfig:
     """Seconds after which messages from each participant are handed over, where the network has no delay of its own."""
     attached: bool = False
     """Whether the run ends when standard input does."""
+    joins: bool = False
+    """Whether the run is under way, or may be, and the node is to join it."""
+    incarnation: int | None = None
+    """How often the participant's process has ended before; by default as often as it has left a part in `output`."""
     begun: Callable[[], None] = lambda: None
     """Called when all begin."""
+    told: Callable[[], float] | None = None
+    """Waits until the node is to begin, and returns when the run began, by `time.monotonic`; if others tell that."""
 
     def check(self, setting: Setting) -> None:
         """Raise InputError unless it fits that run."""
@@ -46,6 +52,12 @@ class NodeConfig:
                 f"{len(self.addresses)} addresses for {setting.workers} workers and {len(setting.hosts)} servers",
                 file="`addresses`",
                 allowed="one for each, workers first",
+            )
+        if self.joins and setting.scenario.availability is None:
+            raise InputError(
+                "nobody can join a run in which all are there all the time",
+                path="availability",
+                allowed="{}, or when machines and links are not there",
             )
         if self.delays and len(self.delays) != setting.participants:
             raise InputError(f"{len(self.delays)} delays", file="`delays`", allowed="one for each of `addresses`")

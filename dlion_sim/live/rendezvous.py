@@ -70,6 +70,9 @@ class Host(Protocol):
     def met(self, peer: int, connections: Connections) -> None:
         """A peer is connected."""
 
+    def missed(self, peer: int) -> None:
+        """A peer could not be reached when that was tried first."""
+
     def superseded(self, peer: int) -> None:
         """A peer connects anew, so that the connections with it are worth nothing any more."""
 
@@ -84,6 +87,8 @@ class _Pair:
     connections: Connections = field(default_factory=Connections)
     is_met: bool = False
     """Whether the host has the connections."""
+    is_tried: bool = False
+    """Whether the host knows what came of trying to reach it."""
     former: set[bytes] = field(default_factory=set)
     """Processes that others have taken the place of."""
     patience: float | None = None
@@ -116,7 +121,9 @@ class Rendezvous:
         self._credentials = credentials
         self._timeouts = timeouts
         process = Standing(Standing.fresh_process(), joins=joins)
-        self._pairs = {peer: _Pair(peer, process) for peer in peers}
+        # Who joins has to decide without those whom it does not reach.
+        patience = _LONGEST_ROUND_TRIP if joins else None
+        self._pairs = {peer: _Pair(peer, process, patience=patience) for peer in peers}
         self._host: Host | None = None
         self._news = asyncio.Event()
         """Set whenever somebody is connected, or tells its clock."""
@@ -237,6 +244,9 @@ class Rendezvous:
             pair.changed.clear()
             missing = [] if pair.is_met else [each for each in Channel if each not in pair.connections.outgoing]
             connected = await asyncio.gather(*(self._connect(pair, channel) for channel in missing))
+            if not (all(connected) or pair.is_tried) and self._host is not None:
+                pair.is_tried = True
+                self._host.missed(pair.peer)
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if all(connected) else _RETRY_SECONDS):
                     await pair.changed.wait()
@@ -335,7 +345,7 @@ class Rendezvous:
         if pair.connections.is_complete and not pair.is_met:
             self._news.set()
             if self._host is not None:
-                pair.is_met = True
+                pair.is_met = pair.is_tried = True
                 self._host.met(pair.peer, pair.connections)
 
 
