@@ -196,8 +196,12 @@ class Setting:
         places = [*range(self.workers), *of_servers]
         return {other for other, place in enumerate(places) if place == places[number] and other != number}
 
-    def worker(self, number: int) -> Worker:
-        """A worker, with the initial parameters. Raises InputError where the system does not fit the run."""
+    def worker(self, number: int, incarnation: int = 0, absent: frozenset[int] = frozenset()) -> Worker:
+        """A worker, with the initial parameters; `absent` as in `Setup`.
+
+        Raises InputError where the system does not fit the run.
+        """
+        availability = self.scenario.availability
         return self.system.worker(
             Setup(
                 worker=number,
@@ -211,16 +215,21 @@ class Setting:
                 iterations=self.scenario.iterations,
                 seed=self.scenario.seed,
                 sums=self._sums,
+                absent=absent,
+                on_loss=availability.on_loss if availability else "abort",
+                sponsor=availability.sponsor if availability else "nearest",
+                incarnation=incarnation,
             )
         )
 
-    def server(self, number: int) -> ParameterServer:
-        """A parameter server, with its part of the initial parameters."""
+    def server(self, number: int, absent: frozenset[int] = frozenset()) -> ParameterServer:
+        """A parameter server, with its part of the initial parameters; `absent` workers are not there at the start."""
         exchange = self.system.choices["exchange"].parameters
         assert isinstance(exchange, ParameterServerExchange.Parameters)
         begin, end = by_bytes(self.layout.size, len(self.hosts))[number - self.workers]
         replica = self._replica(Layout(("part",), ((end - begin,),)), self._initial.parameters[begin:end])
-        return ParameterServer(number, self.workers, replica, begin, exchange)
+        on_loss = self.scenario.availability.on_loss if self.scenario.availability else "abort"
+        return ParameterServer(number, self.workers, replica, begin, exchange, absent=absent, on_loss=on_loss)
 
     def machine(self, worker: int) -> ComputeDevice:
         """How long a worker's machine takes."""

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dlion_sim.assembly import Recorder, Setting
+from dlion_sim.live.churn import Churn
 from dlion_sim.live.gathering import gather, manifest_of
 from dlion_sim.live.member import check_live
 from dlion_sim.live.nodes import Nodes, Spot
@@ -42,9 +43,10 @@ def run_locally(
     with ExitStack() as stack:
         hold = stack.enter_context(announced(setting, folder, force=force))
         parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)))
-        with LocalNodes(setting, parts, paced=paced, timeouts=timeouts) as nodes:
-            nodes.wait(interrupted, observe)
-        return gather(parts, folder, force=True, hold=hold)
+        with LocalNodes(setting, parts, paced=paced, timeouts=timeouts) as nodes, Churn(nodes) as churn:
+            churn.follow(nodes.clock)
+            nodes.wait(interrupted, observe, churn.expects_more)
+        return gather(parts, folder, force=True, hold=hold, manifest=churn.told, membership=churn.rows)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.live.frames import Kind, News
 from dlion_sim.live.machine import Machine
 from dlion_sim.live.mesh import Mesh
+from dlion_sim.live.node_config import LEFT
 from dlion_sim.live.observer import Observer, Snapshot
 from dlion_sim.live.rendezvous import Connections, Rendezvous
 from dlion_sim.live.roster import Roster
@@ -147,7 +148,7 @@ class Driver:
         ending = await self._end
         self._observer.end(links, ending.seconds)
         if ending.status == "completed":
-            await self._say_good_bye()
+            await self._say_good_bye(ending)
         for task in self._spawned:
             task.cancel()
         await links.close()
@@ -322,7 +323,7 @@ class Driver:
                     self._record_joining(action, at)
                 case Left():
                     self._record(self._rank, "left")
-                    self._finish("completed", "left")
+                    self._finish("completed", LEFT)
                 case Abort():
                     lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self.gone.items())
                     self._finish("failed", f"{action.reason}; lost: {lost}")
@@ -406,9 +407,11 @@ class Driver:
             self._settled.set()
             self._finish("completed", "iterations")
 
-    async def _say_good_bye(self) -> None:
+    async def _say_good_bye(self, ending: Ending) -> None:
         """See to it that peers know that this node's end is no loss, and are known to be at theirs."""
         self._say_done()
+        if ending.stopped_by == LEFT:
+            return
         with suppress(TimeoutError):
             async with asyncio.timeout(_GOOD_BYE_SECONDS):
                 await self._settled.wait()

@@ -35,8 +35,8 @@ from dlion_sim.results import Ending
 from dlion_sim.scenario import Dlcp, Packets
 
 _LOG = logging.getLogger(__name__)
-_LATE_SECONDS = 5.0
-"""By which somebody may be back later than the scenario has it."""
+_EARLY_SECONDS, _LATE_SECONDS = 0.5, 5.0
+"""By which somebody may go earlier, or be back later, than the scenario has it."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,16 @@ class Member:
         Raises InputError where the system does not fit the run, or the run cannot be live.
         """
         check_live(setting)
+        absent = frozenset() if joins else setting.outages.absent_at_start & {*setting.neighbours(rank)}
         if rank >= setting.workers:
-            return cls(setting.server(rank), None)
-        worker = setting.worker(rank, incarnation, frozenset() if joins else None)
+            return cls(setting.server(rank, absent), None)
+        worker = setting.worker(rank, incarnation, absent)
         executor = GradientExecutor(
             setting.model, setting.dataset, torch.device("cpu"), threads=1, kernels=setting.kernels
         )
         pace = setting.machine(rank, incarnation) if paced else None
         machine = Machine(executor, worker.replica, setting.sampler(rank, incarnation), pace)
-        _rehearse(setting.worker(rank, absent=frozenset()), machine)
+        _rehearse(setting.worker(rank), machine)
         return cls(worker, machine)
 
     def close(self) -> None:
@@ -128,7 +129,7 @@ async def take_part(
         duration=setting.scenario.duration,
         evaluate_every=setting.scenario.workload.evaluate_every,
         is_open=setting.scenario.availability is not None,
-        absent=setting.outages.absent_at_start if setting.outages else (),
+        absent=setting.outages.absent_at_start,
         returns=partial(_returns, setting),
         joins=config.joins,
         began=began,
@@ -171,10 +172,10 @@ async def take_part(
 def _returns(setting: Setting, rank: int, now: float) -> bool:
     """Whether somebody who is not there is still to come, as the scenario has it."""
     availability = setting.scenario.availability
-    if availability is None or setting.outages is None:
+    if availability is None:
         return False
     for outage in setting.outages.participant(rank):
-        if outage.begin > now:
+        if outage.begin > now + _EARLY_SECONDS:
             return False
         if now < outage.end + availability.restart + _LATE_SECONDS:
             return math.isfinite(outage.end)

@@ -12,6 +12,9 @@ from dlion_sim.errors import InputError
 from dlion_sim.live.sockets import Address, listen
 from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
 
+LEFT = "left"
+"""What ends the run of a node that leaves in good order, and what it says then."""
+
 
 @dataclass(frozen=True)
 class NodeConfig:
@@ -38,6 +41,8 @@ class NodeConfig:
     """How often the participant's process has ended before; by default as often as it has left a part in `output`."""
     begun: Callable[[], None] = lambda: None
     """Called when all begin."""
+    left: Callable[[], None] = lambda: None
+    """Called when it has left in good order."""
     told: Callable[[], float] | None = None
     """Waits until the node is to begin, and returns when the run began, by `time.monotonic`; if others tell that."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.live.clock import Clock
 from dlion_sim.live.gathering import log_of, part_folder
+from dlion_sim.live.node_config import LEFT
 from dlion_sim.live.secret import write_secret
 from dlion_sim.live.sockets import Address
 from dlion_sim.live.timeouts import Timeouts
@@ -57,6 +59,10 @@ class Nodes(ABC):
             self._options.append("--no-pacing")
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         """That take part or have, by rank: the latest ones."""
+        self._former: list[subprocess.Popen[bytes]] = []
+        """Whose place others have taken."""
+        self._left: set[int] = set()
+        """Processes that have left in good order."""
         self._standing_by: dict[int, subprocess.Popen[bytes]] = {}
         self._incarnations: dict[int, int] = {}
         """Of those that stand by or, without such, take part."""
@@ -99,14 +105,33 @@ class Nodes(ABC):
         self._incarnations[rank] = incarnation
         self._standing_by[rank] = self._start(rank, incarnation, ["--join", "--stand-by"], None)
 
-    def join(self, rank: int, began: float) -> None:
-        """Have the process that stands by join the run that began then, by `time.monotonic`."""
-        process = self._standing_by.pop(rank)
-        self.processes[rank] = process
+    def join(self, rank: int, incarnation: int, began: float) -> None:
+        """Have a participant join the run that began then, by `time.monotonic`, as its latest process."""
+        if rank not in self._standing_by:
+            self.stand_by(rank, incarnation)
+        if rank in self.processes:
+            self._former.append(self.processes[rank])
+        self.processes[rank] = process = self._standing_by.pop(rank)
         assert process.stdin is not None
-        with suppress(BrokenPipeError):  # It has died.
+        with suppress(BrokenPipeError):  # It has died, which `wait` finds.
             process.stdin.write(f"{began!r}\n".encode())
             process.stdin.flush()
+
+    def tell_to_leave(self, rank: int) -> None:
+        """Have a participant leave in good order."""
+        self.processes[rank].send_signal(signal.SIGTERM)
+
+    def kill(self, rank: int) -> bool:
+        """End a participant's process, unless it has left; whether that was so."""
+        if self.processes[rank].poll() is not None or self._has_left(rank):
+            return False
+        self.processes[rank].kill()
+        return True
+
+    @property
+    def all_had_to_go(self) -> bool:
+        """Whether every process was killed or told to leave, so that the run is not over."""
+        return all(each.poll() == -signal.SIGKILL or self._has_left(rank) for rank, each in self.processes.items())
 
     def wait(
         self,
@@ -134,7 +159,16 @@ class Nodes(ABC):
             raise InputError("interrupted before it began" if asked else f"no node could start: {self._last_words(0)}")
 
     def _all(self) -> Sequence[subprocess.Popen[bytes]]:
-        return list(self.processes.values())
+        return [*self._former, *self.processes.values()]
+
+    def _has_left(self, rank: int) -> bool:
+        """Whether a participant has told that it has left; what is left to do is to write down its part."""
+        told = self.processes[rank].stdout
+        assert told is not None
+        os.set_blocking(told.fileno(), False)
+        if LEFT.encode() in (told.read() or b""):
+            self._left.add(self.processes[rank].pid)
+        return self.processes[rank].pid in self._left
 
     def _coming(self) -> Sequence[int]:
         """Who comes, or comes back, in the course of the run."""
@@ -168,7 +202,7 @@ class Nodes(ABC):
             raise InputError(f"node {rank} could not start: {self._last_words(rank)}")
 
     def _end(self) -> None:
-        processes = [*self.processes.values(), *self._standing_by.values()]
+        processes = [*self._all(), *self._standing_by.values()]
         for process in processes:
             process.kill()
         for process in processes:

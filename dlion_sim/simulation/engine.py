@@ -18,6 +18,8 @@ from dlion_sim.protocol.events import (
     Compute,
     Event,
     GradientReady,
+    Joined,
+    Left,
     LinkCapacity,
     MessageArrived,
     MessageSent,
@@ -216,6 +218,8 @@ class Engine:
                         self._stopped_by = "iterations"
                 case Abort():
                     self._stopped_by, self.abort_reason = "abort", action.reason
+                case Joined() | Left():
+                    pass
                 case _:
                     assert_never(action)
 
