@@ -196,15 +196,12 @@ class Setting:
         places = [*range(self.workers), *of_servers]
         return {other for other, place in enumerate(places) if place == places[number] and other != number}
 
-    def worker(self, number: int, incarnation: int = 0, absent: frozenset[int] | None = None) -> Worker:
-        """A worker, with the initial parameters, whose process has ended so often before.
+    def worker(self, number: int, incarnation: int = 0, absent: frozenset[int] = frozenset()) -> Worker:
+        """A worker, with the initial parameters; `incarnation` and `absent` as in `Setup`.
 
-        It begins while the neighbours in `absent` are not there, by default as the run does. Raises InputError where
-        the system does not fit the run.
+        Raises InputError where the system does not fit the run.
         """
         availability = self.scenario.availability
-        if absent is None:
-            absent = self.outages.absent_at_start & {*self._mixing[number]}
         return self.system.worker(
             Setup(
                 worker=number,
@@ -225,13 +222,14 @@ class Setting:
             )
         )
 
-    def server(self, number: int) -> ParameterServer:
-        """A parameter server, with its part of the initial parameters."""
+    def server(self, number: int, absent: frozenset[int] = frozenset()) -> ParameterServer:
+        """A parameter server, with its part of the initial parameters; `absent` workers are not there at the start."""
         exchange = self.system.choices["exchange"].parameters
         assert isinstance(exchange, ParameterServerExchange.Parameters)
         begin, end = by_bytes(self.layout.size, len(self.hosts))[number - self.workers]
         replica = self._replica(Layout(("part",), ((end - begin,),)), self._initial.parameters[begin:end])
-        return ParameterServer(number, self.workers, replica, begin, exchange)
+        on_loss = self.scenario.availability.on_loss if self.scenario.availability else "abort"
+        return ParameterServer(number, self.workers, replica, begin, exchange, absent=absent, on_loss=on_loss)
 
     def machine(self, worker: int, incarnation: int = 0, began: float = 0.0) -> ComputeDevice:
         """How long a worker's machine takes, whose process began then (s) after it had ended so often."""

@@ -57,7 +57,8 @@ class Setup:
     sums: WeightedSums = field(default_factory=WeightedSums)
     """Forms updates; workers of one process may share it."""
     absent: frozenset[int] = frozenset()
-    """Neighbours that are not there as this worker starts. It is told PeerFound when one comes."""
+    """Neighbours that are not there as it starts: it is told PeerFound if one comes. A worker that joins waits for all
+    others, until it is told that they are found or lost."""
     on_loss: OnLoss = "abort"
     """What it does where synchronization waits for a peer that is lost."""
     sponsor: Sponsor = "nearest"

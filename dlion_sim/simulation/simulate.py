@@ -51,8 +51,9 @@ def simulate(
     """
     setting = Setting.of(scenario, device_named(device))
     carrier = _carrier(setting)
+    absent = setting.outages.absent_at_start
     nodes = [
-        Node(setting.worker(worker), setting.machine(worker), setting.sampler(worker))
+        _node(setting, worker, 0, absent.intersection(setting.neighbours(worker)), 0.0)
         for worker in range(setting.workers)
     ]
     identity = Identity.of(setting)
@@ -66,7 +67,7 @@ def simulate(
     with closing(writer), _equipment(setting) as equipment:
         engine = Engine(
             nodes=nodes,
-            servers=[setting.server(number) for number in range(setting.workers, setting.participants)],
+            servers=[setting.server(number, absent) for number in range(setting.workers, setting.participants)],
             routing=_routing(setting),
             transport=carrier,
             presence=_presence(setting),
