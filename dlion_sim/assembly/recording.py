@@ -128,11 +128,11 @@ class Recorder:
         if left is not None:
             self._add(worker, now, **_fields(left), **self._stalled(worker, left.compute_seconds))
 
-    def lost(self, worker: int, left: Unfinished | None, batch_size: int, now: float) -> None:
+    def lost(self, worker: int, left: Unfinished | None, batch_size: int | None, now: float) -> None:
         """A worker is gone, and this is what it was at."""
         if left is not None:
-            told = {**_fields(left), "kind": "cut" if left.kind == "unfinished" else left.kind}
-            self._add(worker, now, **told, batch_size=batch_size, **self._stalled(worker, left.compute_seconds))
+            told = {**_fields(left), **({"kind": "cut", "batch_size": batch_size} if left.kind == "unfinished" else {})}
+            self._add(worker, now, **told, **self._stalled(worker, left.compute_seconds))
 
     def evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
         """What a worker's parameters were then, after so many iterations, was evaluated."""

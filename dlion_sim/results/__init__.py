@@ -24,6 +24,7 @@ from dlion_sim.results.tables import (
     PartsRow,
     QueuesRow,
     TransfersRow,
+    What,
 )
 from dlion_sim.results.writing import RunWriter, mark
 
@@ -50,6 +51,7 @@ __all__ = [
     "Status",
     "Tariff",
     "TransfersRow",
+    "What",
     "cost_of",
     "environment",
     "final_metric",

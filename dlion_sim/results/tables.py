@@ -176,7 +176,9 @@ LINKS = pa.schema(
 TRANSFERS = pa.schema(
     [
         _column("begin", pa.float64(), "s"),  # when the first byte was sent
-        _column("end", pa.float64(), "s", null=True),  # the last byte; null if it was under way when the run ended or a peer went
+        _column(
+            "end", pa.float64(), "s", null=True
+        ),  # the last byte; null if it was under way when the run ended or a peer went
         _column("sender", pa.int32(), "index"),
         _column("receiver", pa.int32(), "index"),
         _column("channel", _WORD, "control | data | weights"),

@@ -18,7 +18,7 @@ Delivered = Callable[[int, Message], None]
 """Called with receiver and message."""
 
 
-class Cut(NamedTuple):
+class Dropped(NamedTuple):
     """Messages that will never be there."""
 
     begun: list[tuple[Transfer, float]]
@@ -33,7 +33,7 @@ class Carrier(Protocol):
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
 
-    def cut(self, one: int, other: int) -> Cut:
+    def cut(self, one: int, other: int) -> Dropped:
         """Drop all between two, in both directions, whose last byte has not left, and tell what that was."""
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:

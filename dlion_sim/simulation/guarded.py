@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from dlion_sim.assembly import Transfer
+from dlion_sim.protocol.membership_messages import State
 from dlion_sim.protocol.messages import Message
 from dlion_sim.results import QueuesRow
 from dlion_sim.simulation.agenda import Agenda
-from dlion_sim.simulation.carrier import Carrier, Cut, Delivered, Sent, Timed
+from dlion_sim.simulation.carrier import Carrier, Delivered, Dropped, Sent, Timed
 from dlion_sim.simulation.changes import CapacityChanged
 from dlion_sim.simulation.presence import Presence
 from dlion_sim.simulation.routing import Routing
@@ -25,6 +26,12 @@ class Counts:
     """As an end or the link was lost."""
     refused: int = 0
     """As the receiver was gone already, of which the sender did not know."""
+
+    @property
+    def told(self) -> dict[str, int]:
+        """As `Messages` in the summary."""
+        under_way = self.sent - self.delivered - self.cut - self.refused
+        return {**asdict(self), "under_way": under_way}
 
 
 class GuardedCarrier:
@@ -43,11 +50,13 @@ class GuardedCarrier:
         changed: CapacityChanged,
     ) -> None:
         self._presence = presence
-        self._deliver = delivered
+        self._sent, self._delivered = sent, delivered
         self._carrier = make(
-            agenda, routing, sent=sent, timed=timed, delivered=self._on_delivered, changed=changed
+            agenda, routing, sent=self._on_sent, timed=timed, delivered=self._on_delivered, changed=changed
         )
         self.counts = Counts()
+        self.fetched: dict[int, int] = {}
+        """Bytes of others' state that have been sent to each receiver since that was last asked."""
 
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message, if there is a connection."""
@@ -57,11 +66,11 @@ class GuardedCarrier:
         else:
             self.counts.refused += 1
 
-    def cut(self, one: int, other: int) -> Cut:
+    def cut(self, one: int, other: int) -> Dropped:
         """Drop all between two, in both directions, whose last byte has not left, and tell what that was."""
-        cut = self._carrier.cut(one, other)
-        self.counts.cut += len(cut.begun) + cut.others
-        return cut
+        dropped = self._carrier.cut(one, other)
+        self.counts.cut += len(dropped.begun) + dropped.others
+        return dropped
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
         """As the carrier."""
@@ -80,9 +89,14 @@ class GuardedCarrier:
         """As the carrier."""
         return self._carrier.bytes_per_second(pairs)
 
+    def _on_sent(self, transfer: Transfer) -> None:
+        if isinstance(transfer.message.body, State):
+            self.fetched[transfer.receiver] = self.fetched.get(transfer.receiver, 0) + transfer.size
+        self._sent(transfer)
+
     def _on_delivered(self, receiver: int, message: Message) -> None:
         if self._presence.hears(receiver, message.sender):
             self.counts.delivered += 1
-            self._deliver(receiver, message)
+            self._delivered(receiver, message)
         else:
             self.counts.cut += 1

@@ -109,6 +109,12 @@ class Presence:
         """Whether one takes what has come from the other: what left before the sender was lost is still good."""
         return sender in self._hears[receiver]
 
+    def out_of_reach(self, number: int) -> frozenset[int]:
+        """The neighbours of one who begins that it will not find a round trip later."""
+        return frozenset(
+            peer for peer in self._neighbours[number] if not self._is_there[peer] or self._is_broken(number, peer)
+        )
+
     def left(self, number: int) -> None:
         """A participant has sent all that it had to: its process ends in good order."""
         self._agenda.after(0.0, partial(self._leave, number, self.incarnations[number]))
@@ -185,10 +191,14 @@ class Presence:
 
     def _meet(self, one: int, other: int, incarnations: tuple[int, int]) -> None:
         """Two find each other, if they are still who they were."""
-        is_current = incarnations == (self.incarnations[one], self.incarnations[other])
-        if not is_current or self.reaches(one, other) or self._is_broken(one, other):
-            return
         ends = (one, other), (other, one)
+        if incarnations != (self.incarnations[one], self.incarnations[other]) or self._is_broken(one, other):
+            for (each, peer), incarnation in zip(ends, incarnations, strict=True):
+                if incarnation == self.incarnations[each]:
+                    self._tell(each, PeerLost(peer))  # It has waited for that one.
+            return
+        if self.reaches(one, other):
+            return
         for each, peer in ends:
             if peer in self._hears[each]:  # The one before, whose loss it has not noticed.
                 self._lose(each, peer, self._ended[peer])

@@ -12,7 +12,7 @@ from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.results import QueuesRow
 from dlion_sim.simulation.agenda import Agenda, Call
-from dlion_sim.simulation.carrier import Cut, Delivered, Sent, Timed
+from dlion_sim.simulation.carrier import Delivered, Dropped, Sent, Timed
 from dlion_sim.simulation.changes import CapacityChanged, Changes
 from dlion_sim.simulation.connections import Connections
 from dlion_sim.simulation.flows import FlowNetwork
@@ -81,7 +81,7 @@ class Transport:
             coming.append(message)
             self._agenda.after(factor * latency, partial(self._come, queue, coming))
 
-    def cut(self, one: int, other: int) -> Cut:
+    def cut(self, one: int, other: int) -> Dropped:
         """Drop all between two, in both directions, whose last byte has not left, and tell what that was."""
         queues = [(*ends, channel) for ends in ((one, other), (other, one)) for channel in Channel]
         heads = [self._heads[queue] for queue in queues if queue in self._heads]
@@ -98,7 +98,7 @@ class Transport:
             if coming := self._coming.pop(queue, None):
                 others += len(coming)
                 coming.clear()
-        return Cut(begun, others)
+        return Dropped(begun, others)
 
     def _come(self, queue: _Queue, coming: deque[Message]) -> None:
         """The first of those that are coming is there, unless they were cut."""

@@ -113,10 +113,8 @@ def test_of_flows_that_end_together_one_may_be_cut_in_that_instant(before):
 def test_a_link_is_full_while_anything_is_on_it_whatever_is_cut(capacities, flows, cuts):
     """It carries all of those that end, and of those that are cut no more than they are."""
     flows = [(begin, (link % len(capacities),), size) for begin, link, size in flows]
-    cut = {}
-    for time, number in sorted(cuts, reverse=True):
-        if number < len(flows) and flows[number][0] <= time:
-            cut[number] = time
+    possible = sorted(cuts, reverse=True)
+    cut = {number: time for time, number in possible if number < len(flows) and flows[number][0] <= time}
     times = ends(capacities, flows, cuts=[(time, number) for number, time in cut.items()])
     for number, end in enumerate(times):
         assert end < math.inf or number in cut
