@@ -25,6 +25,8 @@ from dlion_sim.protocol.events import (
     Compute,
     Event,
     GradientReady,
+    Joined,
+    Left,
     MessageArrived,
     MessageSent,
     MessageTimed,
@@ -231,6 +233,8 @@ class Driver:
                 case Abort():
                     lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self.gone.items())
                     self._finish("failed", f"{action.reason}; lost: {lost}")
+                case Joined() | Left():
+                    pass
                 case _:
                     assert_never(action)
         self._send(sends)

@@ -21,10 +21,12 @@ from dlion_sim.protocol.events import (
     Compute,
     Event,
     GradientReady,
+    Leave,
     LinkCapacity,
     MessageArrived,
     MessageSent,
     MessageTimed,
+    PeerFound,
     PeerLost,
     Profile,
     ProfileReady,
@@ -106,6 +108,8 @@ class Worker:
                 return []
             case PeerLost():
                 return [*self._lose(event.peer), *self._step_if_allowed(event)]
+            case PeerFound() | Leave():
+                return []
             case LinkCapacity():
                 self.setup.links.told(event.peer, event.alone, event.shared)
                 return []
@@ -139,7 +143,7 @@ class Worker:
             case Phase.WAITING | Phase.CATCHING_UP:
                 computed = self._own[0].seconds if self._own else 0.0
                 return Unfinished("unfinished", self.iteration + 1, computed, lasted, *self._furthest_behind())
-            case Phase.READY | Phase.STOPPED:
+            case Phase.READY | Phase.JOINING | Phase.STOPPED | Phase.LEAVING:
                 return None
             case _:
                 assert_never(self.phase)
