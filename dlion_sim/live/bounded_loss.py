@@ -139,9 +139,7 @@ class BoundedLoss:
             self._takers[origin(Sort.FEEDBACK, channel, peer)] = back, partial(self._take_feedback, sender)
         for channel, (_, seal) in connections.incoming.items():
             key, back = Key(Sort.PACKET, seal.derived(b"packets")), Key(Sort.FEEDBACK, seal.derived(b"feedback"))
-            receiver = Receiver(
-                self._me, peer, channel, self._rules, self.counts, tell, partial(self._hand_over, peer)
-            )
+            receiver = Receiver(self._me, peer, channel, self._rules, self.counts, tell, partial(self._hand_over, peer))
             incoming = _Incoming(receiver, back, self._outgoing[peer, channel].address)
             self._incoming[peer, channel] = incoming
             self._takers[origin(Sort.PACKET, channel, peer)] = key, partial(self._take_packet, peer, incoming)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import signal
 import threading
 import time
 from collections.abc import Iterator

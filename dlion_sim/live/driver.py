@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -113,7 +114,8 @@ class Driver:
         serves = isinstance(participant, ParameterServer)
         self._roster = Roster(rank, plan.participants, workers, absent=plan.absent, serves=serves)
         self._settled = asyncio.Event()
-        self._observer = Observer(rank, participant, recorder, plan.evaluate_every, plan.same_machine)
+        self._observer = Observer(rank, participant, recorder, plan.same_machine)
+        self._observer.is_member = not plan.joins
         self._early: list[PeerFound | PeerLost] = []
         """What happened before it was known when the run began."""
         self._state_bytes = 0
@@ -320,7 +322,7 @@ class Driver:
                 case Stop():
                     self._say_done()
                 case Joined():
-                    self._record_joining(action, at)
+                    self._on_joined(action, at)
                 case Left():
                     self._record(self._rank, "left")
                     self._finish("completed", LEFT)
@@ -365,11 +367,14 @@ class Driver:
         return due if self._machine is not None and self._machine.is_paced else None
 
     async def _observe_regularly(self) -> None:
+        every = self._plan.evaluate_every
+        count = math.ceil(self.now / every) if self._plan.joins else 0
+        await asyncio.sleep(count * every - self.now)
         while not self._end.done():
-            at = self._observer.next_time(self.now)
-            await asyncio.sleep(at - self.now)
-            self._observer.observe(self._links, at)
+            self._observer.observe(self._links, count * every)
             self._settle()
+            count += 1
+            await asyncio.sleep(count * every - self.now)
 
     async def _flush_regularly(self) -> None:
         while not self._end.done():
@@ -392,7 +397,8 @@ class Driver:
         """Write down what has become of somebody; which incarnation it is of, is known when all is put together."""
         self._recorder.membership(MembershipRow(self.now, participant, 0, what, peer))
 
-    def _record_joining(self, joined: Joined, at: float) -> None:
+    def _on_joined(self, joined: Joined, at: float) -> None:
+        self._observer.is_member = True
         what: What = "begins_anew" if joined.sponsor is None else "joined"
         told = joined.sponsor, joined.seconds, self._state_bytes, joined.iteration
         self._recorder.membership(MembershipRow(at, self._rank, 0, what, *told))

@@ -18,13 +18,13 @@ from dlion_sim.live.machine import Lateness
 from dlion_sim.live.node_config import LEFT
 from dlion_sim.results import (
     LINKS,
+    MEMBERSHIP,
     METRICS,
     PARTS,
     TRANSFERS,
     Ending,
     Hold,
     LinksRow,
-    MEMBERSHIP,
     MembershipRow,
     MetricsRow,
     PartsRow,
@@ -143,7 +143,8 @@ def gather(
     """Make one run folder of the parts in the folder `parts_in`, and return it.
 
     Whoever was killed is in it up to what it wrote last, and without accuracy. `manifest` and `membership` add to what
-    those of the parts tell: whose process was ended, for one. Raises InputError where there are no parts, or not all are of one run.
+    those of the parts tell: whose process was ended, for one. Raises InputError where there are no parts, or not all
+    are of one run.
     """
     found = [Part.open(each) for each in parts_in.glob("rank-*") if each.is_dir()]
     parts = sorted(found, key=lambda part: (part.rank, part.incarnation))

@@ -165,9 +165,7 @@ def _challenge(payload: bytes) -> bytes:
     return payload
 
 
-def _digest(
-    credentials: Credentials, role: bytes, ends: Ends, challenge: bytes, nonce: bytes, told: bytes
-) -> bytes:
+def _digest(credentials: Credentials, role: bytes, ends: Ends, challenge: bytes, nonce: bytes, told: bytes) -> bytes:
     """32 bytes; all that varies in length is padded or last, so that different inputs never read the same."""
     covered = struct.pack("<16s32sIIB", role, credentials.run, ends.sender, ends.receiver, ends.channel)
     return hmac.digest(credentials.secret, covered + challenge + nonce + told, "sha256")

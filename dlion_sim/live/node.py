@@ -59,9 +59,7 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
             # Step 2: take part.
             try:
                 watch = partial(_watch, config=config, interrupts=interrupts, leaves=scenario.availability is not None)
-                outcome = asyncio.run(
-                    take_part(setting, config, listener, member, recorder, watch, began=began)
-                )
+                outcome = asyncio.run(take_part(setting, config, listener, member, recorder, watch, began=began))
             except InputError:
                 shutil.rmtree(writer.folder)  # It has never begun.
                 raise
@@ -86,7 +84,9 @@ def _incarnation(config: NodeConfig) -> int:
     """How often the participant's process has ended before."""
     if config.incarnation is not None:
         return config.incarnation
-    return next(number for number in count() if not (config.joins and part_folder(config.output, config.rank, number).exists()))
+    return next(
+        number for number in count() if not (config.joins and part_folder(config.output, config.rank, number).exists())
+    )
 
 
 def _watch(driver: Driver, config: NodeConfig, interrupts: Interrupts, *, leaves: bool) -> None:

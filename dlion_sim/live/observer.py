@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -31,31 +30,24 @@ class Links(Protocol):
 
 
 class Observer:
-    """Observes participant `rank` every so many seconds of the run's clock.
-
-    Messages to those on the same machine cross no link, and are no traffic.
-    """
+    """Observes participant `rank`, by the run's clock. Messages to the same machine cross no link, and are no traffic."""
 
     def __init__(
         self,
         rank: int,
         participant: Worker | ParameterServer,
         recorder: Recorder,
-        every: float,
         same_machine: Collection[int],
     ) -> None:
         self._rank = rank
         self._participant = participant
         self._recorder = recorder
-        self._every = every
         self._same_machine = same_machine
+        self.is_member = True
+        """Whether the participant has a state of the run's; without, there is nothing to evaluate."""
         self._is_over = False
         """Whether all is written down that belongs to the run; what leaves during the good-byes does not."""
         self.snapshots: list[Snapshot] = []
-
-    def next_time(self, now: float) -> float:
-        """When to observe next: `now`, if that is one of the times."""
-        return math.ceil(now / self._every) * self._every
 
     def left(self, transfer: Transfer, now: float) -> None:
         """A message has left this machine."""
@@ -64,7 +56,7 @@ class Observer:
 
     def observe(self, links: Links, now: float) -> None:
         """Keep the parameters as they are, for evaluation, and write down what the links have carried."""
-        if isinstance(self._participant, Worker):
+        if self.is_member and isinstance(self._participant, Worker):
             if self.snapshots and self.snapshots[-1].time >= now:
                 self.snapshots.pop()
             replica = self._participant.replica
