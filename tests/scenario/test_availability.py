@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import dump, from_data, load
 from dlion_sim.scenario.availability import Availability, owners
 from dlion_sim.scenario.downtime import Down, ExponentialTimes, WeibullTimes
 
+DOCS = Path(__file__).parents[2] / "docs"
 DOWN = "{down: [[10 s, 20 s]]}"
 
 
@@ -124,3 +127,12 @@ def test_links_need_a_bandwidth_that_can_be_0_and_an_end(file: Path) -> None:
         load(file, [endless, "duration=null", "iterations=5"])
     load(file, [link, "duration=null", "iterations=5"])
     load(file, [endless])
+
+
+def test_the_page_on_it_shows_what_can_be_said(data: dict[str, Any]) -> None:
+    (text,) = re.findall(r"```yaml\n(availability:.*?)```", (DOCS / "availability.md").read_text(), re.DOTALL)
+    for cloud, name in zip(data["cluster"]["clouds"], ("edge", "core"), strict=True):
+        cloud["name"] = name
+    found = from_data({**data, **yaml.safe_load(text)}).availability
+    assert found is not None
+    assert (len(found.workers), found.restart) == (2, 5.0)
