@@ -161,9 +161,11 @@ class Puppet:
             connection.close()
 
 
-async def introduce(victim: Address, ends: Ends, standing: Standing = STANDING) -> tuple[socket.socket, Seal]:
+async def introduce(
+    victim: Address, ends: Ends, standing: Standing = STANDING, credentials: Credentials = OURS
+) -> tuple[socket.socket, Seal]:
     connection = await connect(victim)
-    connector, frames = Connector(OURS, ends, standing), _first_frames(connection)
+    connector, frames = Connector(credentials, ends, standing), _first_frames(connection)
     proof = connector.proof(await _expect(frames, Kind.CHALLENGE))
     await send_frame(connection, Kind.PROOF, Payload((proof,)), Seal(), timeout=5)
     seal, _ = connector.finish(await _expect(frames, Kind.WELCOME))
