@@ -211,6 +211,8 @@ class Driver:
             return
         if self._roster.is_done(peer):
             self._roster.left(peer)
+            if self._plan.is_open:
+                self._tell(PeerLost(peer))
             return
         if self._began is None:
             if self._plan.joins:
@@ -415,9 +417,9 @@ class Driver:
 
     async def _say_good_bye(self, ending: Ending) -> None:
         """See to it that peers know that this node's end is no loss, and are known to be at theirs."""
-        self._say_done()
         if ending.stopped_by == LEFT:
-            return
+            return  # Its worker has said that.
+        self._say_done()
         with suppress(TimeoutError):
             async with asyncio.timeout(_GOOD_BYE_SECONDS):
                 await self._settled.wait()

@@ -63,6 +63,7 @@ class Part:
     of_messages: Sequence[PartsRow]
     """Of the parts that its messages are of."""
     membership: Sequence[MembershipRow]
+    """Of the participant's own incarnation, also where they are of another one, whose it does not know."""
 
     @classmethod
     def open(cls, folder: Path) -> Part:
@@ -74,7 +75,11 @@ class Part:
         links = [LinksRow(**row) for row in _rows(run, run_folder.LINKS, LINKS)]
         transfers = [TransfersRow(**row) for row in _rows(run, run_folder.TRANSFERS, TRANSFERS)]
         of_messages = [PartsRow(**row) for row in _rows_if_any(run, run_folder.PARTS, PARTS)]
-        membership = [MembershipRow(**row) for row in _rows_if_any(run, run_folder.MEMBERSHIP, MEMBERSHIP)]
+        incarnation = int(run.manifest.get("incarnation", 0))
+        membership = [
+            MembershipRow(**row)._replace(incarnation=incarnation)
+            for row in _rows_if_any(run, run_folder.MEMBERSHIP, MEMBERSHIP)
+        ]
         return cls(run, metrics, links, transfers, of_messages, membership)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from dlion_sim.results import MembershipRow
@@ -13,20 +12,23 @@ _ENDS = ("down", "left")
 def with_incarnations(rows: Iterable[MembershipRow]) -> Iterator[MembershipRow]:
     """The rows of all nodes in order, with what a node does not know of another one.
 
-    Whose process has ended is lost, and noticed to be so many seconds later, until another one of the same participant
-    runs: that is the next incarnation.
+    What is told of who ends or begins says which incarnation that is; others lose and find the latest one. It was
+    noticed to have ended so many seconds later.
     """
     ended: dict[int, float] = {}
-    incarnations: defaultdict[int, int] = defaultdict(int)
+    incarnations: dict[int, int] = {}
     for row in sorted(rows, key=lambda row: (row.virtual_time, row.what not in _ENDS)):
+        who, seconds = row.participant, row.seconds
         match row.what:
             case "down" | "left":
-                ended[row.participant] = row.virtual_time
-            case "up" if row.virtual_time > 0 and ended.pop(row.participant, 0.0) > 0:
-                incarnations[row.participant] += 1
+                ended[who] = row.virtual_time
+            case "up":
+                ended.pop(who, None)
+                incarnations[who] = row.incarnation
+            case "lost" if who in ended:
+                seconds = row.virtual_time - ended[who]
             case _:
                 pass
-        seconds = row.seconds
-        if row.what == "lost" and row.participant in ended:
-            seconds = row.virtual_time - ended[row.participant]
-        yield row._replace(incarnation=incarnations[row.participant], seconds=seconds)
+        of_others = row.what in ("lost", "found")
+        incarnation = incarnations.get(who, 0) if of_others else row.incarnation
+        yield row._replace(incarnation=incarnation, seconds=seconds)
