@@ -26,6 +26,7 @@ from dlion_sim.live.frames import Kind
 from dlion_sim.live.handshake import Credentials
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.rendezvous import Rendezvous
+from dlion_sim.live.session import Terms
 from dlion_sim.live.sockets import Address, listen
 from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS
 from dlion_sim.protocol.messages import Contribution, Message
@@ -58,9 +59,12 @@ class Node:
             self.rank, [1 - self.rank], addresses, listen(addresses[self.rank]), credentials, DEFAULT_TIMEOUTS
         )
         async with asyncio.TaskGroup() as tasks:
-            mesh = Mesh(participants=2, parameters=ENTRIES, silence=30.0, delays={}, tasks=tasks, hub=self)
+            mesh = Mesh(Terms(participants=2, parameters=ENTRIES, silence=30.0), delays={}, tasks=tasks, hub=self)
             self.mesh = mesh
-            mesh.begin(await rendezvous.meet())
+            meeting = tasks.create_task(rendezvous.run())
+            for peer, connections in (await rendezvous.meet([1 - self.rank])).items():
+                mesh.connect(peer, connections)
+            meeting.cancel()
             if self.rank == 0:
                 for _ in range(QUEUED):
                     self.send()

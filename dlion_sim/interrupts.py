@@ -14,17 +14,18 @@ class Interrupts:
     """While entered, the first signal is only noted; a second one has its usual effect."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self.number: int | None = None
+        """The signal that came first, if one did."""
         self._tell: Callable[[], None] = lambda: None
 
     def asked(self) -> bool:
         """Whether an end was asked for."""
-        return self._asked
+        return self.number is not None
 
     def call(self, tell: Callable[[], None]) -> None:
         """Have `tell` called from the signal's handler, or at once if an end was asked for already."""
         self._tell = tell
-        if self._asked:
+        if self.asked():
             tell()
 
     def __enter__(self) -> Self:
@@ -37,7 +38,7 @@ class Interrupts:
         self._restore()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self._asked = True
+        self.number = number
         self._restore()
         self._tell()
 

@@ -77,6 +77,8 @@ TOPOLOGIES = [kind.__name__ for kind in get_args(AnyTopology)]
 ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Fabric", "Wan", "MatrixFile", "WanPath"]
 ORDER += ["Prices", "Billing"]
 ORDER += ["Network", "Flows", "Packets", "NoTcp", "Lv08", "Windows"]
+ORDER += ["Availability", "Down", "Counts", "Machines", "Timetable", "DowntimeTrace"]
+ORDER += ["ExponentialTimes", "WeibullTimes", "MarkovTimes", "EmpiricalTimes"]
 ORDER += ["Reliable", "Pfabric", "Dlcp", "StageBounds", "LossPhase"]
 
 
@@ -136,8 +138,8 @@ def section(name: str, schema: dict[str, Any]) -> list[str]:
     mapping = next(
         (option for option in schema.get("anyOf", []) if "properties" in option and "title" in option), schema
     )
-    kind = mapping.get("properties", {}).get("kind", {}).get("const")
-    told = f"`kind: {kind}`. " if kind else ""
+    consts = {key: value["const"] for key, value in mapping.get("properties", {}).items() if "const" in value}
+    told = "".join(f"`{key}: {const}`. " for key, const in consts.items())
     return [f"## {name}\n\n{told}{mapping.get('description', '')}\n", *keys(mapping)]
 
 

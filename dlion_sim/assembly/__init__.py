@@ -3,6 +3,7 @@
 from dlion_sim.assembly.compute import ComputeDevice
 from dlion_sim.assembly.feeding import InputPipeline, Stall
 from dlion_sim.assembly.hosts import server_hosts
+from dlion_sim.assembly.outages import Outage, Outages
 from dlion_sim.assembly.recording import Recorder
 from dlion_sim.assembly.setting import Setting
 from dlion_sim.assembly.transfer import Loss, Part, Transfer
@@ -11,6 +12,8 @@ __all__ = [
     "ComputeDevice",
     "InputPipeline",
     "Loss",
+    "Outage",
+    "Outages",
     "Part",
     "Recorder",
     "Setting",

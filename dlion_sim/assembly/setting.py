@@ -15,6 +15,7 @@ from dlion_sim import own_code
 from dlion_sim.assembly.compute import ComputeDevice
 from dlion_sim.assembly.feeding import InputPipeline
 from dlion_sim.assembly.hosts import check_clouds, hosts_of
+from dlion_sim.assembly.outages import Outages
 from dlion_sim.assembly.shards import classes_of, shards_of, validation_of
 from dlion_sim.assembly.workload import check_target, dataset_of, model_of, of_workload
 from dlion_sim.learning import (
@@ -83,6 +84,7 @@ class Setting:
             device=device,
         )
         check_clouds(setting.hosts, scenario.cluster)
+        _ = setting.outages  # It knows what cannot be down.
         if isinstance(scenario.transport, Dlcp):
             scenario.transport.by_variable(setting.layout.names)
         return setting
@@ -101,6 +103,11 @@ class Setting:
     def participants(self) -> int:
         """How many workers and parameter servers there are."""
         return self.workers + len(self.hosts)
+
+    @cached_property
+    def outages(self) -> Outages:
+        """When participants and links are not there."""
+        return Outages.of(self.scenario, self.hosts)
 
     @property
     def target(self) -> float | None:
@@ -189,8 +196,12 @@ class Setting:
         places = [*range(self.workers), *of_servers]
         return {other for other, place in enumerate(places) if place == places[number] and other != number}
 
-    def worker(self, number: int) -> Worker:
-        """A worker, with the initial parameters. Raises InputError where the system does not fit the run."""
+    def worker(self, number: int, incarnation: int = 0, absent: frozenset[int] = frozenset()) -> Worker:
+        """A worker, with the initial parameters; `incarnation` and `absent` as in `Setup`.
+
+        Raises InputError where the system does not fit the run.
+        """
+        availability = self.scenario.availability
         return self.system.worker(
             Setup(
                 worker=number,
@@ -204,31 +215,36 @@ class Setting:
                 iterations=self.scenario.iterations,
                 seed=self.scenario.seed,
                 sums=self._sums,
+                absent=absent,
+                on_loss=availability.on_loss if availability else "abort",
+                sponsor=availability.sponsor if availability else "nearest",
+                incarnation=incarnation,
             )
         )
 
-    def server(self, number: int) -> ParameterServer:
-        """A parameter server, with its part of the initial parameters."""
+    def server(self, number: int, absent: frozenset[int] = frozenset()) -> ParameterServer:
+        """A parameter server, with its part of the initial parameters; `absent` workers are not there at the start."""
         exchange = self.system.choices["exchange"].parameters
         assert isinstance(exchange, ParameterServerExchange.Parameters)
         begin, end = by_bytes(self.layout.size, len(self.hosts))[number - self.workers]
         replica = self._replica(Layout(("part",), ((end - begin,),)), self._initial.parameters[begin:end])
-        return ParameterServer(number, self.workers, replica, begin, exchange)
+        on_loss = self.scenario.availability.on_loss if self.scenario.availability else "abort"
+        return ParameterServer(number, self.workers, replica, begin, exchange, absent=absent, on_loss=on_loss)
 
-    def machine(self, worker: int) -> ComputeDevice:
-        """How long a worker's machine takes."""
+    def machine(self, worker: int, incarnation: int = 0, began: float = 0.0) -> ComputeDevice:
+        """How long a worker's machine takes, whose process began then (s) after it had ended so often."""
         fed_by = self.scenario.workload.input
         return ComputeDevice(
             self.scenario.cluster.workers[worker].compute,
             alpha=self.scenario.workload.compute_time.alpha,
             beta=self.core_seconds_per_sample,
-            rng=stream(self.scenario.seed, "compute", worker),
-            pipeline=InputPipeline(fed_by, len(self.shards[worker])) if fed_by else None,
+            rng=stream(self.scenario.seed, "compute", worker, *_again(incarnation)),
+            pipeline=InputPipeline(fed_by, len(self.shards[worker]), began) if fed_by else None,
         )
 
-    def sampler(self, worker: int) -> BatchSampler:
-        """Which samples a worker takes next."""
-        return BatchSampler(self.shards[worker], stream(self.scenario.seed, "batches", worker))
+    def sampler(self, worker: int, incarnation: int = 0) -> BatchSampler:
+        """Which samples a worker takes next, whose process has ended so often before."""
+        return BatchSampler(self.shards[worker], stream(self.scenario.seed, "batches", worker, *_again(incarnation)))
 
     def evaluator(self, threads: int | None = None) -> Evaluator:
         """What scores the workers' replicas, all of them on the same samples, by so many `threads` of a CPU."""
@@ -276,3 +292,8 @@ class Setting:
             clip_norm=optimizer.clip_norm,
             decay=optimizer.factor,
         )
+
+
+def _again(incarnation: int) -> tuple[int, ...]:
+    """What tells the random streams of a process that has begun again from those of the first one."""
+    return (incarnation,) if incarnation else ()

@@ -21,7 +21,7 @@ def emulate(
     pacing: Pacing = True,
     fifo: Fifo = False,
     start_within: StartWithin = 60.0,
-    silence: Silence = 30.0,
+    silence: Silence = None,
     force: Force = False,
     quiet: Quiet = False,
     clean: Annotated[
@@ -72,7 +72,7 @@ def emulate(
             folder,
             paced=pacing,
             fair=not fifo,
-            timeouts=Timeouts(start=start_within, silence=silence),
+            timeouts=Timeouts.of(loaded, start=start_within, silence=silence),
             force=force,
             interrupted=interrupts.asked,
             observe=observe,

@@ -23,7 +23,13 @@ Pacing = Annotated[
     typer.Option(help="Hold computations back until the scenario's machines would be done, or count them as they are."),
 ]
 StartWithin = Annotated[float, typer.Option(help="Seconds until all nodes must be connected.", min=0)]
-Silence = Annotated[float, typer.Option(help="Seconds without a sign of life after which a peer is dropped.", min=0)]
+Silence = Annotated[
+    float | None,
+    typer.Option(
+        help="Seconds without a sign of life after which a peer is dropped; by default availability.silence, or 30.",
+        min=0,
+    ),
+]
 
 
 def live(
@@ -32,7 +38,7 @@ def live(
     output: Output = None,
     pacing: Pacing = True,
     start_within: StartWithin = 60.0,
-    silence: Silence = 30.0,
+    silence: Silence = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -53,7 +59,7 @@ def live(
             loaded,
             folder,
             paced=pacing,
-            timeouts=Timeouts(start=start_within, silence=silence),
+            timeouts=Timeouts.of(loaded, start=start_within, silence=silence),
             force=force,
             interrupted=interrupts.asked,
             observe=observe,
@@ -75,7 +81,7 @@ def node(
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
     pacing: Pacing = True,
     start_within: StartWithin = 60.0,
-    silence: Silence = 30.0,
+    silence: Silence = None,
     delays: Annotated[
         str | None,
         typer.Option(
@@ -84,6 +90,16 @@ def node(
             show_default=False,
         ),
     ] = None,
+    join: Annotated[
+        bool,
+        typer.Option(
+            "--join", help="Join a run that is under way, after a loss or for the first time; needs `availability`."
+        ),
+    ] = False,
+    incarnation: Annotated[int | None, typer.Option(hidden=True, help="How often its process has ended.")] = None,
+    stand_by: Annotated[
+        bool, typer.Option("--stand-by", hidden=True, help="Begin when standard input says when the run did.")
+    ] = False,
     listen_fd: Annotated[int | None, typer.Option(hidden=True, help="A socket that listens already.")] = None,
     attached: Annotated[bool, typer.Option("--attached", hidden=True, help="End with standard input.")] = False,
     quiet: Quiet = False,
@@ -95,7 +111,7 @@ def node(
     """
     import socket
 
-    from dlion_sim.live import Address, NodeConfig, Timeouts, read_secret, run_node
+    from dlion_sim.live import LEFT, Address, NodeConfig, Timeouts, read_secret, run_node
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.scenario import find, load
 
@@ -112,9 +128,13 @@ def node(
         secret=read_secret(secret_file),
         output=output,
         paced=pacing,
-        timeouts=Timeouts(start=start_within, silence=silence),
+        timeouts=Timeouts.of(loaded, start=start_within, silence=silence),
         delays=_seconds(delays) if delays else (),
         attached=attached,
+        joins=join,
+        incarnation=incarnation,
+        told=_standing_by if stand_by else None,
+        left=lambda: None if quiet else print(f"node {rank}: {LEFT}", flush=True),
         begun=lambda: None if quiet else print(f"node {rank}: begun", flush=True),
     )
     try:
@@ -149,6 +169,15 @@ def report(run: Run, *, quiet: bool) -> None:
     if not quiet:
         Console().print(run_report(run))
     _exit(run.summary or {})
+
+
+def _standing_by() -> float:
+    """Wait until told when the run began; this process ends with standard input."""
+    print("stands by", flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        raise typer.Exit(INTERRUPTED)
+    return float(line)
 
 
 def _seconds(delays: str) -> list[float]:

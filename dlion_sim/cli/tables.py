@@ -187,11 +187,17 @@ def _fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
         "bytes of a link {:.1%}": "bytes",
         **_told_of_metric(fidelity.metric),
     }
+    told |= {words: name for words, name in _TOLD_OF_DELAYS.items() if name in off}
     yield f"worst: {', '.join(words.format(off[name]) for words, name in told.items() if math.isfinite(off[name]))}"
+    if only := int(fidelity.delays.isna().any(axis=1).sum()):
+        yield f"{only} losses or returns were there in one of the runs alone"
     if fidelity.links.empty:
         yield "nothing was exchanged in either run"
     if fidelity.late > 0:
         yield f"real computations took longer than modelled by up to {fidelity.late:.1%} of the time"
+
+
+_TOLD_OF_DELAYS = {"time to notice a loss {:.1%}": "to_notice", "time to be back {:.1%}": "to_rejoin"}
 
 
 def _told_of_metric(metric: Metric) -> dict[str, str]:

@@ -13,7 +13,7 @@ from dlion_sim.emulation.cpu import Processor, processors
 from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.requirements import has_netem
 from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL
-from dlion_sim.live import DEFAULT_TIMEOUTS, Address, Nodes, Spot, Timeouts, announced, check_live, gather
+from dlion_sim.live import Address, Churn, Nodes, Spot, Timeouts, announced, check_live, gather
 from dlion_sim.results import Run
 from dlion_sim.scenario import DURATION, Scenario
 
@@ -29,7 +29,7 @@ def emulate(
     *,
     paced: bool = True,
     fair: bool = True,
-    timeouts: Timeouts = DEFAULT_TIMEOUTS,
+    timeouts: Timeouts | None = None,
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
     observe: Callable[[float | None], None] = lambda seconds: None,
@@ -43,13 +43,14 @@ def emulate(
     `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
     `observe` is told as often for how many seconds the nodes have been training, None before they begin.
     `meanwhile` is called once they do, and when it returns the run ends, too.
-    `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run;
+    `timeouts` are by default those that the scenario says. `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run;
     `check_requirements` says whether this machine can.
     """
     from dlion_sim.emulation.network import Network, switch_queues  # It imports Mininet, which is an extra.
 
     setting = Setting.of(scenario)
     check_live(setting)
+    timeouts = timeouts or Timeouts.of(scenario)
     delayed, switched = has_netem(), switch_queues(scenario.network.model)
     emulation: dict[str, Any] = {
         "delay": "kernel" if delayed else "transport",
@@ -61,15 +62,25 @@ def emulate(
         hold = stack.enter_context(announced(setting, folder, force=force, manifest=about))
         parts = stack.enter_context(workplace())
         network = stack.enter_context(
-            Network(scenario.cluster, setting.hosts, delayed=delayed, fair=fair, switched=switched)
+            Network(
+                scenario.cluster,
+                setting.hosts,
+                delayed=delayed,
+                fair=fair,
+                switched=switched,
+                outages=setting.outages,
+                silence=timeouts.silence,
+            )
         )
         limited = [] if paced else processors(scenario.cluster, parts.name)
         # The nodes end first, so that changes learn of it where the run has never begun.
         with (
-            Changes([*network.links, *limited]) as changes,
+            Changes([*network.links, *network.paths, *limited]) as changes,
             EmulatedNodes(setting, parts, network, limited, timeouts) as nodes,
+            Churn(nodes) as churn,
         ):
             changes.follow(nodes.clock)
+            churn.follow(nodes.clock)
 
             def over() -> bool:
                 if interrupted():
@@ -79,11 +90,14 @@ def emulate(
                 meanwhile(network)
                 return True
 
-            nodes.wait(over, observe)
+            nodes.wait(over, observe, churn.expects_more)
+        if network.paths:
+            emulation["outages"] = {"shorter": "8 kbps", "longer": "blackhole routes", "than": timeouts.silence}
         emulation["changes_seconds_late"] = changes.most_seconds_late
         if not paced:
             emulation["cores"] = [processor.share for processor in limited]
-        return gather(parts, folder, force=True, hold=hold, manifest=about)
+        told = {**about, **churn.told}
+        return gather(parts, folder, force=True, hold=hold, manifest=told, membership=churn.rows)
 
 
 class EmulatedNodes(Nodes):

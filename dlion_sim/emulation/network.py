@@ -12,6 +12,7 @@ away what waits when they change.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from ipaddress import IPv4Address
@@ -24,7 +25,9 @@ from mininet.node import Node
 from mininet.nodelib import LinuxBridge
 
 from dlion_sim.assembly import server_hosts
+from dlion_sim.assembly.outages import Outages
 from dlion_sim.emulation.leftovers import workplace
+from dlion_sim.emulation.path import Path
 from dlion_sim.emulation.requirements import has_netem, has_red
 from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL, Link, run
 from dlion_sim.emulation.shaping import FairQueues, Flow, MarkingQueues, OneQueue, Queues, shape, unbundled
@@ -56,7 +59,8 @@ class Network:
 
     It is there within the block, and nothing of it afterwards. With `delayed`, the kernel delays what crosses the WAN;
     with `fair`, what one machine sends another has a queue of its own at each link. Where there are `switched` queues,
-    these are what waits at switches and routers instead.
+    these are what waits at switches and routers instead. In `outages` of paths hardly anything goes over them; in those
+    that last longer than `silence`, nothing at all, so that connections over them end.
     """
 
     def __init__(
@@ -67,6 +71,8 @@ class Network:
         delayed: bool,
         fair: bool = True,
         switched: Queues | None = None,
+        outages: Outages | None = None,
+        silence: float = math.inf,
     ) -> None:
         if len(cluster.clouds) > _MOST_CLOUDS:
             raise InputError(
@@ -81,6 +87,8 @@ class Network:
         self._delayed = delayed
         self._fair = fair
         self._switched = switched
+        self._outages = outages
+        self._silence = silence
         own = [server for server in servers if isinstance(server, ServerHost)]
         self._machines: Sequence[WorkerPlace | ServerHost] = [*cluster.workers, *own]
         unused = count(len(cluster.workers))
@@ -95,6 +103,8 @@ class Network:
         """The Mininet node of each machine."""
         self.links: list[Link] = []
         """All that are limited or delayed."""
+        self.paths: list[Path] = []
+        """Between clouds, one for each direction, that are cut off at times."""
 
     def host(self, participant: int) -> Any:
         """The Mininet node of the machine that a participant is on."""
@@ -191,6 +201,10 @@ class Network:
             self._setup[routers[here]].append(f"ip route add {_subnet(there)} via {gateway}")
             names = [self._cluster.clouds[cloud].name for cloud in (here, there)]
             bandwidth, rtt = self._cluster.wan_path(*names)
+            if self._outages and (outages := self._outages.link_outages(*names)):
+                bandwidth = self._outages.links(*names)
+                long = [each for each in outages if each.end - each.begin > self._silence]
+                self.paths.append(Path(routers[here], _subnet(there), str(gateway), long))
             delay = rtt / 2 if self._delayed else 0.0
             flows = product(self._addresses(here), self._addresses(there))
             self._limit(" to ".join(names), routers[here], str(device), bandwidth, flows, delay)

@@ -1,11 +1,12 @@
 """The wall-clock driver: real nodes that train over TCP."""
 
+from dlion_sim.live.churn import Churn
 from dlion_sim.live.clock import Clock
 from dlion_sim.live.coordinate import announced, run_locally
 from dlion_sim.live.gathering import gather
 from dlion_sim.live.member import check_live
 from dlion_sim.live.node import run_node
-from dlion_sim.live.node_config import NodeConfig
+from dlion_sim.live.node_config import LEFT, NodeConfig
 from dlion_sim.live.nodes import Nodes, Spot
 from dlion_sim.live.secret import read_secret
 from dlion_sim.live.sockets import Address
@@ -13,7 +14,9 @@ from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
 
 __all__ = [
     "DEFAULT_TIMEOUTS",
+    "LEFT",
     "Address",
+    "Churn",
     "Clock",
     "NodeConfig",
     "Nodes",

@@ -22,7 +22,7 @@ from dlion_sim.live.notices import Notice
 from dlion_sim.live.pump import Pump
 from dlion_sim.live.receiving import Receiver, Rules
 from dlion_sim.live.rehearsal import rehearse
-from dlion_sim.live.rendezvous import Connections, Lane
+from dlion_sim.live.rendezvous import Connections
 from dlion_sim.live.sending import Carried, Sender
 from dlion_sim.live.sockets import PeerClosedError
 from dlion_sim.protocol.messages import Channel, Message
@@ -33,6 +33,8 @@ from dlion_sim.transport.cutting import Cutter, is_cut
 
 _ANY_ROUND_TRIP = 1.0
 """Seconds; where TCP has not measured it yet (RFC 6298)."""
+Lane = tuple[int, Channel]
+"""A peer, and which of its channels."""
 
 
 class Links(Protocol):
@@ -116,29 +118,31 @@ class BoundedLoss:
         """Those that may have feedback to give."""
         rehearse(self.dlcp, self._cutter, self._rules)
 
-    def begin(self, connections: Connections, links: Links) -> None:
-        """Exchange with the peers of these connections."""
+    def begin(self, links: Links) -> None:
+        """Exchange with peers that are connected over these."""
         self._links = links
         self._loop = asyncio.get_running_loop()
-        for (peer, channel), (connection, seal) in connections.outgoing.items():
+        self._socket.begin(self._take, self._taken)
+
+    def connect(self, peer: int, connections: Connections) -> None:
+        """Exchange with the peer of these connections; what was before is over."""
+        tell = partial(self._links.tell_of, peer)
+        for channel, (connection, seal) in connections.outgoing.items():
             if connection.family != self._socket.family:
                 raise InputError(
                     f"node {peer} is not reached by datagrams: it has another kind of address", path="transport"
                 )
             key, back = Key(Sort.PACKET, seal.derived(b"packets")), Key(Sort.FEEDBACK, seal.derived(b"feedback"))
-            tell = partial(links.tell_of, peer)
             round_trip = min(least_round_trip(connection), _ANY_ROUND_TRIP)
             sender = Sender(self._me, channel, key, self._cutter, self.dlcp, round_trip, self.counts, tell)
             self._outgoing[peer, channel] = Outgoing(self, sender, connection.getpeername())
             self._takers[origin(Sort.FEEDBACK, channel, peer)] = back, partial(self._take_feedback, sender)
-        for (peer, channel), (_, seal) in connections.incoming.items():
+        for channel, (_, seal) in connections.incoming.items():
             key, back = Key(Sort.PACKET, seal.derived(b"packets")), Key(Sort.FEEDBACK, seal.derived(b"feedback"))
-            tell, arrived = partial(links.tell_of, peer), partial(self._hand_over, peer)
-            receiver = Receiver(self._me, peer, channel, self._rules, self.counts, tell, arrived)
+            receiver = Receiver(self._me, peer, channel, self._rules, self.counts, tell, partial(self._hand_over, peer))
             incoming = _Incoming(receiver, back, self._outgoing[peer, channel].address)
             self._incoming[peer, channel] = incoming
             self._takers[origin(Sort.PACKET, channel, peer)] = key, partial(self._take_packet, peer, incoming)
-        self._socket.begin(self._take, self._taken)
 
     def on(self, lane: Lane) -> Outgoing:
         """A channel to a peer."""

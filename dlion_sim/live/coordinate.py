@@ -10,11 +10,12 @@ from types import MappingProxyType
 from typing import Any
 
 from dlion_sim.assembly import Recorder, Setting
+from dlion_sim.live.churn import Churn
 from dlion_sim.live.gathering import gather, manifest_of
 from dlion_sim.live.member import check_live
 from dlion_sim.live.nodes import Nodes, Spot
 from dlion_sim.live.sockets import Address, listen
-from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
+from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.results import Ending, Hold, Run, RunWriter
 from dlion_sim.scenario import Scenario, dump
 
@@ -26,7 +27,7 @@ def run_locally(
     folder: Path,
     *,
     paced: bool = True,
-    timeouts: Timeouts = DEFAULT_TIMEOUTS,
+    timeouts: Timeouts | None = None,
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
     observe: Callable[[float | None], None] = lambda seconds: None,
@@ -35,16 +36,18 @@ def run_locally(
 
     `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
     `observe` is told as often for how many seconds the nodes have been training, None before they begin.
-    `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run.
+    `timeouts` are by default those that the scenario says. `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run.
     """
     setting = Setting.of(scenario)
     check_live(setting)
+    timeouts = timeouts or Timeouts.of(scenario)
     with ExitStack() as stack:
         hold = stack.enter_context(announced(setting, folder, force=force))
         parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)))
-        with LocalNodes(setting, parts, paced=paced, timeouts=timeouts) as nodes:
-            nodes.wait(interrupted, observe)
-        return gather(parts, folder, force=True, hold=hold)
+        with LocalNodes(setting, parts, paced=paced, timeouts=timeouts) as nodes, Churn(nodes) as churn:
+            churn.follow(nodes.clock)
+            nodes.wait(interrupted, observe, churn.expects_more)
+        return gather(parts, folder, force=True, hold=hold, manifest=churn.told, membership=churn.rows)
 
 
 @contextmanager

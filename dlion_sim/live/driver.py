@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, assert_never
-
-from torch import Tensor
 
 from dlion_sim.assembly import Recorder, Transfer
 from dlion_sim.errors import InputError
 from dlion_sim.live.frames import Kind, News
 from dlion_sim.live.machine import Machine
 from dlion_sim.live.mesh import Mesh
-from dlion_sim.live.rendezvous import Rendezvous
+from dlion_sim.live.node_config import LEFT
+from dlion_sim.live.observer import Observer, Snapshot
+from dlion_sim.live.rendezvous import Connections, Rendezvous
 from dlion_sim.live.roster import Roster
 from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.events import (
@@ -25,9 +26,13 @@ from dlion_sim.protocol.events import (
     Compute,
     Event,
     GradientReady,
+    Joined,
+    Leave,
+    Left,
     MessageArrived,
     MessageSent,
     MessageTimed,
+    PeerFound,
     PeerLost,
     Profile,
     ProfileReady,
@@ -36,23 +41,18 @@ from dlion_sim.protocol.events import (
     Started,
     Stop,
 )
+from dlion_sim.protocol.membership_messages import State
 from dlion_sim.protocol.messages import Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.results import Ending, Status
+from dlion_sim.results import Ending, MembershipRow, Status
+from dlion_sim.results.tables import What
 
 _LOG = logging.getLogger(__name__)
 _GOOD_BYE_SECONDS = 5.0
 """For which a node whose time is over waits for the others' clocks to come to it, too."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A worker's parameters [P] as they were at a time, after so many iterations. To be evaluated after the run."""
-
-    time: float
-    iteration: int
-    parameters: Tensor
+_FLUSH_SECONDS = 0.5
+"""What a node has measured outlives it, where it may be lost, but for so much."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,16 @@ class Plan:
     """Those to whom messages cross no link, and are no traffic."""
     duration: float | None
     evaluate_every: float
+    is_open: bool = False
+    """Whether who is lost may come back, and who was not there may come."""
+    absent: Collection[int] = ()
+    """Who is not there at the start."""
+    returns: Callable[[int, float], bool] = lambda rank, now: False
+    """Whether somebody who is not there at a time is still to come."""
+    joins: bool = False
+    """Whether the run is under way."""
+    began: float | None = None
+    """When it began, by this machine's `time.monotonic`, where that need not be asked of others."""
 
 
 class Driver:
@@ -99,19 +109,34 @@ class Driver:
         self._end: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self._everyone_ready = asyncio.Event()
         self._began: float | None = None
+        self._peers = [peer for peer in peers if peer not in plan.absent]
         workers = [peer for peer in peers if peer < plan.workers]
-        self._roster = Roster(rank, plan.participants, workers, serves=isinstance(participant, ParameterServer))
+        serves = isinstance(participant, ParameterServer)
+        self._roster = Roster(rank, plan.participants, workers, absent=plan.absent, serves=serves)
         self._settled = asyncio.Event()
-        self._is_written_down = False
-        """Whether all is that belongs to the run; what leaves during the good-byes does not."""
+        self._observer = Observer(rank, participant, recorder, plan.same_machine)
+        self._observer.is_member = not plan.joins
+        self._early: list[PeerFound | PeerLost] = []
+        """What happened before it was known when the run began."""
+        self._state_bytes = 0
+        """Of others' state that has come."""
         self._turn = 0
         """Whose messages leave first."""
-        self.snapshots: list[Snapshot] = []
 
     @property
     def now(self) -> float:
         """Seconds since the start."""
         return 0.0 if self._began is None else time.monotonic() - self._began
+
+    @property
+    def clock(self) -> float | None:
+        """Seconds since the start; None before."""
+        return None if self._began is None else self.now
+
+    @property
+    def snapshots(self) -> Sequence[Snapshot]:
+        """Of the worker's parameters."""
+        return self._observer.snapshots
 
     @property
     def gone(self) -> Mapping[int, str]:
@@ -120,13 +145,12 @@ class Driver:
 
     async def run(self, links: Mesh, rendezvous: Rendezvous) -> Ending:
         """Run until a stop rule holds, or it cannot go on. Raises InputError where it cannot start."""
-        self._links = links
-        self._spawn(self._start(rendezvous))
+        self._links, self._rendezvous = links, rendezvous
+        self._spawn(self._start())
         ending = await self._end
-        self._observe(ending.seconds)
-        self._observe_unfinished(ending.seconds)
+        self._observer.end(links, ending.seconds)
         if ending.status == "completed":
-            await self._say_good_bye()
+            await self._say_good_bye(ending)
         for task in self._spawned:
             task.cancel()
         await links.close()
@@ -136,18 +160,26 @@ class Driver:
         """End the run early."""
         self._finish("interrupted", "interrupt")
 
+    def leave(self, deadline: float | None = None) -> None:
+        """Leave the run in good order, if that can be done by a time; the others go on."""
+        if self._began is None:
+            self.interrupt()
+        else:
+            self._tell(Leave(deadline))
+
     def arrived(self, message: Message) -> None:
         """A message; whoever sends one has begun, so that all are ready.
 
         Raises MalformedMessageError for one that no honest peer sends.
         """
         self._begin()
+        if isinstance(message.body, State):
+            self._state_bytes += message.size
         self._tell(MessageArrived(message))
 
     def left(self, transfer: Transfer) -> None:
         """A message has left this machine."""
-        if transfer.receiver not in self._plan.same_machine and not self._is_written_down:
-            self._recorder.sent(transfer, self.now)
+        self._observer.left(transfer, self.now)
 
     def sent(self, peer: int, message: Message) -> None:
         """A message on the data channel has left, or never will."""
@@ -173,36 +205,99 @@ class Driver:
 
     def lost(self, peer: int, reason: str) -> None:
         """A peer's connections have ended, which is no loss once it has said that it is done."""
-        if self._end.done() or self._roster.is_done(peer):
+        if self._plan.is_open:
+            self._rendezvous.parted(peer)
+        if self._end.done():
+            return
+        if self._roster.is_done(peer):
+            self._roster.left(peer)
+            if self._plan.is_open:
+                self._tell(PeerLost(peer))
             return
         if self._began is None:
+            if self._plan.joins:
+                return
             raise InputError(f"node {peer} was lost before the start: it {reason}")
         if self._roster.lost(peer, f"it {reason}"):
             self._pass_on(peer)
+        self._record(peer, "lost", self._rank)
         self._tell(PeerLost(peer))
         self._settle()
 
-    async def _start(self, rendezvous: Rendezvous) -> None:
-        """Connect, wait for all others, begin."""
+    def met(self, peer: int, connections: Connections) -> None:
+        """A peer is connected that was lost, or not there at the start."""
+        self._links.connect(peer, connections)
+        if self._began is None:
+            self._start_at(self._rendezvous.began)
+        self._notice(PeerFound(peer))
+
+    def missed(self, peer: int) -> None:
+        """A peer could not be reached: who joins has to know."""
+        if self._plan.joins:
+            self._notice(PeerLost(peer))
+
+    def superseded(self, peer: int) -> None:
+        """A peer connects anew: if it was not missed, it is now."""
+        self._links.superseded(peer)
+
+    async def _start(self) -> None:
+        """Connect, wait for all others, begin; or, where the run is under way, join whoever is there."""
+        meeting = self._spawn(self._rendezvous.run())
         try:
             async with asyncio.timeout(self._timeouts.start):
-                self._links.begin(await rendezvous.meet())
+                if self._plan.joins:
+                    self._start_at(self._plan.began)
+                    self._rendezvous.attend(self)
+                    if self._began is None:
+                        self._start_at(await self._rendezvous.beginning())
+                    return
+                for peer, connections in (await self._rendezvous.meet(self._peers)).items():
+                    self._links.connect(peer, connections)
+                if not self._plan.is_open:
+                    meeting.cancel()
                 self._note_ready(self._rank)
                 await self._everyone_ready.wait()
         except TimeoutError:
-            missing = rendezvous.missing() or [f"node {rank} is not ready" for rank in self._roster.unready]
-            raise InputError(f"could not start within {self._timeouts.start:g} s: {'; '.join(missing)}") from None
+            raise InputError(f"could not start within {self._timeouts.start:g} s: {self._missing}") from None
         self._begin()
 
+    @property
+    def _missing(self) -> str:
+        """What keeps it from starting."""
+        if self._plan.joins:
+            return "nobody is there whom it could join"
+        missing = self._rendezvous.missing(self._peers)
+        return "; ".join(missing or [f"node {rank} is not ready" for rank in self._roster.unready])
+
     def _begin(self) -> None:
+        """Begin now, unless the run has begun."""
         if self._began is not None:
             return
-        self._began = time.monotonic()
+        if self._plan.joins:
+            # It has come before who sent it was found, so that this is known.
+            self._start_at(self._rendezvous.began)
+            return
+        self._start_at(time.monotonic())
+        if self._plan.is_open:
+            self._rendezvous.attend(self)
+
+    def _start_at(self, began: float | None) -> None:
+        """Take part in the run that began then, by `time.monotonic`; not yet, where that is not known."""
+        if self._began is not None or began is None or self._end.done():
+            return
+        self._began = began
         self._tell_begun()
         if self._plan.duration is not None:
-            asyncio.get_running_loop().call_later(self._plan.duration, self._finish, "completed", "duration")
+            left = self._plan.duration - self.now
+            asyncio.get_running_loop().call_later(max(0.0, left), self._finish, "completed", "duration")
         self._spawn(self._observe_regularly())
-        self._tell(Started())
+        if self._plan.is_open:
+            self._spawn(self._flush_regularly())
+        if self._plan.joins:
+            self._record(self._rank, "up")
+        self._tell(Started(joining=self._plan.joins))
+        for event in self._early:
+            self._notice(event)
 
     def _tell(self, event: Event, at: float | None = None) -> None:
         """Hand an event of that time, by default now, to the participant and do what it asks for.
@@ -228,6 +323,11 @@ class Driver:
                     self._spawn(self._profile(action.batch_sizes, at))
                 case Stop():
                     self._say_done()
+                case Joined():
+                    self._on_joined(action, at)
+                case Left():
+                    self._record(self._rank, "left")
+                    self._finish("completed", LEFT)
                 case Abort():
                     lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self.gone.items())
                     self._finish("failed", f"{action.reason}; lost: {lost}")
@@ -269,35 +369,41 @@ class Driver:
         return due if self._machine is not None and self._machine.is_paced else None
 
     async def _observe_regularly(self) -> None:
-        count = 0
+        every = self._plan.evaluate_every
+        count = math.ceil(self.now / every) if self._plan.joins else 0
+        await asyncio.sleep(count * every - self.now)
         while not self._end.done():
-            self._observe(count * self._plan.evaluate_every)
+            self._observer.observe(self._links, count * every)
+            self._settle()
             count += 1
-            await asyncio.sleep(count * self._plan.evaluate_every - self.now)
+            await asyncio.sleep(count * every - self.now)
 
-    def _observe(self, now: float) -> None:
-        """Keep the parameters as they are, for evaluation, and write down what the links have carried."""
-        if isinstance(self._participant, Worker):
-            if self.snapshots and self.snapshots[-1].time >= now:
-                self.snapshots.pop()
-            replica = self._participant.replica
-            self.snapshots.append(Snapshot(now, self._participant.iteration, replica.snapshot()))
-        for transfer, size in self._under_way():
-            self._recorder.carried(transfer, size)
-        self._recorder.end_interval(now)
-        self._recorder.flush()
+    async def _flush_regularly(self) -> None:
+        while not self._end.done():
+            await asyncio.sleep(_FLUSH_SECONDS)
+            self._observer.write_down(self._links, self.now)
 
-    def _observe_unfinished(self, now: float) -> None:
-        """Write down what the end of the run cuts off."""
-        for transfer, _ in self._under_way():
-            self._recorder.cut_off(transfer)
-        if isinstance(self._participant, Worker):
-            self._recorder.unfinished(self._rank, self._participant.unfinished(now), now)
-        self._is_written_down = True
+    def _notice(self, event: PeerFound | PeerLost) -> None:
+        """A peer is there, or could not be reached by this node, which joins."""
+        if self._began is None:
+            self._early.append(event)
+            return
+        if isinstance(event, PeerFound):
+            self._roster.found(event.peer)
+            self._record(event.peer, "found", self._rank)
+        self._tell(event)
+        if self._roster.is_done(self._rank):
+            self._links.tell(Kind.DONE)
 
-    def _under_way(self) -> Iterator[tuple[Transfer, float]]:
-        """The messages under way to other machines, and how many of their bytes have arrived."""
-        return (each for each in self._links.under_way() if each[0].receiver not in self._plan.same_machine)
+    def _record(self, participant: int, what: What, peer: int | None = None) -> None:
+        """Write down what has become of somebody; which incarnation it is of, is known when all is put together."""
+        self._recorder.membership(MembershipRow(self.now, participant, 0, what, peer))
+
+    def _on_joined(self, joined: Joined, at: float) -> None:
+        self._observer.is_member = True
+        what: What = "begins_anew" if joined.sponsor is None else "joined"
+        told = joined.sponsor, joined.seconds, self._state_bytes, joined.iteration
+        self._recorder.membership(MembershipRow(at, self._rank, 0, what, *told))
 
     def _say_done(self) -> None:
         if self._roster.done(self._rank):
@@ -305,12 +411,14 @@ class Driver:
             self._settle()
 
     def _settle(self) -> None:
-        if self._roster.settled:
+        if self._roster.settled and not any(self._plan.returns(rank, self.now) for rank in self._roster.away):
             self._settled.set()
             self._finish("completed", "iterations")
 
-    async def _say_good_bye(self) -> None:
+    async def _say_good_bye(self, ending: Ending) -> None:
         """See to it that peers know that this node's end is no loss, and are known to be at theirs."""
+        if ending.stopped_by == LEFT:
+            return  # Its worker has said that.
         self._say_done()
         with suppress(TimeoutError):
             async with asyncio.timeout(_GOOD_BYE_SECONDS):
@@ -336,7 +444,8 @@ class Driver:
             now = self._plan.duration if stopped_by == "duration" and self._plan.duration is not None else self.now
             self._end.set_result(Ending(status, stopped_by, now))
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._tasks.create_task(work)
         self._spawned.add(task)
         task.add_done_callback(self._spawned.discard)
+        return task

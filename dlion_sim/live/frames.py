@@ -24,7 +24,7 @@ from zlib_ng.zlib_ng import crc32
 
 from dlion_sim.protocol.messages import Buffer
 
-_MAGIC = b"DLN4"
+_MAGIC = b"DLN5"
 _FIELDS = struct.Struct("<4sBII")
 _TAG_BYTES = 16
 HEAD_BYTES = _FIELDS.size + _TAG_BYTES

@@ -13,15 +13,19 @@ import pyarrow as pa
 from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.errors import InputError
 from dlion_sim.live.handshake import run_digest
+from dlion_sim.live.incarnations import with_incarnations
 from dlion_sim.live.machine import Lateness
+from dlion_sim.live.node_config import LEFT
 from dlion_sim.results import (
     LINKS,
+    MEMBERSHIP,
     METRICS,
     PARTS,
     TRANSFERS,
     Ending,
     Hold,
     LinksRow,
+    MembershipRow,
     MetricsRow,
     PartsRow,
     Run,
@@ -38,7 +42,7 @@ from dlion_sim.yaml_text import read_text
 Row = TypeVar("Row", MetricsRow, LinksRow)
 
 _OF_A_NODE = (
-    *("rank", "hostname", "platform", "cpu_count", "versions", "arithmetic", "kernels"),
+    *("rank", "incarnation", "hostname", "platform", "cpu_count", "versions", "arithmetic", "kernels"),
     *("late", "lost", "refused_connections", "datagrams"),
 )
 """What the manifest of a part tells of its node; the last four only at its end."""
@@ -58,6 +62,8 @@ class Part:
     transfers: Sequence[TransfersRow]
     of_messages: Sequence[PartsRow]
     """Of the parts that its messages are of."""
+    membership: Sequence[MembershipRow]
+    """Of the participant's own incarnation, also where they are of another one, whose it does not know."""
 
     @classmethod
     def open(cls, folder: Path) -> Part:
@@ -68,9 +74,13 @@ class Part:
         metrics = [MetricsRow(**row) for row in _rows(run, run_folder.METRICS, METRICS)]
         links = [LinksRow(**row) for row in _rows(run, run_folder.LINKS, LINKS)]
         transfers = [TransfersRow(**row) for row in _rows(run, run_folder.TRANSFERS, TRANSFERS)]
-        told = growing.exists(folder / run_folder.PARTS)
-        of_messages = [PartsRow(**row) for row in _rows(run, run_folder.PARTS, PARTS)] if told else []
-        return cls(run, metrics, links, transfers, of_messages)
+        of_messages = [PartsRow(**row) for row in _rows_if_any(run, run_folder.PARTS, PARTS)]
+        incarnation = int(run.manifest.get("incarnation", 0))
+        membership = [
+            MembershipRow(**row)._replace(incarnation=incarnation)
+            for row in _rows_if_any(run, run_folder.MEMBERSHIP, MEMBERSHIP)
+        ]
+        return cls(run, metrics, links, transfers, of_messages, membership)
 
     @property
     def rank(self) -> int:
@@ -78,9 +88,19 @@ class Part:
         return int(self.run.manifest["rank"])
 
     @property
+    def incarnation(self) -> int:
+        """How often its process had ended before."""
+        return int(self.run.manifest.get("incarnation", 0))
+
+    @property
     def status(self) -> str:
         """How the participant's run ended; "lost" where it was killed."""
         return str(self.run.summary["status"]) if self.run.summary else "lost"
+
+    @property
+    def stopped_by(self) -> str:
+        """What ended the participant's run; nothing that is known where it was killed."""
+        return str(self.run.summary["stopped_by"]) if self.run.summary else ""
 
     @property
     def seconds(self) -> float:
@@ -88,6 +108,10 @@ class Part:
         if self.run.summary:
             return float(self.run.summary["virtual_seconds"])
         return max((row.virtual_time for row in self.metrics), default=0.0)
+
+
+def _rows_if_any(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    return _rows(run, name, schema) if growing.exists(run.folder / name) else []
 
 
 def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
@@ -102,9 +126,14 @@ def manifest_of(setting: Setting) -> dict[str, Any]:
     return {**environment(), "way": "live", **setting.manifest, "run": run_digest(setting).hex()}
 
 
-def part_folder(folder: Path, rank: int) -> Path:
-    """Where in `folder` a participant writes its part."""
-    return folder / f"rank-{rank}"
+def part_folder(folder: Path, rank: int, incarnation: int = 0) -> Path:
+    """Where in `folder` a participant writes its part, whose process has ended so often before."""
+    return folder / (f"rank-{rank}.{incarnation}" if incarnation else f"rank-{rank}")
+
+
+def log_of(part: Path) -> Path:
+    """What the node says that writes a part."""
+    return part.with_name(f"{part.name}.log")
 
 
 def gather(
@@ -114,14 +143,16 @@ def gather(
     force: bool = False,
     hold: Hold | None = None,
     manifest: Mapping[str, Any] = MappingProxyType({}),
+    membership: Sequence[MembershipRow] = (),
 ) -> Run:
     """Make one run folder of the parts in the folder `parts_in`, and return it.
 
-    Whoever was killed is in it up to what it wrote last, and without accuracy. `manifest` adds to what those of the
-    parts tell. Raises InputError where there are no parts, or not all are of one run.
+    Whoever was killed is in it up to what it wrote last, and without accuracy. `manifest` and `membership` add to what
+    those of the parts tell: whose process was ended, for one. Raises InputError where there are no parts, or not all
+    are of one run.
     """
     found = [Part.open(each) for each in parts_in.glob("rank-*") if each.is_dir()]
-    parts = sorted(found, key=lambda part: part.rank)
+    parts = sorted(found, key=lambda part: (part.rank, part.incarnation))
     if not parts:
         raise InputError("holds no parts of a run", file=parts_in, allowed="the folder that rank-0, rank-1, ... are in")
     if len({part.run.manifest["run"] for part in parts}) > 1:
@@ -139,6 +170,9 @@ def gather(
     ending = _ending(parts, len(of_run["workers"]))
     metrics = [row for part in parts for row in _ending_at(ending.seconds, part, part.metrics)]
     links = [row for part in parts for row in _ending_at(ending.seconds, part, part.links)]
+    coming_and_going = [*membership, *(row for part in parts for row in part.membership)]
+    for of_one in with_incarnations(coming_and_going):
+        recorder.membership(of_one)
     for row in sorted(metrics, key=lambda row: (row.virtual_time, row.worker, row.iteration)):
         recorder.metrics(row)
     for link in sorted(links, key=lambda row: (row.virtual_time, row.sender, row.receiver)):
@@ -168,17 +202,19 @@ def _ending_at(end: float, part: Part, rows: Sequence[Row]) -> Iterator[Row]:
 def _ending(parts: Sequence[Part], workers: int) -> Ending:
     """How the run ended: as that worker did, of those that were not lost, whose ending explains the others'."""
     end = max(part.seconds for part in parts)
+    ended = [part for part in parts if part.rank < workers and part.run.summary]
     for status in _DECISIVE_FIRST:
-        for part in parts:
-            if part.rank < workers and part.status == status and part.run.summary:
-                return Ending(status, part.run.summary["stopped_by"], end)
+        # Who has left has not seen the end.
+        for part in sorted(ended, key=lambda part: part.stopped_by == LEFT):
+            if part.status == status:
+                return Ending(status, part.stopped_by, end)
     return Ending("failed", "every worker was lost", end)
 
 
 def _node(part: Part) -> dict[str, Any]:
     """What the manifest of a whole run tells of a node."""
     manifest, summary = part.run.manifest, part.run.summary or {}
-    log = part.run.folder.with_suffix(".log")
+    log = log_of(part.run.folder)
     return {
         **{key: manifest.get(key) for key in _OF_A_NODE},
         "status": part.status,

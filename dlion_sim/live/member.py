@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -17,12 +19,14 @@ from dlion_sim.learning import GradientExecutor
 from dlion_sim.live.bounded_loss import BoundedLoss
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.datagrams import Counts
-from dlion_sim.live.driver import Driver, Plan, Snapshot
+from dlion_sim.live.driver import Driver, Plan
 from dlion_sim.live.handshake import Credentials, run_digest
 from dlion_sim.live.machine import Machine
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.node_config import NodeConfig
+from dlion_sim.live.observer import Snapshot
 from dlion_sim.live.rendezvous import Rendezvous
+from dlion_sim.live.session import Terms
 from dlion_sim.protocol.events import GradientReady, MessageSent, MessageTimed, ProfileReady, Started
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
@@ -31,6 +35,8 @@ from dlion_sim.results import Ending
 from dlion_sim.scenario import Dlcp, Packets
 
 _LOG = logging.getLogger(__name__)
+_EARLY_SECONDS, _LATE_SECONDS = 0.5, 5.0
+"""By which somebody may go earlier, or be back later, than the scenario has it."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +47,21 @@ class Member:
     machine: Machine | None
 
     @classmethod
-    def of(cls, setting: Setting, rank: int, *, paced: bool) -> Member:
-        """Raises InputError where the system does not fit the run, or the run cannot be live."""
+    def of(cls, setting: Setting, rank: int, *, paced: bool, incarnation: int = 0, joins: bool = False) -> Member:
+        """A participant whose process has ended so often before; one that joins has yet to see who is there.
+
+        Raises InputError where the system does not fit the run, or the run cannot be live.
+        """
         check_live(setting)
+        absent = frozenset() if joins else setting.outages.absent_at_start & {*setting.neighbours(rank)}
         if rank >= setting.workers:
-            return cls(setting.server(rank), None)
-        worker = setting.worker(rank)
+            return cls(setting.server(rank, absent), None)
+        worker = setting.worker(rank, incarnation, absent)
         executor = GradientExecutor(
             setting.model, setting.dataset, torch.device("cpu"), threads=1, kernels=setting.kernels
         )
-        machine = Machine(executor, worker.replica, setting.sampler(rank), setting.machine(rank) if paced else None)
+        pace = setting.machine(rank, incarnation) if paced else None
+        machine = Machine(executor, worker.replica, setting.sampler(rank, incarnation), pace)
         _rehearse(setting.worker(rank), machine)
         return cls(worker, machine)
 
@@ -99,20 +110,29 @@ async def take_part(
     member: Member,
     recorder: Recorder,
     watch: Callable[[Driver], None] = lambda driver: None,
+    *,
+    began: float | None = None,
 ) -> Outcome:
     """Connect with the others and run until the end; `watch` is given the driver, to interrupt it if need be.
 
-    Raises InputError where the run cannot start.
+    Who joins a run may know when that `began`, by `time.monotonic`. Raises InputError where the run cannot start.
     """
     neighbours = setting.neighbours(config.rank)
     credentials = Credentials(config.secret, run_digest(setting))
-    rendezvous = Rendezvous(config.rank, neighbours, config.addresses, listener, credentials, config.timeouts)
+    rendezvous = Rendezvous(
+        config.rank, neighbours, config.addresses, listener, credentials, config.timeouts, joins=config.joins
+    )
     plan = Plan(
         workers=setting.workers,
         participants=setting.participants,
         same_machine=setting.same_machine(config.rank),
         duration=setting.scenario.duration,
         evaluate_every=setting.scenario.workload.evaluate_every,
+        is_open=setting.scenario.availability is not None,
+        absent=setting.outages.absent_at_start,
+        returns=partial(_returns, setting),
+        joins=config.joins,
+        began=began,
     )
     dlcp = setting.scenario.transport
     datagrams = _datagrams(setting, dlcp, config, listener) if isinstance(dlcp, Dlcp) else None
@@ -130,9 +150,7 @@ async def take_part(
                 tasks=tasks,
             )
             links = Mesh(
-                participants=setting.participants,
-                parameters=setting.layout.size,
-                silence=config.timeouts.silence,
+                Terms(setting.participants, setting.layout.size, config.timeouts.silence),
                 delays=dict(enumerate(config.delays)),
                 tasks=tasks,
                 hub=driver,
@@ -149,6 +167,19 @@ async def take_part(
     if counts and counts.refused:
         _LOG.warning("node %d refused %d of %d datagrams", config.rank, counts.refused, counts.received)
     return Outcome(ending, driver.snapshots, driver.gone, rendezvous.refused, counts)
+
+
+def _returns(setting: Setting, rank: int, now: float) -> bool:
+    """Whether somebody who is not there is still to come, as the scenario has it."""
+    availability = setting.scenario.availability
+    if availability is None:
+        return False
+    for outage in setting.outages.participant(rank):
+        if outage.begin > now + _EARLY_SECONDS:
+            return False
+        if now < outage.end + availability.restart + _LATE_SECONDS:
+            return math.isfinite(outage.end)
+    return False
 
 
 def _datagrams(setting: Setting, dlcp: Dlcp, config: NodeConfig, listener: socket.socket) -> BoundedLoss:

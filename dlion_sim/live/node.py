@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import signal
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
+from functools import partial
+from itertools import count
 
 from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.learning import Replica
 from dlion_sim.learning.process import frozen_objects, one_core
-from dlion_sim.live.driver import Driver, Snapshot
+from dlion_sim.live.driver import Driver
 from dlion_sim.live.gathering import manifest_of, part_folder
 from dlion_sim.live.member import Member, take_part
-from dlion_sim.live.node_config import NodeConfig
+from dlion_sim.live.node_config import LEFT, NodeConfig
+from dlion_sim.live.observer import Snapshot
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Run, RunWriter
 from dlion_sim.scenario import Scenario, dump
 
 _STANDARD_INPUT = 0
+_LEAST_URGENT = 19
 
 
 def run_node(scenario: Scenario, config: NodeConfig) -> Run:
@@ -37,26 +43,30 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
         with ExitStack() as stack:
             # As in a simulation: the protocol's own operators are short.
             stack.enter_context(one_core())
+            incarnation = _incarnation(config)
+            made = Member.of(setting, config.rank, paced=config.paced, incarnation=incarnation, joins=config.joins)
+            member = stack.enter_context(closing(made))
+            began = config.told() if config.told else None
             listener = stack.enter_context(config.listener())
-            member = stack.enter_context(closing(Member.of(setting, config.rank, paced=config.paced)))
+            about = {"paced": config.paced, "rank": config.rank, "incarnation": incarnation}
             writer = RunWriter.create(
-                part_folder(config.output, config.rank),
+                part_folder(config.output, config.rank, incarnation),
                 scenario_yaml=dump(setting.scenario),
-                manifest={**manifest_of(setting), "paced": config.paced, "rank": config.rank},
+                manifest={**manifest_of(setting), **about},
             )
             recorder = Recorder(writer, [config.rank], each_transfer=scenario.records_transfers)
             stack.enter_context(frozen_objects())
             # Step 2: take part.
             try:
-                outcome = asyncio.run(
-                    take_part(
-                        setting, config, listener, member, recorder, lambda driver: _watch(driver, config, interrupts)
-                    )
-                )
+                watch = partial(_watch, config=config, interrupts=interrupts, leaves=scenario.availability is not None)
+                outcome = asyncio.run(take_part(setting, config, listener, member, recorder, watch, began=began))
             except InputError:
                 shutil.rmtree(writer.folder)  # It has never begun.
                 raise
-        # Step 3: evaluate, and sum up.
+        # Step 3: evaluate, and sum up; who has left does so while the others go on.
+        if outcome.ending.stopped_by == LEFT:
+            config.left()
+            os.nice(_LEAST_URGENT)
         if isinstance(member.participant, Worker):
             _evaluate(setting, config.rank, member.participant, outcome.snapshots, recorder)
         late = asdict(member.machine.lateness) if member.machine else None
@@ -70,13 +80,26 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
     return Run.open(writer.folder)
 
 
-def _watch(driver: Driver, config: NodeConfig, interrupts: Interrupts) -> None:
-    """End the run on Ctrl-C, a request to terminate or, if attached, when whoever started this node is gone."""
+def _incarnation(config: NodeConfig) -> int:
+    """How often the participant's process has ended before."""
+    if config.incarnation is not None:
+        return config.incarnation
+    return next(
+        number for number in count() if not (config.joins and part_folder(config.output, config.rank, number).exists())
+    )
+
+
+def _watch(driver: Driver, config: NodeConfig, interrupts: Interrupts, *, leaves: bool) -> None:
+    """End the run on Ctrl-C, a request to terminate or, if attached, when whoever started this node is gone.
+
+    Where the others go on without who `leaves`, that is what a request to terminate is for.
+    """
     loop = asyncio.get_running_loop()
 
     def asked() -> None:
         if not loop.is_closed():
-            loop.call_soon_threadsafe(driver.interrupt)
+            terminates = interrupts.number == signal.SIGTERM
+            loop.call_soon_threadsafe(driver.leave if leaves and terminates else driver.interrupt)
 
     def abandoned() -> None:
         loop.remove_reader(_STANDARD_INPUT)

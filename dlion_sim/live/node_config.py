@@ -12,6 +12,9 @@ from dlion_sim.errors import InputError
 from dlion_sim.live.sockets import Address, listen
 from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
 
+LEFT = "left"
+"""What ends the run of a node that leaves in good order, and what it says then."""
+
 
 @dataclass(frozen=True)
 class NodeConfig:
@@ -32,8 +35,16 @@ class NodeConfig:
     """Seconds after which messages from each participant are handed over, where the network has no delay of its own."""
     attached: bool = False
     """Whether the run ends when standard input does."""
+    joins: bool = False
+    """Whether the run is under way, or may be, and the node is to join it."""
+    incarnation: int | None = None
+    """How often the participant's process has ended before; by default as often as it has left a part in `output`."""
     begun: Callable[[], None] = lambda: None
     """Called when all begin."""
+    left: Callable[[], None] = lambda: None
+    """Called when it has left in good order."""
+    told: Callable[[], float] | None = None
+    """Waits until the node is to begin, and returns when the run began, by `time.monotonic`; if others tell that."""
 
     def check(self, setting: Setting) -> None:
         """Raise InputError unless it fits that run."""
@@ -46,6 +57,12 @@ class NodeConfig:
                 f"{len(self.addresses)} addresses for {setting.workers} workers and {len(setting.hosts)} servers",
                 file="`addresses`",
                 allowed="one for each, workers first",
+            )
+        if self.joins and setting.scenario.availability is None:
+            raise InputError(
+                "nobody can join a run in which all are there all the time",
+                path="availability",
+                allowed="{}, or when machines and links are not there",
             )
         if self.delays and len(self.delays) != setting.participants:
             raise InputError(f"{len(self.delays)} delays", file="`delays`", allowed="one for each of `addresses`")

@@ -1,22 +1,35 @@
-"""How a node and its peers come to be connected."""
+"""How a node and its peers come to be connected, and are again once they have lost each other.
+
+Each end connects to the other for what it has to send. Both tell their standing with each connection, so that both know
+which connections belong together: those between the same processes, of which neither has lost the other since. A node
+that was started again is another process, which takes the former one's place for good.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
+from dlion_sim.live.delivery import least_round_trip
 from dlion_sim.live.frames import Kind, Payload, PeerError, Seal
-from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Credentials, Ends
+from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Credentials, Ends, Standing
 from dlion_sim.live.sockets import Address, FrameReader, connect, prepare, send_frame
 from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.messages import Channel
 
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.2
+_PATIENCE = 4
+"""Round trips for which an answer is waited for, where it is known how long one takes: what a link that is down has
+swallowed must not be waited for once it is back."""
+_LONGEST_ROUND_TRIP = 1.0
+"""Seconds; also where TCP has not measured it yet (RFC 6298)."""
 _STRANGERS = 32
 """Connections whose other end is not known yet, at most: more wait in the kernel."""
 _REFUSALS_LOGGED = 10
@@ -29,20 +42,67 @@ class Connection(NamedTuple):
     seal: Seal
 
 
-Lane = tuple[int, Channel]
-"""A peer, and which of its connections."""
-
-
 @dataclass(frozen=True)
 class Connections:
-    """A node's connections by lane: those that it sends on, and those that it receives from."""
+    """A node's connections with one peer: those that it sends on, and those that it receives from."""
 
-    outgoing: dict[Lane, Connection] = field(default_factory=dict)
-    incoming: dict[Lane, Connection] = field(default_factory=dict)
+    outgoing: dict[Channel, Connection] = field(default_factory=dict)
+    incoming: dict[Channel, Connection] = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is one for each channel, in both directions."""
+        return len(self.outgoing) == len(self.incoming) == len(Channel)
+
+    def close(self) -> None:
+        """Close them all."""
+        for connection in (*self.outgoing.values(), *self.incoming.values()):
+            connection.socket.close()
+
+
+class Host(Protocol):
+    """Whom a node's connections are for."""
+
+    @property
+    def clock(self) -> float | None:
+        """Seconds since the run's start; None before."""
+
+    def met(self, peer: int, connections: Connections) -> None:
+        """A peer is connected."""
+
+    def missed(self, peer: int) -> None:
+        """A peer could not be reached when that was tried first."""
+
+    def superseded(self, peer: int) -> None:
+        """A peer connects anew, so that the connections with it are worth nothing any more."""
+
+
+@dataclass(eq=False)
+class _Pair:
+    """What is known of a peer, and the connections with it until the host has them."""
+
+    peer: int
+    mine: Standing
+    theirs: Standing | None = None
+    connections: Connections = field(default_factory=Connections)
+    is_met: bool = False
+    """Whether the host has the connections."""
+    is_tried: bool = False
+    """Whether the host knows what came of trying to reach it."""
+    former: set[bytes] = field(default_factory=set)
+    """Processes that others have taken the place of."""
+    patience: float | None = None
+    """For how many seconds an answer is waited for, if not for as long as a handshake may take."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """There may be something to connect."""
+    trouble: str = "no answer"
 
 
 class Rendezvous:
-    """Connects node `me` with its peers, in both directions; `addresses` has one for each participant."""
+    """Connects node `me` with its peers, in both directions; `addresses` has one for each participant.
+
+    A node that `joins` a run that is under way is let in by those who are; nobody else new is, once it has begun.
+    """
 
     def __init__(
         self,
@@ -52,44 +112,75 @@ class Rendezvous:
         listener: socket.socket,
         credentials: Credentials,
         timeouts: Timeouts,
+        *,
+        joins: bool = False,
     ) -> None:
         self._me = me
-        self._peers = peers
         self._addresses = addresses
         self._listener = listener
         self._credentials = credentials
         self._timeouts = timeouts
-        self._connections = Connections()
-        self._all_here = asyncio.Event()
-        self._trouble: dict[int, str] = {}
+        process = Standing(Standing.fresh_process(), joins=joins)
+        # Who joins has to decide without those whom it does not reach.
+        patience = _LONGEST_ROUND_TRIP if joins else None
+        self._pairs = {peer: _Pair(peer, process, patience=patience) for peer in peers}
+        self._host: Host | None = None
+        self._news = asyncio.Event()
+        """Set whenever somebody is connected, or tells its clock."""
+        self.began: float | None = None
+        """When the run began, by this machine's `time.monotonic`, as peers tell; None as long as none of them does."""
         self.refused = 0
         """Connections of strangers that were turned away."""
 
-    async def meet(self) -> Connections:
-        """All connections, however long that takes; nobody else can connect afterwards."""
-        ends = [Ends(self._me, peer, channel) for peer in self._peers for channel in Channel]
+    async def run(self) -> None:
+        """Listen, and connect with whoever is not connected, for ever."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                listening = tasks.create_task(self._listen())
-                await asyncio.gather(*map(self._connect, ends))
-                if self._peers:
-                    await self._all_here.wait()
-                listening.cancel()
-        except BaseException:
-            for connection in (*self._connections.outgoing.values(), *self._connections.incoming.values()):
-                connection.socket.close()
-            raise
-        return self._connections
+                tasks.create_task(self._listen())
+                for pair in self._pairs.values():
+                    tasks.create_task(self._reach(pair))
+        finally:
+            for pair in self._pairs.values():
+                if not pair.is_met:
+                    pair.connections.close()
 
-    def missing(self) -> list[str]:
+    async def meet(self, whom: Collection[int]) -> Mapping[int, Connections]:
+        """The connections with these peers, once all of them are there, while `run` goes on."""
+        while not all(self._pairs[peer].connections.is_complete for peer in whom):
+            await self._more()
+        for peer in whom:
+            self._pairs[peer].is_met = True
+        return {peer: self._pairs[peer].connections for peer in whom}
+
+    async def beginning(self) -> float:
+        """When the run began, by this machine's `time.monotonic`, as soon as a peer tells."""
+        while self.began is None:
+            await self._more()
+        return self.began
+
+    def attend(self, host: Host) -> None:
+        """Tell of everybody who is connected from now on, or is already and was not met."""
+        self._host = host
+        for pair in self._pairs.values():
+            self._check(pair)
+
+    def parted(self, peer: int) -> None:
+        """The connections with a peer have ended: others are to take their place."""
+        pair = self._pairs[peer]
+        if pair.is_met:
+            pair.is_met = False
+            pair.mine = replace(pair.mine, session=pair.mine.session + 1)
+            pair.connections = Connections()
+            pair.changed.set()
+
+    def missing(self, whom: Collection[int]) -> list[str]:
         """What keeps `meet` waiting, in words."""
         words = []
-        for peer in self._peers:
-            if not _complete(self._connections.outgoing, peer):
-                reason = self._trouble.get(peer, "no answer")
-                words.append(f"node {peer} at {self._addresses[peer]} was not reached: {reason}")
-            elif not _complete(self._connections.incoming, peer):
-                words.append(f"node {peer} has not connected")
+        for pair in (self._pairs[peer] for peer in whom):
+            if len(pair.connections.outgoing) < len(Channel):
+                words.append(f"node {pair.peer} at {self._addresses[pair.peer]} was not reached: {pair.trouble}")
+            elif not pair.connections.is_complete:
+                words.append(f"node {pair.peer} has not connected")
         return words
 
     async def _listen(self) -> None:
@@ -127,46 +218,135 @@ class Rendezvous:
         acceptor, seal = Acceptor(self._credentials, self._me), Seal()
         await send_frame(connection, Kind.CHALLENGE, Payload((acceptor.challenge,)), seal)
         admission = acceptor.admit(await _expect(_first_frames(connection), Kind.PROOF))
-        lane = admission.ends.sender, admission.ends.channel
-        incoming = self._connections.incoming
-        if lane[0] not in self._peers or lane in incoming:
-            raise PeerError(f"is node {lane[0]}, which has nothing to say here, or has connected already")
-        await send_frame(connection, Kind.WELCOME, Payload((admission.welcome,)), seal)
-        incoming[lane] = Connection(connection, admission.seal)
-        if all(_complete(incoming, peer) for peer in self._peers):
-            self._all_here.set()
+        peer, channel = admission.ends.sender, admission.ends.channel
+        pair = self._pairs.get(peer)
+        if pair is None:
+            raise PeerError(f"is node {peer}, which has nothing to say here")
+        self._hear(pair, admission.standing)
+        if pair.is_met:  # It has not come to know of it, or takes it for over.
+            self._begin_anew(pair)
+        if former := pair.connections.incoming.get(channel):
+            former.socket.close()
+        pair.connections.incoming[channel] = Connection(connection, admission.seal)
+        self._note(pair, admission.standing, connection)
+        welcome = admission.welcome(self._standing(pair))
+        await send_frame(connection, Kind.WELCOME, Payload((welcome,)), seal)
+        self._check(pair)
 
     def _refuse(self, reason: str) -> None:
         self.refused += 1
         if self.refused <= _REFUSALS_LOGGED:
             _LOG.warning("node %d refused a connection that %s", self._me, reason)
 
-    async def _connect(self, ends: Ends) -> None:
-        """Connect to a peer, which may not be there yet."""
+    async def _reach(self, pair: _Pair) -> None:
+        """Connect to a peer, which may not be there yet, whenever it is not connected."""
         while True:
-            try:
-                self._connections.outgoing[ends.receiver, ends.channel] = await self._introduced(ends)
-                return
-            except PeerError as error:
-                self._trouble[ends.receiver] = f"it {error}; does it have the same secret, scenario, version and code?"
-            except OSError as error:
-                self._trouble[ends.receiver] = error.strerror or str(error)
-            await asyncio.sleep(_RETRY_SECONDS)
+            pair.changed.clear()
+            missing = [] if pair.is_met else [each for each in Channel if each not in pair.connections.outgoing]
+            connected = await asyncio.gather(*(self._connect(pair, channel) for channel in missing))
+            if not (all(connected) or pair.is_tried) and self._host is not None:
+                pair.is_tried = True
+                self._host.missed(pair.peer)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if all(connected) else _RETRY_SECONDS):
+                    await pair.changed.wait()
 
-    async def _introduced(self, ends: Ends) -> Connection:
-        connection = await connect(self._addresses[ends.receiver])
+    async def _connect(self, pair: _Pair, channel: Channel) -> bool:
+        """Connect to a peer on one channel; whether that has worked."""
+        mine = pair.mine
         try:
-            connector, frames = Connector(self._credentials, ends), _first_frames(connection)
+            async with asyncio.timeout(self._timeouts.handshake):
+                connection, theirs = await self._introduced(pair, channel)
+        except PeerError as error:
+            pair.trouble = f"it {error}; does it have the same secret, scenario, version and code?"
+            return False
+        except OSError as error:
+            pair.trouble = error.strerror or str(error) or "no answer"
+            return False
+        try:
+            self._hear(pair, theirs)
+        except PeerError:
+            connection.socket.close()
+            return False
+        if pair.mine != mine:
+            connection.socket.close()
+            return False
+        pair.connections.outgoing[channel] = connection
+        self._note(pair, theirs, connection.socket)
+        self._check(pair)
+        return True
+
+    async def _introduced(self, pair: _Pair, channel: Channel) -> tuple[Connection, Standing]:
+        """A connection to a peer that this node and it are known on, and its standing."""
+        async with asyncio.timeout(pair.patience):
+            connection = await connect(self._addresses[pair.peer])
+        try:
+            ends = Ends(self._me, pair.peer, channel)
+            connector, frames = Connector(self._credentials, ends, self._standing(pair)), _first_frames(connection)
             proof = connector.proof(await _expect(frames, Kind.CHALLENGE))
             await send_frame(connection, Kind.PROOF, Payload((proof,)), Seal())
-            return Connection(connection, connector.finish(await _expect(frames, Kind.WELCOME)))
+            seal, theirs = connector.finish(await _expect(frames, Kind.WELCOME))
+            return Connection(connection, seal), theirs
         except BaseException:
             connection.close()
             raise
 
+    @property
+    def _clock(self) -> float | None:
+        return None if self._host is None else self._host.clock
 
-def _complete(connections: Mapping[Lane, Connection], peer: int) -> bool:
-    return all((peer, channel) in connections for channel in Channel)
+    def _standing(self, pair: _Pair) -> Standing:
+        return replace(pair.mine, clock=self._clock)
+
+    def _hear(self, pair: _Pair, theirs: Standing) -> None:
+        """Take in a peer's standing: what was before a new one is over. Raises PeerError for one that is none."""
+        known = pair.theirs
+        if known is not None and theirs.process == known.process:
+            if theirs.session < known.session:
+                raise PeerError(f"is of a session with node {pair.peer} that is over")
+            if theirs.session == known.session:
+                return
+        elif theirs.process in pair.former:
+            raise PeerError(f"is a node {pair.peer} whose place another one has taken")
+        elif theirs.clock is None and theirs.joins and self._clock is None:
+            raise PeerError(f"is node {pair.peer}, which wants to join a run that has not begun")
+        elif theirs.clock is None and not theirs.joins and (pair.mine.joins or self._clock is not None):
+            raise PeerError(f"is node {pair.peer}, which wants to begin a run that is under way")
+        elif known is not None:
+            pair.former.add(known.process)
+        pair.theirs = theirs
+        self._begin_anew(pair)
+
+    def _begin_anew(self, pair: _Pair) -> None:
+        """Let go of the connections with a peer."""
+        if pair.is_met:
+            if self._host is not None:
+                self._host.superseded(pair.peer)
+            self.parted(pair.peer)
+        else:
+            pair.connections.close()
+            pair.connections = Connections()
+        pair.changed.set()
+
+    def _note(self, pair: _Pair, theirs: Standing, connection: socket.socket) -> None:
+        """What a connection tells of the link and of the run: who knew of its beginning first, knows it best."""
+        round_trip = min(least_round_trip(connection), _LONGEST_ROUND_TRIP)
+        pair.patience = max(_PATIENCE * round_trip, _RETRY_SECONDS)
+        if theirs.clock is not None:
+            began = time.monotonic() - theirs.clock - round_trip / 2
+            self.began = began if self.began is None else min(self.began, began)
+            self._news.set()
+
+    async def _more(self) -> None:
+        self._news.clear()
+        await self._news.wait()
+
+    def _check(self, pair: _Pair) -> None:
+        if pair.connections.is_complete and not pair.is_met:
+            self._news.set()
+            if self._host is not None:
+                pair.is_met = pair.is_tried = True
+                self._host.met(pair.peer, pair.connections)
 
 
 def _first_frames(connection: socket.socket) -> FrameReader:

@@ -6,16 +6,21 @@ from collections.abc import Collection
 
 
 class Roster:
-    """The roster that node `rank` keeps; of the `workers` among its peers it waits until they are done."""
+    """The roster that node `rank` keeps; of the `workers` among its peers it waits until they are done.
 
-    def __init__(self, rank: int, participants: int, workers: Collection[int], *, serves: bool) -> None:
+    Those who are `absent` at the start count as lost until they are found.
+    """
+
+    def __init__(
+        self, rank: int, participants: int, workers: Collection[int], *, absent: Collection[int] = (), serves: bool
+    ) -> None:
         self._rank = rank
         self._participants = participants
         self._workers = workers
-        self._ready: set[int] = set()
+        self._ready = set(absent)
         # A server has nothing to do for itself.
         self._done = {rank} if serves else set()
-        self._lost: set[int] = set()
+        self._lost = set(absent)
         self.gone: dict[int, str] = {}
         """Why who was lost, anywhere in the run, in the order in which that was heard."""
 
@@ -28,6 +33,11 @@ class Roster:
     def settled(self) -> bool:
         """Whether this node and its peers have done their parts, or never will."""
         return self._rank in self._done and all(peer in self._done | self._lost for peer in self._workers)
+
+    @property
+    def away(self) -> Collection[int]:
+        """Those of the workers who were lost, or have left, and were not found again."""
+        return [peer for peer in self._workers if peer in self._lost]
 
     def ready(self, rank: int) -> bool:
         """Somebody is ready; whether that is news."""
@@ -43,10 +53,19 @@ class Roster:
 
     def lost(self, peer: int, reason: str) -> bool:
         """The connections with a peer have ended before it was done; whether that is news."""
-        self._lost.add(peer)
         news = peer not in self.gone
+        self._lost.add(peer)
         self.gone[peer] = reason
         return news
+
+    def left(self, peer: int) -> None:
+        """The connections with a peer have ended when it had done its part."""
+        self._lost.add(peer)
+
+    def found(self, peer: int) -> None:
+        """A peer is there that was lost, or not there at the start; it is none that is done."""
+        self._lost.discard(peer)
+        self._done.discard(peer)
 
     def missed(self, rank: int) -> bool:
         """Others say that somebody is gone before it was done; whether that is news."""

@@ -11,19 +11,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from torch import Tensor
 
 from dlion_sim.learning.replica import Replica
-from dlion_sim.protocol.events import Action
+from dlion_sim.protocol.events import Abort, Action
 from dlion_sim.protocol.link_monitor import LinkMonitor
 from dlion_sim.protocol.messages import Body, Contribution, Message
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 from dlion_sim.scenario.model import Model
+from dlion_sim.streams import stream
 
 
 class ChoiceParameters(Model):
     """The parameters of a choice; its fields are what a scenario may set."""
+
+
+OnLoss = Literal["go_on", "wait", "abort"]
+"""What a worker or server that waits for a peer does without it: go on, wait for its return, or give up."""
+Sponsor = Literal["nearest", "least_loaded", "best"]
+"""From whom a newcomer gets its state: who answers first, has least to send, or has the least loss."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,15 @@ class Setup:
     """The run's, for random streams."""
     sums: WeightedSums = field(default_factory=WeightedSums)
     """Forms updates; workers of one process may share it."""
+    absent: frozenset[int] = frozenset()
+    """Neighbours that are not there as it starts: it is told PeerFound if one comes. A worker that joins waits for all
+    others, until it is told that they are found or lost."""
+    on_loss: OnLoss = "abort"
+    """What it does where synchronization waits for a peer that is lost."""
+    sponsor: Sponsor = "nearest"
+    """From whom it gets its state if it joins."""
+    incarnation: int = 0
+    """How often this worker's machine has begun anew, with streams of its own for what is drawn."""
     links: LinkMonitor = field(init=False)
     """What the worker knows of its peers and its links to them. It alone writes it; its choices read it."""
 
@@ -58,8 +75,12 @@ class Setup:
 
     @property
     def peers(self) -> tuple[int, ...]:
-        """The workers that this one exchanges with, but for those that are lost."""
+        """The workers that this one exchanges with: those that are there, so that everything is sent to them."""
         return self.links.peers
+
+    def stream(self, purpose: str) -> np.random.Generator:
+        """This worker's own random stream for that purpose, and another one after it has begun anew."""
+        return stream(self.seed, purpose, self.worker, *([self.incarnation] if self.incarnation else []))
 
 
 class Choice:
@@ -85,8 +106,32 @@ class Choice:
         raise TypeError(f"{type(self).__name__} receives no {type(message.body).__name__}")
 
     def lost(self, peer: int) -> str | None:
-        """A peer is lost, and no longer among `setup.peers`. Returns why nothing can go on without it, if so."""
+        """A peer is lost, and no longer among `setup.peers`. Returns why nothing can go on without it, if so.
+
+        Neighbours that are not there at the start are lost before it, all of them where a worker joins.
+        """
         return None
+
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """A peer that was lost, or never there, takes part from `iteration` on; messages to it come after its own word.
+
+        A choice that keeps something for each peer has to say what a new one gets: here it gives up if there is a
+        method `lost` only.
+        """
+        if type(self).lost is Choice.lost:
+            return []
+        return [Abort(f"{type(self).__name__} knows of lost peers, but has no method 'joined' for those that come")]
+
+    def state(self) -> Sequence[Tensor]:
+        """What a newcomer is to have of this choice: float32 [m] each, at most as many as the model has parameters.
+
+        Nobody may write them any more. How many there are, and how long each is, is the same on all workers; one that
+        is empty, as there is nothing yet, may become as long as the model.
+        """
+        return []
+
+    def take_over(self, tensors: Sequence[Tensor]) -> None:
+        """Be as another worker's choice was when it said that by `state`."""
 
 
 class Batching(Choice, ABC):
@@ -201,6 +246,8 @@ class Peer:
     number: int
     newest: int = -1
     """The last iteration for which the peer's contribution is here; -1 for none."""
+    since: int | None = 0
+    """The first iteration of which its contribution counts; None: none does, until it has said from when on."""
 
 
 Due = Literal["now", "later", "never"]
@@ -261,3 +308,21 @@ class KnowledgeTransfer(Choice, ABC):
     @abstractmethod
     def merges(self) -> list[Merge]:
         """What has arrived to be merged since the last call."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """A worker's four choices."""
+
+    batching: Batching
+    exchange: Exchange
+    synchronization: Synchronization
+    knowledge_transfer: KnowledgeTransfer
+
+    @property
+    def all(self) -> tuple[Choice, ...]:
+        return self.batching, self.exchange, self.synchronization, self.knowledge_transfer
+
+    def receivers(self) -> dict[type[Body], Choice]:
+        """Which of them each kind of message is for."""
+        return {kind: choice for choice in self.all for kind in choice.receives}

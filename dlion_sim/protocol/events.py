@@ -12,7 +12,13 @@ from dlion_sim.protocol.messages import Message
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """All workers are ready: begin."""
+    """Begin.
+
+    `joining`: the run may be under way, and this worker has nothing but its initial parameters. As it is not connected
+    with anybody yet, it is told PeerFound, or PeerLost, of every neighbour but those that its setup has as `absent`.
+    """
+
+    joining: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +78,40 @@ class LinkCapacity:
 
 @dataclass(frozen=True, slots=True)
 class PeerLost:
-    """A peer is gone for good before it has done its part; nothing from it arrives any more."""
+    """A peer is gone before it has done its part; nothing from it arrives any more, unless it is found again."""
 
     peer: int
 
 
-Event = Started | ProfileReady | GradientReady | MessageArrived | MessageSent | MessageTimed | LinkCapacity | PeerLost
+@dataclass(frozen=True, slots=True)
+class PeerFound:
+    """There is a connection with a peer that was lost, or never there. Both ends are told, before any message on it."""
+
+    peer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The machine goes at `deadline` (seconds since the run's start; None: when the worker is ready to).
+
+    The worker is to leave in good order, which ends with `Left`.
+    """
+
+    deadline: float | None = None
+
+
+Event = (
+    Started
+    | ProfileReady
+    | GradientReady
+    | MessageArrived
+    | MessageSent
+    | MessageTimed
+    | LinkCapacity
+    | PeerLost
+    | PeerFound
+    | Leave
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +185,22 @@ class Abort:
     reason: str
 
 
-Action = Profile | Compute | Send | Report | Stop | Abort
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The worker takes part from `iteration` on.
+
+    It has the state of `sponsor`, which took `seconds` since it was started; None: nobody had any, and it begins with
+    the initial parameters.
+    """
+
+    iteration: int
+    sponsor: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """All that the worker had to send on the data channel has left: it has ended in good order."""
+
+
+Action = Profile | Compute | Send | Report | Stop | Abort | Joined | Left

@@ -9,15 +9,18 @@ from typing import assert_never
 import torch
 
 from dlion_sim.learning.replica import Replica
+from dlion_sim.protocol.choices import OnLoss
 from dlion_sim.protocol.events import (
     Abort,
     Action,
     Event,
     GradientReady,
+    Leave,
     LinkCapacity,
     MessageArrived,
     MessageSent,
     MessageTimed,
+    PeerFound,
     PeerLost,
     ProfileReady,
     Send,
@@ -32,7 +35,15 @@ class ParameterServer:
     """Participant number `number`, after the `workers` workers; `replica` holds its part, from entry `offset` on."""
 
     def __init__(
-        self, number: int, workers: int, replica: Replica, offset: int, parameters: ParameterServerExchange.Parameters
+        self,
+        number: int,
+        workers: int,
+        replica: Replica,
+        offset: int,
+        parameters: ParameterServerExchange.Parameters,
+        *,
+        absent: frozenset[int] = frozenset(),
+        on_loss: OnLoss = "abort",
     ) -> None:
         self._number = number
         self._workers = workers
@@ -54,7 +65,7 @@ class ParameterServer:
                 return self._take(message)
             case PeerLost():
                 return [] if self._asynchronous else [Abort("the server waits for every worker's gradients")]
-            case Started() | MessageSent() | MessageTimed():
+            case Started() | MessageSent() | MessageTimed() | PeerFound() | Leave():
                 return []
             case ProfileReady() | GradientReady() | LinkCapacity():
                 raise LocalProtocolError(f"a {type(event).__name__} cannot happen to a server")

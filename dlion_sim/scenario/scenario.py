@@ -8,6 +8,7 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from dlion_sim.own_code import is_reference
+from dlion_sim.scenario.availability import Availability
 from dlion_sim.scenario.cluster import Cluster
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model, Name
@@ -54,6 +55,8 @@ class Scenario(Model):
     """What carries messages over it, in live and emulated runs too; a plain name is short for {kind: name}."""
     system: SystemSpec
     """How the workers train together."""
+    availability: Availability | None = None
+    """When machines and links are not there. None: all are, all the time; and whoever is lost ends the run."""
     prices: Prices | None = None
     """What machines and traffic cost, for the run's summary to tell. None: only what machines say themselves."""
     modules: str | None = None
@@ -100,6 +103,15 @@ class Scenario(Model):
             raise RuleError(
                 f"{self.network.tcp.kind} knows no fabrics", allowed="with network: {tcp: none}", at=("cluster", *at)
             )
+        return self
+
+    @model_validator(mode="after")
+    def _has_what_is_down(self) -> Self:
+        if self.availability:
+            try:
+                self.availability.check(self.cluster, self.duration)
+            except RuleError as fault:
+                raise RuleError(fault.problem, allowed=fault.allowed, at=("availability", *fault.at)) from None
         return self
 
     @model_validator(mode="after")

@@ -13,23 +13,29 @@ import msgspec
 
 from dlion_sim.assembly import ComputeDevice, InputPipeline, Recorder, Stall
 from dlion_sim.assembly.losses import Losses
+from dlion_sim.assembly.membership import Membership
+from dlion_sim.assembly.outages import Outage
 from dlion_sim.assembly.recording import LinkInterval
 from dlion_sim.assembly.transfer import Loss, Part, Transfer
 from dlion_sim.learning import BatchSampler, Layout, Replica, Ticket
 from dlion_sim.learning.optimizer import Adam, Clipped, Sgd
 from dlion_sim.learning.replica import State
+from dlion_sim.protocol.barrier import Barrier
 from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel
-from dlion_sim.protocol.choices import Merge, Peer, Setup
+from dlion_sim.protocol.choices import Choices, Merge, Peer, Setup
 from dlion_sim.protocol.events import GradientReady, ProfileReady
+from dlion_sim.protocol.handover import Handover
+from dlion_sim.protocol.joining import Joining
 from dlion_sim.protocol.link_monitor import LinkMonitor
+from dlion_sim.protocol.membership import Meeting, Membership
 from dlion_sim.protocol.messages import BODIES, Channel, Message
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.registry import REGISTRY
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.updates import Update
-from dlion_sim.protocol.worker import Choices, Worker
+from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario.feeding import Input
 from dlion_sim.scenario.machines import Compute
 from dlion_sim.scenario.schedule import Schedule
@@ -39,6 +45,8 @@ from dlion_sim.simulation.changes import Changes
 from dlion_sim.simulation.connections import Connection, Connections
 from dlion_sim.simulation.engine import Engine, Node, StopRule
 from dlion_sim.simulation.flows import FlowNetwork
+from dlion_sim.simulation.guarded import Counts, GuardedCarrier
+from dlion_sim.simulation.presence import Delays, Presence
 from dlion_sim.simulation.routing import LeafSpine, Route, Routing
 from dlion_sim.simulation.sharing import SharedLinks
 from dlion_sim.simulation.tcp import Framing, SlowStart, TcpModel
@@ -47,8 +55,10 @@ from dlion_sim.simulation.transport import Transport
 _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
     *(Changes, Connection, Connections, LeafSpine, SlowStart, TcpModel),
+    *(Counts, Delays, GuardedCarrier, Membership, Outage, Presence),
     *(ComputeDevice, InputPipeline, LinkInterval, Loss, Losses, Part, Recorder, Stall, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
+    *(Barrier, Handover, Joining, Meeting, Membership),
     *(Channel, Message, Merge, Update),
     *(GradientReady, ProfileReady),
     *(CostFit, CostModel, GlobalBatchSchedule, LinkMonitor),
@@ -59,8 +69,12 @@ _METHODS: frozenset[object] = frozenset(
     {
         *(Engine._evaluate_regularly, Engine._on_delivered, Engine._on_gradient, Engine._on_profile, Engine._on_sent),
         *(Engine._on_timed, Engine._sample_regularly, Engine._tell, Engine._tell_capacities),
-        *(Transport._begin, Transport._end, Transport._queue),
+        *(Transport._begin, Transport._end, Transport._come),
         *(FlowNetwork._end, FlowNetwork._settle, FlowNetwork.resize),
+        *(Engine._on_came, Engine._on_cut, Engine._on_news, Engine._on_went, Recorder.membership),
+        *(GuardedCarrier._on_delivered, GuardedCarrier._on_sent),
+        *(Presence._announce, Presence._begin, Presence._break, Presence._crash, Presence._fall_silent),
+        *(Presence._leave, Presence._meet, Presence._mend, Presence._notice),
         *(Changes._change, Connections._ended, Connections._next_round),
         Optimizer.factor,
     }

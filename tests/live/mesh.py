@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from dlion_sim.assembly import Transfer
@@ -13,15 +13,17 @@ from dlion_sim.learning.flat import Layout
 from dlion_sim.live.bounded_loss import BoundedLoss
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.frames import Kind, Payload, Seal
-from dlion_sim.live.handshake import Acceptor, Connector, Credentials, Ends
+from dlion_sim.live.handshake import Acceptor, Connector, Credentials, Ends, Standing
 from dlion_sim.live.mesh import Mesh
-from dlion_sim.live.rendezvous import Rendezvous, _expect, _first_frames
+from dlion_sim.live.rendezvous import Connections, Rendezvous, _expect, _first_frames
+from dlion_sim.live.session import Terms
 from dlion_sim.live.sockets import Address, connect, listen, prepare, send_frame
 from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.messages import Channel, Contribution, Message
 
 OURS = Credentials(b"the run's secret", b"r" * 32)
+STANDING = Standing(b"process.")
 P = 50
 QUICK = Timeouts(start=20, handshake=1, silence=20)
 
@@ -76,15 +78,18 @@ def rendezvous_of(rank, addresses, listener, *, credentials=OURS, timeouts=QUICK
 
 
 def mesh_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None, datagrams=None) -> Mesh:
-    return Mesh(
-        participants=participants,
-        parameters=parameters,
-        silence=silence,
-        delays=delays or {},
-        tasks=tasks,
-        hub=hub,
-        datagrams=datagrams,
-    )
+    terms = Terms(participants, parameters, silence)
+    return Mesh(terms, delays=delays or {}, tasks=tasks, hub=hub, datagrams=datagrams)
+
+
+async def meet(rendezvous: Rendezvous) -> Mapping[int, Connections]:
+    """The connections with all peers; nobody else can connect afterwards."""
+    meeting = asyncio.create_task(rendezvous.run())
+    try:
+        return await rendezvous.meet(rendezvous._pairs)
+    finally:
+        meeting.cancel()
+        await asyncio.wait([meeting])
 
 
 def bounded_loss(rank, participants, listener, dlcp, *, parameters=P, silence=20.0) -> BoundedLoss:
@@ -116,8 +121,9 @@ async def mesh(count: int, *, dlcp=None, **settings) -> AsyncIterator[tuple[Sequ
             mesh_of(count, inbox, tasks, datagrams=each, **settings)
             for inbox, each in zip(inboxes, datagrams, strict=True)
         ]
-        for node, connections in zip(nodes, await asyncio.gather(*(each.meet() for each in rendezvous)), strict=True):
-            node.begin(connections)
+        for node, found in zip(nodes, await asyncio.gather(*map(meet, rendezvous)), strict=True):
+            for peer, connections in found.items():
+                node.connect(peer, connections)
         yield nodes, inboxes
         for node in nodes:
             await node.close()
@@ -143,7 +149,7 @@ class Puppet:
             acceptor, seal = Acceptor(OURS, 1), Seal()
             await send_frame(connection, Kind.CHALLENGE, Payload((acceptor.challenge,)), seal, timeout=5)
             admission = acceptor.admit(await _expect(_first_frames(connection), Kind.PROOF))
-            await send_frame(connection, Kind.WELCOME, Payload((admission.welcome,)), seal, timeout=5)
+            await send_frame(connection, Kind.WELCOME, Payload((admission.welcome(STANDING),)), seal, timeout=5)
             self.incoming[admission.ends.channel] = connection
             self.incoming_seals[admission.ends.channel] = admission.seal
 
@@ -155,12 +161,15 @@ class Puppet:
             connection.close()
 
 
-async def introduce(victim: Address, ends: Ends) -> tuple[socket.socket, Seal]:
+async def introduce(
+    victim: Address, ends: Ends, standing: Standing = STANDING, credentials: Credentials = OURS
+) -> tuple[socket.socket, Seal]:
     connection = await connect(victim)
-    connector, frames = Connector(OURS, ends), _first_frames(connection)
+    connector, frames = Connector(credentials, ends, standing), _first_frames(connection)
     proof = connector.proof(await _expect(frames, Kind.CHALLENGE))
     await send_frame(connection, Kind.PROOF, Payload((proof,)), Seal(), timeout=5)
-    return connection, connector.finish(await _expect(frames, Kind.WELCOME))
+    seal, _ = connector.finish(await _expect(frames, Kind.WELCOME))
+    return connection, seal
 
 
 @asynccontextmanager
@@ -173,8 +182,8 @@ async def victim_of_puppet(*, dlcp=None, **settings) -> AsyncIterator[tuple[Mesh
     async with asyncio.TaskGroup() as tasks:
         victim = mesh_of(2, inbox, tasks, datagrams=datagrams, **settings)
         rendezvous = rendezvous_of(0, addresses, sockets[0])
-        connections, _ = await asyncio.gather(rendezvous.meet(), puppet.join(sockets[1], addresses[0]))
-        victim.begin(connections)
+        found, _ = await asyncio.gather(meet(rendezvous), puppet.join(sockets[1], addresses[0]))
+        victim.connect(1, found[1])
         try:
             yield victim, inbox, puppet
         finally:

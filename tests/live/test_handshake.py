@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dlion_sim.assembly import Setting
 from dlion_sim.live.frames import PeerError
-from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Credentials, Ends, run_digest
+from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Credentials, Ends, Standing, run_digest
 from dlion_sim.protocol.messages import Channel
 from dlion_sim.scenario import dump, from_data, to_data
 from dlion_sim.yaml_text import read_yaml
@@ -16,6 +16,8 @@ from tests.simulation.scenarios import digits
 
 OURS = Credentials(b"the run's secret", b"r" * 32)
 ENDS = Ends(2, 0, Channel.DATA)
+CALLER = Standing(b"caller..", 3, joins=True)
+CALLED = Standing(b"called..", 0, clock=12.5)
 
 
 def test_a_run_is_told_from_any_other():
@@ -44,7 +46,7 @@ def test_a_run_is_told_from_that_of_other_code_wherever_it_lies(tmp_path, monkey
     sys.modules.pop("shaped")
     assert ours == theirs
     assert ours != another
-    connector, acceptor = Connector(Credentials(b"s", another), ENDS), Acceptor(Credentials(b"s", ours), 0)
+    connector, acceptor = Connector(Credentials(b"s", another), ENDS, CALLER), Acceptor(Credentials(b"s", ours), 0)
     with pytest.raises(PeerError, match=r"^knows another secret, or runs .* or code of its own$"):
         acceptor.admit(connector.proof(acceptor.challenge))
 
@@ -52,15 +54,17 @@ def test_a_run_is_told_from_that_of_other_code_wherever_it_lies(tmp_path, monkey
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.sampled_from(Channel))
 def test_both_ends_agree_on_who_they_are_and_on_a_key(sender, receiver, channel):
     ends = Ends(sender, receiver, channel)
-    connector, acceptor = Connector(OURS, ends), Acceptor(OURS, receiver)
+    connector, acceptor = Connector(OURS, ends, CALLER), Acceptor(OURS, receiver)
     admission = acceptor.admit(connector.proof(acceptor.challenge))
-    assert admission.ends == ends
-    assert connector.finish(admission.welcome).tag(b"head") == admission.seal.tag(b"head")
+    assert (admission.ends, admission.standing) == (ends, CALLER)
+    seal, standing = connector.finish(admission.welcome(CALLED))
+    assert seal.tag(b"head") == admission.seal.tag(b"head")
+    assert standing == CALLED
 
 
 def test_each_connection_has_a_key_of_its_own():
     def key():
-        connector, acceptor = Connector(OURS, ENDS), Acceptor(OURS, 0)
+        connector, acceptor = Connector(OURS, ENDS, CALLER), Acceptor(OURS, 0)
         return acceptor.admit(connector.proof(acceptor.challenge)).seal.tag(b"head")
 
     assert key() != key()
@@ -70,20 +74,20 @@ def test_each_connection_has_a_key_of_its_own():
     "theirs", [Credentials(b"another secret..", OURS.run), Credentials(OURS.secret, b"s" * 32)], ids=["secret", "run"]
 )
 def test_neither_end_trusts_one_of_another_secret_or_run(theirs):
-    connector, acceptor = Connector(theirs, ENDS), Acceptor(OURS, 0)
+    connector, acceptor = Connector(theirs, ENDS, CALLER), Acceptor(OURS, 0)
     with pytest.raises(PeerError, match="another secret"):
         acceptor.admit(connector.proof(acceptor.challenge))
     impostor = Acceptor(theirs, 0)
     proof = connector.proof(impostor.challenge)
-    welcome = impostor.admit(proof).welcome
-    honest = Connector(OURS, ENDS)
+    welcome = impostor.admit(proof).welcome(CALLED)
+    honest = Connector(OURS, ENDS, CALLER)
     honest.proof(impostor.challenge)
     with pytest.raises(PeerError, match="does not know"):
         honest.finish(welcome)
 
 
 def test_a_recorded_proof_is_good_for_nothing():
-    connector, first = Connector(OURS, ENDS), Acceptor(OURS, 0)
+    connector, first = Connector(OURS, ENDS, CALLER), Acceptor(OURS, 0)
     proof = connector.proof(first.challenge)
     first.admit(proof)
     with pytest.raises(PeerError):
@@ -91,9 +95,9 @@ def test_a_recorded_proof_is_good_for_nothing():
 
 
 def test_a_recorded_welcome_is_good_for_nothing():
-    connector, acceptor = Connector(OURS, ENDS), Acceptor(OURS, 0)
-    welcome = acceptor.admit(connector.proof(acceptor.challenge)).welcome
-    again = Connector(OURS, ENDS)
+    connector, acceptor = Connector(OURS, ENDS, CALLER), Acceptor(OURS, 0)
+    welcome = acceptor.admit(connector.proof(acceptor.challenge)).welcome(CALLED)
+    again = Connector(OURS, ENDS, CALLER)
     again.proof(acceptor.challenge)
     with pytest.raises(PeerError):
         again.finish(welcome)
@@ -101,12 +105,12 @@ def test_a_recorded_welcome_is_good_for_nothing():
 
 def test_a_proof_cannot_be_turned_against_its_maker():
     """Whoever is challenged with a challenge of somebody else's gets nothing that works as a welcome or for others."""
-    connector, acceptor = Connector(OURS, ENDS), Acceptor(OURS, 0)
+    connector, acceptor = Connector(OURS, ENDS, CALLER), Acceptor(OURS, 0)
     proof = connector.proof(acceptor.challenge)
     with pytest.raises(PeerError):
         connector.finish(proof[-32:])
     other = Acceptor(OURS, 1)
-    for_another = Connector(OURS, ENDS).proof(other.challenge)
+    for_another = Connector(OURS, ENDS, CALLER).proof(other.challenge)
     with pytest.raises(PeerError, match="takes this for node 0"):
         other.admit(for_another)
 
@@ -120,7 +124,7 @@ def test_noise_gets_nowhere(noise):
     for data in noise:
         with pytest.raises(PeerError):
             Acceptor(OURS, 0).admit(data)
-        connector = Connector(OURS, ENDS)
+        connector = Connector(OURS, ENDS, CALLER)
         connector.proof(Acceptor(OURS, 0).challenge)
         with pytest.raises(PeerError):
             connector.finish(data)
@@ -129,9 +133,18 @@ def test_noise_gets_nowhere(noise):
                 connector.proof(data)
 
 
+@given(st.integers(0, 8 * (32 + 21) - 1))
+def test_no_bit_of_a_welcome_can_change(bit):
+    connector, acceptor = Connector(OURS, ENDS, CALLER), Acceptor(OURS, 0)
+    welcome = bytearray(acceptor.admit(connector.proof(acceptor.challenge)).welcome(CALLED))
+    welcome[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(PeerError):
+        connector.finish(bytes(welcome))
+
+
 @given(st.integers(0, 8 * LARGEST_PAYLOAD - 1))
 def test_no_bit_of_a_proof_can_change(bit):
-    connector, acceptor = Connector(OURS, ENDS), Acceptor(OURS, 0)
+    connector, acceptor = Connector(OURS, ENDS, CALLER), Acceptor(OURS, 0)
     proof = bytearray(connector.proof(acceptor.challenge))
     proof[bit // 8] ^= 1 << bit % 8
     with pytest.raises(PeerError):

@@ -61,7 +61,7 @@ def until_all_have_begun(nodes: LocalNodes, folder: Path) -> None:
     parts = [part_folder(folder, rank) for rank in range(len(nodes.processes))]
 
     def begun() -> bool:
-        for process, part in zip(nodes.processes, parts, strict=True):
+        for process, part in zip(nodes.processes.values(), parts, strict=True):
             assert process.poll() is None, part.with_suffix(".log").read_text()
         return all((part / "links.parts" / "00001.parquet").exists() for part in parts)
 
@@ -134,7 +134,7 @@ def killed(folder: Path, written) -> tuple[Run, float]:
     """A run whose last node is killed as soon as all have begun, and the seconds from then on until all have ended."""
     with LocalNodes(Setting.of(written), folder, paced=True, timeouts=Timeouts()) as nodes:
         until_all_have_begun(nodes, folder)
-        nodes.processes[-1].send_signal(signal.SIGKILL)
+        nodes.processes[len(nodes.processes) - 1].send_signal(signal.SIGKILL)
         killed_at = time.monotonic()
         nodes.wait(lambda: False)
         return gather(folder, folder / "run"), time.monotonic() - killed_at
@@ -202,10 +202,10 @@ def test_nodes_end_by_themselves_when_their_coordinator_is_gone(folder):
     written = scenario("duration=600 s", system="baseline", cluster=TWO)
     with LocalNodes(Setting.of(written), folder, paced=True, timeouts=Timeouts()) as nodes:
         until_all_have_begun(nodes, folder)
-        for process in nodes.processes:
+        for process in nodes.processes.values():
             process.stdin.close()
             process.stdin = None
-        until(lambda: all(process.poll() is not None for process in nodes.processes))
+        until(lambda: all(process.poll() is not None for process in nodes.processes.values()))
         assert gather(folder, folder / "rescued").summary["status"] == "interrupted"
 
 

@@ -108,8 +108,8 @@ def test_weights_go_over_a_connection_of_their_own_and_tell_nothing_of_the_link(
             assert carried[Channel.WEIGHTS] == 2 * (weights.size + HEAD_BYTES)
             assert carried[Channel.DATA] == WHOLE.size + HEAD_BYTES + 4 * (HEAD_BYTES + 8192)
             marks = {
-                channel: connection.socket.getsockopt(socket.IPPROTO_IP, socket.IP_TOS)
-                for (_, channel), connection in victim._connections.outgoing.items()
+                channel: outbox._socket.getsockopt(socket.IPPROTO_IP, socket.IP_TOS)
+                for channel, outbox in victim._sessions[1]._outboxes.items()
             }
             assert marks == {Channel.CONTROL: 0, Channel.DATA: 0, Channel.WEIGHTS: WEIGHTS_TOS}
 

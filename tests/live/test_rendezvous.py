@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError, Seal, head
 from dlion_sim.live.handshake import Acceptor, Connector, Credentials, Ends
 from dlion_sim.protocol.messages import Channel
-from tests.live.mesh import OURS, QUICK, introduce, listeners, rendezvous_of, until
+from tests.live.mesh import OURS, QUICK, STANDING, introduce, listeners, meet, rendezvous_of, until
 
 LONG = SimpleNamespace(length=2**32 - 1, crc=0)
 CHALLENGE_BYTES = HEAD_BYTES + 32
 
 
 def close(connections):
-    for connection in (*connections.outgoing.values(), *connections.incoming.values()):
-        connection.socket.close()
+    for each in connections.values():
+        each.close()
 
 
 @asynccontextmanager
@@ -29,7 +29,7 @@ async def alone(timeouts=QUICK):
     """Node 0 of two, which waits for the other in vain, and its address."""
     sockets, addresses = listeners(2)
     rendezvous = rendezvous_of(0, addresses, sockets[0], timeouts=timeouts)
-    waiting = asyncio.create_task(rendezvous.meet())
+    waiting = asyncio.create_task(meet(rendezvous))
     try:
         yield rendezvous, addresses[0]
     finally:
@@ -42,14 +42,14 @@ def test_nodes_meet_whoever_comes_first():
     async def scenario():
         sockets, addresses = listeners(3)
         nodes = [rendezvous_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
-        early = [asyncio.create_task(each.meet()) for each in nodes[:2]]
+        early = [asyncio.create_task(meet(each)) for each in nodes[:2]]
         await asyncio.sleep(0.3)
-        assert all("node 2" in str(each.missing()) for each in nodes[:2])
-        found = await asyncio.gather(*early, nodes[2].meet())
+        assert all("node 2" in str(each.missing(each._pairs)) for each in nodes[:2])
+        found = await asyncio.gather(*early, meet(nodes[2]))
         for rank, connections in enumerate(found):
-            lanes = {(peer, channel) for peer in range(3) if peer != rank for channel in Channel}
-            assert set(connections.outgoing) == set(connections.incoming) == lanes
-            assert nodes[rank].missing() == []
+            assert set(connections) == {peer for peer in range(3) if peer != rank}
+            assert all(set(each.outgoing) == set(each.incoming) == set(Channel) for each in connections.values())
+            assert nodes[rank].missing(connections) == []
             close(connections)
         assert all(listener.fileno() == -1 for listener in sockets)
 
@@ -65,10 +65,10 @@ def test_nodes_of_different_secrets_or_runs_never_meet_and_can_say_why(other):
             rendezvous_of(rank, addresses, listener, credentials=credentials)
             for rank, (listener, credentials) in enumerate(zip(sockets, secrets, strict=True))
         )
-        tasks = [asyncio.create_task(each.meet()) for each in (ours, theirs)]
+        tasks = [asyncio.create_task(meet(each)) for each in (ours, theirs)]
         await until(
             lambda: (
-                ours.refused and theirs.refused and "same secret, scenario, version and code?" in str(ours.missing())
+                ours.refused and theirs.refused and "same secret, scenario, version and code?" in str(ours.missing([1]))
             )
         )
         assert not any(task.done() for task in tasks)
@@ -116,7 +116,7 @@ async def pester(address, data: bytes) -> bytes:
 
 def proof(credentials: Credentials) -> bytes:
     """A proof as somebody with these credentials made it for another connection."""
-    return Connector(credentials, Ends(1, 0, Channel.DATA)).proof(Acceptor(OURS, 0).challenge)
+    return Connector(credentials, Ends(1, 0, Channel.DATA), STANDING).proof(Acceptor(OURS, 0).challenge)
 
 
 proofs = st.sampled_from([OURS, Credentials(b"another secret..", OURS.run)]).map(proof)
@@ -137,11 +137,11 @@ def test_strangers_get_a_challenge_and_nothing_else(attempts):
     async def scenario():
         sockets, addresses = listeners(2)
         nodes = [rendezvous_of(rank, addresses, listener) for rank, listener in enumerate(sockets)]
-        waiting = asyncio.create_task(nodes[0].meet())
+        waiting = asyncio.create_task(meet(nodes[0]))
         for answer in await asyncio.gather(*(pester(addresses[0], data) for data in attempts)):
             assert len(answer) in (0, CHALLENGE_BYTES)
         assert nodes[0].refused == len(attempts)
-        for connections in await asyncio.gather(waiting, nodes[1].meet()):
+        for connections in await asyncio.gather(waiting, meet(nodes[1])):
             close(connections)
 
     asyncio.run(scenario())

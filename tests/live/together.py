@@ -15,6 +15,7 @@ from dlion_sim.live.node_config import NodeConfig
 from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.results import RunWriter
 from dlion_sim.scenario import Scenario, dump
+from dlion_sim.live.sockets import listen
 from tests.live.mesh import listeners
 
 QUICK = Timeouts(start=20)
@@ -47,25 +48,47 @@ class Together:
             return await asyncio.gather(*self.tasks, return_exceptions=True)
 
         with ExitStack() as stack:
+            self._stack = stack
             self.sockets, self.addresses = listeners(self.setting.participants)
             for rank in range(self.setting.participants):
                 member = Member.of(self.setting, rank, paced=self.paced)
                 self.members.append(stack.enter_context(closing(member)))
             return asyncio.run(all_of_them())
 
-    def _all_have_begun(self) -> bool:
-        return len(self.drivers) == self.setting.participants and all(each.now for each in self.drivers.values())
+    def kill(self, rank: int) -> None:
+        """End a node as a crash does: its connections close without a word."""
+        self.tasks[rank].cancel()
 
-    async def _node(self, rank: int) -> Outcome | None:
-        if rank in self.absent:
+    async def start_again(self, rank: int, incarnation: int = 1) -> None:
+        """Have a participant join, by a node of its own, once the former one is gone."""
+        if not self.tasks[rank].done():
+            await asyncio.wait([self.tasks[rank]])
+        member = Member.of(self.setting, rank, paced=self.paced, incarnation=incarnation, joins=True)
+        self.members[rank] = self._stack.enter_context(closing(member))
+        self.sockets[rank] = listen(self.addresses[rank])
+        self.tasks[rank] = asyncio.create_task(self._node(rank, incarnation, joins=True))
+
+    async def until(self, condition: Callable[[], object], seconds: float = 20.0) -> None:
+        """Wait for something to come true, as long as all nodes go on."""
+        async with asyncio.timeout(seconds):
+            while not condition():
+                await asyncio.sleep(0.01)
+
+    def _all_have_begun(self) -> bool:
+        return len(self.drivers) == self.setting.participants - len(self.absent) and all(each.now for each in self.drivers.values())
+
+    async def _node(self, rank: int, incarnation: int = 0, *, joins: bool = False) -> Outcome | None:
+        if rank in self.absent and not joins:
             self.sockets[rank].close()
             return None
         setting, member = self.setting, self.members[rank]
-        config = NodeConfig(rank, self.addresses, b"the run's secret", self.folder, timeouts=self.timeouts)
+        config = NodeConfig(
+            rank, self.addresses, b"the run's secret", self.folder, timeouts=self.timeouts, joins=joins
+        )
         writer = RunWriter.create(
-            part_folder(self.folder, rank),
+            part_folder(self.folder, rank, incarnation),
             scenario_yaml=dump(setting.scenario),
-            manifest={**manifest_of(setting), "rank": rank},
+            manifest={**manifest_of(setting), "rank": rank, "incarnation": incarnation},
         )
         recorder = Recorder(writer, [rank])
         outcome = await take_part(

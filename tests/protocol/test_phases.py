@@ -50,15 +50,16 @@ def test_every_phase_can_be_reached_and_left_but_the_last():
     leading = {to for moves in TRANSITIONS.values() for to in moves.values()}
     assert set(TRANSITIONS) == set(Phase) == leading | {Phase.READY}
     for phase, moves in TRANSITIONS.items():
-        assert (phase is Phase.STOPPED) == (set(moves.values()) <= {phase})
+        assert (phase is Phase.LEAVING) == (set(moves.values()) <= {phase})
     assert {what for moves in TRANSITIONS.values() for what in moves} == {*OWN, *Move}
     assert set(OWN) < set(get_args(Event))
 
 
-def test_a_stopped_worker_decides_nothing_more():
-    for move in Move:
+@pytest.mark.parametrize("phase", [Phase.STOPPED, Phase.LEAVING])
+def test_a_worker_that_is_done_decides_nothing_more_but_to_leave(phase):
+    for move in set(Move) - ({Move.LEAVE} if phase is Phase.STOPPED else set()):
         with pytest.raises(LocalProtocolError):
-            after(Phase.STOPPED, move)
+            after(phase, move)
 
 
 def test_a_message_that_was_not_sent_has_not_left():

@@ -1,0 +1,219 @@
+"""When each participant and each WAN path of a run is not there, as it follows from its scenario and seed."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, takewhile
+from operator import attrgetter, itemgetter
+
+from dlion_sim.assembly.downtime import intervals_of
+from dlion_sim.errors import InputError, did_you_mean
+from dlion_sim.scenario import Scenario, Schedule
+from dlion_sim.scenario.availability import Availability, Direction, Entries, links_named, owners
+from dlion_sim.scenario.downtime import AnyDowntime, Interval, Kind
+from dlion_sim.scenario.faults import listed
+from dlion_sim.scenario.topology import ServerHost
+
+_MOST_MERGED = 10_000
+"""Outages without a pause between them, after which it is for good."""
+_MOST_STEPS = 1_000_000
+"""Of one link's capacity."""
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A time for which somebody is not there."""
+
+    begin: float
+    """Seconds since the run's start."""
+    end: float
+    """When the machine is back; infinite: never."""
+    kind: Kind = "crash"
+    notice: float = 0.0
+    """Seconds before `begin` at which a preemption is told; 0 of other kinds."""
+
+
+class Outages:
+    """When participants, by number, and directions of WAN paths, by their clouds, are down.
+
+    Each one's outages are disjoint and in order, with more than the time of a restart between a machine's, and begin
+    before the scenario's duration. There may be endlessly many where it has none: they are drawn as far as somebody
+    asks.
+    """
+
+    def __init__(self, participants: Sequence[History], links: Mapping[Direction, Interrupted]) -> None:
+        self._participants = participants
+        self._links = links
+
+    @classmethod
+    def of(cls, scenario: Scenario, hosts: Sequence[int | ServerHost]) -> Outages:
+        """The outages of a run whose parameter servers are at `hosts`, as `Setting.hosts`.
+
+        Raises InputError where a server is not there, or something cannot be down as the scenario says.
+        """
+        availability = scenario.availability or Availability()
+        horizon = math.inf if scenario.duration is None else scenario.duration
+        places = scenario.cluster.workers
+        servers = {f"server {number}": host for number, host in enumerate(hosts, start=len(places))}
+        own = {name: host.cloud for name, host in servers.items() if isinstance(host, ServerHost)}
+        _check_servers(availability, [*servers], [*own])
+
+        def histories(section: str, entries: Entries, names: Sequence[str]) -> dict[str, History]:
+            return _histories(section, entries, names, availability, scenario.seed)
+
+        def together(*sources: History | None) -> History:
+            return History(_merged([each for each in sources if each], availability.restart, horizon))
+
+        clouds = histories("clouds", availability.clouds, [cloud.name for cloud in scenario.cluster.clouds])
+        workers = histories("workers", availability.workers, [place.name for place in places])
+        alone = histories("servers", availability.servers, [*own])
+        participants = [together(workers.get(place.name), clouds.get(place.cloud)) for place in places]
+        for name, host in servers.items():
+            participants.append(
+                participants[host] if isinstance(host, int) else together(alone.get(name), clouds.get(host.cloud))
+            )
+        return cls(participants, _links(scenario, availability, horizon))
+
+    def participant(self, number: int) -> Iterator[Outage]:
+        """A participant's outages from the run's start on, perhaps without end."""
+        return iter(self._participants[number])
+
+    def next_after(self, number: int, time: float) -> Outage | None:
+        """A participant's first outage that begins at a time or later; None if there is none."""
+        return self._participants[number].next_after(time)
+
+    @property
+    def absent_at_start(self) -> frozenset[int]:
+        """The participants that are down from 0 s on."""
+        begins = ((number, self.next_after(number, 0.0)) for number in range(len(self._participants)))
+        return frozenset(number for number, first in begins if first and first.begin == 0)
+
+    def link_outages(self, a: str, b: str) -> Sequence[Outage]:
+        """The outages of the path from cloud `a` to cloud `b`."""
+        return self._links[a, b].outages if (a, b) in self._links else ()
+
+    def links(self, a: str, b: str) -> Schedule | None:
+        """What the path from cloud `a` to cloud `b` carries, 0 in its outages; None of one that is never down."""
+        return self._links[a, b].bandwidth if (a, b) in self._links else None
+
+
+class History:
+    """Outages in order, each drawn when somebody asks for it first."""
+
+    def __init__(self, outages: Iterator[Outage]) -> None:
+        self._known: list[Outage] = []
+        self._further = outages
+
+    def __iter__(self) -> Iterator[Outage]:
+        place = 0
+        while self._has(place):
+            yield self._known[place]
+            place += 1
+
+    def next_after(self, time: float) -> Outage | None:
+        """The first that begins at `time` or later."""
+        while (not self._known or self._known[-1].begin < time) and self._has(len(self._known)):
+            pass
+        place = bisect_left(self._known, time, key=attrgetter("begin"))
+        return self._known[place] if place < len(self._known) else None
+
+    def _has(self, place: int) -> bool:
+        if place == len(self._known) and (outage := next(self._further, None)) is not None:
+            self._known.append(outage)
+        return place < len(self._known)
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """One direction of a path between clouds."""
+
+    outages: Sequence[Outage]
+    bandwidth: Schedule
+
+
+def _histories(
+    section: str, entries: Entries, names: Sequence[str], availability: Availability, seed: int
+) -> dict[str, History]:
+    """Of each name that an entry is of."""
+    found = {}
+    for key, members in owners(entries, names).items():
+        drawn = intervals_of(entries[key], members, seed, section, key)
+        for name, intervals in zip(members, drawn, strict=True):
+            found[name] = History(_as_outages(intervals, entries[key], availability))
+    return found
+
+
+def _as_outages(intervals: Iterator[Interval], entry: AnyDowntime, availability: Availability) -> Iterator[Outage]:
+    kind, notice = availability.manner(entry)
+    return (Outage(begin, end, kind, notice) for begin, end in intervals)
+
+
+def _merged(sources: Sequence[Iterable[Outage]], pause: float, horizon: float) -> Iterator[Outage]:
+    """All in order; one that begins while another lasts, or no longer than `pause` after it, prolongs that one."""
+    ordered = heapq.merge(*sources, key=attrgetter("begin"))
+    current, merged = None, 0
+    for outage in takewhile(lambda each: each.begin < horizon, ordered):
+        if current is None or outage.begin > current.end + pause:
+            if current is not None:
+                yield current
+            current, merged = outage, 0
+        else:
+            merged += 1
+            end = max(current.end, outage.end) if merged < _MOST_MERGED else math.inf
+            current = replace(current, end=end)
+        if math.isinf(current.end):
+            break
+    if current is not None:
+        yield current
+
+
+def _links(scenario: Scenario, availability: Availability, horizon: float) -> dict[Direction, Interrupted]:
+    clouds = [cloud.name for cloud in scenario.cluster.clouds]
+    sources: dict[Direction, list[History]] = {}
+    for key, entry in availability.links.items():
+        links = links_named(key, clouds)
+        alone = {key: entry}
+        for name, history in _histories("links", alone, [*links], availability, scenario.seed).items():
+            for direction in links[name]:
+                sources.setdefault(direction, []).append(history)
+    found = {}
+    for (a, b), histories in sources.items():
+        outages = tuple(_merged(histories, 0.0, horizon))
+        bandwidth, _ = scenario.cluster.wan_path(a, b)
+        assert bandwidth is not None, "an unchecked scenario"
+        if outages:
+            found[a, b] = Interrupted(outages, _interrupted(bandwidth, outages, horizon, f"{a}>{b}"))
+    return found
+
+
+def _interrupted(bandwidth: Schedule, outages: Sequence[Outage], horizon: float, name: str) -> Schedule:
+    """The bandwidth, 0 in the outages, as far as the horizon."""
+    if outages[0].begin == 0:
+        raise InputError(f"{name} is down from 0 s on", path="availability.links", allowed="later than 0 s")
+    changes = ((time, value, None) for time, value in bandwidth.changes())
+    edges = chain.from_iterable(((each.begin, None, True), (each.end, None, False)) for each in outages)
+    steps, is_down = {0.0: bandwidth.value_at(0)}, False
+    value = steps[0.0]
+    both: Iterator[tuple[float, float | None, bool | None]] = heapq.merge(changes, edges, key=itemgetter(0))
+    for time, changed, down in takewhile(lambda each: each[0] < horizon, both):
+        value, is_down = value if changed is None else changed, is_down if down is None else down
+        steps[time] = 0.0 if is_down else value
+        if len(steps) > _MOST_STEPS:
+            raise InputError(f"{name} changes too often", path="availability.links", allowed=f"{_MOST_STEPS} times")
+    return Schedule(tuple(steps.items()))
+
+
+def _check_servers(availability: Availability, servers: Sequence[str], own: Sequence[str]) -> None:
+    found = owners(availability.servers, own)
+    for name in availability.servers:
+        if not found[name] and name not in own:
+            at_worker = "is on a worker's machine, with which it goes" if name in servers else "is not there"
+            raise InputError(
+                f"'{name}' {at_worker}{did_you_mean(name, own)}",
+                path=f"availability.servers.{name}",
+                allowed=listed(own) or "none: no parameter server has a machine of its own",
+            )

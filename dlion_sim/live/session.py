@@ -1,0 +1,224 @@
+"""A node's connections with one peer, from when they are there until the peer is lost.
+
+One a channel in each direction, so that what is of one channel never waits behind what is of another, and the links are
+those that the simulator models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from dlion_sim.assembly import Transfer
+from dlion_sim.live.bounded_loss import BoundedLoss
+from dlion_sim.live.frames import Kind, News, Payload, PeerError
+from dlion_sim.live.outbox import Outbox
+from dlion_sim.live.rendezvous import Connection, Connections
+from dlion_sim.live.sockets import FrameReader, PeerClosedError, acknowledge_at_once, end
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import Channel, Message, decode
+
+_HEADER_BYTES = 8192
+"""More than the header of any message."""
+_LARGEST_ENTRY_BYTES = 8
+RANK = struct.Struct("<I")
+_NO_MESSAGE = "sent no message of this run"
+
+
+class Hub(Protocol):
+    """What links report to."""
+
+    @property
+    def now(self) -> float:
+        """The run's clock, in seconds."""
+
+    def arrived(self, message: Message) -> None:
+        """A peer's message is here, whole. Raises MalformedMessageError for one that no honest peer sends."""
+
+    def left(self, transfer: Transfer) -> None:
+        """The last byte of a message has left this machine."""
+
+    def sent(self, peer: int, message: Message) -> None:
+        """The last byte of a message on the data channel has left, or never will."""
+
+    def timed(self, peer: int, message: Message, seconds: float) -> None:
+        """The link took so many seconds for a message on the data channel that has left."""
+
+    def heard(self, kind: News, rank: int) -> None:
+        """News of a participant."""
+
+    def lost(self, peer: int, reason: str) -> None:
+        """A peer's connections have ended; nothing from it comes any more, unless it is connected anew."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What holds for all that nodes of a run exchange: messages of so many participants, models of so many entries.
+
+    Peers are dropped after `silence` seconds without a sign of life, or without taking a byte of what they are sent.
+    """
+
+    participants: int
+    parameters: int
+    silence: float
+
+
+class Session:
+    """The connections with `peer`; what comes is handed over `delay` seconds later."""
+
+    def __init__(
+        self,
+        peer: int,
+        connections: Connections,
+        terms: Terms,
+        delay: float,
+        hub: Hub,
+        tasks: asyncio.TaskGroup,
+        datagrams: BoundedLoss | None,
+    ) -> None:
+        self._peer = peer
+        self._incoming = connections.incoming
+        self._terms = terms
+        self._delay = delay
+        self._hub = hub
+        self._datagrams = datagrams
+        self._is_over = False
+        self._outboxes = {
+            channel: self._outbox(channel, connection) for channel, connection in connections.outgoing.items()
+        }
+        self._running = [tasks.create_task(outbox.run()) for outbox in self._outboxes.values()]
+        self._running += [tasks.create_task(self._receive(*each)) for each in self._incoming.items()]
+
+    def send(self, channel: Channel, kind: Kind, payload: Payload, message: Message | None = None) -> None:
+        """Queue a frame; `message` is the one that it carries, if any."""
+        self._outboxes[channel].put(kind, payload, message)
+
+    async def flush(self) -> None:
+        """Wait until all news has left."""
+        await self._outboxes[Channel.CONTROL].flush()
+
+    def under_way(self) -> Iterator[tuple[Transfer, float]]:
+        """Every message that has begun to leave and not left whole, and how many of its bytes have arrived."""
+        for outbox in self._outboxes.values():
+            yield from outbox.under_way()
+
+    def came(self, message: Message) -> None:
+        """A message from the peer is here, whole or as much of it as is to be."""
+        if self._delay:
+            asyncio.get_running_loop().call_later(self._delay, self._hand_over, message)
+        else:
+            self._hand_over(message)
+
+    def failed(self, error: PeerError) -> None:
+        """Nothing can be sent to the peer any more, or it has sent what it may not."""
+        if isinstance(error, PeerClosedError):
+            # It may have said good-bye: its own control connection tells. If not, it learns of this from ours.
+            self._hang_up()
+        else:
+            self.drop(str(error))
+
+    def drop(self, reason: str) -> None:
+        """End all connections; the hub learns of it, once."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self._hang_up()
+        for connection in self._incoming.values():
+            end(connection.socket)
+        self._hub.lost(self._peer, reason)
+
+    def close(self) -> None:
+        """Let go of the connections. Nothing is told of what was still to be sent."""
+        for task in self._running:
+            task.cancel()
+
+    def _outbox(self, channel: Channel, connection: Connection) -> Outbox:
+        return Outbox(
+            connection,
+            self._peer,
+            channel,
+            now=lambda: self._hub.now,
+            timeout=self._terms.silence,
+            left=self._hub.left,
+            sent=partial(self._hub.sent, self._peer),
+            timed=partial(self._hub.timed, self._peer),
+            failed=self.failed,
+            datagrams=self._datagrams.on((self._peer, channel)) if self._datagrams else None,
+        )
+
+    async def _receive(self, channel: Channel, connection: Connection) -> None:
+        """Take in what comes on a connection."""
+        control = channel is Channel.CONTROL
+        if channel is Channel.DATA:
+            acknowledge_at_once(connection.socket)
+        frames = FrameReader(
+            connection.socket,
+            connection.seal,
+            limit=_HEADER_BYTES + _LARGEST_ENTRY_BYTES * self._terms.parameters,
+            timeout=self._terms.silence,
+            idle=self._terms.silence if control else None,
+        )
+        with connection.socket:
+            try:
+                while True:
+                    frame = await frames.read()
+                    if self._is_over:
+                        return
+                    self._take(channel, *frame)
+                    await asyncio.sleep(0)  # A fast peer must not keep the others waiting.
+            except PeerClosedError as error:
+                # A good-bye would have come on the control connection: its end tells more than that of others.
+                if control:
+                    self.drop(str(error))
+            except PeerError as error:
+                self.drop(str(error))
+
+    def _take(self, channel: Channel, kind: Kind, payload: memoryview) -> None:
+        match kind:
+            case Kind.MESSAGE:
+                self._take_message(payload)
+            case Kind.READY | Kind.GONE:
+                self._hub.heard(kind, self._rank(payload))
+            case Kind.DONE:
+                self._hub.heard(kind, self._peer)
+            case Kind.ALIVE | Kind.PROBE:
+                pass
+            case Kind.START | Kind.QUERY | Kind.BITMAP | Kind.STOP if self._datagrams and channel is Channel.CONTROL:
+                self._datagrams.heard(self._peer, kind, payload)
+            case _:
+                raise PeerError(f"sent a {kind.name} out of place")
+
+    def _take_message(self, payload: memoryview) -> None:
+        terms = self._terms
+        try:
+            message = decode(payload, workers=terms.participants, parameters=terms.parameters)
+            if message.sender != self._peer:
+                raise MalformedMessageError(f"it is in the name of node {message.sender}")
+        except MalformedMessageError as error:
+            raise PeerError(f"{_NO_MESSAGE}: {error}") from None
+        self.came(message)
+
+    def _hand_over(self, message: Message) -> None:
+        if self._is_over:
+            return
+        try:
+            self._hub.arrived(message)
+        except MalformedMessageError as error:
+            self.drop(f"{_NO_MESSAGE}: {error}")
+
+    def _rank(self, payload: memoryview) -> int:
+        if len(payload) == RANK.size:
+            (rank,) = RANK.unpack(payload)
+            if rank < self._terms.participants:
+                return int(rank)
+        raise PeerError("sent news of nobody")
+
+    def _hang_up(self) -> None:
+        for outbox in self._outboxes.values():
+            outbox.hang_up()
+        if self._datagrams:
+            self._datagrams.hang_up(self._peer)

@@ -1,0 +1,255 @@
+"""Nodes that lose each other and are connected again; and those who would take another one's place."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError, Seal, head
+from dlion_sim.live.handshake import Acceptor, Connector, Ends, Standing
+from dlion_sim.live.mesh import Mesh
+from dlion_sim.live.rendezvous import Rendezvous
+from dlion_sim.live.session import Terms
+from dlion_sim.live.sockets import connect, listen, send_frame
+from dlion_sim.protocol.knowledge.direct import WeightsRequest
+from dlion_sim.protocol.messages import Channel, Message
+from tests.live.mesh import OURS, QUICK, Inbox, introduce, listeners, until
+
+ASK = WeightsRequest()
+AGAIN = Standing(b"again...", joins=True)
+
+
+class Node(Inbox):
+    """A node that takes in whoever it meets; it is in a run that is under way, unless it is to join one."""
+
+    def __init__(self, rank, addresses, listener=None, *, joins=False, silence=20.0):
+        super().__init__()
+        self.rank = rank
+        self.joins = joins
+        self.silence = silence
+        self.found: list[int] = []
+        self.unreached: list[int] = []
+        self.began = None if joins else asyncio.get_running_loop().time() - 100.0
+        peers = [peer for peer in range(len(addresses)) if peer != rank]
+        listener = listener or listen(addresses[rank])
+        self.rendezvous = Rendezvous(rank, peers, addresses, listener, OURS, QUICK, joins=joins)
+        self.participants = len(addresses)
+
+    @property
+    def clock(self):
+        return None if self.began is None else asyncio.get_running_loop().time() - self.began
+
+    async def run(self):
+        async with asyncio.TaskGroup() as tasks:
+            terms = Terms(self.participants, 50, self.silence)
+            self.mesh = Mesh(terms, delays={}, tasks=tasks, hub=self)
+            self.listening = tasks.create_task(self.rendezvous._listen())
+            reaching = [tasks.create_task(self.rendezvous._reach(pair)) for pair in self.rendezvous._pairs.values()]
+            try:
+                if not self.joins:
+                    expected = [peer for peer in range(self.participants) if peer != self.rank]
+                    for peer, connections in (await self.rendezvous.meet(expected)).items():
+                        self.mesh.connect(peer, connections)
+                        self.found.append(peer)
+                self.rendezvous.attend(self)
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                for task in (self.listening, *reaching):
+                    task.cancel()
+                self.mesh._staying_alive.cancel()
+                for session in self.mesh._sessions.values():
+                    session.drop("is over here")
+                    session.close()
+                raise
+
+    def met(self, peer, connections):
+        self.began = self.began or self.rendezvous.began
+        self.mesh.connect(peer, connections)
+        self.losses.pop(peer, None)
+        self.found.append(peer)
+
+    def missed(self, peer):
+        self.unreached.append(peer)
+
+    def superseded(self, peer):
+        self.mesh.superseded(peer)
+
+    def lost(self, peer, reason):
+        self.losses[peer] = reason
+        self.rendezvous.parted(peer)
+
+    def ask(self, peer):
+        self.mesh.send(peer, Message(self.rank, ASK))
+
+
+@asynccontextmanager
+async def nodes(count, **options):
+    """So many that are connected, their addresses, and the tasks that they run in."""
+    sockets, addresses = listeners(count)
+    made = [Node(rank, addresses, listener, **options) for rank, listener in enumerate(sockets)]
+    running = [asyncio.create_task(node.run()) for node in made]
+    try:
+        await until(lambda: all(len(node.found) == count - 1 for node in made))
+        yield made, addresses, running
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running)
+
+
+async def crash(task):
+    task.cancel()
+    await asyncio.wait([task])
+
+
+def test_a_node_that_was_started_again_is_found_and_what_it_says_arrives():
+    async def scenario():
+        async with nodes(3) as (made, addresses, running):
+            await crash(running[2])
+            await until(lambda: 2 in made[0].losses and 2 in made[1].losses)
+            again = Node(2, addresses, joins=True)
+            running.append(asyncio.create_task(again.run()))
+            await until(lambda: sorted(again.found) == [0, 1] and all(node.found[-1] == 2 for node in made[:2]))
+            again.ask(0)
+            made[0].ask(2)
+            await until(lambda: made[0].messages and again.messages)
+            assert again.clock == pytest.approx(made[0].clock, abs=0.05)  # the run began 100 s ago
+            assert not again.unreached
+
+    asyncio.run(scenario())
+
+
+def test_a_node_that_is_back_before_it_was_missed_is_lost_and_then_found():
+    """Its connections have not ended, as where a machine has vanished."""
+
+    async def scenario():
+        async with nodes(2) as (made, addresses, running):
+            heard = []
+            made[0].lost = lambda peer, reason: (heard.append(reason), made[0].rendezvous.parted(peer))
+            await crash(made[1].listening)
+            again = Node(1, addresses, joins=True)
+            running.append(asyncio.create_task(again.run()))
+            await until(lambda: again.found == [0] and made[0].found == [1, 1])
+            assert heard == ["was connected with anew"]
+            made[0].ask(1)
+            await until(lambda: again.messages)
+            assert not made[1].messages
+
+    asyncio.run(scenario())
+
+
+def test_whose_place_was_taken_does_not_come_back():
+    async def scenario():
+        async with nodes(2) as (made, addresses, running):
+            await crash(made[1].listening)
+            again = Node(1, addresses, joins=True)
+            running.append(asyncio.create_task(again.run()))
+            await until(lambda: again.found == [0] and 0 in made[1].losses)
+            refused = made[0].rendezvous.refused
+            await until(lambda: made[0].rendezvous.refused > refused + 3)
+            assert made[0].found == [1, 1]
+            again.ask(0)
+            await until(lambda: made[0].messages)
+
+    asyncio.run(scenario())
+
+
+def test_who_have_given_each_other_up_find_each_other_again():
+    async def scenario():
+        async with nodes(2) as (made, _, _):
+            for number in range(3):
+                made[number % 2].mesh._sessions[1 - number % 2].drop("was silent for too long")
+                await until(lambda: all(len(node.found) == number + 2 for node in made))
+                for node in made:
+                    node.ask(1 - node.rank)
+                await until(lambda: all(len(node.messages) == number + 1 for node in made))
+
+    asyncio.run(scenario())
+
+
+def test_both_may_give_each_other_up_at_once():
+    async def scenario():
+        async with nodes(2) as (made, _, _):
+            for node in made:
+                node.mesh._sessions[1 - node.rank].drop("was silent for too long")
+            await until(lambda: all(len(node.found) == 2 for node in made))
+            for node in made:
+                node.ask(1 - node.rank)
+            await until(lambda: all(node.messages for node in made))
+            await asyncio.sleep(0.3)
+            assert all(len(node.found) == 2 for node in made)
+
+    asyncio.run(scenario())
+
+
+def test_who_joins_learns_whom_it_does_not_reach():
+    async def scenario():
+        async with nodes(3) as (made, addresses, running):
+            await crash(running[1])
+            await crash(running[2])
+            again = Node(2, addresses, joins=True)
+            running.append(asyncio.create_task(again.run()))
+            await until(lambda: again.found == [0] and again.unreached == [1])
+
+    asyncio.run(scenario())
+
+
+def test_nobody_begins_a_run_that_is_under_way_without_joining_it():
+    async def scenario():
+        async with nodes(2) as (made, addresses, running):
+            await crash(running[1])
+            await until(lambda: made[0].losses)
+            with pytest.raises(PeerError, match="the connection"):
+                await introduce(addresses[0], Ends(1, 0, Channel.DATA))
+            connection, _ = await introduce(addresses[0], Ends(1, 0, Channel.DATA), AGAIN)
+            connection.close()
+            assert made[0].found == [1]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "standing",
+    [Standing(b"another."), Standing(b"another.", joins=True)],
+    ids=["begins", "joins"],
+)
+def test_who_may_be_there_is_left_alone_until_another_one_is_there_whole(standing):
+    """Of one that does not know the secret, or has but one connection, nobody hears."""
+
+    async def scenario():
+        async with nodes(2) as (made, addresses, _):
+            stranger = replace(OURS, secret=b"another secret..")
+            frame = head(Kind.PROOF, Payload((b"x" * 128,)), Seal()) + b"x" * 128
+            for data in (b"", b"noise", frame[: HEAD_BYTES + 5], frame):
+                connection = await connect(addresses[0])
+                await asyncio.get_running_loop().sock_sendall(connection, data)
+                connection.close()
+            refused = made[0].rendezvous.refused
+            with pytest.raises(PeerError):
+                await introduce(addresses[0], Ends(1, 0, Channel.DATA), standing, credentials=stranger)
+            await until(lambda: made[0].rendezvous.refused > refused)
+            for node in made:
+                node.ask(1 - node.rank)
+            await until(lambda: all(node.messages for node in made))
+            assert not any(node.losses for node in made)
+            assert [node.found for node in made] == [[1], [0]]
+
+    asyncio.run(scenario())
+
+
+def test_a_recorded_proof_takes_nobodys_place():
+    """What somebody has proved who wanted to join was for one challenge."""
+
+    async def scenario():
+        async with nodes(2) as (made, addresses, _):
+            recorded = Connector(OURS, Ends(1, 0, Channel.DATA), AGAIN).proof(Acceptor(OURS, 0).challenge)
+            for count in range(1, 6):
+                connection = await connect(addresses[0])
+                await send_frame(connection, Kind.PROOF, Payload((recorded,)), Seal(), timeout=5)
+                await until(lambda count=count: made[0].rendezvous.refused == count)
+                connection.close()
+            assert [node.found for node in made] == [[1], [0]]
+            assert not made[0].losses
+
+    asyncio.run(scenario())
