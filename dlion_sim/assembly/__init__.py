@@ -4,6 +4,7 @@ from dlion_sim.assembly.compute import ComputeDevice
 from dlion_sim.assembly.feeding import InputPipeline, Stall
 from dlion_sim.assembly.hosts import server_hosts
 from dlion_sim.assembly.recording import Recorder
+from dlion_sim.assembly.sampling import StreamSampler
 from dlion_sim.assembly.setting import Setting
 from dlion_sim.assembly.transfer import Loss, Part, Transfer
 
@@ -15,6 +16,7 @@ __all__ = [
     "Recorder",
     "Setting",
     "Stall",
+    "StreamSampler",
     "Transfer",
     "server_hosts",
 ]

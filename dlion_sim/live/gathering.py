@@ -15,10 +15,12 @@ from dlion_sim.errors import InputError
 from dlion_sim.live.handshake import run_digest
 from dlion_sim.live.machine import Lateness
 from dlion_sim.results import (
+    CLASSES,
     LINKS,
     METRICS,
     PARTS,
     TRANSFERS,
+    ClassesRow,
     Ending,
     Hold,
     LinksRow,
@@ -35,7 +37,7 @@ from dlion_sim.results import (
 from dlion_sim.results.checking import checked
 from dlion_sim.yaml_text import read_text
 
-Row = TypeVar("Row", MetricsRow, LinksRow)
+Row = TypeVar("Row", MetricsRow, LinksRow, ClassesRow)
 
 _OF_A_NODE = (
     *("rank", "hostname", "platform", "cpu_count", "versions", "arithmetic", "kernels"),
@@ -58,6 +60,7 @@ class Part:
     transfers: Sequence[TransfersRow]
     of_messages: Sequence[PartsRow]
     """Of the parts that its messages are of."""
+    classes: Sequence[ClassesRow]
 
     @classmethod
     def open(cls, folder: Path) -> Part:
@@ -68,9 +71,9 @@ class Part:
         metrics = [MetricsRow(**row) for row in _rows(run, run_folder.METRICS, METRICS)]
         links = [LinksRow(**row) for row in _rows(run, run_folder.LINKS, LINKS)]
         transfers = [TransfersRow(**row) for row in _rows(run, run_folder.TRANSFERS, TRANSFERS)]
-        told = growing.exists(folder / run_folder.PARTS)
-        of_messages = [PartsRow(**row) for row in _rows(run, run_folder.PARTS, PARTS)] if told else []
-        return cls(run, metrics, links, transfers, of_messages)
+        of_messages = [PartsRow(**row) for row in _rows_if_any(run, run_folder.PARTS, PARTS)]
+        classes = [ClassesRow(**row) for row in _rows_if_any(run, run_folder.CLASSES, CLASSES)]
+        return cls(run, metrics, links, transfers, of_messages, classes)
 
     @property
     def rank(self) -> int:
@@ -95,6 +98,10 @@ def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
     checked(table, run.folder / name, len(run.manifest["workers"]))
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
+
+
+def _rows_if_any(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    return _rows(run, name, schema) if growing.exists(run.folder / name) else []
 
 
 def manifest_of(setting: Setting) -> dict[str, Any]:
@@ -143,6 +150,9 @@ def gather(
         recorder.metrics(row)
     for link in sorted(links, key=lambda row: (row.virtual_time, row.sender, row.receiver)):
         recorder.links(link)
+    classes = [row for part in parts for row in _ending_at(ending.seconds, part, part.classes)]
+    for each in sorted(classes, key=lambda row: (row.virtual_time, row.worker, row.label)):
+        recorder.classes(each)
     transfers = [row for part in parts for row in part.transfers]
     for transfer in sorted(transfers, key=lambda row: (row.end is None, row.end, row.begin, row.sender, row.receiver)):
         recorder.transfers(transfer)

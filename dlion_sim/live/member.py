@@ -50,7 +50,9 @@ class Member:
         executor = GradientExecutor(
             setting.model, setting.dataset, torch.device("cpu"), threads=1, kernels=setting.kernels
         )
-        machine = Machine(executor, worker.replica, setting.sampler(rank), setting.machine(rank) if paced else None)
+        pace = setting.machine(rank) if paced else None
+        tester = setting.evaluator(threads=1) if setting.stream else None
+        machine = Machine(executor, worker.replica, setting.sampler(rank), pace, tester)
         _rehearse(setting.worker(rank), machine)
         return cls(worker, machine)
 

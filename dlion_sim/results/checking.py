@@ -46,9 +46,12 @@ _RANGES = {
     "most_queued": (0, MOST),
     "dropped": (0, MOST),
     "marked": (0, MOST),
+    "label": (0, _INDEX_MOST),
+    "share": (0.0, 1.0 + 1e-9),
+    "samples": (0, MOST),
 }
 """The least and the most of a column's values. A loss or a metric may be anything: a run may diverge."""
-_KINDS = {"iteration", "evaluation", "profile", "unfinished"}
+_KINDS = {"iteration", "evaluation", "profile", "unfinished", "arrivals"}
 
 
 def conform(table: pa.Table, schema: pa.Schema, file: Path) -> pa.Table:

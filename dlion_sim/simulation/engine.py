@@ -10,8 +10,16 @@ from typing import Any, Literal, assert_never
 
 import numpy as np
 
-from dlion_sim.assembly import ComputeDevice, Recorder, Transfer
-from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Score, Ticket
+from dlion_sim.assembly import ComputeDevice, Recorder, StreamSampler, Transfer
+from dlion_sim.learning import (
+    BatchSampler,
+    Evaluator,
+    FusedGradientExecutor,
+    GradientExecutor,
+    Moment,
+    Score,
+    Ticket,
+)
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import (
     Abort,
@@ -52,7 +60,7 @@ class Node:
 
     worker: Worker
     device: ComputeDevice
-    sampler: BatchSampler
+    sampler: BatchSampler | StreamSampler
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,8 @@ class Equipment:
 
     executor: GradientExecutor | FusedGradientExecutor
     evaluator: Evaluator
+    moment: Callable[[float], Moment | None]
+    """What the test is like at a time (s), where that changes."""
 
 
 @dataclass(frozen=True)
@@ -221,6 +231,8 @@ class Engine:
 
     def _compute(self, index: int, batch_size: int) -> None:
         node = self._nodes[index]
+        if isinstance(node.sampler, StreamSampler):
+            self._receive(index, node.sampler)
         stall = node.device.feed(batch_size, self.now)
         fed_at = stall.seconds if stall else 0.0
         seconds = fed_at + node.device.seconds(batch_size, self.now + fed_at)
@@ -228,6 +240,15 @@ class Engine:
             self.recorder.fed(index, stall)
         self._gradients[index] = self._equipment.executor.submit(node.worker.replica, node.sampler.take(batch_size))
         self._agenda.after(seconds, partial(self._on_gradient, index, seconds))
+
+    def _receive(self, index: int, sampler: StreamSampler) -> None:
+        """Test a worker on what has come to it, before it may train on that; takes no virtual time."""
+        came = sampler.receive(self.now)
+        if len(came):
+            began = time.perf_counter()
+            score = self._equipment.evaluator.score(self._nodes[index].worker.replica, came)
+            self._evaluation_seconds += time.perf_counter() - began
+            self.recorder.arrivals(index, score, len(came), self.now)
 
     def _on_gradient(self, index: int, seconds: float) -> None:
         loss, gradient = self._equipment.executor.result(self._gradients.pop(index))
@@ -286,9 +307,10 @@ class Engine:
         """
         began = time.perf_counter()
         replicas = [node.worker.replica for node in self._nodes]
-        scores = self._equipment.evaluator.evaluate(replicas, samples)
+        moment = self._equipment.moment(self.now)
+        scores = self._equipment.evaluator.evaluate(replicas, samples, moment)
         if samples is not None and self._is_target_reached(scores):
-            scores, samples = self._equipment.evaluator.evaluate(replicas), None
+            scores, samples = self._equipment.evaluator.evaluate(replicas, None, moment), None
         self._evaluation_seconds += time.perf_counter() - began
         for index, score in enumerate(scores):
             self.recorder.evaluation(index, score, self.recorder.iterations[index], self.now)

@@ -176,7 +176,7 @@ def _equipment(setting: Setting) -> Iterator[Equipment]:
         stack.enter_context(closing(executor))
         evaluator = stack.enter_context(closing(setting.evaluator(threads)))
         stack.enter_context(frozen_objects())
-        yield Equipment(executor, evaluator)
+        yield Equipment(executor, evaluator, setting.moment)
 
 
 def _clock(before: float) -> Callable[[], float]:
