@@ -96,6 +96,16 @@ class Frames:
         return self._all(Run.queues)
 
     @cached_property
+    def arrivals(self) -> pd.DataFrame:
+        """A row what came to a worker of a stream between two iterations: how many (`batch_size`), `accuracy`, ..."""
+        return self._all(lambda run: run.arrivals().drop(columns=["kind", "metric"]))
+
+    @cached_property
+    def classes(self) -> pd.DataFrame:
+        """A row an evaluation of a worker and class, of a stream: `label`, its `share` then, `samples`, `accuracy`."""
+        return self._all(Run.classes)
+
+    @cached_property
     def _about(self) -> list[dict[str, Any]]:
         """What the first columns say, by run."""
         names = run_names([run.folder for run in self.runs])
@@ -137,6 +147,9 @@ def _summary(run: Run) -> dict[str, Any]:
             case "transport", dict():
                 row |= {f"{name}_share": value[name] for name in ("lost", "resent", "saved")}
                 row |= {f"completion_{name}": seconds for name, seconds in value["completion"].items()}
+            case "stream", dict():
+                row |= {name: value[name] for name in ("scored", "online_accuracy", "forgetting")}
+                row |= {f"adaptation_{label}": seconds for label, seconds in value["adaptation"].items()}
             case "iterations" | "exchanges" | "final_accuracy" | "final_metric", dict():
                 row[key] = value["mean"]
             case "cost", dict():
