@@ -176,6 +176,7 @@ class Setting:
             **({"tariff": prices} if (prices := tariff(self.scenario)) else {}),
             "partition": class_histogram(labels, self.shards, classes),
             "training_samples": self._training_samples,
+            **({"drift": self.stream.changes} if self.stream else {}),
             "metric": self.dataset.task.metric.told,
             "own_code": {
                 path: {"name": name, "source": own_code.digest(own_code.module_of(name))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,6 +49,12 @@ class DataStream:
     def shards(self) -> Sequence[Indices]:
         """All samples that come to each worker."""
         return [each.samples for each in self.arrivals]
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """What changes when, as the manifest tells it."""
+        spans = [(each.what, *each.span) for each in self.spec.drift]
+        return [{"what": what, "begin": begin, "end": end} for what, begin, end in spans]
 
     def most_kept(self, worker: int) -> int:
         """Samples that a worker has to train on at most."""

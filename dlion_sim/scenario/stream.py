@@ -36,7 +36,7 @@ class ArrivalRates(ShortForm):
 
 
 class Keep(ShortForm):
-    """What a worker keeps of what has come, to train on; all is short for everything."""
+    """What a worker keeps of what has come, to train on: one of these, or all."""
 
     short_form: ClassVar[dict[str, Any]] = {"const": "all"}
 
@@ -47,6 +47,8 @@ class Keep(ShortForm):
 
     @classmethod
     def expand(cls, given: object) -> object:
+        if isinstance(given, str) and given != "all":
+            raise RuleError(f"{given!r} is no way to keep samples", allowed="all, {window: 2000}, {reservoir: 2000}")
         return {} if given == "all" else given
 
     @property
@@ -91,6 +93,16 @@ class LabelShift(_OfClasses):
         return dict(sorted(weight.items()))
 
     @property
+    def what(self) -> str:
+        """What happens, in words."""
+        return "labels shift"
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """From when to when (s)."""
+        return min(self.weight), max(self.weight)
+
+    @property
     def changing(self) -> Sequence[int]:
         """The classes that it changes."""
         return self.classes
@@ -110,6 +122,16 @@ class LateClass(_OfClasses):
     """When it begins to come."""
 
     @property
+    def what(self) -> str:
+        """What happens, in words."""
+        return f"class {self.late} comes"
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """A moment: from when to when (s)."""
+        return self.since, self.since
+
+    @property
     def changing(self) -> Sequence[int]:
         """The class."""
         return [self.late]
@@ -122,10 +144,21 @@ class LateClass(_OfClasses):
 class _OfInputs(Model):
     """Changes inputs, evenly over a time; what has come stays as it came."""
 
+    kind: str
     since: Annotated[Duration, Field(alias="from")] = 0.0
     """When the change begins."""
     until: Annotated[PositiveDuration, Field(alias="to")]
     """When it is complete, and stays."""
+
+    @property
+    def what(self) -> str:
+        """What happens, in words."""
+        return self.kind
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """From when to when (s)."""
+        return self.since, self.until
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:
@@ -166,7 +199,7 @@ class Stream(Model):
     initial: Annotated[int, Field(ge=1)] = 500
     """Samples that each worker has from the start: a batch, at least."""
     keep: Keep = Keep()
-    """What a worker trains on: all that has come, {window: 2000}, or {reservoir: 2000}."""
+    """What of it a worker trains on, e.g. {window: 2000} or {reservoir: 2000}. By default all."""
     drift: list[Drift] = Field(default_factory=list)
     """How what comes changes; changes of one kind add up, and weights of one class multiply."""
 

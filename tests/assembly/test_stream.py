@@ -16,7 +16,6 @@ from dlion_sim.learning.tasks import Classification
 from dlion_sim.scenario import Schedule
 from tests.simulation.scenarios import digits, streamed
 
-
 STEPS = Schedule(((0.0, 5.0), (2.0, 0.0), (3.0, 20.0)), 4.0)
 
 

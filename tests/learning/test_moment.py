@@ -66,7 +66,7 @@ def test_at_a_moment_classes_count_by_their_shares(scored):
 
 
 def test_at_a_moment_inputs_are_as_they_come_then(scored):
-    data, evaluator, replica = scored
+    _, evaluator, replica = scored
     dark = Moment(np.full(10, 0.1), lambda images: torch.zeros_like(images))
     (score,) = evaluator.evaluate([replica], None, dark)
     assert sorted(each.accuracy for each in score.classes) == [0.0] * 9 + [1.0], "all images are one"

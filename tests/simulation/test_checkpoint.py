@@ -110,10 +110,12 @@ OTHERS = {
     "fed": ["workload.input={prep_rate: 400, disk: 10 MB/s, sample_bytes: 20 kB, cache: 0.5}"],
     "all of a stream": ["workload.stream={arrivals: 100/s, initial: 40}"],
     "a stream's window": [
-        "workload.stream={arrivals: 100/s, initial: 40, keep: {window: 60}, drift: [{kind: late_class, class: 2, from: 0.4 s}]}"
+        "workload.stream={arrivals: 100/s, initial: 40, keep: {window: 60}}",
+        "workload.stream.drift=[{kind: late_class, class: 2, from: 0.4 s}]",
     ],
     "a stream's reservoir": [
-        "workload.stream={arrivals: 100/s, initial: 40, keep: {reservoir: 60}, drift: [{kind: rotation, to: 1 s, by: 30}]}"
+        "workload.stream={arrivals: 100/s, initial: 40, keep: {reservoir: 60}}",
+        "workload.stream.drift=[{kind: rotation, to: 1 s, by: 30}]",
     ],
     "step": ["workload.optimizer={kind: sgd, learning_rate: 0.1, warmup: 3, schedule: {kind: step, every: 5}}"],
 }
