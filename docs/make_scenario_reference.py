@@ -69,6 +69,13 @@ ORDER = [
     "LabelShards",
     "Owners",
     "Shared",
+    "Stream",
+    "ArrivalRates",
+    "Keep",
+    "LabelShift",
+    "LateClass",
+    "Brightness",
+    "Rotation",
     "ComputeTime",
     "Input",
     "CostAs",
@@ -183,7 +190,7 @@ def written(value: dict[str, Any]) -> str:
 def default(value: dict[str, Any]) -> str:
     """A default as YAML would say it."""
     given = value.get("default")
-    return "" if given in (None, "", [], {}) else f"`{brief(given)}`"
+    return "" if given in (None, "", [], {}) or not brief(given) else f"`{brief(given)}`"
 
 
 def brief(given: Any) -> str:

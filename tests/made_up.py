@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dlion_sim.results import (
+    ClassesRow,
     Ending,
     LinksRow,
     MembershipRow,
@@ -19,7 +20,7 @@ from dlion_sim.results import (
     summarize,
     system_label,
 )
-from dlion_sim.results.summary import EvaluatedOn
+from dlion_sim.results.summary import EvaluatedOn, Evaluation
 
 
 def made_up_run(
@@ -41,13 +42,16 @@ def made_up_run(
     lossy: bool = False,
     transport: str = "reliable",
     absent: bool = False,
+    streamed: bool = False,
 ) -> Run:
     """Evaluations of `workers` around the mean `accuracies` every so many seconds, an iteration every second.
 
     `extra` is text of the scenario's that makes it another one, as `transport` and what is `replaced` in the system do.
     Each second a worker computes for 0.6 s, waits for 0.4 s and, if `exchanging`, takes in an update; each interval it
     sends 1 MB to the next worker. Where it is `lossy`, there are also a message of 10 kB of two variables each second,
-    and queues. Where somebody is `absent`, the first worker is away for 2 s and fetches 4 kB when it is back.
+    and queues. Where it is `streamed`, four samples come to each worker each second, half of which are told right, and
+    two classes are evaluated, the second of which comes after the first evaluation. Where somebody is `absent`, the
+    first worker is away for 2 s and fetches 4 kB when it is back.
     """
     about = {"scenario": scenario, "system": system, "seed": seed}
     writer = RunWriter.create(
@@ -62,6 +66,7 @@ def made_up_run(
             "evaluated_on": evaluated_on,
             "workers": [f"east/{worker}" for worker in range(workers)],
             **({"variables": ["weight", "bias"]} if lossy else {}),
+            **({"drift": DRIFT} if streamed else {}),
             **({"sweep": {"point": dict(point)}} if point else {}),
         },
     )
@@ -99,6 +104,8 @@ def made_up_run(
     if absent:
         for row in AWAY:
             writer.membership(row)
+    if streamed:
+        _stream(writer, workers, int(end), evaluations)
     writer.finish(
         summarize(
             **about,
@@ -115,9 +122,30 @@ def made_up_run(
             evaluated_on=evaluated_on,
             transport=TRANSPORT if lossy else None,
             availability=AVAILABILITY if absent else None,
+            stream=STREAMED if streamed else None,
         )
     )
     return Run.open(folder)
+
+
+DRIFT = [
+    {"what": "class 1 comes", "begin": 6.0, "end": 6.0},
+    {"what": "rotation", "begin": 8.0, "end": 12.0},
+    {"what": "labels shift", "begin": 8.0, "end": 12.0},
+    {"what": "labels shift", "begin": 8.0, "end": 12.0},
+]
+STREAMED = {"scored": 160, "online_accuracy": 0.5, "forgetting": 0.05, "adaptation": {"1": 10.0}}
+
+
+def _stream(writer: RunWriter, workers: int, seconds: int, evaluations: Sequence[Evaluation]) -> None:
+    for second in range(1, seconds + 1):
+        for worker in range(workers):
+            writer.metrics(MetricsRow(second, second, worker, "arrivals", second - 1, 1.0, 0.5, batch_size=4))
+    for time, scores in evaluations:
+        for worker, accuracy in scores.items():
+            late = 0.5 * (time > 0)
+            for label, share in enumerate((1 - late, late)):
+                writer.classes(ClassesRow(time, worker, label, share, 50, accuracy))
 
 
 TRANSPORT = {

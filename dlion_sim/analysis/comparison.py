@@ -37,6 +37,8 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
     - `p`, of a paired t-test of `final`, and `p_holm`, corrected for the number of rows
     - `lost`, the share of bytes that receivers did without, `completion` and `completion_p99` (s): means of what runs
       tell of messages that were sent in packets, as far as there were any
+    - `online`, the accuracy of samples of a stream as they came, `forgetting`, and `adaptation` (s), its mean over the
+      classes that came late, see `Streamed`: means of runs that tell of a stream
     - `cost` of a run and `cost_to_target`, the means of runs with prices; the latter where all reached it
     - `bytes_sent`, a run's mean; `without_exchange`, a note on runs in which some worker never took anything in
     """
@@ -144,6 +146,7 @@ class _Samples:
             "reached": sum(each.reached for each in durations),
             "waited": min((each.seconds for each in durations if not each.reached), default=math.nan),
             **_of_packets(summaries),
+            **_of_stream(summaries),
             "bytes_sent": mean_of([summary["bytes_sent"] for summary in summaries]).value,
             "cost": mean_of([_total(summary) for summary in summaries]).value,
             "cost_to_target": mean_of([_cost_to_target(*each) for each in zip(runs, durations, strict=True)]).value,
@@ -158,6 +161,17 @@ def _of_packets(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         "lost": [each["lost"] for each in told],
         "completion": [_number(each["completion"]["mean"]) for each in told],
         "completion_p99": [_number(each["completion"]["p99"]) for each in told],
+    }
+    return {name: mean_of(values).value for name, values in measured.items()}
+
+
+def _of_stream(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """How workers did on samples that came, on average; adaptation is unknown where one never adapted to a class."""
+    told = [stream for summary in summaries if (stream := summary.get("stream"))]
+    measured = {
+        "online": [_number(each["online_accuracy"]) for each in told],
+        "forgetting": [_number(each["forgetting"]) for each in told],
+        "adaptation": [mean_of(list(map(_number, each["adaptation"].values()))).value for each in told],
     }
     return {name: mean_of(values).value for name, values in measured.items()}
 

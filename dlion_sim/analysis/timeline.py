@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 import pandas as pd
 
 from dlion_sim.analysis.traffic import interval_rates
-from dlion_sim.results import Run
+from dlion_sim.results import TESTS, Run
 
 _OF_SPANS = ["worker", "iteration", "waited_for", "wait_reason"]
 
@@ -20,7 +20,7 @@ def spans(run: Run) -> pd.DataFrame:
     what. The end of the run may cut off the last span of a worker. Spans of no time have no row.
     """
     metrics = run.metrics()
-    rows = metrics[metrics["kind"] != "evaluation"]
+    rows = metrics[~metrics["kind"].isin(TESTS)]
     end = rows["virtual_time"]
     computed = end - rows["wait_seconds"]
     what = rows["kind"].astype(str).where(rows["kind"] == "profile", "compute")

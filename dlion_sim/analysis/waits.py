@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from dlion_sim.analysis.traffic import modelled_scenario
-from dlion_sim.results import Run, participants
+from dlion_sim.results import TESTS, Run, participants
 from dlion_sim.scenario import Lv08, Scenario
 from dlion_sim.scenario.topology import ParameterServers, ServerHost
 
@@ -65,7 +65,7 @@ class _Sent(NamedTuple):
 def steps(run: Run) -> dict[int, list[Step]]:
     """What each worker did, in order. Raises InputError where the run cannot be read."""
     metrics = run.metrics()
-    rows = metrics[metrics["kind"] != "evaluation"].sort_values("virtual_time", kind="stable")
+    rows = metrics[~metrics["kind"].isin(TESTS)].sort_values("virtual_time", kind="stable")
     rows = rows.fillna({"prep_seconds": 0.0, "fetch_seconds": 0.0, "wait_seconds": 0.0, "compute_seconds": 0.0})
     found: dict[int, list[Step]] = {worker: [] for worker in range(len(run.manifest["workers"]))}
     for worker, kind, end, computed, waited, *fed, peer, reason in rows[_OF_STEPS].itertuples(index=False):

@@ -5,6 +5,7 @@ from dlion_sim.assembly.feeding import InputPipeline, Stall
 from dlion_sim.assembly.hosts import server_hosts
 from dlion_sim.assembly.outages import Outage, Outages
 from dlion_sim.assembly.recording import Recorder
+from dlion_sim.assembly.sampling import StreamSampler
 from dlion_sim.assembly.setting import Setting
 from dlion_sim.assembly.transfer import Loss, Part, Transfer
 
@@ -18,6 +19,7 @@ __all__ = [
     "Recorder",
     "Setting",
     "Stall",
+    "StreamSampler",
     "Transfer",
     "server_hosts",
 ]

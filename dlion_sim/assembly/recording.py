@@ -12,6 +12,7 @@ import numpy as np
 from dlion_sim.assembly.feeding import Stall
 from dlion_sim.assembly.losses import Losses
 from dlion_sim.assembly.membership import Membership
+from dlion_sim.assembly.streamed import Streamed
 from dlion_sim.assembly.transfer import Transfer
 from dlion_sim.learning import Score
 from dlion_sim.metric import ACCURACY, Metric
@@ -19,6 +20,8 @@ from dlion_sim.protocol.events import Report, Unfinished
 from dlion_sim.protocol.messages import Channel, Contribution
 from dlion_sim.results import (
     SPENT,
+    TESTS,
+    ClassesRow,
     Ending,
     LinksRow,
     MembershipRow,
@@ -72,6 +75,7 @@ class Recorder:
         self._samples = 0
         self._bytes_sent = 0
         self._losses = Losses()
+        self._streamed = Streamed()
         self._between_clouds: dict[tuple[str, str], int] = {}
         """Bytes from one to another, where they have a price."""
         self._last_losses: dict[int, float] = {}
@@ -138,6 +142,13 @@ class Recorder:
         """What a worker's parameters were then, after so many iterations, was evaluated."""
         told = {"accuracy" if self.metric == ACCURACY else "metric": score.metric}
         self._add(worker, now, kind="evaluation", iteration=iteration, loss=score.loss, **told)
+        for number, share, samples, accuracy in score.classes:
+            self.classes(ClassesRow(now, worker, number, share, samples, accuracy))
+
+    def arrivals(self, worker: int, score: Score, samples: int, now: float) -> None:
+        """So many samples have come to a worker, and what its parameters are was tested on them."""
+        told = {"loss": score.loss, "accuracy": score.metric, "batch_size": samples}
+        self._add(worker, now, kind="arrivals", iteration=self.iterations[worker], **told)
 
     def _stalled(self, worker: int, computed: float) -> dict[str, float]:
         """What of the seconds that a worker has computed it has waited for samples: the end may cut that off."""
@@ -199,11 +210,13 @@ class Recorder:
 
     def metrics(self, row: MetricsRow) -> None:
         """Take in a row of the metrics."""
-        if row.kind != "evaluation":
+        if row.kind not in TESTS:
             self._check_times(row)
             self._spend(row)
         self._writer.metrics(row)
-        if row.score is not None:
+        if row.kind == "arrivals":
+            self._streamed.arrivals(row)
+        elif row.score is not None:
             self._evaluations.setdefault(row.virtual_time, {})[row.worker] = row.score
         elif row.kind == "iteration" and row.loss is not None:
             self.iterations[row.worker] = row.iteration
@@ -249,6 +262,11 @@ class Recorder:
         """Take in a row of the parts of messages."""
         if self._each_transfer:
             self._writer.parts(row)
+
+    def classes(self, row: ClassesRow) -> None:
+        """Take in a row of the classes."""
+        self._writer.classes(row)
+        self._streamed.classes(row)
 
     def queues(self, rows: Iterable[QueuesRow]) -> None:
         """Take in rows of the queues, as an interval ends."""
@@ -303,6 +321,7 @@ class Recorder:
             cost_as=about.get("cost_as"),
             transport=self._losses.told,
             availability=availability and {**availability, **({"messages": messages} if messages else {})},
+            stream=self._streamed.told(ending.seconds),
             cost=cost_of(self._tariff, ending.seconds, self._between_clouds) if self._tariff else None,
         )
 

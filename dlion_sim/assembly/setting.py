@@ -16,7 +16,9 @@ from dlion_sim.assembly.compute import ComputeDevice
 from dlion_sim.assembly.feeding import InputPipeline
 from dlion_sim.assembly.hosts import check_clouds, hosts_of
 from dlion_sim.assembly.outages import Outages
+from dlion_sim.assembly.sampling import StreamSampler
 from dlion_sim.assembly.shards import classes_of, shards_of, validation_of
+from dlion_sim.assembly.stream import DataStream
 from dlion_sim.assembly.workload import check_target, dataset_of, model_of, of_workload
 from dlion_sim.learning import (
     BatchSampler,
@@ -24,6 +26,7 @@ from dlion_sim.learning import (
     Evaluator,
     Kernels,
     Layout,
+    Moment,
     Replica,
     class_histogram,
     flatten,
@@ -58,11 +61,13 @@ class Setting:
     model: nn.Module
     """With everybody's initial parameters."""
     shards: Sequence[Indices]
-    """The training samples of each worker."""
+    """The training samples of each worker; of a stream, all that come."""
     validation: Indices | None
     """The training samples that evaluations are on, which lie at no worker; None: they are on the test set."""
     device: torch.device
     """Where parameters are, and gradients are computed."""
+    stream: DataStream | None = None
+    """How the shards come to the workers, unless they are there from the start."""
 
     @classmethod
     def of(cls, scenario: Scenario, device: torch.device = CPU) -> Setting:
@@ -74,14 +79,16 @@ class Setting:
         with of_workload():
             validation = validation_of(scenario, dataset)
             shards = shards_of(scenario, dataset, validation)
+            stream = DataStream.of(scenario, dataset, shards)
         setting = cls(
             scenario=scenario.model_copy(update={"system": system.spec, "workload": workload}),
             system=system,
-            dataset=dataset,
+            dataset=stream.dataset if stream else dataset,
             model=model,
-            shards=shards,
+            shards=stream.shards if stream else shards,
             validation=validation,
             device=device,
+            stream=stream,
         )
         check_clouds(setting.hosts, scenario.cluster)
         _ = setting.outages  # It knows what cannot be down.
@@ -176,6 +183,7 @@ class Setting:
             **({"tariff": prices} if (prices := tariff(self.scenario)) else {}),
             "partition": class_histogram(labels, self.shards, classes),
             "training_samples": self._training_samples,
+            **({"drift": self.stream.changes} if self.stream else {}),
             "metric": self.dataset.task.metric.told,
             "own_code": {
                 path: {"name": name, "source": own_code.digest(own_code.module_of(name))}
@@ -210,7 +218,7 @@ class Setting:
                 mixing=self._mixing[number],
                 batch_size=self.scenario.workload.batch_size,
                 training_samples=self._training_samples,
-                shard_samples=len(self.shards[number]),
+                shard_samples=self.stream.most_kept(number) if self.stream else len(self.shards[number]),
                 side=self._sides[number],
                 iterations=self.scenario.iterations,
                 seed=self.scenario.seed,
@@ -242,9 +250,18 @@ class Setting:
             pipeline=InputPipeline(fed_by, len(self.shards[worker]), began) if fed_by else None,
         )
 
-    def sampler(self, worker: int, incarnation: int = 0) -> BatchSampler:
-        """Which samples a worker takes next, whose process has ended so often before."""
-        return BatchSampler(self.shards[worker], stream(self.scenario.seed, "batches", worker, *_again(incarnation)))
+    def sampler(self, worker: int, incarnation: int = 0, began: float = 0.0) -> BatchSampler | StreamSampler:
+        """Which samples a worker takes next, whose process has ended so often before, and began at that time (s)."""
+        rng = stream(self.scenario.seed, "batches", worker, *_again(incarnation))
+        if self.stream is None:
+            return BatchSampler(self.shards[worker], rng)
+        sampler = self.stream.sampler(worker, rng)
+        sampler.receive(began)  # What came before is there, but nobody was to be tested on it.
+        return sampler
+
+    def moment(self, now: float) -> Moment | None:
+        """What the test is like at a time (s), where that changes."""
+        return self.stream.drift.moment(now) if self.stream else None
 
     def evaluator(self, threads: int | None = None) -> Evaluator:
         """What scores the workers' replicas, all of them on the same samples, by so many `threads` of a CPU."""

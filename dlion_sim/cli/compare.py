@@ -141,6 +141,9 @@ def _columns(rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, targe
         "lost": ["" if math.isnan(row["lost"]) else percent(row["lost"]) for row in rows],
         "completion\n(s)": ["" if math.isnan(row["completion"]) else number(row["completion"]) for row in rows],
         "99 %\n(s)": ["" if math.isnan(row["completion_p99"]) else number(row["completion_p99"]) for row in rows],
+        "online\n(%)": [_known("{:.1f}", 100 * row["online"]) for row in rows],
+        "forgotten\n(points)": [_known("{:.1f}", 100 * row["forgetting"]) for row in rows],
+        "adapts\n(s)": [_known("{:.1f}", row["adaptation"]) for row in rows],
         "cost": [_cost(row["cost"]) for row in rows],
         f"cost to {of_metric(target, metric)}": [_cost(row["cost_to_target"]) for row in rows],
         "sent": ["" if math.isnan(row["bytes_sent"]) else in_bytes(row["bytes_sent"]) for row in rows],
@@ -162,6 +165,10 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
         yield f"p: paired t-test of the {metric} against that of ref., Holm-corrected; * below 0.05"
     if any(not math.isnan(row["cost"]) for row in rows):
         yield "cost: of machines' billed time and what left a cloud for another; to a target: had the run ended there"
+    if any(not math.isnan(row["online"]) for row in rows):
+        yield "online: accuracy of samples as they came, before they were trained on; forgotten: best former less last"
+    if any(not math.isnan(row["adaptation"]) for row in rows):
+        yield "adapts: from when a class came until its accuracy was nine tenths of its level at the end"
     if any(row["reference"] < 0 for row in rows):
         yield "several Baselines in one environment: nothing there is compared with them"
     if any(not math.isnan(row["completion"]) for row in rows):

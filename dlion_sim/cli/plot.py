@@ -152,6 +152,14 @@ def deviation(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = 
 
 
 @plot.command()
+def online(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
+    """Accuracy of samples of a stream as they came, over time, with what of them changed."""
+    from dlion_sim.figures import plot_online
+
+    _done(plot_online(_groups(runs, labels), output), quiet=quiet)
+
+
+@plot.command()
 def timeline(
     run: OneRun,
     output: Output,

@@ -4,7 +4,7 @@ from dlion_sim.figures.accuracy import plot_accuracy
 from dlion_sim.figures.bars import plot_accuracy_at, plot_time_to_accuracy
 from dlion_sim.figures.batch_sizes import plot_batch_sizes
 from dlion_sim.figures.completion import plot_completion_times
-from dlion_sim.figures.curves import plot_accuracies, plot_deviation
+from dlion_sim.figures.curves import plot_accuracies, plot_deviation, plot_online
 from dlion_sim.figures.fidelity import plot_fidelity
 from dlion_sim.figures.heatmap import Quantity, plot_heatmap
 from dlion_sim.figures.links import plot_links
@@ -23,6 +23,7 @@ __all__ = [
     "plot_fidelity",
     "plot_heatmap",
     "plot_links",
+    "plot_online",
     "plot_queues",
     "plot_stalls",
     "plot_time_to_accuracy",

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from dlion_sim.analysis.curves import Curve, Progress, against, mean_metric, over_seeds, worker_deviation
 from dlion_sim.analysis.groups import Group, metric_name, metric_of
+from dlion_sim.analysis.online import Change, changes, online_accuracy
 from dlion_sim.figures.looks import Look
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import (
@@ -56,12 +57,22 @@ def plot_deviation(groups: Sequence[Group], file: Path) -> Path:
     return _plot(groups, file, worker_deviation, label)
 
 
+def plot_online(groups: Sequence[Group], file: Path) -> Path:
+    """Draw the accuracy of samples as they came over time, with what of them changed as bands or lines.
+
+    Draws to `file` (.png, .svg or .pdf) and returns it. Raises InputError for a run without a stream, or one that
+    cannot be read, or where the file cannot be written.
+    """
+    return _plot(groups, file, online_accuracy, "Online accuracy (%)", changes=changes)
+
+
 def _plot(
     groups: Sequence[Group],
     file: Path,
     quantity: Callable[[Run], Curve],
     label: str,
     progress: Progress = "time",
+    changes: Callable[[Run], Sequence[Change]] = lambda run: (),
 ) -> Path:
     panels = Panels.of(groups)
     curves = [[against(run, quantity(run), progress) for run in group.runs] for group in groups]
@@ -75,6 +86,8 @@ def _plot(
     with drawing(file, height=0.75 + _PANEL_HEIGHT * rows, width=WIDTH if columns == 1 else WIDE) as figure:
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         handles = {}
+        for number, group in {panels.panel(group): group for group in groups}.items():
+            _mark(grid.flat[number], changes(group.runs[0]), unit)
         for group, table in zip(groups, tables, strict=True):
             line = panels.line(group)
             if len(table):
@@ -133,6 +146,14 @@ def _horizontal(run: Run, end: float, progress: Progress) -> tuple[float, str]:
             return 1.0, "Epochs (samples of all workers / training samples)"
         case "cost":
             return 1.0, "Cost"
+
+
+def _mark(axes: Axes, changes: Sequence[Change], unit: float) -> None:
+    for what, begin, end in changes:
+        axes.axvspan(begin / unit, end / unit, color="0.85", zorder=0)
+        axes.text(
+            *(end / unit, 0.03), f" {what}", transform=axes.get_xaxis_transform(), size=6, color="0.35", va="bottom"
+        )
 
 
 def _draw(axes: Axes, table: pd.DataFrame, look: Look) -> object:

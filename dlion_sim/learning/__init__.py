@@ -6,8 +6,10 @@ from dlion_sim.learning.evaluation import Evaluator
 from dlion_sim.learning.flat import Layout, flatten
 from dlion_sim.learning.fused import FusedGradientExecutor, gradient_executor
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
+from dlion_sim.learning.keeping import Newest, Reservoir
 from dlion_sim.learning.layers import Kernels, usable_kernels
 from dlion_sim.learning.models import build, model_for, own_model, training_flops
+from dlion_sim.learning.moment import Moment
 from dlion_sim.learning.partition import class_histogram, hold_out, partition
 from dlion_sim.learning.replica import Replica
 from dlion_sim.learning.tasks import Score, Task
@@ -20,7 +22,10 @@ __all__ = [
     "GradientExecutor",
     "Kernels",
     "Layout",
+    "Moment",
+    "Newest",
     "Replica",
+    "Reservoir",
     "Score",
     "Task",
     "Ticket",

@@ -1,22 +1,27 @@
-"""How well replicas do on the test set, or on validation samples."""
+"""How well replicas do on the test set, or on validation samples; and on what comes to a worker."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.layers import Kernels
+from dlion_sim.learning.moment import Moment
 from dlion_sim.learning.partition import Indices
 from dlion_sim.learning.pool import ModelPool
 from dlion_sim.learning.replica import Replica, look_at
-from dlion_sim.learning.tasks import Score
+from dlion_sim.learning.tasks import Classification, Score
 
 _BATCH = 100
 """Samples of one forward pass: few enough for their activations to stay near the core."""
+
+_Measure = Callable[[Tensor, Tensor], Tensor]
+"""Sums [K, float64] from outputs and targets."""
 
 
 class Evaluator:
@@ -39,14 +44,17 @@ class Evaluator:
         self._dataset = dataset.to(device)
         self._inputs, self._targets = self._dataset.test_inputs, self._dataset.test_targets
         if validation is not None:
-            held_out = torch.from_numpy(validation).to(device)
-            self._inputs, self._targets = self._dataset.train_inputs[held_out], self._dataset.train_targets[held_out]
+            self._inputs, self._targets = self._training_samples(validation)
         self._pool = ModelPool(model, device, threads, kernels)
 
-    def evaluate(self, replicas: Sequence[Replica], samples: int | None = None) -> list[Score]:
+    def evaluate(
+        self, replicas: Sequence[Replica], samples: int | None = None, moment: Moment | None = None
+    ) -> list[Score]:
         """The score of each replica as it is now, on the whole set, or on its first `samples`.
 
-        Replicas whose parameters are equal to the bit are evaluated once.
+        At a `moment` of a stream, which is for classification alone, they are on the set as it would come then: inputs
+        changed, classes weighted, each scored by itself too. Replicas whose parameters are equal to the bit are
+        evaluated once.
         """
         # Replicas that share their parameters need not be looked at to know that they are equal.
         parameters = {id(replica.parameters): replica.parameters for replica in replicas}
@@ -54,24 +62,46 @@ class Evaluator:
         digests = [digest_of[id(replica.parameters)] for replica in replicas]
         distinct = dict(zip(digests, replicas, strict=True))
         samples = min(samples or len(self._targets), len(self._targets))
-        batches = [slice(start, min(start + _BATCH, samples)) for start in range(0, samples, _BATCH)]
-        work = [(replica, batch) for replica in distinct.values() for batch in batches]
-        sums = torch.stack(self._pool.map(self._batch, work)).view(len(distinct), len(batches), -1).sum(dim=1)
-        task = self._dataset.task
-        scores = {digest: task.score(each, samples) for digest, each in zip(distinct, sums.tolist(), strict=True)}
-        return [scores[digest] for digest in digests]
+        inputs, targets, task = self._inputs[:samples], self._targets[:samples], self._dataset.task
+        if moment is None:
+            sums = self._sums(list(distinct.values()), inputs, targets, task.measure)
+            scores = [task.score(each, samples) for each in sums]
+        else:
+            assert isinstance(task, Classification)
+            sums = self._sums(list(distinct.values()), moment.change(inputs), targets, task.measure_by_class)
+            scores = [moment.score(each) for each in sums]
+        score_of = dict(zip(distinct, scores, strict=True))
+        return [score_of[digest] for digest in digests]
+
+    def score(self, replica: Replica, samples: Indices) -> Score:
+        """That of a replica as it is now on some training samples."""
+        (sums,) = self._sums([replica], *self._training_samples(samples), self._dataset.task.measure)
+        return self._dataset.task.score(sums, len(samples))
 
     def close(self) -> None:
         """End the threads."""
         self._pool.close()
 
+    def _training_samples(self, samples: Indices) -> tuple[Tensor, Tensor]:
+        indices = torch.from_numpy(samples).to(self._dataset.train_targets.device)
+        return self._dataset.train_inputs[indices], self._dataset.train_targets[indices]
+
+    def _sums(
+        self, replicas: Sequence[Replica], inputs: Tensor, targets: Tensor, measure: _Measure
+    ) -> list[list[float]]:
+        """What is measured of each replica over all samples."""
+        batches = list(zip(torch.split(inputs, _BATCH), torch.split(targets, _BATCH), strict=True))
+        work = [(replica, *batch) for replica in replicas for batch in batches]
+        sums = torch.stack(self._pool.map(partial(self._batch, measure), work))
+        totals: list[list[float]] = sums.view(len(replicas), len(batches), -1).sum(dim=1).tolist()
+        return totals
+
     @torch.inference_mode()
-    def _batch(self, model: nn.Module, work: tuple[Replica, slice]) -> Tensor:
-        """The task's sums [K, float64] over the samples of one pass."""
-        replica, batch = work
+    def _batch(self, measure: _Measure, model: nn.Module, work: tuple[Replica, Tensor, Tensor]) -> Tensor:
+        """What is measured over the samples of one pass."""
+        replica, inputs, targets = work
         look_at(model, replica)
-        outputs = model(self._dataset.transform(self._inputs[batch]))
-        return self._dataset.task.measure(outputs, self._targets[batch])
+        return measure(model(self._dataset.transform(inputs)), targets)
 
 
 def _digest(parameters: Tensor) -> bytes:

@@ -354,6 +354,8 @@ class Driver:
         done = await self._machine.gradient(batch_size, at, self.now - at)
         if done.stall:
             self._recorder.fed(self._rank, done.stall)
+        if done.arrivals:
+            self._recorder.arrivals(self._rank, *done.arrivals, at)
         self._tell(GradientReady(done.loss, done.gradient, done.seconds), self._ended(at + done.seconds))
 
     async def _profile(self, batch_sizes: Sequence[int], at: float) -> None:

@@ -17,11 +17,13 @@ from dlion_sim.live.incarnations import with_incarnations
 from dlion_sim.live.machine import Lateness
 from dlion_sim.live.node_config import LEFT
 from dlion_sim.results import (
+    CLASSES,
     LINKS,
     MEMBERSHIP,
     METRICS,
     PARTS,
     TRANSFERS,
+    ClassesRow,
     Ending,
     Hold,
     LinksRow,
@@ -39,7 +41,7 @@ from dlion_sim.results import (
 from dlion_sim.results.checking import checked
 from dlion_sim.yaml_text import read_text
 
-Row = TypeVar("Row", MetricsRow, LinksRow)
+Row = TypeVar("Row", MetricsRow, LinksRow, ClassesRow)
 
 _OF_A_NODE = (
     *("rank", "incarnation", "hostname", "platform", "cpu_count", "versions", "arithmetic", "kernels"),
@@ -64,6 +66,7 @@ class Part:
     """Of the parts that its messages are of."""
     membership: Sequence[MembershipRow]
     """Of the participant's own incarnation, also where they are of another one, whose it does not know."""
+    classes: Sequence[ClassesRow]
 
     @classmethod
     def open(cls, folder: Path) -> Part:
@@ -75,12 +78,13 @@ class Part:
         links = [LinksRow(**row) for row in _rows(run, run_folder.LINKS, LINKS)]
         transfers = [TransfersRow(**row) for row in _rows(run, run_folder.TRANSFERS, TRANSFERS)]
         of_messages = [PartsRow(**row) for row in _rows_if_any(run, run_folder.PARTS, PARTS)]
+        classes = [ClassesRow(**row) for row in _rows_if_any(run, run_folder.CLASSES, CLASSES)]
         incarnation = int(run.manifest.get("incarnation", 0))
         membership = [
             MembershipRow(**row)._replace(incarnation=incarnation)
             for row in _rows_if_any(run, run_folder.MEMBERSHIP, MEMBERSHIP)
         ]
-        return cls(run, metrics, links, transfers, of_messages, membership)
+        return cls(run, metrics, links, transfers, of_messages, membership, classes)
 
     @property
     def rank(self) -> int:
@@ -119,6 +123,10 @@ def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
     checked(table, run.folder / name, len(run.manifest["workers"]))
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
+
+
+def _rows_if_any(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    return _rows(run, name, schema) if growing.exists(run.folder / name) else []
 
 
 def manifest_of(setting: Setting) -> dict[str, Any]:
@@ -177,6 +185,9 @@ def gather(
         recorder.metrics(row)
     for link in sorted(links, key=lambda row: (row.virtual_time, row.sender, row.receiver)):
         recorder.links(link)
+    classes = [row for part in parts for row in _ending_at(ending.seconds, part, part.classes)]
+    for each in sorted(classes, key=lambda row: (row.virtual_time, row.worker, row.label)):
+        recorder.classes(each)
     transfers = [row for part in parts for row in part.transfers]
     for transfer in sorted(transfers, key=lambda row: (row.end is None, row.end, row.begin, row.sender, row.receiver)):
         recorder.transfers(transfer)

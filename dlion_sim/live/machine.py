@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from dlion_sim.assembly import ComputeDevice, Stall
-from dlion_sim.learning import BatchSampler, GradientExecutor, Replica
+from dlion_sim.assembly import ComputeDevice, Stall, StreamSampler
+from dlion_sim.learning import BatchSampler, Evaluator, GradientExecutor, Replica, Score
 
 Samples = npt.NDArray[np.int64]
 
@@ -57,6 +57,8 @@ class Computed:
     seconds: float
     stall: Stall | None = None
     """What of these the modelled machine waits for its samples."""
+    arrivals: tuple[Score, int] | None = None
+    """What was tested before it of a stream's samples that had come, and how many they were."""
 
 
 class Machine:
@@ -67,12 +69,18 @@ class Machine:
     """
 
     def __init__(
-        self, executor: GradientExecutor, replica: Replica, sampler: BatchSampler, pace: ComputeDevice | None
+        self,
+        executor: GradientExecutor,
+        replica: Replica,
+        sampler: BatchSampler | StreamSampler,
+        pace: ComputeDevice | None,
+        tester: Evaluator | None = None,
     ) -> None:
         self._executor = executor
         self._replica = replica
         self._sampler = sampler
         self._pace = pace
+        self._tester = tester
         # A thread of its own waits more exactly than the event loop does, which counts in milliseconds.
         self._thread = ThreadPoolExecutor(1, "machine")
         self._closed = threading.Event()
@@ -84,12 +92,25 @@ class Machine:
         return self._pace is not None
 
     async def gradient(self, batch_size: int, start: float, ago: float) -> Computed:
-        """The gradient of the next `batch_size` samples.
+        """The gradient of the next `batch_size` samples; before that, the `tester` scores what of a stream has come.
 
         A modelled computation begins `start` seconds since the start of the run, which was so many seconds ago.
         """
+        began = time.monotonic() - ago
         stall = self._pace.feed(batch_size, start) if self._pace else None
-        return await self._timed(self._sampler.take(batch_size), start, time.monotonic() - ago, stall)
+        arrivals = await self._receive(start)
+        computed = await self._timed(self._sampler.take(batch_size), start, began, stall)
+        return replace(computed, arrivals=arrivals)
+
+    async def _receive(self, now: float) -> tuple[Score, int] | None:
+        """Test the replica on what has come, which it may be trained on from here on."""
+        if not isinstance(self._sampler, StreamSampler) or self._tester is None:
+            return None
+        came = self._sampler.receive(now)
+        if not len(came):
+            return None
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._tester.score, self._replica, came), len(came)
 
     async def profile(self, batch_sizes: Sequence[int], start: float, ago: float) -> tuple[tuple[int, float], ...]:
         """(batch size, seconds) of a gradient of each of these sizes, one after another; takes none of the samples."""
@@ -113,6 +134,8 @@ class Machine:
         """Let go of what is held back, and end the threads."""
         self._closed.set()
         self._thread.shutdown(cancel_futures=True)
+        if self._tester:
+            self._tester.close()
         self._executor.close()
 
     async def _timed(self, samples: Samples, start: float, began: float, stall: Stall | None = None) -> Computed:

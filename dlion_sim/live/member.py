@@ -61,7 +61,8 @@ class Member:
             setting.model, setting.dataset, torch.device("cpu"), threads=1, kernels=setting.kernels
         )
         pace = setting.machine(rank, incarnation) if paced else None
-        machine = Machine(executor, worker.replica, setting.sampler(rank, incarnation), pace)
+        tester = setting.evaluator(threads=1) if setting.stream else None
+        machine = Machine(executor, worker.replica, setting.sampler(rank, incarnation), pace, tester)
         _rehearse(setting.worker(rank), machine)
         return cls(worker, machine)
 

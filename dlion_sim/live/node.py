@@ -117,5 +117,6 @@ def _evaluate(setting: Setting, rank: int, worker: Worker, snapshots: Sequence[S
     with closing(setting.evaluator()) as evaluator:
         for snapshot in snapshots:
             replica.write(0, snapshot.parameters)
-            (score,) = evaluator.evaluate([replica], None if snapshot is snapshots[-1] else some)
+            samples = None if snapshot is snapshots[-1] else some
+            (score,) = evaluator.evaluate([replica], samples, setting.moment(snapshot.time))
             recorder.evaluation(rank, score, snapshot.iteration, snapshot.time)

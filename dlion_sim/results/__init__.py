@@ -11,13 +11,16 @@ from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
 from dlion_sim.results.summary import SPENT, Ending, Status, final_metric, summarize, time_to_target
 from dlion_sim.results.tables import (
+    CLASSES,
     LINKS,
     MEMBERSHIP,
     METRICS,
     PARTS,
     QUEUES,
+    TESTS,
     TRANSFERS,
     WALL_CLOCK_COLUMNS,
+    ClassesRow,
     LinksRow,
     MembershipRow,
     MetricsRow,
@@ -29,14 +32,17 @@ from dlion_sim.results.tables import (
 from dlion_sim.results.writing import RunWriter, mark
 
 __all__ = [
+    "CLASSES",
     "LINKS",
     "MEMBERSHIP",
     "METRICS",
     "PARTS",
     "QUEUES",
     "SPENT",
+    "TESTS",
     "TRANSFERS",
     "WALL_CLOCK_COLUMNS",
+    "ClassesRow",
     "Cost",
     "Ending",
     "Frames",

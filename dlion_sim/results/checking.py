@@ -51,10 +51,13 @@ _RANGES = {
     "most_queued": (0, MOST),
     "dropped": (0, MOST),
     "marked": (0, MOST),
+    "label": (0, _INDEX_MOST),
+    "share": (0.0, 1.0 + 1e-9),
+    "samples": (0, MOST),
 }
 """The least and the most of a column's values. A loss or a metric may be anything: a run may diverge."""
 _KINDS = {
-    "worker": ("kind", {"iteration", "evaluation", "profile", "unfinished", "cut"}),
+    "worker": ("kind", {"iteration", "evaluation", "profile", "unfinished", "cut", "arrivals"}),
     "participant": ("what", set(get_args(What))),
 }
 """What rows may tell of whom."""

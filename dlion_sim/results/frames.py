@@ -100,6 +100,14 @@ class Frames:
     def membership(self) -> pd.DataFrame:
         """A row each time that one came, went, or was noticed to: `participant`, `what`, `peer`, `seconds`, ..."""
         return self._all(Run.membership)
+    def arrivals(self) -> pd.DataFrame:
+        """A row what came to a worker of a stream between two iterations: how many (`batch_size`), `accuracy`, ..."""
+        return self._all(lambda run: run.arrivals().drop(columns=["kind", "metric"]))
+
+    @cached_property
+    def classes(self) -> pd.DataFrame:
+        """A row an evaluation of a worker and class, of a stream: `label`, its `share` then, `samples`, `accuracy`."""
+        return self._all(Run.classes)
 
     @cached_property
     def _about(self) -> list[dict[str, Any]]:
@@ -143,6 +151,9 @@ def _summary(run: Run) -> dict[str, Any]:
             case "transport", dict():
                 row |= {f"{name}_share": value[name] for name in ("lost", "resent", "saved")}
                 row |= {f"completion_{name}": seconds for name, seconds in value["completion"].items()}
+            case "stream", dict():
+                row |= {name: value[name] for name in ("scored", "online_accuracy", "forgetting")}
+                row |= {f"adaptation_{label}": seconds for label, seconds in value["adaptation"].items()}
             case "iterations" | "exchanges" | "final_accuracy" | "final_metric", dict():
                 row[key] = value["mean"]
             case "availability", dict():

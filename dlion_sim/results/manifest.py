@@ -40,6 +40,14 @@ class CostAs(TypedDict):
     flops: ShortText
 
 
+class ChangeTold(TypedDict):
+    """What of a stream's samples changes, and from when to when."""
+
+    what: ShortText
+    begin: Seconds
+    end: Seconds
+
+
 class MetricTold(TypedDict):
     """As `Metric` has it."""
 
@@ -91,6 +99,8 @@ class Manifest(TypedDict, total=False):
     """Where it is not that of the model which learns."""
     tariff: Tariff
     """Where the scenario has prices."""
+    drift: list[ChangeTold]
+    """Where samples come as a stream."""
     training_samples: Count
     metric: MetricTold
     """What evaluations are by, besides the loss."""

@@ -19,7 +19,7 @@ from dlion_sim.results.labels import system_label
 from dlion_sim.results.manifest import EvaluatedOn, Manifest
 from dlion_sim.results.names import with_names
 from dlion_sim.results.summary import Summary
-from dlion_sim.results.tables import LINKS, MEMBERSHIP, METRICS, PARTS, QUEUES, TRANSFERS
+from dlion_sim.results.tables import CLASSES, LINKS, MEMBERSHIP, METRICS, PARTS, QUEUES, TRANSFERS
 from dlion_sim.results.told import read_json
 from dlion_sim.yaml_text import read_file
 
@@ -125,6 +125,13 @@ class Run:
     def membership(self) -> pd.DataFrame:
         """All rows so far of who came and went, if anybody did. Raises InputError where they cannot be read."""
         return self._frame_if_any(run_folder.MEMBERSHIP, MEMBERSHIP)
+    def classes(self) -> pd.DataFrame:
+        """All rows so far of evaluations by class, of a stream. Raises InputError where they cannot be read."""
+        return self._frame_if_any(run_folder.CLASSES, CLASSES)
+
+    def arrivals(self) -> pd.DataFrame:
+        """The metrics' rows of what came of a stream."""
+        return self._of_kind("arrivals")
 
     def evaluations(self) -> pd.DataFrame:
         """The metrics' rows of evaluations."""

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, Required, TypedDict
+from typing import Annotated, Any, Literal, Required, TypedDict
 
+import msgspec
 import numpy as np
 
 from dlion_sim.metric import ACCURACY, Metric
@@ -90,6 +91,21 @@ class Transported(TypedDict):
     completion: Completion
 
 
+class Streamed(TypedDict):
+    """How workers did on samples that came while they learned; None of what there is none of."""
+
+    scored: Count
+    """Samples that were tested as they came, before they were trained on."""
+    online_accuracy: Fraction | None
+    """Of these."""
+    forgetting: Annotated[float, msgspec.Meta(ge=-1.0, le=1.0)] | None
+    """The best former accuracy of a class less the last one, the mean over the classes that have come, and workers
+    (Chaudhry et al., ECCV 2018)."""
+    adaptation: dict[TargetText, Seconds | None]
+    """By class that was not there from the start: from when it was until the workers' mean accuracy at it had come to
+    nine tenths of its final level."""
+
+
 class Summary(TypedDict, total=False):
     """What is read of a summary, and what that must be where it is there; it may tell more.
 
@@ -111,6 +127,7 @@ class Summary(TypedDict, total=False):
     bytes_sent: Count
     transport: Transported
     availability: Availability
+    stream: Streamed
     cost: Cost
     cost_as: CostAs
     iterations: PerWorker
@@ -160,6 +177,7 @@ def summarize(
     transport: Mapping[str, Any] | None = None,
     availability: Mapping[str, Any] | None = None,
     cost: Cost | None = None,
+    stream: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The summary of a run as JSON will say it.
 
@@ -169,8 +187,8 @@ def summarize(
     `evaluation_seconds` of the `wall_seconds`; the metric is summed up over those who were evaluated. `target` is a
     value of it to tell the time of, besides `TARGETS` if it is accuracy. `late` tells of a run of real nodes how often
     and by how many seconds computations took longer than modelled, and `cost_as` which larger model was charged, if
-    any; `transport` is of messages that were sent in packets, as `Transported`; `availability` of who came and went, as
-    `Availability`; `cost` is the run's, if it has prices.
+    any; `transport` is of messages that were sent in packets, as `Transported`, `availability` of who came and went, as
+    `Availability`, and `stream` of samples that came, as `Streamed`; `cost` is the run's, if it has prices.
     What is unknown is None: a rate over no time, the metric of who was not evaluated, the time of a target that was
     never reached.
     """
@@ -190,6 +208,7 @@ def summarize(
         "bytes_sent": bytes_sent,
         **({"transport": dict(transport)} if transport else {}),
         **({"availability": dict(availability)} if availability else {}),
+        **({"stream": dict(stream)} if stream else {}),
         **({"cost": cost} if cost else {}),
         **({"cost_as": cost_as} if cost_as else {}),
         "iterations": _counts(iterations),

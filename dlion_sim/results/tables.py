@@ -17,7 +17,7 @@ class MetricsRow(NamedTuple):
     virtual_time: float
     wall_time: float
     worker: int
-    kind: Literal["iteration", "evaluation", "profile", "unfinished", "cut"]
+    kind: Literal["iteration", "evaluation", "profile", "unfinished", "cut", "arrivals"]
     iteration: int
     loss: float | None = None
     accuracy: float | None = None
@@ -116,6 +116,19 @@ class MembershipRow(NamedTuple):
     iteration: int | None = None
 
 
+class ClassesRow(NamedTuple):
+    """How well one worker told one class at an evaluation; the column notes stand at `CLASSES`."""
+
+    virtual_time: float
+    worker: int
+    label: int
+    share: float
+    samples: int
+    accuracy: float
+
+
+TESTS = ("evaluation", "arrivals")
+"""The kinds of rows of METRICS that tell how good a worker was; all others tell what it did."""
 INDEX = b"index"
 """The unit of the numbers of workers and parameter servers."""
 _WORD = pa.dictionary(pa.int32(), pa.string())
@@ -131,14 +144,17 @@ METRICS = pa.schema(
         _column("wall_time", pa.float64(), "s"),  # since the start of the run
         _column("worker", pa.int32(), "index"),
         # "profile": a machine timed before training; "unfinished": what an iteration had come to when the run ended,
-        # "cut" when its worker was gone.
-        _column("kind", _WORD, "iteration | evaluation | profile | unfinished | cut"),
+        # "cut" when its worker was gone; "arrivals": what had come of a stream since the worker's last iteration began,
+        # tested before it is trained on.
+        _column("kind", _WORD, "iteration | evaluation | profile | unfinished | cut | arrivals"),
         _column("iteration", pa.int64(), "iterations"),
-        # Of the training batch on iterations; on evaluations of the set that the manifest's `evaluated_on` names.
+        # Of the training batch on iterations; on evaluations of the set that the manifest's `evaluated_on` names, of a
+        # stream as it would come then; on arrivals of these.
         _column("loss", pa.float64(), "nats", null=True),  # null on others
-        _column("accuracy", pa.float64(), "fraction", null=True),  # of that set; null on others, and of other tasks
+        # Of that set, or of the arrivals; null on others, and of other tasks.
+        _column("accuracy", pa.float64(), "fraction", null=True),
         # Null on evaluations, and but for times and waits on others than iterations:
-        _column("batch_size", pa.int32(), "samples", null=True),  # local (LBS)
+        _column("batch_size", pa.int32(), "samples", null=True),  # local (LBS); on arrivals, how many
         _column("global_batch_size", pa.int32(), "samples", null=True),  # GBS
         _column("staleness", pa.float64(), "iterations", null=True),  # mean lag of the updates applied; null if none
         _column("applied", pa.int32(), "remote updates", null=True),
@@ -233,5 +249,16 @@ MEMBERSHIP = pa.schema(
         _column("seconds", pa.float64(), "s", null=True),  # from down or left to lost, or from up to joined
         _column("bytes", pa.int64(), "bytes", null=True),  # of the state that it has fetched
         _column("iteration", pa.int64(), "iterations", null=True),  # from which on it takes part
+    ]
+)
+
+CLASSES = pa.schema(
+    [
+        _column("virtual_time", pa.float64(), "s"),
+        _column("worker", pa.int32(), "index"),
+        _column("label", pa.int32(), "number of the class"),
+        _column("share", pa.float64(), "fraction"),  # of what comes at that time
+        _column("samples", pa.int64(), "samples"),  # of the class, that it was evaluated on
+        _column("accuracy", pa.float64(), "fraction"),  # of these
     ]
 )

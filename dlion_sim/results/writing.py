@@ -21,12 +21,14 @@ from dlion_sim.results.names import with_names
 from dlion_sim.results.reading import Run
 from dlion_sim.results.summary import Status
 from dlion_sim.results.tables import (
+    CLASSES,
     LINKS,
     MEMBERSHIP,
     METRICS,
     PARTS,
     QUEUES,
     TRANSFERS,
+    ClassesRow,
     LinksRow,
     MembershipRow,
     MetricsRow,
@@ -43,8 +45,9 @@ _TABLES = (
     (run_folder.PARTS, PARTS),
     (run_folder.QUEUES, QUEUES),
     (run_folder.MEMBERSHIP, MEMBERSHIP),
+    (run_folder.CLASSES, CLASSES),
 )
-_OPTIONAL = {run_folder.PARTS, run_folder.QUEUES, run_folder.MEMBERSHIP}
+_OPTIONAL = {run_folder.PARTS, run_folder.QUEUES, run_folder.MEMBERSHIP, run_folder.CLASSES}
 """Not there where nothing is to be told."""
 _UNBORN = run_folder.MANIFEST + TEMPORARY
 """All that is left of a run that was killed before it had its manifest."""
@@ -62,7 +65,7 @@ class RunWriter:
         self.hold = hold
         self.manifest = manifest
         self._tables = tables
-        self._metrics, self._links, self._transfers, self._parts, self._queues, self._membership = tables
+        self._metrics, self._links, self._transfers, self._parts, self._queues, self._membership, self._classes = tables
 
     @classmethod
     def create(
@@ -157,6 +160,9 @@ class RunWriter:
     def membership(self, row: MembershipRow) -> None:
         """Append a row to the membership."""
         self._membership.append(row)
+    def classes(self, row: ClassesRow) -> None:
+        """Append a row to the classes."""
+        self._classes.append(row)
 
     def flush(self) -> None:
         """Bring every row so far to the disk."""

@@ -13,6 +13,7 @@ from dlion_sim.scenario.renting import tariff
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.shipped import find, find_sweep, shipped
+from dlion_sim.scenario.stream import Brightness, LabelShift, LateClass, Rotation, Stream
 from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.transport import Dlcp, LossPhase, Pfabric, Reliable, StageBounds, Transport
 from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, QUEUE, SIZE, Unit
@@ -39,6 +40,7 @@ __all__ = [
     "QUEUE",
     "SIZE",
     "Billing",
+    "Brightness",
     "Catalog",
     "ChoiceSpec",
     "Cloud",
@@ -55,7 +57,9 @@ __all__ = [
     "Iid",
     "Input",
     "LabelShards",
+    "LabelShift",
     "Lan",
+    "LateClass",
     "Lora",
     "LossPhase",
     "Lv08",
@@ -69,11 +73,13 @@ __all__ = [
     "Pfabric",
     "Prices",
     "Reliable",
+    "Rotation",
     "Scenario",
     "Schedule",
     "Shakespeare",
     "Shared",
     "StageBounds",
+    "Stream",
     "SystemSpec",
     "Transport",
     "Unit",

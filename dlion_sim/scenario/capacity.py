@@ -13,7 +13,18 @@ from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.trace import read_trace
-from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, Bandwidth, Cores, Duration, PositiveDuration, Unit
+from dlion_sim.scenario.units import (
+    BANDWIDTH,
+    CORES,
+    DURATION,
+    RATE,
+    Bandwidth,
+    Cores,
+    Duration,
+    PositiveDuration,
+    Rate,
+    Unit,
+)
 
 Value = TypeVar("Value")
 
@@ -41,6 +52,13 @@ class CoresSteps(Steps):
     """Cores from each time on; the first time is 0, no cores are an outage."""
 
 
+class RateSteps(Steps):
+    """A rate that changes at given times, e.g. {steps: {0 s: 50/s, 60 s: 0/s}}."""
+
+    steps: dict[Duration, Rate]
+    """Samples per second from each time on; the first time is 0, and something comes from then on."""
+
+
 class Trace(Model):
     """A capacity that was measured. It is read when the scenario is, and becomes plain steps."""
 
@@ -51,7 +69,8 @@ class Trace(Model):
     value: str | None = None
     """Which column holds the capacity; needed if several are numeric."""
     unit: str | None = None
-    """What the file's values are in; Mbps for a bandwidth and cores for a machine unless given."""
+    """What the file's values are in; Mbps for a bandwidth and cores for a machine unless given, samples/s for a
+    rate."""
     repeat: bool = True
     """Whether the trace begins anew after its last sample, which then lasts as long as the one before it."""
     offset: Duration = 0.0
@@ -131,3 +150,11 @@ CoresSchedule = Annotated[
     WithJsonSchema(_json_schema(CORES, CoresSteps)),
 ]
 """Cores over virtual time."""
+
+RateSchedule = Annotated[
+    Schedule,
+    PlainValidator(partial(_read, unit=RATE, steps=RateSteps, trace_unit="samples/s")),
+    PlainSerializer(partial(_write, unit=RATE), when_used="json"),
+    WithJsonSchema(_json_schema(RATE, RateSteps)),
+]
+"""Samples per second over virtual time."""

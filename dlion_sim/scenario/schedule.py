@@ -1,4 +1,4 @@
-"""A capacity over virtual time, piecewise constant: of a link in bits per second, or of a machine in cores."""
+"""A capacity over virtual time, piecewise constant: of a link (bit/s), a machine (cores), arrivals (samples/s)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _LEAST_STEP = 0.001
 class Schedule:
     """Capacity that holds from each step's time until the next step's; the last holds for ever, or until it repeats.
 
-    It is in one unit throughout, which the name of whatever holds it tells: bits per second, or cores.
+    It is in one unit throughout, which the name of whatever holds it tells: bits per second, cores, or samples per
+    second.
 
     Raises:
         ValueError: The steps don't start at 0, don't increase in time, start with an outage or hold a capacity that

@@ -141,6 +141,15 @@ CORES = Unit(
     most=1e9,
     bare=True,
 )
+RATE = Unit(
+    quantity="rate of samples",
+    example="50/s",
+    base="samples/s",
+    factors={"samples/s": "1", "/s": "1"},
+    written=("samples/s",),
+    most=1e9,
+    bare=False,  # 50 could be a second's or a minute's
+)
 PARAMETERS = Unit(
     quantity="number of parameters",
     example="1.3 B",
@@ -177,6 +186,9 @@ QueueSize = Annotated[float, QUEUE]
 
 Cores = Annotated[float, CORES]
 """Cores, not necessarily whole; written with a unit or bare."""
+
+Rate = Annotated[float, RATE]
+"""Samples per second; written with a unit."""
 
 Parameters = Annotated[float, PARAMETERS]
 """Parameters of a model; written with a unit or bare."""

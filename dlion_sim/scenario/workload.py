@@ -8,9 +8,11 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core.core_schema import ValidationInfo
 
+from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.feeding import Input
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.parametrised import DatasetSpec, Lora, ModelSpec
+from dlion_sim.scenario.stream import Stream
 from dlion_sim.scenario.units import Duration, Flops, Parameters
 
 
@@ -187,6 +189,8 @@ class Workload(Model):
     """Local batch size, in samples, that every worker begins with."""
     partition: Partition = Iid()
     """Which samples lie at which worker; a plain name is short for {kind: name}."""
+    stream: Stream | None = None
+    """How samples come to the workers. None: all are there from the start."""
     validation: Annotated[float, Field(ge=0, le=0.5)] = 0.0
     """The part of the training samples, of each class alike where there are classes, that nobody trains on: if any, all
     evaluations are on these, and the run never sees the test set. Whatever is chosen by how well it does, such as a
@@ -204,6 +208,13 @@ class Workload(Model):
     kernels: Literal["fast", "torch"] = "fast"
     """What computes gradients and evaluations on a CPU. fast: compiled kernels for the layers that they suit, within
     rounding of PyTorch's, and PyTorch's for all where they cannot be compiled; torch: PyTorch's for all."""
+
+    @model_validator(mode="after")
+    def _tests_before_it_trains(self) -> Self:
+        if self.stream is not None and isinstance(self.partition, Shared):
+            problem = "of a stream, no sample may have been trained on elsewhere before it comes and is tested"
+            raise RuleError(problem, allowed="iid, dirichlet, label_shards, owners", at=("partition",))
+        return self
 
     @property
     def evaluated_on(self) -> Literal["test", "validation"]:

@@ -10,9 +10,16 @@ from typing import Any, Literal, assert_never
 
 import numpy as np
 
-from dlion_sim.assembly import ComputeDevice, Recorder, Transfer
-from dlion_sim.assembly.outages import Outages
-from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Score, Ticket
+from dlion_sim.assembly import ComputeDevice, Recorder, StreamSampler, Transfer
+from dlion_sim.learning import (
+    BatchSampler,
+    Evaluator,
+    FusedGradientExecutor,
+    GradientExecutor,
+    Moment,
+    Score,
+    Ticket,
+)
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import (
     Abort,
@@ -58,7 +65,7 @@ class Node:
 
     worker: Worker
     device: ComputeDevice
-    sampler: BatchSampler
+    sampler: BatchSampler | StreamSampler
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,8 @@ class Equipment:
     executor: GradientExecutor | FusedGradientExecutor
     evaluator: Evaluator
     newcomers: Newcomers
+    moment: Callable[[float], Moment | None]
+    """What the test is like at a time (s), where that changes."""
 
 
 @dataclass(frozen=True)
@@ -268,6 +277,8 @@ class Engine:
 
     def _compute(self, index: int, batch_size: int) -> None:
         node = self._nodes[index]
+        if isinstance(node.sampler, StreamSampler):
+            self._receive(index, node.sampler)
         stall = node.device.feed(batch_size, self.now)
         fed_at = stall.seconds if stall else 0.0
         seconds = fed_at + node.device.seconds(batch_size, self.now + fed_at)
@@ -276,6 +287,15 @@ class Engine:
         self._gradients[index] = self._equipment.executor.submit(node.worker.replica, node.sampler.take(batch_size))
         self._batch_sizes[index] = batch_size
         self._agenda.after(seconds, partial(self._on_gradient, index, self._incarnation(index), seconds))
+
+    def _receive(self, index: int, sampler: StreamSampler) -> None:
+        """Test a worker on what has come to it, before it may train on that; takes no virtual time."""
+        came = sampler.receive(self.now)
+        if len(came):
+            began = time.perf_counter()
+            score = self._equipment.evaluator.score(self._nodes[index].worker.replica, came)
+            self._evaluation_seconds += time.perf_counter() - began
+            self.recorder.arrivals(index, score, len(came), self.now)
 
     def _on_gradient(self, index: int, incarnation: int, seconds: float) -> None:
         if incarnation != self._incarnation(index):
@@ -392,9 +412,10 @@ class Engine:
         began = time.perf_counter()
         members = sorted(self._members)
         replicas = [self._nodes[index].worker.replica for index in members]
-        scores = self._equipment.evaluator.evaluate(replicas, samples)
+        moment = self._equipment.moment(self.now)
+        scores = self._equipment.evaluator.evaluate(replicas, samples, moment)
         if samples is not None and self._is_target_reached(scores):
-            scores, samples = self._equipment.evaluator.evaluate(replicas), None
+            scores, samples = self._equipment.evaluator.evaluate(replicas, None, moment), None
         self._evaluation_seconds += time.perf_counter() - began
         for index, score in zip(members, scores, strict=True):
             self.recorder.evaluation(index, score, self.recorder.iterations[index], self.now)

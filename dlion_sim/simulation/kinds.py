@@ -11,13 +11,15 @@ from typing import Any
 
 import msgspec
 
-from dlion_sim.assembly import ComputeDevice, InputPipeline, Recorder, Stall
+from dlion_sim.assembly import ComputeDevice, InputPipeline, Recorder, Stall, StreamSampler
+from dlion_sim.assembly.arrivals import Arrivals
 from dlion_sim.assembly.losses import Losses
 from dlion_sim.assembly.membership import Membership
 from dlion_sim.assembly.outages import Outage
 from dlion_sim.assembly.recording import LinkInterval
+from dlion_sim.assembly.streamed import Streamed
 from dlion_sim.assembly.transfer import Loss, Part, Transfer
-from dlion_sim.learning import BatchSampler, Layout, Replica, Ticket
+from dlion_sim.learning import BatchSampler, Layout, Newest, Replica, Reservoir, Ticket
 from dlion_sim.learning.optimizer import Adam, Clipped, Sgd
 from dlion_sim.learning.replica import State
 from dlion_sim.protocol.barrier import Barrier
@@ -62,7 +64,8 @@ _CLASSES: tuple[type, ...] = (
     *(Channel, Message, Merge, Update),
     *(GradientReady, ProfileReady),
     *(CostFit, CostModel, GlobalBatchSchedule, LinkMonitor),
-    *(Adam, BatchSampler, Clipped, Layout, Replica, Sgd, State, Ticket),
+    *(Adam, BatchSampler, Clipped, Layout, Newest, Replica, Reservoir, Sgd, State, Ticket),
+    *(Arrivals, Streamed, StreamSampler),
     *(Compute, Input, Schedule, ConstantRate, CosineDecay, Optimizer, StepDecay),
 )
 _METHODS: frozenset[object] = frozenset(

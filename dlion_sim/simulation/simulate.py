@@ -185,7 +185,7 @@ def _presence(setting: Setting) -> Callable[..., Presence] | None:
 def _node(setting: Setting, number: int, incarnation: int, absent: frozenset[int], began: float) -> Node:
     """A worker that begins at that time (s), see `Newcomers`."""
     worker = setting.worker(number, incarnation, absent)
-    return Node(worker, setting.machine(number, incarnation, began), setting.sampler(number, incarnation))
+    return Node(worker, setting.machine(number, incarnation, began), setting.sampler(number, incarnation, began))
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def _equipment(setting: Setting) -> Iterator[Equipment]:
         stack.enter_context(closing(executor))
         evaluator = stack.enter_context(closing(setting.evaluator(threads)))
         stack.enter_context(frozen_objects())
-        yield Equipment(executor, evaluator, Newcomers(setting.outages, partial(_node, setting)))
+        yield Equipment(executor, evaluator, Newcomers(setting.outages, partial(_node, setting)), setting.moment)
 
 
 def _clock(before: float) -> Callable[[], float]:

@@ -38,12 +38,15 @@ def lossy(runs):
         ["heatmap", "runs", "--show", "bytes"],
         ["fct", "runs/lossy"],
         ["queues", "runs/lossy"],
+        ["online", "runs/streamed"],
     ],
     ids=" ".join,
 )
 def test_each_kind_is_drawn(capsys, monkeypatch, runs, arguments, request):
     if "runs/lossy" in arguments:
         request.getfixturevalue("lossy")
+    if "runs/streamed" in arguments:
+        made_up_run(runs / "streamed", streamed=True)
     assert dlion(monkeypatch, "plot", *arguments, "-o", "figure.svg") == 0
     assert capsys.readouterr().out == "plot: figure.svg\n"
     assert (runs.parent / "figure.svg").read_text().startswith("<?xml")
@@ -52,6 +55,7 @@ def test_each_kind_is_drawn(capsys, monkeypatch, runs, arguments, request):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["online", "runs", "-o", "a.png"], ["has no samples that came", "stream"]),
         (["accuracy", "missing", "-o", "a.png"], ["missing", "is not a run folder"]),
         (["accuracy", "runs", "-o", "a.gif"], ["a.gif", "allowed: .png, .svg, .pdf"]),
         (["accuracy-at", "runs", "-o", "a.png", "--at", "5 parsecs"], ["--at", "80 ms"]),

@@ -20,7 +20,7 @@ from tests.made_up import made_up_run
 ACCURACIES = {"baseline": (0.1, 0.3, 0.6), "dlion": (0.1, 0.6, 0.9)}
 
 
-def two_systems(folder, *, lossy=False):
+def two_systems(folder, *, lossy=False, streamed=False):
     """At two bandwidths, two seeds each."""
     return group_runs(
         [
@@ -31,6 +31,7 @@ def two_systems(folder, *, lossy=False):
                 seed=seed,
                 extra=bandwidth,
                 lossy=lossy,
+                streamed=streamed,
                 point={"cluster.wan.bandwidth": bandwidth, "system": system, "seed": str(seed)},
             )
             for system in ACCURACIES
@@ -52,6 +53,7 @@ KINDS = {
     "deviation": partial(figures.plot_deviation),
     "heatmap": partial(figures.plot_heatmap, quantity="speedup", target=0.5),
     "completion_times": figures.plot_completion_times,
+    "online": figures.plot_online,
 }
 KINDS_OF_ONE = {
     "batch_sizes": figures.plot_batch_sizes,
@@ -60,6 +62,7 @@ KINDS_OF_ONE = {
     "timeline": figures.plot_timeline,
 }
 OF_PACKETS = {"completion_times", "queues"}
+OF_STREAMS = {"online"}
 WORDS = {
     "accuracies": [
         "band: least to greatest of 2 seeds",
@@ -79,6 +82,7 @@ WORDS = {
         "Messages (%)",
         "Completion time (ms)",
     ],
+    "online": ["Online accuracy (%)", "class 1 comes", "rotation, labels shift", "band: least to greatest of 2 seeds"],
     "batch_sizes": ["Global batch", "Local batch", "east/1", "made-up · dlion"],
     "links": ["N of Max-N (%)", "Sent (Mbps)", "from", "east/0", "to east/1"],
     "queues": ["east/1 down", "all 3 links", "Waiting (kB)", "Virtual time (s)", "dropped (630 in all)", "marked (120"],
@@ -94,14 +98,14 @@ def draw(kind, groups, file):
 
 @pytest.mark.parametrize("kind", WORDS)
 def test_the_words_say_what_is_shown(tmp_path, kind):
-    groups = two_systems(tmp_path, lossy=kind in OF_PACKETS)
+    groups = two_systems(tmp_path, lossy=kind in OF_PACKETS, streamed=kind in OF_STREAMS)
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         svg = draw(kind, groups, tmp_path / "figure.svg").read_text()
     for words in WORDS[kind]:
         assert words in svg
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS.keys() - OF_PACKETS))
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - OF_PACKETS - OF_STREAMS))
 def test_the_words_say_on_what_accuracies_were_measured(groups, tmp_path, kind):
     for group in groups:
         for run in group.runs:

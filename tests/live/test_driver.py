@@ -18,7 +18,7 @@ from dlion_sim.protocol.exchange.pairwise import Swap
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.simulation import simulate
 from tests.live.together import QUICK, Together
-from tests.simulation.scenarios import digits
+from tests.simulation.scenarios import digits, streamed
 
 CLOUD = {"clouds": [{"name": "a", "workers": [{"count": 3, "compute": "400 cores"}]}]}
 
@@ -55,6 +55,22 @@ def test_in_step_a_live_run_learns_what_a_simulated_one_does_to_the_bit(tmp_path
     live = gather(tmp_path / "parts", tmp_path / "live")
     assert losses(live).equals(losses(simulated))
     assert live.links()["bytes"].sum() == simulated.links()["bytes"].sum()
+
+
+def test_samples_that_come_to_a_live_worker_are_tested_and_then_trained_on(tmp_path):
+    """All times are those of the wall, so which samples came by an iteration is the run's own."""
+    scenario = streamed("workload.evaluate_every=0.2 s", system="baseline", duration="1 s", arrivals="100/s")
+    together = Together(scenario, tmp_path / "parts")
+    together.run()
+    run = gather(tmp_path / "parts", tmp_path / "live")
+    for worker, own in run.arrivals().groupby("worker"):
+        arrivals = together.setting.stream.arrivals[worker]
+        come = own["batch_size"].cumsum() + arrivals.initial
+        assert [arrivals.by(now) for now in own["virtual_time"]] == come.tolist()
+        begun = run.iterations().query("worker == @worker")
+        begun = begun["virtual_time"] - begun["wait_seconds"] - begun["compute_seconds"]
+        assert len(own) >= len(begun) - 1
+    assert run.summary["stream"]["scored"] == run.arrivals()["batch_size"].sum() > 50
 
 
 def test_a_live_run_records_transfers_waits_and_profiling_as_a_simulated_one_does(tmp_path):

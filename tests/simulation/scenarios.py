@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dlion_sim.scenario import Scenario, from_data
+from dlion_sim.scenario import Scenario, from_data, to_data
 
 CLOUDS = [
     {"name": "east", "workers": [{"count": 2, "compute": "24 cores", "nic": "50 Mbps"}]},
@@ -27,3 +27,11 @@ def digits(*overrides: str, **keys: object) -> Scenario:
         "system": "dlion",
     }
     return from_data({**data, **keys}, overrides)
+
+
+def streamed(*overrides: str, system: object = "dlion", duration: str | None = "4 s", **stream: object) -> Scenario:
+    """The same, whose samples come as a stream: 50 to begin with, then 20 a second."""
+    scenario = digits(duration=duration or "1 s", system=system)
+    data = to_data(scenario)
+    data["workload"]["stream"] = {"arrivals": "20/s", "initial": 50, **stream}
+    return from_data({**data, "duration": duration}, overrides)

@@ -66,6 +66,7 @@ def check_same(one: Run, other: Run) -> None:
     pd.testing.assert_frame_equal(*metrics, check_exact=True)
     pd.testing.assert_frame_equal(one.links(), other.links(), check_exact=True)
     pd.testing.assert_frame_equal(one.transfers(), other.transfers(), check_exact=True)
+    pd.testing.assert_frame_equal(one.classes(), other.classes(), check_exact=True)
     ends = [{key: value for key, value in run.summary.items() if key not in WALL_CLOCK_FACTS} for run in (one, other)]
     assert ends[0] == ends[1]
 
@@ -107,6 +108,15 @@ OTHERS = {
     "clipped": ["workload.optimizer={kind: adamw, learning_rate: 0.01, clip_norm: 0.3}"],
     "charged": ["workload.cost_as={parameters: 20 k}"],
     "fed": ["workload.input={prep_rate: 400, disk: 10 MB/s, sample_bytes: 20 kB, cache: 0.5}"],
+    "all of a stream": ["workload.stream={arrivals: 100/s, initial: 40}"],
+    "a stream's window": [
+        "workload.stream={arrivals: 100/s, initial: 40, keep: {window: 60}}",
+        "workload.stream.drift=[{kind: late_class, class: 2, from: 0.4 s}]",
+    ],
+    "a stream's reservoir": [
+        "workload.stream={arrivals: 100/s, initial: 40, keep: {reservoir: 60}}",
+        "workload.stream.drift=[{kind: rotation, to: 1 s, by: 30}]",
+    ],
     "step": ["workload.optimizer={kind: sgd, learning_rate: 0.1, warmup: 3, schedule: {kind: step, every: 5}}"],
 }
 """What no system is made of by itself."""

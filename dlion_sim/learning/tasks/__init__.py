@@ -3,6 +3,6 @@
 from dlion_sim.learning.tasks.classification import Classification
 from dlion_sim.learning.tasks.next_token import NextToken
 from dlion_sim.learning.tasks.regression import Regression
-from dlion_sim.learning.tasks.task import Score, Task
+from dlion_sim.learning.tasks.task import ClassScore, Score, Task
 
-__all__ = ["Classification", "NextToken", "Regression", "Score", "Task"]
+__all__ = ["ClassScore", "Classification", "NextToken", "Regression", "Score", "Task"]

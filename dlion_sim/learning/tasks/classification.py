@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, one_hot
 
 from dlion_sim.learning.tasks.targets import outside, told
 from dlion_sim.learning.tasks.task import Score, Task
@@ -49,6 +49,13 @@ class Classification(Task):
         """Summed loss and number of right answers [2]."""
         right = (outputs.argmax(dim=1) == targets).sum()
         return torch.stack([self.loss(outputs, targets).double(), right.double()])
+
+    def measure_by_class(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Of the samples of each class the summed loss, the right answers, and how many there are [classes * 3]."""
+        right = outputs.argmax(dim=1) == targets
+        each = torch.stack([self.losses(outputs, targets), right, torch.ones_like(right)], dim=1)
+        # A product, as on a GPU it adds up in one order.
+        return (one_hot(targets, self.classes).double().T @ each.double()).flatten()
 
     def score(self, sums: Sequence[float], samples: int) -> Score:
         """Mean loss and accuracy."""

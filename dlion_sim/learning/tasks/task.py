@@ -5,11 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from torch import Tensor
 
 from dlion_sim.metric import Metric
+
+
+class ClassScore(NamedTuple):
+    """How well the samples of one class are told."""
+
+    number: int
+    """Of the class."""
+    share: float
+    """Of what comes at the time, this class."""
+    samples: int
+    accuracy: float
 
 
 @dataclass(frozen=True)
@@ -18,6 +29,8 @@ class Score:
 
     loss: float
     metric: float
+    classes: tuple[ClassScore, ...] = ()
+    """Of each class by itself, where that was asked for."""
 
 
 class Task(ABC):
