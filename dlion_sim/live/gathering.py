@@ -125,10 +125,6 @@ def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
     return rows
 
 
-def _rows_if_any(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
-    return _rows(run, name, schema) if growing.exists(run.folder / name) else []
-
-
 def manifest_of(setting: Setting) -> dict[str, Any]:
     """What the manifest of a live run begins with, and that of each part."""
     return {**environment(), "way": "live", **setting.manifest, "run": run_digest(setting).hex()}

@@ -100,6 +100,7 @@ class Frames:
     def membership(self) -> pd.DataFrame:
         """A row each time that one came, went, or was noticed to: `participant`, `what`, `peer`, `seconds`, ..."""
         return self._all(Run.membership)
+
     def arrivals(self) -> pd.DataFrame:
         """A row what came to a worker of a stream between two iterations: how many (`batch_size`), `accuracy`, ..."""
         return self._all(lambda run: run.arrivals().drop(columns=["kind", "metric"]))

@@ -125,6 +125,7 @@ class Run:
     def membership(self) -> pd.DataFrame:
         """All rows so far of who came and went, if anybody did. Raises InputError where they cannot be read."""
         return self._frame_if_any(run_folder.MEMBERSHIP, MEMBERSHIP)
+
     def classes(self) -> pd.DataFrame:
         """All rows so far of evaluations by class, of a stream. Raises InputError where they cannot be read."""
         return self._frame_if_any(run_folder.CLASSES, CLASSES)

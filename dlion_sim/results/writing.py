@@ -160,6 +160,7 @@ class RunWriter:
     def membership(self, row: MembershipRow) -> None:
         """Append a row to the membership."""
         self._membership.append(row)
+
     def classes(self, row: ClassesRow) -> None:
         """Append a row to the classes."""
         self._classes.append(row)

@@ -11,6 +11,7 @@ from typing import Any, Literal, assert_never
 import numpy as np
 
 from dlion_sim.assembly import ComputeDevice, Recorder, StreamSampler, Transfer
+from dlion_sim.assembly.outages import Outages
 from dlion_sim.learning import (
     BatchSampler,
     Evaluator,

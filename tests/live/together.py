@@ -75,16 +75,16 @@ class Together:
                 await asyncio.sleep(0.01)
 
     def _all_have_begun(self) -> bool:
-        return len(self.drivers) == self.setting.participants - len(self.absent) and all(each.now for each in self.drivers.values())
+        return len(self.drivers) == self.setting.participants - len(self.absent) and all(
+            each.now for each in self.drivers.values()
+        )
 
     async def _node(self, rank: int, incarnation: int = 0, *, joins: bool = False) -> Outcome | None:
         if rank in self.absent and not joins:
             self.sockets[rank].close()
             return None
         setting, member = self.setting, self.members[rank]
-        config = NodeConfig(
-            rank, self.addresses, b"the run's secret", self.folder, timeouts=self.timeouts, joins=joins
-        )
+        config = NodeConfig(rank, self.addresses, b"the run's secret", self.folder, timeouts=self.timeouts, joins=joins)
         writer = RunWriter.create(
             part_folder(self.folder, rank, incarnation),
             scenario_yaml=dump(setting.scenario),
