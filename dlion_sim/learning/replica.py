@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -110,6 +110,21 @@ class Replica:
         self._state.is_seen = True
         return self._state.parameters
 
+    def state(self) -> list[Tensor]:
+        """All of it, for another replica to be like this one: float32 [m] each, not to be written.
+
+        The number of steps, the parameters, and what the optimizer remembers, each as long on all replicas, but for
+        what there is none of before the first step: that is empty.
+        """
+        moments = (torch.empty(0) if each is None else each.clone().reshape(-1) for each in self._state.moments)
+        return [torch.tensor([float(self._steps)]), self.snapshot(), *moments]
+
+    def take_over(self, tensors: Sequence[Tensor]) -> None:
+        """Be like the replica whose `state` that is."""
+        steps, parameters, *moments = tensors
+        self._steps = int(steps)
+        self._writable().take_over(parameters, moments)
+
     def _writable(self) -> State:
         """The state, which from now on is this replica's alone, about to be written."""
         self.version += 1
@@ -129,13 +144,13 @@ class State:
         self.is_seen = False
         """Whether somebody else has the parameters, who counts on their staying as they are."""
         self.writes = 0
-        self._moments = moments
+        self.moments = moments
         self._step: tuple[weakref.ref[Tensor], float, weakref.ref[State], int] | None = None
         """The step that one of the owners has taken last: gradient, learning rate, and the state after it."""
 
     def copy(self) -> State:
         """One that is alike, of a single owner."""
-        moments = [moment if moment is None else moment.clone() for moment in self._moments]
+        moments = [moment if moment is None else moment.clone() for moment in self.moments]
         return State(self.parameters.clone(), moments)
 
     def prepare_write(self) -> None:
@@ -146,9 +161,18 @@ class State:
         self.writes += 1
         self._step = None
 
+    def take_over(self, parameters: Tensor, moments: Sequence[Tensor]) -> None:
+        """Be like that; a moment that is empty is none."""
+        self.parameters.copy_(parameters)
+        device = self.parameters.device
+        self.moments = [
+            theirs.to(device, copy=True).reshape(theirs.shape if own is None else own.shape) if len(theirs) else None
+            for own, theirs in zip(self.moments, moments, strict=True)
+        ]
+
     def step(self, rule: Rule, gradient: Tensor, learning_rate: float) -> None:
         """One step of all owners."""
-        rule.step(self.parameters, self._moments, gradient, learning_rate)
+        rule.step(self.parameters, self.moments, gradient, learning_rate)
 
     def after(self, gradient: Tensor, learning_rate: float) -> State | None:
         """The state after that step, if another owner has taken it and not gone on since."""

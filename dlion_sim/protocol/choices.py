@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from torch import Tensor
 
 from dlion_sim.learning.replica import Replica
@@ -20,6 +21,7 @@ from dlion_sim.protocol.messages import Body, Contribution, Message
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 from dlion_sim.scenario.model import Model
+from dlion_sim.streams import stream
 
 
 class ChoiceParameters(Model):
@@ -73,8 +75,12 @@ class Setup:
 
     @property
     def peers(self) -> tuple[int, ...]:
-        """The workers that this one exchanges with, but for those that are lost."""
+        """The workers that this one exchanges with: those that are there, so that everything is sent to them."""
         return self.links.peers
+
+    def stream(self, purpose: str) -> np.random.Generator:
+        """This worker's own random stream for that purpose, and another one after it has begun anew."""
+        return stream(self.seed, purpose, self.worker, *([self.incarnation] if self.incarnation else []))
 
 
 class Choice:
@@ -302,3 +308,21 @@ class KnowledgeTransfer(Choice, ABC):
     @abstractmethod
     def merges(self) -> list[Merge]:
         """What has arrived to be merged since the last call."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """A worker's four choices."""
+
+    batching: Batching
+    exchange: Exchange
+    synchronization: Synchronization
+    knowledge_transfer: KnowledgeTransfer
+
+    @property
+    def all(self) -> tuple[Choice, ...]:
+        return self.batching, self.exchange, self.synchronization, self.knowledge_transfer
+
+    def receivers(self) -> dict[type[Body], Choice]:
+        """Which of them each kind of message is for."""
+        return {kind: choice for choice in self.all for kind in choice.receives}

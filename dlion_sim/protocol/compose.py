@@ -11,13 +11,13 @@ from pydantic import ValidationError
 
 from dlion_sim.errors import InputError, did_you_mean
 from dlion_sim.own_code import is_reference, referenced
-from dlion_sim.protocol.choices import Choice, ChoiceParameters, Setup
+from dlion_sim.protocol.choices import Choice, ChoiceParameters, Choices, Setup
 from dlion_sim.protocol.exchange.parameters import ParameterExchange
 from dlion_sim.protocol.messages import Body
 from dlion_sim.protocol.registry import CATEGORIES, REGISTRY
 from dlion_sim.protocol.systems import SYSTEMS, Composition
 from dlion_sim.protocol.topology import is_complete
-from dlion_sim.protocol.worker import Choices, Worker
+from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.complaints import as_input_error
 from dlion_sim.scenario.model import Model

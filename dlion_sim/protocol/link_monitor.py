@@ -19,7 +19,9 @@ class LinkMonitor:
     """
 
     def __init__(self, peers: Iterable[int]) -> None:
-        self.peers = tuple(peers)
+        self._neighbours = tuple(peers)
+        self.peers = self._neighbours
+        self._connected = set(self.peers)
         self._smoothing = 0.3
         self._source: Source = "measured"
         self._carried: dict[int, tuple[float, float]] = {}
@@ -60,9 +62,19 @@ class LinkMonitor:
 
     def lost(self, peer: int) -> None:
         """`peer` is gone, and the link to it."""
+        self._connected.discard(peer)
         self.peers = tuple(each for each in self.peers if each != peer)
         for of_peers in (self._carried, self._queues, self._begun):
             of_peers.pop(peer, None)
+
+    def found(self, peer: int) -> None:
+        """There is a link to `peer`, of which nothing is known."""
+        self._connected.add(peer)
+        self.peers = tuple(each for each in self._neighbours if each in self._connected)
+
+    def is_connected(self, peer: int) -> bool:
+        """Whether `peer` is among the peers."""
+        return peer in self._connected
 
     def told(self, peer: int, alone: float, shared: float) -> None:
         """The oracle's word: what the link to `peer` could carry (bytes per second), see `LinkCapacity`."""
@@ -76,6 +88,16 @@ class LinkMonitor:
     def is_busy(self, peer: int) -> bool:
         """Whether there is any such message."""
         return peer in self._queues
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of all messages that have not left whole."""
+        return sum(map(sum, self._queues.values()))
+
+    @property
+    def compute_seconds(self) -> float | None:
+        """How long an iteration's computation takes on average; None before the first."""
+        return self._compute_seconds
 
     def computed(self, seconds: float) -> None:
         """An iteration's computation took `seconds`."""

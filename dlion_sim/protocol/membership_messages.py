@@ -27,7 +27,7 @@ class Hello(Body, frozen=True, array_like=True):
 
 
 class Begins(Body, frozen=True, array_like=True):
-    """A newcomer's answer to a member's `Hello`: both count each other's contributions from `iteration` on."""
+    """A newcomer's answer to a member's `Hello`: it takes part from `iteration` on."""
 
     kind: ClassVar[str] = "begins"
     iteration: Count
@@ -53,7 +53,7 @@ class State(Body, frozen=True, array_like=True):
     parts: Count
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:
-        return self.part < self.parts and is_one(shapes, "f4", parameters if self.part else _MOST_WORKERS)
+        return self.part < self.parts and is_one(shapes, "f4", max(parameters, 0 if self.part else _MOST_WORKERS))
 
 
 class Leaving(Body, frozen=True, array_like=True):

@@ -75,3 +75,5 @@ class Incoming:
     """What peers contributed and is due, in the order in which it came."""
     factor: Callable[[Contribution], float]
     """By which a contribution enters the mean over all workers."""
+    peers: Sequence[int]
+    """Those whose contributions count in this iteration, whether or not they were received."""

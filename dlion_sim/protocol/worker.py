@@ -7,21 +7,27 @@ virtual, stands around it. An iteration is (DLion, HPDC'21, and its ancestor TF.
 2. send what *exchange* makes of it;
 3. wait until *synchronization* lets it go on;
 4. merge the weights that *knowledge transfer* has fetched, apply the own gradient and those received in one step.
+
+Who takes part in that may change at any time: see `membership` and `joining`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
 from typing import assert_never
 
-from dlion_sim.protocol.choices import Batching, Choice, Due, Exchange, KnowledgeTransfer, Peer, Setup, Synchronization
+from dlion_sim.protocol.barrier import Barrier, cause
+from dlion_sim.protocol.choices import Choices, Due, OnLoss, Setup
 from dlion_sim.protocol.events import (
     Abort,
     Action,
     Compute,
     Event,
     GradientReady,
+    Joined,
     Leave,
+    Left,
     LinkCapacity,
     MessageArrived,
     MessageSent,
@@ -37,31 +43,13 @@ from dlion_sim.protocol.events import (
     Unfinished,
 )
 from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Body, Channel, Contribution, Message
+from dlion_sim.protocol.handover import messages, state_of
+from dlion_sim.protocol.joining import Joining
+from dlion_sim.protocol.membership import Membership
+from dlion_sim.protocol.membership_messages import Begins, Hello, Leaving, State, StateRequest
+from dlion_sim.protocol.messages import Channel, Contribution, Message
 from dlion_sim.protocol.phases import Move, Phase, after
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
-
-QUEUE, LOST = "queue", "lost"
-"""What a wait was for, where that was no message."""
-_UPDATE = Contribution.kind
-
-
-@dataclass(frozen=True)
-class Choices:
-    """A worker's four choices."""
-
-    batching: Batching
-    exchange: Exchange
-    synchronization: Synchronization
-    knowledge_transfer: KnowledgeTransfer
-
-    @property
-    def all(self) -> tuple[Choice, ...]:
-        return self.batching, self.exchange, self.synchronization, self.knowledge_transfer
-
-    def receivers(self) -> dict[type[Body], Choice]:
-        """Which of them each kind of message is for."""
-        return {kind: choice for choice in self.all for kind in choice.receives}
 
 
 class Worker:
@@ -80,9 +68,15 @@ class Worker:
         self._now = 0.0
         self._since = 0.0
         """When the present phase began."""
-        self._peers = {peer: Peer(peer, newest=choices.exchange.covers(-1)) for peer in setup.peers}
-        self._awaited: list[Peer] = []
-        """Those that synchronization waited for when it was last asked of all, less some that have been heard of."""
+        self._loss = math.inf
+        """Of its last gradient."""
+        self._members = Membership(setup, choices)
+        self._barrier = Barrier(setup, choices, self._members)
+        self._joining: Joining | None = None
+        """Until it takes part."""
+        self._is_to_leave = False
+        """Once the gradient that is being computed is sent."""
+        self._has_left = False
         self._inbox: list[Update] = []
         self._receivers = choices.receivers()
 
@@ -99,17 +93,19 @@ class Worker:
             case MessageArrived():
                 return [*self._receive(event.message), *self._step_if_allowed(event)]
             case MessageSent():
-                if event.peer in self._peers:
+                if self.setup.links.is_connected(event.peer):
                     self.setup.links.sent(event.peer, now)
-                return self._step_if_allowed(event)
+                return [*self._step_if_allowed(event), *self._leave_if_done()]
             case MessageTimed():
-                if event.peer in self._peers:
+                if self.setup.links.is_connected(event.peer):
                     self.setup.links.timed(event.peer, event.size, event.seconds)
                 return []
             case PeerLost():
-                return [*self._lose(event.peer), *self._step_if_allowed(event)]
-            case PeerFound() | Leave():
-                return []
+                return [*self._lose(event.peer), *self._step_if_allowed(event), *self._leave_if_done()]
+            case PeerFound():
+                return self._find(event.peer)
+            case Leave():
+                return self._prepare_to_leave(event.deadline)
             case LinkCapacity():
                 self.setup.links.told(event.peer, event.alone, event.shared)
                 return []
@@ -120,20 +116,21 @@ class Worker:
         """Take up what the worker was waiting for from its own machine."""
         was, self.phase = self.phase, after(self.phase, type(event))
         match event:
-            case _ if was is Phase.STOPPED:
+            case _ if was in (Phase.STOPPED, Phase.LEAVING):
                 return []
             case Started():
-                return self._start()
+                return self._start(event.joining)
             case ProfileReady():
                 return [*self._queue(self.choices.batching.measured(event.measurements)), *self._compute()]
             case GradientReady():
                 self._since = self._now
-                return [*self._exchange(event), *self._step_if_allowed(event)]
+                sends = self._exchange(event)
+                return [*sends, *(self._leave() if self._is_to_leave else self._step_if_allowed(event))]
             case _:
                 assert_never(event)
 
     def unfinished(self, now: float) -> Unfinished | None:
-        """What it is at, at time `now` (seconds); None before it is started and once it has stopped."""
+        """What it is at, at time `now` (seconds); None before it takes part and once it has stopped."""
         lasted = max(0.0, now - self._since)
         match self.phase:
             case Phase.PROFILING:
@@ -142,7 +139,9 @@ class Worker:
                 return Unfinished("unfinished", self.iteration + 1, lasted)
             case Phase.WAITING | Phase.CATCHING_UP:
                 computed = self._own[0].seconds if self._own else 0.0
-                return Unfinished("unfinished", self.iteration + 1, computed, lasted, *self._furthest_behind())
+                last = self.iteration + (self._skipped - 1 if self.phase is Phase.CATCHING_UP else 0)
+                waited_for = self._barrier.furthest_behind(last)
+                return Unfinished("unfinished", self.iteration + 1, computed, lasted, *waited_for)
             case Phase.READY | Phase.JOINING | Phase.STOPPED | Phase.LEAVING:
                 return None
             case _:
@@ -151,7 +150,21 @@ class Worker:
     def _move(self, move: Move) -> None:
         self.phase, self._since = after(self.phase, move), self._now
 
-    def _start(self) -> list[Action]:
+    def _start(self, joining: bool) -> list[Action]:
+        """Begin; or ask others for their state. Who is not there, or not connected yet, is lost before it began."""
+        for peer in self.setup.peers:
+            if joining or peer in self.setup.absent:
+                self._members.remove(peer)
+                reason = self._reason_to_give_up(peer, "go_on")
+                if reason and peer in self.setup.absent:
+                    return self._give_up(reason)
+        if not joining:
+            return self._begin()
+        self._move(Move.JOIN)
+        self._joining = Joining(self.setup, self.choices, self._members, self._now)
+        return self._join()
+
+    def _begin(self) -> list[Action]:
         batch_sizes = self.choices.batching.profile()
         if not batch_sizes:
             return self._compute()
@@ -161,72 +174,68 @@ class Worker:
     def _compute(self) -> list[Action]:
         if self.setup.iterations is not None and self.iteration >= self.setup.iterations:
             self._move(Move.FINISH)
-            return [Stop()]
+            return [*self._answer(), Stop()]
         self._move(Move.COMPUTE)
+        answers = self._answer()
         self._batch_size = self.choices.batching.batch_size(self.iteration)
         entered = self.choices.synchronization.entered(self.iteration)
         began = [Send(*each) for each in self.choices.exchange.began(self.iteration, self._batch_size)]
-        return [*self._queue([*entered, *began]), Compute(self._batch_size)]
+        return [*answers, *self._queue([*entered, *began]), Compute(self._batch_size)]
 
     def _exchange(self, ready: GradientReady) -> list[Action]:
-        factor = self._factor(Contribution(self.iteration, self._batch_size))
+        self._loss = ready.loss
+        factor = self._factor(len(self._members.counting(self.iteration)))
+        own = factor(Contribution(self.iteration, self._batch_size))
         self.setup.links.computed(ready.seconds)
         outgoing = self.choices.exchange.outgoing(
-            LocalGradient(self.iteration, self._batch_size, ready.gradient, ready.seconds, factor, self._now)
+            LocalGradient(self.iteration, self._batch_size, ready.gradient, ready.seconds, own, self._now)
         )
         self._own = ready, outgoing.own
         measured = self.choices.batching.measured([(self._batch_size, ready.seconds)])
         return self._queue([*measured, *(Send(peer, message) for peer, message in outgoing.messages)])
 
     def _receive(self, message: Message) -> list[Action]:
-        if message.sender not in self._peers:
-            raise MalformedMessageError(f"{message.sender} is no peer of {self.setup.worker}")
+        sender = message.sender
+        if self.phase is Phase.LEAVING or sender in self._members.departed:
+            return []
+        if not self.setup.links.is_connected(sender):
+            raise MalformedMessageError(f"{sender} is no peer of {self.setup.worker}")
+        match message.body:
+            case Hello() | Begins() | StateRequest() | State() | Leaving():
+                return self._hear(message)
         receiver = self._receivers.get(type(message.body))
         if receiver is None:
             raise MalformedMessageError(f"none of its choices takes a message of the kind {message.body.wire_kind!r}")
         if not isinstance(message.body, Contribution):
+            if not self._members.may_say(message):
+                raise MalformedMessageError(f"{sender} sends a {message.body.kind} before it has begun")
             return self._queue(receiver.received(message))
         update = Update.of(message)
         self.choices.exchange.arrived(update)
-        peer = self._peers[message.sender]
-        peer.newest = max(peer.newest, self.choices.exchange.covers(update.body.iteration))
-        self._inbox.append(update)
+        if self._members.admits(update):
+            self._inbox.append(update)
         return []
-
-    def _lose(self, peer: int) -> list[Action]:
-        """Go on without a peer, as if it had never been there; or not at all."""
-        if peer not in self._peers:
-            return []
-        del self._peers[peer]
-        self._awaited = []
-        self.setup.links.lost(peer)
-        self._inbox = [update for update in self._inbox if update.sender != peer]
-        reasons = [reason for choice in self.choices.all if (reason := choice.lost(peer))]
-        if not reasons or self.phase is Phase.STOPPED:
-            return []
-        self._move(Move.GIVE_UP)
-        return [Abort(reasons[0])]
 
     def _step_if_allowed(self, event: Event) -> list[Action]:
         """End the iteration if it may end, now that `event` has happened."""
-        if self.phase is Phase.CATCHING_UP and not self._is_held_up(last := self.iteration + self._skipped - 1):
-            self.choices.exchange.apply(Incoming(last, None, self._due(last), self._factor))
+        if self.phase is Phase.CATCHING_UP and not self._barrier.holds_up(last := self.iteration + self._skipped - 1):
+            self._apply(last, None, self._due(last))
             self.iteration = last + 1
             return self._compute()
-        if self.phase is not Phase.WAITING or self._own is None or self._is_held_up(self.iteration):
+        if self.phase is not Phase.WAITING or self._own is None or self._barrier.holds_up(self.iteration):
             return []
         ready, own = self._own
         merges = self.choices.knowledge_transfer.merges()
         for merge in merges:
             self.replica.merge(merge.weights, merge.share)
         received = self._due(self.iteration)
-        applied = self.choices.exchange.apply(Incoming(self.iteration, own, received, self._factor))
+        applied = self._apply(self.iteration, own, received)
         lags = [self.iteration - update.body.iteration for update in received]
         self._skipped = self.choices.synchronization.skipped(self.iteration)
         self.iteration += 1
         self._own = None
         waited = self._now - self._since
-        waited_for, wait_reason = _cause(event) if waited > 0 else (None, None)
+        waited_for, wait_reason = cause(event) if waited > 0 else (None, None)
         report = Report(
             iteration=self.iteration,
             loss=ready.loss,
@@ -247,33 +256,11 @@ class Worker:
         self.iteration += self._skipped
         return [report, *transfer, *self._compute()]
 
-    def _is_held_up(self, iteration: int) -> bool:
-        """Whether `iteration` may not end yet."""
-        synchronization = self.choices.synchronization
-        if not (synchronization.ready(iteration) and self.choices.exchange.ready(iteration)):
-            return True
-
-        def waits(peer: Peer) -> bool:
-            return synchronization.waits_for(peer, iteration)
-
-        # To know of one more than may be spared suffices: it is not asked of all n peers whenever one is heard of.
-        needed = synchronization.spared + 1
-        while len(self._awaited) >= needed and not all(map(waits, self._awaited[-needed:])):
-            self._awaited[-needed:] = filter(waits, self._awaited[-needed:])
-        if len(self._awaited) < needed:
-            self._awaited = list(filter(waits, self._peers.values()))
-        return len(self._awaited) >= needed
-
-    def _furthest_behind(self) -> tuple[int | None, str | None]:
-        """Of the peers that synchronization waits for, the one furthest behind, and for what."""
-        synchronization = self.choices.synchronization
-        last = self.iteration + (self._skipped - 1 if self.phase is Phase.CATCHING_UP else 0)
-        awaited = [number for number, peer in self._peers.items() if synchronization.waits_for(peer, last)]
-        if len(awaited) <= synchronization.spared:
-            return None, None  # It is something else that the wait is for.
-        if synchronization.waits_for_peers:
-            return min(awaited, key=lambda number: self._peers[number].newest), _UPDATE
-        return max(awaited, key=self.setup.links.messages), QUEUE
+    def _apply(self, iteration: int, own: Update | None, received: list[Update]) -> int:
+        peers = self._members.counting(iteration)
+        applied = self.choices.exchange.apply(Incoming(iteration, own, received, self._factor(len(peers)), peers))
+        self._members.ended(iteration, self._inbox)
+        return applied
 
     def _due(self, iteration: int) -> list[Update]:
         """Take the received contributions that belong to `iteration` out of the inbox."""
@@ -283,9 +270,9 @@ class Worker:
         self._inbox = sorted_out["later"]
         return sorted_out["now"]
 
-    def _factor(self, contribution: Contribution) -> float:
-        """By which a contribution enters the mean over this worker and its peers, whoever of them was heard."""
-        return self.choices.batching.weight(contribution, self._batch_size) / (len(self._peers) + 1)
+    def _factor(self, peers: int) -> Callable[[Contribution], float]:
+        """By which contributions enter the mean over this worker and so many peers, whoever of them was heard."""
+        return lambda contribution: self.choices.batching.weight(contribution, self._batch_size) / (peers + 1)
 
     def _queue(self, actions: list[Action]) -> list[Action]:
         """The same actions, the data among them noted, since choices watch the links."""
@@ -294,15 +281,145 @@ class Worker:
                 self.setup.links.queued(action.peer, action.message.size, self._now)
         return actions
 
+    # Who comes and goes
 
-def _cause(event: Event) -> tuple[int | None, str | None]:
-    """Which peer has ended a wait, and by what."""
-    match event:
-        case MessageArrived(message):
-            return message.sender, message.body.kind
-        case MessageSent(peer=peer):
-            return peer, QUEUE
-        case PeerLost(peer=peer):
-            return peer, LOST
-        case _:
-            return None, None
+    @property
+    def _hello(self) -> Hello:
+        """How it stands."""
+        if self._joining:
+            return Hello(0, 0, 0.0, 0, member=False)
+        match self.phase:
+            case Phase.COMPUTING | Phase.WAITING:
+                first = self.iteration + 1  # Of this one, something may have left already.
+            case Phase.CATCHING_UP:
+                first = self.iteration + self._skipped
+            case _:
+                first = self.iteration
+        return Hello(first, self.iteration, self._loss, self.setup.links.waiting, member=True)
+
+    def _find(self, peer: int) -> list[Action]:
+        """Tell a peer that is there now how this worker stands."""
+        if self.phase is Phase.LEAVING:
+            return [Send(peer, Message(self.setup.worker, Leaving(self.iteration)))]
+        is_awaited = peer in self._members.peers
+        self._members.found(peer)
+        if is_awaited:
+            self.choices.synchronization.lost(peer)  # It is another one that comes back.
+        self._barrier.changed()
+        if self._joining:
+            self._joining.met(peer)
+        return [self._members.greet(peer, self._hello)]
+
+    def _lose(self, peer: int) -> list[Action]:
+        """Go on without a peer, as if it had never been there; or wait for it, or not at all."""
+        if self._members.lost(peer):
+            self._inbox = [update for update in self._inbox if update.sender != peer]
+            return self._go_on_without(peer, self.setup.on_loss)
+        if self._joining:
+            self._joining.lost(peer)
+        return self._join()
+
+    def _go_on_without(self, peer: int, on_loss: OnLoss) -> list[Action]:
+        self._barrier.changed()
+        if self._joining:
+            self._joining.lost(peer)
+        reason = self._reason_to_give_up(peer, on_loss)
+        return self._give_up(reason) if reason else self._join()
+
+    def _reason_to_give_up(self, peer: int, on_loss: OnLoss) -> str | None:
+        """Let the choices do without a peer, but for synchronization if that waits; returns why nothing can go on."""
+        synchronization = self.choices.synchronization
+        reasons = [choice.lost(peer) for choice in self.choices.all if choice is not synchronization]
+        if on_loss != "wait":
+            reason = synchronization.lost(peer)
+            reasons += [reason] if on_loss == "abort" else []
+        return next(filter(None, reasons), None)
+
+    def _give_up(self, reason: str) -> list[Action]:
+        if self.phase in (Phase.STOPPED, Phase.LEAVING):
+            return []
+        self._move(Move.GIVE_UP)
+        return [Abort(reason)]
+
+    def _hear(self, message: Message) -> list[Action]:
+        """What a peer says of its coming or going."""
+        sender = message.sender
+        match message.body:
+            case Hello() as hello:
+                is_settled = self._members.heard(sender, hello)
+                if not self._joining:
+                    return self._take_in(sender, hello.first) if is_settled else []
+                if hello.member:
+                    self._joining.heard(sender, hello, self._take_in(sender, hello.first))
+                return self._join()
+            case Begins(iteration):
+                self._members.begins(sender, iteration)
+                return self._take_in(sender, iteration)
+            case StateRequest(iteration):
+                self._members.requested(sender, iteration)
+                return self._answer()
+            case State():
+                if not self._joining:
+                    raise MalformedMessageError("a state that nobody has asked for")
+                self._joining.take(message)
+                return self._join()
+            case _:
+                self._members.left(sender, self._inbox)
+                return self._go_on_without(sender, "go_on")
+
+    def _take_in(self, peer: int, iteration: int) -> list[Action]:
+        """A peer takes part from `iteration` on."""
+        actions = [action for choice in self.choices.all for action in choice.joined(peer, iteration)]
+        reasons = [action.reason for action in actions if isinstance(action, Abort)]
+        return self._give_up(reasons[0]) if reasons else self._queue(actions)
+
+    def _answer(self) -> list[Action]:
+        """Hand the state on to newcomers who can begin with it."""
+        if self.phase in (Phase.JOINING, Phase.CATCHING_UP):
+            return []  # It is about to be another one.
+        asked = self._members.answerable(math.inf if self.phase is Phase.STOPPED else self.iteration)
+        tensors = state_of(self.setup, self.choices.all, self._members.applied(self._inbox)) if asked else []
+        return [
+            Send(peer, message)
+            for peer, least in asked.items()
+            for message in messages(self.setup.worker, max(self.iteration, least), tensors)
+        ]
+
+    def _join(self) -> list[Action]:
+        """Go on with joining, as far as that is possible by now."""
+        if self._joining is None or self.phase is not Phase.JOINING:
+            return []
+        asked = self._joining.proceed()
+        outcome = self._joining.outcome
+        return [*asked, *self._take_part(self._joining, *outcome)] if outcome else asked
+
+    def _take_part(self, joining: Joining, iteration: int, sponsor: int | None) -> list[Action]:
+        """Begin with `iteration`: from now on it is a member itself."""
+        self._joining, self.iteration = None, iteration
+        told = joining.begin(iteration)
+        greetings = [self._members.greet(peer, self._hello) for peer in self._members.unsettled]
+        self._inbox = [update for update in self._inbox if self._members.admits(update)]
+        self._barrier.changed()
+        return [Joined(iteration, sponsor, self._now - joining.began), *told, *greetings, *self._begin()]
+
+    def _prepare_to_leave(self, deadline: float | None) -> list[Action]:
+        """Leave once the gradient that is being computed is sent, if it is likely to be there in time."""
+        seconds = self.setup.links.compute_seconds
+        in_time = deadline is None or seconds is None or self._since + seconds <= deadline
+        if self.phase is Phase.LEAVING or (self.phase is Phase.COMPUTING and in_time):
+            self._is_to_leave = True
+            return []
+        return self._leave()
+
+    def _leave(self) -> list[Action]:
+        leaving = Message(self.setup.worker, Leaving(self.iteration + (self.phase is Phase.WAITING)))
+        self._move(Move.LEAVE)
+        self._joining = None
+        return [*self._queue([Send(peer, leaving) for peer in self.setup.peers]), *self._leave_if_done()]
+
+    def _leave_if_done(self) -> list[Action]:
+        """It has left when all data has."""
+        if self.phase is not Phase.LEAVING or self._has_left or self.setup.links.waiting:
+            return []
+        self._has_left = True
+        return [Left()]

@@ -222,8 +222,8 @@ class Engine:
         self._end_interval()
         for transfer, _ in self._transport.under_way():
             self.recorder.cut_off(transfer)
-        for index, node in enumerate(self._nodes):
-            self.recorder.unfinished(index, node.worker.unfinished(self.now), self.now)
+        for index in sorted(self._members):
+            self.recorder.unfinished(index, self._nodes[index].worker.unfinished(self.now), self.now)
         return self.recorder.summary(
             Ending(status, stopped_by, self.now),
             evaluation_seconds=self._evaluation_seconds,

@@ -20,18 +20,22 @@ from dlion_sim.assembly.transfer import Loss, Part, Transfer
 from dlion_sim.learning import BatchSampler, Layout, Replica, Ticket
 from dlion_sim.learning.optimizer import Adam, Clipped, Sgd
 from dlion_sim.learning.replica import State
+from dlion_sim.protocol.barrier import Barrier
 from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel
-from dlion_sim.protocol.choices import Merge, Peer, Setup
+from dlion_sim.protocol.choices import Choices, Merge, Peer, Setup
 from dlion_sim.protocol.events import GradientReady, ProfileReady
+from dlion_sim.protocol.handover import Handover
+from dlion_sim.protocol.joining import Joining
 from dlion_sim.protocol.link_monitor import LinkMonitor
+from dlion_sim.protocol.membership import Meeting, Membership
 from dlion_sim.protocol.messages import BODIES, Channel, Message
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.registry import REGISTRY
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.updates import Update
-from dlion_sim.protocol.worker import Choices, Worker
+from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario.feeding import Input
 from dlion_sim.scenario.machines import Compute
 from dlion_sim.scenario.schedule import Schedule
@@ -54,6 +58,7 @@ _CLASSES: tuple[type, ...] = (
     *(Counts, Delays, GuardedCarrier, Membership, Outage, Presence),
     *(ComputeDevice, InputPipeline, LinkInterval, Loss, Losses, Part, Recorder, Stall, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
+    *(Barrier, Handover, Joining, Meeting, Membership),
     *(Channel, Message, Merge, Update),
     *(GradientReady, ProfileReady),
     *(CostFit, CostModel, GlobalBatchSchedule, LinkMonitor),

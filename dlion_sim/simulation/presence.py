@@ -179,26 +179,28 @@ class Presence:
         self._came(number)
         for peer in self._neighbours[number]:
             if self._is_there[peer]:
-                self._connect(number, peer)
+                self._connect(number, peer, is_sought=True)
         self._plan(number, self._outages.next_after(number, self._agenda.now))
 
-    def _connect(self, one: int, other: int) -> None:
-        """Two begin to shake hands, unless they cannot: when the path is back, they will."""
+    def _connect(self, one: int, other: int, *, is_sought: bool = False) -> None:
+        """Two begin to shake hands, unless they cannot: when the path is back, they will.
+
+        The first is told if nothing comes of it, where the other one `is_sought`.
+        """
         if not self._is_broken(one, other):
             round_trip = self._routing.route(one, other).latency + self._routing.route(other, one).latency
             incarnations = self.incarnations[one], self.incarnations[other]
-            self._agenda.after(round_trip, partial(self._meet, one, other, incarnations))
+            self._agenda.after(round_trip, partial(self._meet, one, other, incarnations, is_sought))
 
-    def _meet(self, one: int, other: int, incarnations: tuple[int, int]) -> None:
+    def _meet(self, one: int, other: int, incarnations: tuple[int, int], is_sought: bool) -> None:
         """Two find each other, if they are still who they were."""
+        if self.incarnations[one] != incarnations[0] or self.reaches(one, other):
+            return
+        if self.incarnations[other] != incarnations[1] or self._is_broken(one, other):
+            if is_sought:
+                self._tell(one, PeerLost(other))
+            return
         ends = (one, other), (other, one)
-        if incarnations != (self.incarnations[one], self.incarnations[other]) or self._is_broken(one, other):
-            for (each, peer), incarnation in zip(ends, incarnations, strict=True):
-                if incarnation == self.incarnations[each]:
-                    self._tell(each, PeerLost(peer))  # It has waited for that one.
-            return
-        if self.reaches(one, other):
-            return
         for each, peer in ends:
             if peer in self._hears[each]:  # The one before, whose loss it has not noticed.
                 self._lose(each, peer, self._ended[peer])
@@ -225,10 +227,10 @@ class Presence:
 
     def _fall_silent(self, path: _Path, since: float) -> None:
         """Nothing has come over a path for so long that both ends give each other up."""
-        for one, other in self._over(path):
-            for each, peer in ((one, other), (other, one)):
+        for pair in self._over(path):
+            self._cut(*pair)
+            for each, peer in (pair, pair[::-1]):
                 if peer in self._hears[each]:
-                    self._cut(each, peer)
                     self._lose(each, peer, since)
 
     def _mend(self, path: _Path) -> None:

@@ -20,6 +20,8 @@ from dlion_sim.protocol.events import (
     Compute,
     Event,
     GradientReady,
+    Joined,
+    Left,
     MessageArrived,
     MessageSent,
     MessageTimed,
@@ -164,7 +166,7 @@ def run(
                     plan(peer, arrived, left + delays(index), (index, peer, channel))
                 case Report() | Abort():
                     reports[index].append(action)
-                case Stop():
+                case Stop() | Joined() | Left():
                     pass
                 case _:
                     assert_never(action)

@@ -58,7 +58,7 @@ def mixed(staleness, tags, iteration=10, mixing=None):
         Update(peer, Contribution(tag, 32), (torch.full((6,), float(peer)),)) for peer, tag in enumerate(tags, start=1)
     ]
     local = LocalGradient(iteration, 32, torch.zeros(6), 1.0, 1.0, 0.0)
-    one.apply(Incoming(local.iteration, one.outgoing(local).own, received, lambda body: 1.0))
+    one.apply(Incoming(local.iteration, one.outgoing(local).own, received, lambda body: 1.0, one.setup.peers))
     return float(own.replica.parameters[0])
 
 

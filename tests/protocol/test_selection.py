@@ -123,7 +123,7 @@ def test_what_arrives_leads_downhill_and_the_own_gradient_is_applied_whole(gradi
         arrived = torch.zeros(20)
         Update.of(message).add_to(arrived, 1.0)
         assert float(arrived.double() @ gradient.double()) > 0 or gradient.abs().max() < 1e-30
-    one.apply(Incoming(0, outgoing.own, [], lambda body: 0.5))
+    one.apply(Incoming(0, outgoing.own, [], lambda body: 0.5, one.setup.peers))
     torch.testing.assert_close(one.setup.replica.parameters, -0.5 * gradient)
 
 

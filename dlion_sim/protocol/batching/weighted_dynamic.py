@@ -92,6 +92,8 @@ class WeightedDynamicBatching(Batching):
         self._shared: dict[int, ComputeProfile] = {}
         self._split: tuple[int, int] | None = None
         """(global batch size, this worker's part) by the profiles shared last."""
+        self._workers = sorted((setup.worker, *setup.peers))
+        """Among whom it is split, in order: a newcomer is not, until it has shared its fit."""
 
     def profile(self) -> tuple[int, ...]:
         """Each batch size of the profile that the shard allows, repeated."""
@@ -123,7 +125,13 @@ class WeightedDynamicBatching(Batching):
     def lost(self, peer: int) -> None:
         """The others take over its part of the global batch."""
         self._shared.pop(peer, None)
+        self._workers = [worker for worker in self._workers if worker != peer]
         self._split = None
+
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """It is to know this worker's fit."""
+        known = self._shared.get(self.setup.worker)
+        return [Send(peer, Message(self.setup.worker, known))] if known else []
 
     def batch_size(self, iteration: int) -> int:
         """This worker's part of the global batch; an equal part until every worker's fit is known."""
@@ -154,12 +162,9 @@ class WeightedDynamicBatching(Batching):
             case _:
                 return growth
 
-    @property
-    def _workers(self) -> list[int]:
-        """Those that there are, in order."""
-        return sorted((self.setup.worker, *self.setup.peers))
-
     def _take(self, worker: int, profile: ComputeProfile) -> None:
+        if worker not in self._workers:
+            self._workers = sorted((*self._workers, worker))
         self._shared[worker] = profile
         self._split = None
 

@@ -17,7 +17,6 @@ from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.exchange.selection import Ranking
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import LocalGradient, Outgoing
-from dlion_sim.streams import stream
 
 Density = Annotated[float, Field(gt=0, le=1)]
 
@@ -56,7 +55,7 @@ class RandomKExchange(TopKExchange):
 
     def __init__(self, parameters: TopKExchange.Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
-        self._rng = stream(setup.seed, "exchange", setup.worker)
+        self._rng = setup.stream("exchange")
 
     def _choose(self, count: int) -> Tensor:
         chosen = self._rng.choice(self._memory.numel(), count, replace=False, shuffle=False)

@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
+from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.selection import Ranking
 from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES, HEADER_BYTES, SPARSE_ENTRY_BYTES, dense_is_smaller
 from dlion_sim.protocol.link_monitor import Source
@@ -69,6 +70,11 @@ class MaxNExchange(Exchange):
     def lost(self, peer: int) -> None:
         """Nothing is kept for it."""
         self._residuals.pop(peer, None)
+
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """What it lacks of earlier gradients is in the state that it gets."""
+        self._residuals.pop(peer, None)
+        return []
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """To each peer what its link can carry."""

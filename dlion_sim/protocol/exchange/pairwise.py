@@ -14,7 +14,6 @@ from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.messages import Body, Channel, Message, Shapes, Stage, is_whole
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
-from dlion_sim.streams import stream
 
 ACTIVE = 0
 """The side whose workers ask."""
@@ -52,7 +51,9 @@ class PairwiseExchange(Exchange):
 
     def __init__(self, parameters: Exchange.Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
-        self._rng = stream(setup.seed, "exchange", setup.worker)
+        self._rng = setup.stream("exchange")
+        self._partners = set(setup.peers)
+        """Those who take part: who is about to would average with what it has not got yet."""
         self._asked: tuple[int, Tensor] | None = None
         """The peer whose answer is still to come, and what was sent to it."""
         self._move = torch.zeros_like(setup.replica.parameters)
@@ -68,9 +69,9 @@ class PairwiseExchange(Exchange):
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
         """Active workers ask one peer."""
         self._is_computing = True
-        if self.setup.side != ACTIVE or not self.setup.peers:
+        if self.setup.side != ACTIVE or not self._partners:
             return []
-        peer = int(self._rng.choice(self.setup.peers))
+        peer = int(self._rng.choice(sorted(self._partners)))
         mine = self.setup.replica.snapshot()
         self._asked = peer, mine
         return [(peer, Message(self.setup.worker, Swap(answer=False), (mine,)))]
@@ -80,9 +81,15 @@ class PairwiseExchange(Exchange):
         return Outgoing(self.whole(own), [])
 
     def lost(self, peer: int) -> None:
-        """Nobody waits for its answer."""
+        """Nobody asks it, or waits for its answer."""
+        self._partners.discard(peer)
         if self._asked and self._asked[0] == peer:
             self._asked = None
+
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """It can be asked."""
+        self._partners.add(peer)
+        return []
 
     def received(self, message: Message) -> list[Action]:
         """A peer's parameters, as an answer or to be answered."""

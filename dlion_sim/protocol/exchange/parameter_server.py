@@ -8,6 +8,7 @@ import msgspec
 from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
+from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.messages import Body, Channel, Contribution, Count, Message, Shapes, Stage, is_one
@@ -63,11 +64,12 @@ class ParameterServerExchange(Exchange):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         stretches = by_bytes(setup.replica.layout.size, len(setup.peers))
-        self._stretches = dict(zip(setup.peers, stretches, strict=True))
+        self.stretches = dict(zip(setup.peers, stretches, strict=True))
+        """First entry and end of what each server holds."""
 
     def arrived(self, update: Update) -> None:
         """A server's own part."""
-        begin, end = self._stretches[update.sender]
+        begin, end = self.stretches[update.sender]
         if update.body.offset != begin:
             raise MalformedMessageError("a contribution of other entries than the server holds")
         update.check_whole(end - begin)
@@ -75,6 +77,10 @@ class ParameterServerExchange(Exchange):
     def lost(self, peer: int) -> str:
         """Nobody else has its part."""
         return "a part of the parameters is lost with its server"
+
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """It still has its part."""
+        return []
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """To each server its part; nothing to apply here."""
@@ -85,7 +91,7 @@ class ParameterServerExchange(Exchange):
                     self.setup.worker, Push(own.iteration, own.batch_size, begin), (own.gradient[begin:end].clone(),)
                 ),
             )
-            for server, (begin, end) in self._stretches.items()
+            for server, (begin, end) in self.stretches.items()
         ]
         return Outgoing(None, messages)
 

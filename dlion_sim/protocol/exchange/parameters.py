@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
+from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.messages import Message, Mixed
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
@@ -47,6 +48,11 @@ class ParameterExchange(Exchange):
         """Its weight goes to the own parameters."""
         self._latest.pop(peer, None)
 
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """It has its weight again, and what it once sent is not used."""
+        self._latest.pop(peer, None)
+        return []
+
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
         """The parameters as the iteration finds them, to every peer."""
         weights = self.setup.replica.snapshot()
@@ -62,21 +68,21 @@ class ParameterExchange(Exchange):
         After iterations that were left out it is mixed with where the peers are now: the next gradient is of that, and
         so is what they get.
         """
-        mixed = self._mix(incoming.iteration, incoming.received)
+        mixed = self._mix(incoming)
         if incoming.own:
             self.setup.replica.step(incoming.own.tensors[0])
         return mixed
 
-    def _mix(self, iteration: int, received: Sequence[Update]) -> int:
-        """Mix the parameters with what is known of those of `iteration`; returns with how many peers'."""
-        for update in sorted(received, key=lambda update: update.body.iteration):
+    def _mix(self, incoming: Incoming) -> int:
+        """Mix the parameters with what is known of those of the iteration; returns with how many peers'."""
+        for update in sorted(incoming.received, key=lambda update: update.body.iteration):
             self._latest[update.sender] = update
-        oldest = iteration - self.parameters.staleness
-        here = sum(self.setup.mixing[peer] for peer in self.setup.peers)
+        oldest = incoming.iteration - self.parameters.staleness
+        here = sum(self.setup.mixing[peer] for peer in incoming.peers)
         own_weight = (1 - here) * (self.parameters.staleness + 1)
         peers = {
             peer: self.setup.mixing[peer] * (self._latest[peer].body.iteration - oldest + 1)
-            for peer in self.setup.peers
+            for peer in incoming.peers
             if peer in self._latest and self._latest[peer].body.iteration >= oldest
         }
         total = own_weight + sum(peers.values())

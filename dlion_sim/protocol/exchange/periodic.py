@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
+from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.messages import Mixed
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
@@ -36,7 +38,8 @@ class LocalSgdExchange(Exchange):
 
     def covers(self, tag: int) -> int:
         """Up to the next exchange there is nothing to wait for."""
-        return tag + self.parameters.period - 1
+        period = self.parameters.period
+        return tag + period - (tag + 1) % period - 1
 
     def arrived(self, update: Update) -> None:
         update.check_whole(self.setup.replica.layout.size)
@@ -44,6 +47,10 @@ class LocalSgdExchange(Exchange):
     def lost(self, peer: int) -> None:
         """Nothing of it counts any more."""
         self._received.pop(peer, None)
+
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """It counts in the next exchange."""
+        return []
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """Step; at the end of a period, tell everyone where that led."""
@@ -101,6 +108,17 @@ class DiLoCoExchange(LocalSgdExchange):
     def _optimizer(self) -> torch.optim.Optimizer:
         rate, momentum = self.parameters.outer_learning_rate, self.parameters.outer_momentum
         return torch.optim.SGD([self._start], lr=rate, momentum=momentum, nesterov=momentum > 0)
+
+    def state(self) -> Sequence[torch.Tensor]:
+        """Where the period began, and the outer momentum."""
+        momentum = self._outer.state[self._start].get("momentum_buffer")
+        return [self._start.clone(), torch.empty(0) if momentum is None else momentum.clone()]
+
+    def take_over(self, tensors: Sequence[torch.Tensor]) -> None:
+        start, momentum = tensors
+        self._start.copy_(start)
+        if len(momentum):
+            self._outer.state[self._start]["momentum_buffer"] = momentum.to(self._start.device, copy=True)
 
     def _next_start(self, mean: torch.Tensor) -> torch.Tensor:
         self._start.grad = self._start - mean

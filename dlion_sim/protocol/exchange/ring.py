@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 
 from dlion_sim.protocol.choices import Exchange, Setup
-from dlion_sim.protocol.events import Action, Send
+from dlion_sim.protocol.events import Abort, Action, Send
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.messages import (
@@ -101,6 +101,10 @@ class RingAllReduceExchange(Exchange):
     def lost(self, peer: int) -> str:
         """Every worker is part of it."""
         return "the ring is broken"
+
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """It would have to be in the middle of every sum."""
+        return [Abort("a ring takes nobody in")]
 
     def apply(self, incoming: Incoming) -> int:
         self.setup.replica.step(self._sum)

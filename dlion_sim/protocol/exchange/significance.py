@@ -59,28 +59,32 @@ class SignificanceExchange(Exchange):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._unsent = torch.zeros_like(setup.replica.parameters)
-        self._announced = dict.fromkeys(setup.peers, -1)
+        self._announced: dict[int, int] = {}
         """The newest iteration of which each peer has announced updates."""
-        self._here = dict.fromkeys(setup.peers, -1)
+        self._here: dict[int, int] = {}
         """The newest iteration of which each peer's updates are here."""
 
     def lost(self, peer: int) -> None:
         """What it announced will never be here."""
         for known in (self._announced, self._here):
-            del known[peer]
+            known.pop(peer, None)
+
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """It has announced nothing yet."""
+        return []
 
     def arrived(self, update: Update) -> None:
         """What was announced up to its iteration is here, since messages arrive in order."""
-        self._here[update.sender] = max(self._here[update.sender], update.body.iteration)
+        self._here[update.sender] = max(self._here.get(update.sender, -1), update.body.iteration)
 
     def received(self, message: Message) -> list[Action]:
         assert isinstance(message.body, Announcement)
-        self._announced[message.sender] = max(self._announced[message.sender], message.body.iteration)
+        self._announced[message.sender] = max(self._announced.get(message.sender, -1), message.body.iteration)
         return []
 
     def ready(self, iteration: int) -> bool:
         """Nothing that was announced is still on its way."""
-        return all(self._here[peer] >= tag for peer, tag in self._announced.items())
+        return all(self._here.get(peer, -1) >= tag for peer, tag in self._announced.items())
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """The significant part of what was not sent yet, the same to all."""

@@ -42,7 +42,7 @@ class SpartaExchange(Exchange):
         change = torch.zeros_like(mine := self.setup.replica.parameters)
         for update in incoming.received:
             chosen = self._chosen(update.body.iteration)
-            change[chosen] += (update.tensors[0] - mine[chosen]) / (len(self.setup.peers) + 1)
+            change[chosen] += (update.tensors[0] - mine[chosen]) / (len(incoming.peers) + 1)
         self.setup.replica.mix(1.0, [(change, 1.0)])
         return len(incoming.received)
 

@@ -102,6 +102,11 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
         """Rounds go on among the others."""
         self._reports.pop(peer, None)
 
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """Its reports count from its first one on."""
+        self._reports[peer] = {}
+        return []
+
     def _decide_if_complete(self) -> list[Action]:
         """Decide the open round if everybody's report of it is here."""
         return self._decide() if all(self._open_round in reports for reports in self._reports.values()) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
@@ -28,6 +29,7 @@ class HopSynchronization(BoundedStaleness):
     Each worker keeps a queue of tokens from each peer, at first `max_gap` long. A peer that begins an iteration, but
     for the first, sends one token to everyone; a worker that begins one takes one from each queue, and waits while one
     is empty. So a queue holds Iter(peer) - Iter(worker) + max_gap tokens, and nobody leads a peer by more than max_gap.
+    Two that find each other give as many as iterations they have begun, and take as many from a first max_gap.
     """
 
     class Parameters(BoundedStaleness.Parameters):
@@ -64,7 +66,7 @@ class HopSynchronization(BoundedStaleness):
 
     def ready(self, iteration: int) -> bool:
         """A token from each peer for the next iteration is here."""
-        return self.parameters.max_gap is None or all(self.tokens.values())
+        return self.parameters.max_gap is None or all(count > 0 for count in self.tokens.values())
 
     def due(self, tag: int, iteration: int) -> Due:
         """Late gradients may be dropped: those too old for the staleness bound."""
@@ -86,13 +88,21 @@ class HopSynchronization(BoundedStaleness):
             return []
         for peer in self.tokens:
             self.tokens[peer] -= count
-        token = Message(self.setup.worker, Token(count))
-        return [Send(peer, token) for peer in self.setup.peers]
+        return self._give(count, [peer for peer in self.setup.peers if peer in self.tokens])
 
     def lost(self, peer: int) -> str | None:
         """A lost peer's queue holds nobody up."""
-        del self.tokens[peer]
+        self.tokens.pop(peer, None)
         return super().lost(peer)
+
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """A queue for it, and tokens for its own."""
+        self.tokens[peer] = (self.parameters.max_gap or 0) - self._entered
+        return self._give(self._entered, [peer]) if self._entered and self.parameters.max_gap is not None else []
+
+    def _give(self, count: int, peers: Sequence[int]) -> list[Action]:
+        token = Message(self.setup.worker, Token(count))
+        return [Send(peer, token) for peer in peers]
 
     def received(self, message: Message) -> list[Action]:
         assert isinstance(message.body, Token)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from dlion_sim.protocol.choices import ChoiceParameters, Due, Peer, Setup, Synchronization
+from dlion_sim.protocol.choices import ChoiceParameters, Due, Peer, Synchronization
+from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.registry import register
 
 
@@ -29,12 +30,16 @@ class Synchronous(Synchronization):
         """There is no mean over all any more."""
         return "synchronous training waits for every peer"
 
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """There is one over more."""
+        return []
+
 
 @register("synchronization", "bounded_staleness")
 class BoundedStaleness(Synchronization):
     """Go on while no peer, but for some backup workers, is known to be more than `staleness` iterations behind.
 
-    A lost peer takes the place of a backup worker for good.
+    A lost peer takes the place of a backup worker while it is away, unless it is waited for.
     """
 
     class Parameters(ChoiceParameters):
@@ -45,10 +50,6 @@ class BoundedStaleness(Synchronization):
 
     parameters: Parameters
 
-    def __init__(self, parameters: Parameters, setup: Setup) -> None:
-        super().__init__(parameters, setup)
-        self._lost = 0
-
     @classmethod
     def lag(cls, parameters: Parameters) -> int:
         """The bound."""
@@ -56,8 +57,9 @@ class BoundedStaleness(Synchronization):
 
     @property
     def spared(self) -> int:
-        """The backup workers that are not lost."""
-        return self.parameters.backup_workers - self._lost
+        """The backup workers that are there."""
+        away = 0 if self.setup.on_loss == "wait" else self._away
+        return max(0, self.parameters.backup_workers - away)
 
     def waits_for(self, peer: Peer, iteration: int) -> bool:
         """For a gradient of at least `iteration - staleness`."""
@@ -65,10 +67,18 @@ class BoundedStaleness(Synchronization):
 
     def lost(self, peer: int) -> str | None:
         """Tolerated as long as there is a backup worker for each."""
-        self._lost += 1
-        if self._lost <= self.parameters.backup_workers:
+        if self._away <= self.parameters.backup_workers:
             return None
-        return f"more peers are lost ({self._lost}) than there are backup workers ({self.parameters.backup_workers})"
+        return f"more peers are lost ({self._away}) than there are backup workers ({self.parameters.backup_workers})"
+
+    def joined(self, peer: int, iteration: int) -> list[Action]:
+        """One more backup worker, if some were lost."""
+        return []
+
+    @property
+    def _away(self) -> int:
+        """How many peers are lost, or have not come yet."""
+        return len(self.setup.mixing) - len(self.setup.peers)
 
     def due(self, tag: int, iteration: int) -> Due:
         """Gradients of further ahead than the bound wait, so that a bound of 0 is synchronous training."""
