@@ -385,14 +385,14 @@ class Engine:
             self._agenda.after(self._evaluate_every, self._evaluate_regularly, background=True)
 
     def _evaluate(self, samples: int | None) -> None:
-        """Evaluate every replica on so many samples, by default all; takes no virtual time.
+        """Evaluate the replicas of all that take part on so many samples, by default all; takes no virtual time.
 
         A metric that ends the run is that on all.
         """
         began = time.perf_counter()
         members = sorted(self._members)
         replicas = [self._nodes[index].worker.replica for index in members]
-        scores = self._equipment.evaluator.evaluate(replicas, samples)
+        scores = self._equipment.evaluator.evaluate(replicas, samples) if replicas else []
         if samples is not None and self._is_target_reached(scores):
             scores, samples = self._equipment.evaluator.evaluate(replicas), None
         self._evaluation_seconds += time.perf_counter() - began
