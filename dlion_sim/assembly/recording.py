@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from dlion_sim.assembly.attendance import Attendance
 from dlion_sim.assembly.feeding import Stall
 from dlion_sim.assembly.losses import Losses
-from dlion_sim.assembly.membership import Membership
 from dlion_sim.assembly.streamed import Streamed
 from dlion_sim.assembly.transfer import Transfer
 from dlion_sim.learning import Score
@@ -91,7 +91,7 @@ class Recorder:
         """Iterations of each worker that took in something from a peer."""
         self._spent = {worker: dict.fromkeys(SPENT, 0.0) for worker in self.iterations}
         """Seconds of each worker."""
-        self._membership = Membership(self.iterations)
+        self._attendance = Attendance(self.iterations)
 
     def attach(self, writer: RunWriter, wall: Callable[[float], float]) -> None:
         """Write and time by these from now on."""
@@ -224,7 +224,7 @@ class Recorder:
             self._samples += row.batch_size or 0
             self._exchanges[row.worker] += bool(row.applied or row.merged)
         elif row.kind == "cut":
-            self._membership.cut(row.batch_size or 0, row.compute_seconds or 0.0)
+            self._attendance.cut(row.batch_size or 0, row.compute_seconds or 0.0)
 
     def _check_times(self, row: MetricsRow) -> None:
         """A worker computes and waits one after the other, within the time since its last iteration ended."""
@@ -275,7 +275,7 @@ class Recorder:
 
     def membership(self, row: MembershipRow) -> None:
         """Take in a row of the membership."""
-        self._membership.add(row, self._samples)
+        self._attendance.add(row, self._samples)
         if row.iteration is not None and row.participant in self.iterations:
             self.iterations[row.participant] = row.iteration
         self._writer.membership(row)
@@ -298,7 +298,8 @@ class Recorder:
         `messages` are counts of what became of them, where anybody may have come or gone.
         """
         about = self._writer.manifest
-        availability = self._membership.told(self._samples, ending.seconds)
+        availability = self._attendance.told(self._samples, ending.seconds)
+        up = availability["up"] if availability else ()
         return summarize(
             scenario=about["scenario"],
             system=about["system"],
@@ -322,7 +323,7 @@ class Recorder:
             transport=self._losses.told,
             availability=availability and {**availability, **({"messages": messages} if messages else {})},
             stream=self._streamed.told(ending.seconds),
-            cost=cost_of(self._tariff, ending.seconds, self._between_clouds) if self._tariff else None,
+            cost=cost_of(self._tariff, ending.seconds, self._between_clouds, up) if self._tariff else None,
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -46,16 +46,17 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
             incarnation = _incarnation(config)
             made = Member.of(setting, config.rank, paced=config.paced, incarnation=incarnation, joins=config.joins)
             member = stack.enter_context(closing(made))
+            about = {"paced": config.paced, "rank": config.rank, "incarnation": incarnation}
+            manifest, scenario_yaml = {**manifest_of(setting), **about}, dump(setting.scenario)
+            stack.enter_context(frozen_objects())
             began = config.told() if config.told else None
             listener = stack.enter_context(config.listener())
-            about = {"paced": config.paced, "rank": config.rank, "incarnation": incarnation}
             writer = RunWriter.create(
                 part_folder(config.output, config.rank, incarnation),
-                scenario_yaml=dump(setting.scenario),
-                manifest={**manifest_of(setting), **about},
+                scenario_yaml=scenario_yaml,
+                manifest=manifest,
             )
             recorder = Recorder(writer, [config.rank], each_transfer=scenario.records_transfers)
-            stack.enter_context(frozen_objects())
             # Step 2: take part.
             try:
                 watch = partial(_watch, config=config, interrupts=interrupts, leaves=scenario.availability is not None)

@@ -286,7 +286,7 @@ class Synchronization(Choice, ABC):
         return 0
 
     def entered(self, iteration: int) -> list[Action]:
-        """The worker begins `iteration`."""
+        """The worker begins `iteration`; one that joins may be told of the same one more than once."""
         return []
 
 

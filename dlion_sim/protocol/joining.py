@@ -98,7 +98,7 @@ class Joining:
         unknown = -1 if self._first is None else self._first - 1
         for peer, hello in self._hellos.items():
             self._members.peers[peer].since = max(hello.first, applied.get(peer, unknown) + 1)
-        return actions
+        return [*actions, *self._choices.synchronization.entered(iteration)]
 
     @property
     def _knows_everyone(self) -> bool:

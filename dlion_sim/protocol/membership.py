@@ -41,8 +41,10 @@ class Membership:
         self._meetings: dict[int, Meeting] = {}
         self._uncounted: set[int] = set()
         """Of the peers those whose contributions do not count yet, or did not until now."""
+        self.last_words: list[Update] = []
+        """What those who have taken leave have contributed, and is still to be applied."""
         self._last: set[int] = set()
-        """Who has taken leave, and whose last contributions still are to be applied."""
+        """Whose they are, or were until now."""
         self._newcomers: set[int] = set()
         """Who may ask for state."""
         self._requests: dict[int, int] = {}
@@ -98,7 +100,7 @@ class Membership:
     def begins(self, peer: int, iteration: int) -> None:
         """A newcomer says when it begins. Raises MalformedMessageError, with nothing changed, where it cannot."""
         meeting = self._meetings.get(peer)
-        if meeting is None or meeting.told is None or peer not in self._newcomers:
+        if meeting is None or meeting.told is None or meeting.heard is None or meeting.heard.member:
             raise MalformedMessageError(f"{peer} begins where it takes part, or cannot")
         if iteration < meeting.told:
             raise MalformedMessageError(f"{peer} begins with iteration {iteration}, before {meeting.told}")
@@ -150,12 +152,12 @@ class Membership:
         present = tuple(peer for peer in self._setup.peers if peer not in later)
         return *present, *sorted(self._last.difference(present))
 
-    def ended(self, iteration: int, inbox: Sequence[Update]) -> None:
-        """`iteration` has ended, and that is left in the inbox."""
+    def ended(self, iteration: int) -> None:
+        """`iteration` has ended: what was due is applied."""
         if self._uncounted:
             self._uncounted = {peer for peer in self._uncounted if not self._counts(peer, iteration)}
         if self._last:
-            self._last &= {update.sender for update in inbox}
+            self._last = {update.sender for update in self.last_words}
 
     def applied(self, inbox: Sequence[Update]) -> dict[int, int]:
         """The newest iteration of each peer's contributions that are here and not in the inbox."""
@@ -184,11 +186,12 @@ class Membership:
         del self.peers[peer]
         self._uncounted.discard(peer)
 
-    def left(self, peer: int, inbox: Sequence[Update]) -> None:
-        """A peer takes leave: nobody waits for it, and what it has contributed counts."""
+    def left(self, peer: int, contributions: Sequence[Update]) -> None:
+        """A peer takes leave: nobody waits for it, and those contributions of it that are to be applied count."""
         self.remove(peer)
         self.departed.add(peer)
-        if any(update.sender == peer for update in inbox):
+        if contributions:
+            self.last_words += contributions
             self._last.add(peer)
 
     def _forget(self, peer: int) -> None:

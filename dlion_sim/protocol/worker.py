@@ -259,16 +259,21 @@ class Worker:
     def _apply(self, iteration: int, own: Update | None, received: list[Update]) -> int:
         peers = self._members.counting(iteration)
         applied = self.choices.exchange.apply(Incoming(iteration, own, received, self._factor(len(peers)), peers))
-        self._members.ended(iteration, self._inbox)
+        self._members.ended(iteration)
         return applied
 
     def _due(self, iteration: int) -> list[Update]:
         """Take the received contributions that belong to `iteration` out of the inbox."""
+        now, self._inbox = self._sorted_out(self._inbox, iteration)
+        last, self._members.last_words = self._sorted_out(self._members.last_words, iteration)
+        return [*now, *last]
+
+    def _sorted_out(self, updates: list[Update], iteration: int) -> tuple[list[Update], list[Update]]:
+        """Those that are due at the end of `iteration`, and those that are due later."""
         sorted_out: dict[Due, list[Update]] = {"now": [], "later": [], "never": []}
-        for update in self._inbox:
+        for update in updates:
             sorted_out[self.choices.synchronization.due(update.body.iteration, iteration)].append(update)
-        self._inbox = sorted_out["later"]
-        return sorted_out["now"]
+        return sorted_out["now"], sorted_out["later"]
 
     def _factor(self, peers: int) -> Callable[[Contribution], float]:
         """By which contributions enter the mean over this worker and so many peers, whoever of them was heard."""
@@ -313,7 +318,7 @@ class Worker:
     def _lose(self, peer: int) -> list[Action]:
         """Go on without a peer, as if it had never been there; or wait for it, or not at all."""
         if self._members.lost(peer):
-            self._inbox = [update for update in self._inbox if update.sender != peer]
+            self._take_from_inbox(peer)
             return self._go_on_without(peer, self.setup.on_loss)
         if self._joining:
             self._joining.lost(peer)
@@ -364,7 +369,7 @@ class Worker:
                 self._joining.take(message)
                 return self._join()
             case _:
-                self._members.left(sender, self._inbox)
+                self._members.left(sender, self._take_from_inbox(sender))
                 return self._go_on_without(sender, "go_on")
 
     def _take_in(self, peer: int, iteration: int) -> list[Action]:
@@ -372,6 +377,12 @@ class Worker:
         actions = [action for choice in self.choices.all for action in choice.joined(peer, iteration)]
         reasons = [action.reason for action in actions if isinstance(action, Abort)]
         return self._give_up(reasons[0]) if reasons else self._queue(actions)
+
+    def _take_from_inbox(self, peer: int) -> list[Update]:
+        """A peer's contributions, which are no longer there."""
+        taken = [update for update in self._inbox if update.sender == peer]
+        self._inbox = [update for update in self._inbox if update.sender != peer]
+        return taken
 
     def _answer(self) -> list[Action]:
         """Hand the state on to newcomers who can begin with it."""
@@ -399,6 +410,7 @@ class Worker:
         told = joining.begin(iteration)
         greetings = [self._members.greet(peer, self._hello) for peer in self._members.unsettled]
         self._inbox = [update for update in self._inbox if self._members.admits(update)]
+        self._members.last_words = [word for word in self._members.last_words if word.body.iteration >= iteration]
         self._barrier.changed()
         return [Joined(iteration, sponsor, self._now - joining.began), *told, *greetings, *self._begin()]
 

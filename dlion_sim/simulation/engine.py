@@ -406,7 +406,7 @@ class Engine:
             self._agenda.after(self._evaluate_every, self._evaluate_regularly, background=True)
 
     def _evaluate(self, samples: int | None) -> None:
-        """Evaluate every replica on so many samples, by default all; takes no virtual time.
+        """Evaluate the replicas of all that take part on so many samples, by default all; takes no virtual time.
 
         A metric that ends the run is that on all.
         """
@@ -414,7 +414,7 @@ class Engine:
         members = sorted(self._members)
         replicas = [self._nodes[index].worker.replica for index in members]
         moment = self._equipment.moment(self.now)
-        scores = self._equipment.evaluator.evaluate(replicas, samples, moment)
+        scores = self._equipment.evaluator.evaluate(replicas, samples, moment) if replicas else []
         if samples is not None and self._is_target_reached(scores):
             scores, samples = self._equipment.evaluator.evaluate(replicas, None, moment), None
         self._evaluation_seconds += time.perf_counter() - began
@@ -442,4 +442,6 @@ class Engine:
         return Progress(self.now, float(np.mean(iterations)), self.recorder.score, self.recorder.metric)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_equipment"}
+        state = {name: value for name, value in self.__dict__.items() if name != "_equipment"}
+        # First: a carrier may hand on methods of its own, none of which is to be come upon before it.
+        return {"_transport": self._transport, **state}

@@ -13,8 +13,8 @@ import msgspec
 
 from dlion_sim.assembly import ComputeDevice, InputPipeline, Recorder, Stall, StreamSampler
 from dlion_sim.assembly.arrivals import Arrivals
+from dlion_sim.assembly.attendance import Attendance
 from dlion_sim.assembly.losses import Losses
-from dlion_sim.assembly.membership import Membership
 from dlion_sim.assembly.outages import Outage
 from dlion_sim.assembly.recording import LinkInterval
 from dlion_sim.assembly.streamed import Streamed
@@ -57,7 +57,7 @@ from dlion_sim.simulation.transport import Transport
 _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
     *(Changes, Connection, Connections, LeafSpine, SlowStart, TcpModel),
-    *(Counts, Delays, GuardedCarrier, Membership, Outage, Presence),
+    *(Attendance, Counts, Delays, GuardedCarrier, Outage, Presence),
     *(ComputeDevice, InputPipeline, LinkInterval, Loss, Losses, Part, Recorder, Stall, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
     *(Barrier, Handover, Joining, Meeting, Membership),

@@ -1,7 +1,9 @@
 """Runs that nodes leave and come back to, with all nodes in one process."""
 
 import pytest
+import torch
 
+from dlion_sim.errors import InputError
 from dlion_sim.live.gathering import gather
 from tests.live.together import Together
 from tests.simulation.scenarios import digits
@@ -11,37 +13,181 @@ CLOUD = {"clouds": [{"name": "a", "workers": [{"count": 3, "compute": "400 cores
 
 def brief(*overrides, **keys):
     """Three workers whose iterations take about 12 ms."""
-    keys = {"cluster": CLOUD, "duration": None, "availability": {}, **keys}
+    keys = {"cluster": CLOUD, "duration": "60 s", "availability": {}, **keys}
     return digits("workload.evaluate_every=0.2 s", *overrides, **keys)
 
 
-def iteration(together, rank):
-    return together.members[rank].participant.iteration
+class Run(Together):
+    """A run that is interrupted once `what` has been done."""
+
+    def __init__(self, scenario, folder, what, **options):
+        super().__init__(scenario, folder / "parts", **options)
+        self.outcomes = self.run(lambda together: self._do(what))
+        self.gathered = gather(folder / "parts", folder / "run")
+        self.told = self.gathered.membership()
+
+    async def _do(self, what):
+        await what(self)
+        for rank, driver in self.drivers.items():
+            if not self.tasks[rank].done():
+                driver.interrupt()
+
+    def iteration(self, rank):
+        return self.members[rank].participant.iteration
+
+    async def go_on(self, *ranks, iterations=10):
+        """Wait until each of them has done so many more."""
+        since = {rank: self.iteration(rank) for rank in ranks}
+        await self.until(lambda: all(self.iteration(rank) >= since[rank] + iterations for rank in ranks))
+
+    async def take_part(self, rank):
+        """Wait until who joins has done some iterations with the others."""
+        await self.until(lambda: self.iteration(rank) >= 30)
+        await self.go_on(0, 1, 2)
+
+    def times(self, what, participant):
+        return (self.told.query("what == @what and participant == @participant"))["virtual_time"].tolist()
 
 
-@pytest.mark.parametrize("system", ["baseline", "ako", "gaia", "hop", "adpsgd", "dlion", "dpsgd"])
+async def is_killed_and_back(run):
+    await run.go_on(2)
+    run.kill(2)
+    await run.until(lambda: min(run.iteration(0), run.iteration(1)) >= 30)
+    await run.start_again(2)
+    await run.take_part(2)
+
+
+@pytest.mark.parametrize("system", ["baseline", "ako", "gaia", "hop", "adpsgd", "dpsgd", "dlion"])
 def test_a_node_that_was_killed_and_started_again_takes_part(tmp_path, system):
-    together = Together(brief("duration=3 s", system=system), tmp_path / "parts")
-
-    async def interfere(together):
-        await together.until(lambda: iteration(together, 2) > 10)
-        together.kill(2)
-        await together.until(lambda: iteration(together, 0) > 30)
-        await together.start_again(2)
-        await together.until(lambda: 2 in together.drivers and together.drivers[2].now > 0)
-
-    for outcome in together.run(interfere):
-        assert (outcome.ending.status, outcome.ending.stopped_by) == ("completed", "duration"), outcome.ending
-    run = gather(tmp_path / "parts", tmp_path / "run")
-    told = run.membership()
-    assert told["what"].tolist().count("lost") == 2
-    assert told["what"].tolist().count("joined") == 1
-    joined = told[told["what"] == "joined"].iloc[0]
-    assert (joined["participant"], joined["incarnation"]) == (2, 1)
-    assert joined["bytes"] >= 4 * together.setting.layout.size
+    run = Run(brief(system=system), tmp_path, is_killed_and_back)
+    assert [outcome.ending.status for outcome in run.outcomes] == ["interrupted"] * 3
+    peers = len(run.setting.neighbours(2))
+    assert [len(run.times(what, 2)) for what in ("lost", "up", "found", "joined")] == [peers, 1, peers, 1]
+    joined = run.told[run.told["what"] == "joined"].iloc[0]
+    assert joined["incarnation"] == 1
+    assert joined["bytes"] >= 4 * run.setting.layout.size
     assert joined["peer"] in (0, 1)
-    later = run.iterations().query("worker == 2 and virtual_time > @joined.virtual_time")
+    assert joined["iteration"] >= 29
+    later = run.gathered.iterations().query("worker == 2 and virtual_time > @joined.virtual_time")
     assert later["iteration"].min() == joined["iteration"] + 1
-    assert len(later) > 10
-    evaluated = run.evaluations().query("worker == 2 and virtual_time > @joined.virtual_time")
-    assert len(evaluated) > 2
+    assert run.outcomes[2].snapshots[0].time >= joined["virtual_time"]
+
+
+def test_whoever_is_there_has_equal_parameters_after_a_return_where_all_go_in_step(tmp_path):
+    run = Run(brief(system="baseline"), tmp_path, is_killed_and_back)
+    of_all = [member.participant for member in run.members]
+    same = min(worker.iteration for worker in of_all)
+    parameters = [worker.replica.parameters for worker in of_all if worker.iteration == same]
+    assert all(torch.equal(parameters[0], other) for other in parameters)
+    losses = run.gathered.iterations().query("iteration > 35")
+    assert losses.groupby("iteration")["worker"].count().mode().item() == 3
+
+
+def test_one_who_was_not_there_at_the_start_joins(tmp_path):
+    """It has a part like everybody's, of its first incarnation."""
+    availability = {"workers": {"a/2": {"down": [["0 s", "40 s"]]}}}
+
+    async def comes(run):
+        await run.until(lambda: min(run.iteration(0), run.iteration(1)) >= 30)
+        await run.start_again(2, incarnation=0)
+        await run.take_part(2)
+
+    run = Run(brief(system="baseline", availability=availability), tmp_path, comes, absent={2})
+    assert [len(run.times(what, 2)) for what in ("lost", "up", "found", "joined")] == [0, 1, 2, 1]
+    assert set(run.told["incarnation"]) == {0}
+
+
+def test_whose_sponsor_is_lost_joins_by_another_one(tmp_path):
+    async def loses_its_sponsor(run):
+        await run.go_on(2)
+        run.kill(2)
+        await run.until(lambda: min(run.iteration(0), run.iteration(1)) >= 30)
+        await run.start_again(2)
+        await run.until(lambda: len(run.members[2].participant.setup.links.peers) == 2)
+        run.kill(0)
+        await run.until(lambda: run.iteration(2) >= 30)
+        await run.go_on(1, 2)
+
+    run = Run(brief(system="baseline"), tmp_path, loses_its_sponsor)
+    assert len(run.times("joined", 2)) == 1
+    assert len(run.times("lost", 0)) == 2
+
+
+def test_who_leaves_is_counted_as_long_as_it_was_there_and_the_others_go_on(tmp_path):
+    async def leaves(run):
+        await run.go_on(0, 1, 2)
+        run.drivers[2].leave()
+        await run.until(run.tasks[2].done)
+        await run.go_on(0, 1)
+
+    run = Run(brief(system="baseline"), tmp_path, leaves)
+    assert (run.outcomes[2].ending.status, run.outcomes[2].ending.stopped_by) == ("completed", "left")
+    assert [len(run.times(what, 2)) for what in ("left", "lost")] == [1, 2]
+    assert (run.told.query("what == 'lost'")["seconds"] < 1).all()
+    iterations = run.gathered.iterations()
+    last = iterations.query("worker == 2")["iteration"].max()
+    assert set(iterations.query("iteration <= @last and worker != 2")["applied"]) == {2}
+    assert set(iterations.query("iteration > @last")["applied"]) == {1}
+
+
+def test_all_may_be_lost_one_after_another_and_come_back(tmp_path):
+    async def one_after_another(run):
+        for rank in range(3):
+            await run.go_on(*range(3))
+            run.kill(rank)
+            others = [each for each in range(3) if each != rank]
+            await run.go_on(*others)
+            await run.start_again(rank)
+            least = max(run.iteration(each) for each in others)
+            await run.until(lambda rank=rank, least=least: run.iteration(rank) > least)
+
+    run = Run(brief(system="baseline"), tmp_path, one_after_another)
+    assert [len(run.times("joined", rank)) for rank in range(3)] == [1, 1, 1]
+
+
+def test_who_joins_a_run_that_nobody_is_in_says_so(tmp_path):
+    together = Together(brief(system="baseline"), tmp_path / "parts")
+    together.absent = {0, 1, 2}
+    together.timeouts = type(together.timeouts)(start=0.5)
+
+    async def joins(together):
+        await together.start_again(2)
+
+    assert str(together.run(joins)[2]) == "could not start within 0.5 s: nobody is there whom it could join"
+
+
+@pytest.mark.parametrize("system", ["ring_allreduce", {"name": "baseline"}], ids=["ring", "abort"])
+def test_what_cannot_go_on_without_somebody_ends_with_its_reason(tmp_path, system):
+    together = Together(brief(system=system, availability={"on_loss": "abort"}), tmp_path)
+
+    async def dies(together):
+        together.kill(2)
+
+    for outcome in together.run(dies)[:2]:
+        assert outcome.ending.status == "failed"
+        assert "lost: node 2" in outcome.ending.stopped_by
+
+
+def test_who_waits_for_a_lost_peer_waits_until_it_is_back(tmp_path):
+    async def waits(run):
+        await run.go_on(0, 1, 2)
+        run.kill(2)
+        await run.until(run.tasks[2].done)
+        await run.start_again(2)
+        await run.until(lambda: run.iteration(2) > 0)
+        await run.go_on(0, 1, 2)
+
+    run = Run(brief(system="baseline", availability={"on_loss": "wait"}), tmp_path, waits)
+    (lost, _), (joined,) = run.times("lost", 2), run.times("joined", 2)
+    between = run.gathered.iterations().query("virtual_time > @lost + 0.1 and virtual_time < @joined - 0.1")
+    assert len(between) <= 2
+    assert set(run.gathered.iterations().query("virtual_time > @joined + 0.1")["applied"]) == {2}
+
+
+def test_joining_takes_a_run_that_may_be_joined(tmp_path):
+    from dlion_sim.live.node_config import NodeConfig
+
+    together = Together(digits(cluster=CLOUD), tmp_path)
+    config = NodeConfig(0, ["a"] * 3, b"", tmp_path, joins=True)
+    with pytest.raises(InputError, match="nobody can join a run in which all are there all the time"):
+        config.check(together.setting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -24,7 +24,15 @@ QUICK = Timeouts(start=20)
 class Together:
     """The nodes of a run; `drivers` by rank, as soon as there are any."""
 
-    def __init__(self, scenario: Scenario, folder: Path, *, paced: bool = True, timeouts: Timeouts = QUICK) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        folder: Path,
+        *,
+        paced: bool = True,
+        timeouts: Timeouts = QUICK,
+        absent: Collection[int] = (),
+    ) -> None:
         self.setting = Setting.of(scenario)
         self.folder = folder
         self.paced = paced
@@ -32,7 +40,7 @@ class Together:
         self.drivers: dict[int, Driver] = {}
         self.tasks: list[asyncio.Task[Outcome]] = []
         self.members: list[Member] = []
-        self.absent: set[int] = set()
+        self.absent = set(absent)
         """Those whose nodes never come up."""
 
     def run(self, meanwhile: Callable[[Together], object] | None = None) -> list[Outcome | BaseException]:

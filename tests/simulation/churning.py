@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -51,7 +51,7 @@ def churning(system: Any, availability: dict[str, Any], *overrides: str, **keys:
 class Kept(Engine):
     """An engine that can still be looked at when its run has ended."""
 
-    engines: list[Engine] = []
+    engines: ClassVar[list[Engine]] = []
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -60,7 +60,7 @@ class Kept(Engine):
 
 def run(scenario: Scenario, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A simulation of which all that has to hold does."""
-    monkeypatch.setattr("dlion_sim.simulation.simulate.Engine", Kept)
+    monkeypatch.setattr(sys.modules[simulate.__module__], "Engine", Kept)
     ended = simulate(scenario, folder, checkpoint_every=None)
     check(ended, Kept.engines.pop())
     return ended
@@ -105,13 +105,9 @@ def planned(engine: Engine) -> Iterator[object]:
         yield from calls
 
 
-def seconds(run: Run, what: str, participant: int) -> list[float]:
+def times(run: Run, what: str, participant: int) -> list[float]:
     """When that became of a participant."""
     rows = run.membership()
     chosen = rows[(rows["what"] == what) & (rows["participant"] == participant)]
     found: list[float] = chosen["virtual_time"].tolist()
     return found
-
-
-def is_near(one: float, other: float) -> bool:
-    return math.isclose(one, other, abs_tol=1e-9)

@@ -8,7 +8,7 @@ from typing import Any
 from dlion_sim.results import MembershipRow
 
 
-class Membership:
+class Attendance:
     """Takes in the rows about `workers`' presence, in order; all of them are there at first."""
 
     def __init__(self, workers: Iterable[int]) -> None:
