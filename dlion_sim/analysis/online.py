@@ -32,7 +32,7 @@ def online_accuracy(run: Run) -> Curve:
     places = np.searchsorted(ends, arrivals["virtual_time"])
     right = arrivals["accuracy"] * arrivals["batch_size"]
     sums = arrivals.assign(right=right).groupby(ends[places])[["right", "batch_size"]].sum()
-    return sums["right"] / sums["batch_size"]
+    return (sums["right"] / sums["batch_size"]).dropna()
 
 
 def changes(run: Run) -> list[Change]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -90,16 +89,16 @@ class Evaluator:
         self, replicas: Sequence[Replica], inputs: Tensor, targets: Tensor, measure: _Measure
     ) -> list[list[float]]:
         """What is measured of each replica over all samples."""
-        batches = list(zip(torch.split(inputs, _BATCH), torch.split(targets, _BATCH), strict=True))
-        work = [(replica, *batch) for replica in replicas for batch in batches]
-        sums = torch.stack(self._pool.map(partial(self._batch, measure), work))
+        parts = zip(torch.split(inputs, _BATCH), torch.split(targets, _BATCH), strict=True)
+        batches = [(*part, measure) for part in parts]
+        sums = torch.stack(self._pool.map(self._batch, [(replica, batch) for replica in replicas for batch in batches]))
         totals: list[list[float]] = sums.view(len(replicas), len(batches), -1).sum(dim=1).tolist()
         return totals
 
     @torch.inference_mode()
-    def _batch(self, measure: _Measure, model: nn.Module, work: tuple[Replica, Tensor, Tensor]) -> Tensor:
+    def _batch(self, model: nn.Module, work: tuple[Replica, tuple[Tensor, Tensor, _Measure]]) -> Tensor:
         """What is measured over the samples of one pass."""
-        replica, inputs, targets = work
+        replica, (inputs, targets, measure) = work
         look_at(model, replica)
         return measure(model(self._dataset.transform(inputs)), targets)
 

@@ -25,12 +25,12 @@ from dlion_sim.errors import InputError
 from dlion_sim.export import export_csv, export_trace
 from dlion_sim.results import Hold, Run, RunWriter, find_runs
 from dlion_sim.simulation import resume, simulate
-from tests.simulation.scenarios import digits
+from tests.simulation.scenarios import streamed
 
 CASES = 1000
 SECONDS = 60
 """That a case may take on a busy machine: it takes a tenth of one."""
-TABLES = ("metrics.parquet", "links.parquet")
+TABLES = ("metrics.parquet", "links.parquet", "classes.parquet")
 DOCUMENTS = ("manifest.json", "summary.json")
 NUMBERS = (0, -1, 1, 0.5, 1e308, -1e308, 2**31 - 1, 2**40, 2**63 - 1, 10**30, float("nan"), float("inf"))
 VALUES = (
@@ -227,6 +227,7 @@ def drawn_together(run: Run, sound: Run, out: Path) -> None:
     figures.plot_deviation(groups, out.with_suffix(".svg"))
     figures.plot_accuracy_at(groups, out.with_suffix(".svg"), 1.0)
     figures.plot_time_to_accuracy(groups, out.with_suffix(".svg"), analysis.common_target(groups))
+    figures.plot_online(groups, out.with_suffix(".svg"))
     figures.plot_fidelity(sound, run, out.with_suffix(".svg"))
 
 
@@ -244,7 +245,7 @@ def resumed(run: Run, sound: Run, out: Path) -> None:
         resume(run.folder)
     hold = Hold(run.folder)
     try:
-        rows = len(sound.metrics()), len(sound.links()), len(sound.transfers()), 0, 0, 0
+        rows = len(sound.metrics()), len(sound.links()), len(sound.transfers()), 0, 0, 0, len(sound.classes())
         RunWriter.resume(run.folder, hold, rows).finish(dict(sound.summary or {}))
     finally:
         hold.close()
@@ -258,7 +259,8 @@ SLOW: tuple[Reader, ...] = (drawn, drawn_together)
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run with all that a folder can hold."""
     about = {"sweep": {"point": {"workload.batch_size": "8", "system": "dlion"}, "digest": "abc"}}
-    return simulate(digits("duration=2 s"), tmp_path_factory.mktemp("sound") / "run", manifest=about)
+    drift = [{"kind": "late_class", "class": 3, "from": "1 s"}]
+    return simulate(streamed(duration="2 s", drift=drift), tmp_path_factory.mktemp("sound") / "run", manifest=about)
 
 
 def read(folder: Path, sound: Run, reader: Reader) -> InputError | None:

@@ -13,12 +13,14 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import (
+    CLASSES,
     LINKS,
     MEMBERSHIP,
     METRICS,
     PARTS,
     QUEUES,
     TRANSFERS,
+    ClassesRow,
     Hold,
     LinksRow,
     MembershipRow,
@@ -42,6 +44,7 @@ def test_rows_and_schemas_have_the_same_columns() -> None:
     assert list(PartsRow._fields) == PARTS.names
     assert list(QueuesRow._fields) == QUEUES.names
     assert list(MembershipRow._fields) == MEMBERSHIP.names
+    assert list(ClassesRow._fields) == CLASSES.names
 
 
 def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
@@ -309,3 +312,18 @@ def test_parts_are_read_in_the_order_in_which_they_were_written(tmp_path: Path) 
         table.append(iteration(number))
         table.flush()
     assert growing.read(tmp_path / "table.parquet", METRICS)["iteration"].to_pylist() == [1, 2, 3]
+
+
+def test_what_only_streams_have_is_there_where_something_is_told(tmp_path: Path) -> None:
+    row = ClassesRow(1.0, 1, 7, 0.125, 40, 0.75)
+    writer = create(tmp_path / "run")
+    writer.classes(row)
+    writer.metrics(MetricsRow(0.5, 0.1, 1, "arrivals", 3, 1.25, 0.5, 8))
+    writer.finish(SUMMARY)
+    run = Run.open(tmp_path / "run")
+    assert run.classes()[CLASSES.names].to_dict("records") == [row._asdict()]
+    assert run.arrivals()[["iteration", "loss", "accuracy", "batch_size"]].values.tolist() == [[3, 1.25, 0.5, 8]]
+    assert run.evaluations().empty
+    assert run.iterations().empty
+    create(tmp_path / "run", force=True).finish(SUMMARY)
+    assert not (tmp_path / "run" / "classes.parquet").exists()
