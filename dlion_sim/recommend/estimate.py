@@ -35,10 +35,12 @@ def estimate(seen: Seen, ahead: Seen) -> Estimate:
     """
     if seen.reached is not None:
         return Estimate(seen.reached, seen.money, is_measured=True)
+    if not seen.curve.is_known:
+        return Estimate(math.inf, math.inf, is_measured=False)
     own, other = seen.curve, ahead.curve
-    seconds = own.least_seconds
+    seconds = max(own.least_seconds, seen.until)
     if own.last > 0 and (of_ahead := other.seconds_to(own.last)) > 0:
         whole = other.least_seconds if ahead.reached is None else ahead.reached
-        seconds = max(seconds, seen.until, own.seconds_to(own.last) * whole / of_ahead)
+        seconds = max(seconds, own.seconds_to(own.last) * whole / of_ahead)
     money = seen.money * seconds / seen.seconds if math.isfinite(seconds) else math.inf
     return Estimate(seconds, money, is_measured=False, is_least=ahead.reached is None)

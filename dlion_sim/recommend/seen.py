@@ -87,9 +87,10 @@ class Seen:
         good = np.array([metric.reaches(value, target) for value in values])
         progress = np.maximum.accumulate(np.where(good, np.maximum(progress, 1.0), np.minimum(progress, 1 - 1e-12)))
         reached = float(values.index[int(good.argmax())]) if good.any() else None
+        is_over = run.manifest["status"] == "completed"
         return cls(
             run=run,
-            until=min(until, float(run.outcome["virtual_seconds"])),
+            until=min(until, float(run.outcome["virtual_seconds"])) if is_over else until,
             curve=Curve(values.index.to_numpy(dtype=float), progress),
             reached=reached,
             problem="" if reached is not None else _problem(run, until),
@@ -97,8 +98,8 @@ class Seen:
 
     @property
     def seconds(self) -> float:
-        """Until the target, or as long as it was seen."""
-        return self.until if self.reached is None else self.reached
+        """Until the target, or until the last evaluation, up to which tables are the same however it goes on."""
+        return float(self.curve.times[-1]) if self.reached is None else self.reached
 
     @property
     def is_each_alone(self) -> bool:
