@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "sweep": {"simulation", "protocol.compose", "analysis", "results", "scenario"},
     "stalls": {"simulation", "protocol.compose", "analysis", "figures", "results", "scenario"},
     "reproduction": {"analysis", "figures", "results", "scenario"},
+    "recommend": {"sweep", "analysis", "figures", "results", "scenario"},
     "validation": {"simulation", "emulation", "analysis", "figures", "results", "scenario"},
     "cli": {
         "scenario",
@@ -43,6 +44,7 @@ MAY_IMPORT = {
         "sweep",
         "stalls",
         "reproduction",
+        "recommend",
         "validation",
     },
 }

@@ -12,7 +12,20 @@ import typer
 from rich.console import Console
 
 from dlion_sim import __version__
-from dlion_sim.cli import calibrate, compare, emulation, export, live, plot, reproduce, run, stalls, sweep, validate
+from dlion_sim.cli import (
+    calibrate,
+    compare,
+    emulation,
+    export,
+    live,
+    plot,
+    recommend,
+    reproduce,
+    run,
+    stalls,
+    sweep,
+    validate,
+)
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED, with_options
 from dlion_sim.errors import InputError, OwnCodeError
 
@@ -111,6 +124,7 @@ for command in (
     export.export,
     sweep.sweep,
     reproduce.reproduce,
+    recommend.recommend,
 ):
     app.command()(command)
 app.add_typer(plot.plot, name="plot")
