@@ -110,7 +110,9 @@ def test_a_chunk_is_the_next_one_of_the_ring(sender, iteration, step, count):
 
 
 def test_a_chunk_is_of_the_bucket_that_goes_round():
-    worker = worker_of({"name": "ring_allreduce", "exchange": {"kind": "ring_allreduce", "bucket_bytes": "1 B"}}, variables=(3, 3))
+    worker = worker_of(
+        {"name": "ring_allreduce", "exchange": {"kind": "ring_allreduce", "bucket_bytes": "1 B"}}, variables=(3, 3)
+    )
     for offset, count in ((0, 1), (2, 1), (4, 1), (4, 2)):
         assert "ring" in refused(worker, Message(2, BucketChunk(0, 0, offset), (values(count),)))
     assert "ring" in refused(worker, Message(2, Chunk(0, 0), (values(1),)))

@@ -53,7 +53,16 @@ def test_the_stages_of_a_system(system, stages):
 
 def test_only_tensors_that_iterations_can_do_without_have_a_stage():
     ours = [body for body in BODIES.values() if body.__module__.startswith("dlion_sim.")]
-    assert {body for body in ours if body.stage} >= {Contribution, Mixed, Pulled, Push, Chunk, Total, BucketChunk, BucketTotal}
+    assert {body for body in ours if body.stage} >= {
+        Contribution,
+        Mixed,
+        Pulled,
+        Push,
+        Chunk,
+        Total,
+        BucketChunk,
+        BucketTotal,
+    }
     assert all(body.channel is Channel.DATA for body in ours if body.stage)
     assert Body.stage is None
 

@@ -87,9 +87,10 @@ class RingAllReduceExchange(Exchange):
 
         bucket_bytes: Annotated[Size, Field(ge=1)] | None = Field(
             None,
-            description="Whole variables, from the last one on, are joined to buckets of at least so many bytes, before "
-            "any `cost_as`, and an entry a worker; a bucket is passed around when the one before is summed up: with 1 B each variable by "
-            "itself, with 25 MB as PyTorch's DDP does it, but not while gradients are computed. None: all at once.",
+            description="Whole variables, from the last one on, are joined to buckets of at least so many bytes, not "
+            "counting `cost_as`, and an entry a worker. A bucket is passed around when the one before is summed up. "
+            "1 B: each variable by itself; 25 MB: as PyTorch's DDP, but not while gradients are computed. None: all at "
+            "once.",
         )
 
     parameters: Parameters
