@@ -34,7 +34,7 @@ FAMILIES = tuple(name for name in NETWORKS if name.startswith(("resnet", "vgg"))
 """Of its study of layers, as far as what they are is known."""
 LARGEST = Placement("p3.16xlarge"), Placement("p3.8xlarge", 2)
 """What the families are studied on."""
-SHORT = ("alexnet", "vgg11"), ("resnet10", "resnet18_no_norm", "vgg11"), (ONE[2], *LARGEST)
+SHORT = ("resnet10", "vgg11"), ("resnet10", "resnet18_no_norm", "vgg11"), (ONE[2], *LARGEST)
 ITERATIONS = 1
 """Machines are equal and nothing changes: others take as long, within 0.5 %."""
 

@@ -14,8 +14,8 @@ from dlion_sim.scenario.topology import ParameterServers, ServerHost
 
 _SAME = 1e-7
 """Times (s) that differ by less are the same: they are sums."""
-_MOST_MESSAGES = 1000
-"""Back from a wait's end; a ring of hundreds of workers has as many in an iteration."""
+_MOST_MESSAGES = 100_000
+"""Back from a wait's end; a ring of tens of workers and hundreds of buckets has as many in an iteration."""
 QUEUE = "queue"
 """The reason of a wait for an own message to leave."""
 _OF_STEPS = [

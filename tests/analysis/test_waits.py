@@ -85,6 +85,16 @@ def test_packets_are_there_when_they_were_delivered_not_when_the_last_one_left(t
     assert found == [("message", 1.0, 3, 0), ("message", 2.5, 2, 3), ("computing", 1.5, 2, 3)]
 
 
+def test_a_ring_of_many_buckets_has_thousands_of_messages_one_after_another(tmp_path):
+    times = [1 + number / 1000 for number in range(2001)]
+    messages = [(number % 2, 1 - number % 2, *times[number : number + 2]) for number in range(2000)]
+    rows = [(1, 1.0, 0.0, 1.0, None, None), (0, 1.0, 2.0, 3.0, 1, "contribution")]
+    found = run(tmp_path / "run", rows, messages)
+    of_workers = steps(found)
+    causes = list(Causes(found, of_workers).of(of_workers[0][-1]))
+    assert sum(cause.seconds for cause in causes if cause.what == "message") == pytest.approx(2.0)
+
+
 def test_messages_without_a_record_are_under_way_since_they_were_computed(tmp_path):
     rows = [(2, 3.0, 0.0, 3.0, None, None), (0, 1.0, 3.0, 4.0, 2, "contribution")]
     found = causes_of_last(run(tmp_path / "run", rows))
