@@ -14,8 +14,8 @@ from dlion_sim.scenario.topology import ParameterServers, ServerHost
 
 _SAME = 1e-7
 """Times (s) that differ by less are the same: they are sums."""
-_MOST_MESSAGES = 1000
-"""Back from a wait's end; a ring of hundreds of workers has as many in an iteration."""
+_MOST_MESSAGES = 100_000
+"""Back from a wait's end; a ring of tens of workers and hundreds of buckets has as many in an iteration."""
 QUEUE = "queue"
 """The reason of a wait for an own message to leave."""
 _OF_STEPS = [
@@ -202,7 +202,8 @@ def _messages(run: Run, scenario: Scenario | None) -> Iterator[tuple[str, _Sent]
     since = sent.groupby(["sender", "receiver", "channel", busy_period.rename("period")], observed=True)["begin"]
     pairs = [*zip(sent["sender"].tolist(), sent["receiver"].tolist(), strict=True)]
     latencies = _latencies(scenario, {*pairs})
-    arrivals = sent["end"] + [latencies[pair] for pair in pairs]
+    # Packets that waited in queues, or were sent again, are there later than a latency after the last byte left.
+    arrivals = sent["delivered"].fillna(sent["end"] + [latencies[pair] for pair in pairs])
     told = sent.assign(since=since.transform("min"), arrival=arrivals).sort_values("arrival", kind="stable")
     for kind, *columns in told[["kind", "arrival", "since", "sender", "receiver"]].itertuples(index=False):
         yield str(kind), _Sent(*columns)

@@ -106,9 +106,10 @@ def _mean_cores(cores: Schedule, duration: float | None) -> float:
 
 
 def _of_one_worker(data: Data) -> Data:
-    """Alone, whatever the system."""
-    data = copy.deepcopy(data)
+    """Alone, whatever the system, and so without switches."""
+    data = {key: value for key, value in copy.deepcopy(data).items() if key != "prices"}
     first = data["cluster"]["clouds"][0]
+    first["lan"].pop("fabric", None)
     data["cluster"] = {"clouds": [{**first, "workers": [{**first["workers"][0], "count": 1}]}]}
     data["system"] = {"name": "baseline"}
     return data

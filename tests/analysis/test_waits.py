@@ -11,7 +11,10 @@ CLOUDS = ["east", "east", "west", "west"]
 
 
 def run(folder, metrics, transfers=()):
-    """A run of rows (worker, computed, waited, end, waited for, reason) and messages (sender, receiver, begin, end)."""
+    """A run of rows (worker, computed, waited, end, waited for, reason) and messages (sender, receiver, begin, end).
+
+    Of those in packets a fifth number tells when they were there.
+    """
     writer = RunWriter.create(
         folder,
         scenario_yaml="name: by-hand\n",
@@ -28,8 +31,9 @@ def run(folder, metrics, transfers=()):
     for number, (worker, computed, waited, end, peer, reason) in enumerate(metrics):
         row = MetricsRow(end, end, worker, "iteration", number, 1.0, batch_size=8, global_batch_size=8)
         writer.metrics(row._replace(compute_seconds=computed, wait_seconds=waited, waited_for=peer, wait_reason=reason))
-    for sender, receiver, begin, end in transfers:
-        writer.transfers(TransfersRow(begin, end, sender, receiver, "data", "contribution", 100))
+    for sender, receiver, begin, end, *delivered in transfers:
+        row = TransfersRow(begin, end, sender, receiver, "data", "contribution", 100)
+        writer.transfers(row._replace(delivered=delivered[0] if delivered else None))
     writer.finish({"scenario": "by-hand", "status": "completed"})
     return Run.open(folder)
 
@@ -71,6 +75,24 @@ def test_a_server_passes_on_what_it_has_waited_for_itself(tmp_path):
     messages = [(0, 3, 1.0, 1.5), (2, 3, 2.5, 5.0), (3, 0, 5.0, 6.0)]
     found = causes_of_last(run(tmp_path / "run", rows, messages))
     assert found == [("message", 1.0, 3, 0), ("message", 2.5, 2, 3), ("computing", 1.5, 2, 3)]
+
+
+def test_packets_are_there_when_they_were_delivered_not_when_the_last_one_left(tmp_path):
+    """What left first was held up, and came last."""
+    rows = [(2, 2.5, 0.0, 2.5, None, None), (0, 1.0, 5.0, 6.0, 3, "contribution")]
+    messages = [(0, 3, 1.0, 4.0), (2, 3, 2.5, 2.6, 5.0), (3, 0, 5.0, 6.0)]
+    found = causes_of_last(run(tmp_path / "run", rows, messages))
+    assert found == [("message", 1.0, 3, 0), ("message", 2.5, 2, 3), ("computing", 1.5, 2, 3)]
+
+
+def test_a_ring_of_many_buckets_has_thousands_of_messages_one_after_another(tmp_path):
+    times = [1 + number / 1000 for number in range(2001)]
+    messages = [(number % 2, 1 - number % 2, *times[number : number + 2]) for number in range(2000)]
+    rows = [(1, 1.0, 0.0, 1.0, None, None), (0, 1.0, 2.0, 3.0, 1, "contribution")]
+    found = run(tmp_path / "run", rows, messages)
+    of_workers = steps(found)
+    causes = list(Causes(found, of_workers).of(of_workers[0][-1]))
+    assert sum(cause.seconds for cause in causes if cause.what == "message") == pytest.approx(2.0)
 
 
 def test_messages_without_a_record_are_under_way_since_they_were_computed(tmp_path):

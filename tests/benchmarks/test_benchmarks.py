@@ -40,9 +40,10 @@ def figures(cells: list[str]) -> list[float]:
 
 
 def test_each_benchmark_has_its_test():
-    apart = {"__init__", "fabric", "measuring", "rounds"}
+    apart = {"__init__", "architectures", "fabric", "instances", "measuring", "rounds", "stash_claims", "stash_figures"}
     named = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - apart
-    assert named == {"bounded_loss", "gpu", "gradients", "incast", "live", "network", "packets", "scale", "selection"}
+    benchmarks = {"bounded_loss", "gpu", "gradients", "incast", "live", "network", "packets", "scale", "selection"}
+    assert named == benchmarks | {"stash"}
 
 
 def test_gradients():
@@ -100,6 +101,16 @@ def test_scale():
 def test_selection():
     table = columns("selection")
     assert len(figures(table["ms"])) == len(figures(table["times one copy"])) == 2
+
+
+def test_stash():
+    table = columns("stash")
+    assert table["model"] == ["resnet10"] * 4 + ["vgg11"] * 4
+    assert table["instances"][:4] == ["p3.2xlarge", "p3.8xlarge", "p3.16xlarge", "2 x p3.8xlarge"]
+    waiting = [float(cell.strip("%")) for cell in table["waiting"]]
+    assert waiting[::4] == [0, 0]
+    assert all(0 < one < two < 100 for one, two in zip(waiting[2::4], waiting[3::4], strict=True))
+    assert len(figures(table["ms"])) == len(figures(table["epoch h"])) == len(figures(table["epoch $"])) == 8
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dlion_sim.learning.process import frozen_objects
 from dlion_sim.scenario import dump
 from dlion_sim.simulation.engine import Engine
 from tests.cli.test_bad_input import fails_with_one_line
@@ -16,6 +17,14 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def once_frozen():
+    """Or each run walks all objects of the tests' process, which takes longer than it does."""
+    with frozen_objects():
+        yield
+
+
+@pytest.mark.usefixtures("once_frozen")
 def test_it_tells_where_the_time_goes_and_goes_on_where_it_was_stopped(capsys, monkeypatch, here):
     ended = Engine.run
     monkeypatch.setattr(Engine, "run", lambda self, interrupted, *others: ended(self, lambda: True, *others))

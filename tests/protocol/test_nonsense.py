@@ -10,7 +10,7 @@ from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
 from dlion_sim.protocol.events import GradientReady, MessageArrived, ProfileReady, Send, Started
 from dlion_sim.protocol.exchange.pairwise import Swap
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Pulled, Push
-from dlion_sim.protocol.exchange.ring import Chunk, Total
+from dlion_sim.protocol.exchange.ring import BucketChunk, Chunk, Total
 from dlion_sim.protocol.exchange.significance import Announcement
 from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
@@ -107,6 +107,16 @@ def test_a_chunk_is_the_next_one_of_the_ring(sender, iteration, step, count):
     assert "ring" in refused(worker, Message(2, Total(0, 0), (values(2),)))
     worker.handle(MessageArrived(Message(2, Chunk(0, 0), (values(2),))), 1.0)
     assert "ring" in refused(worker, Message(2, Chunk(0, 0), (values(2),)))
+
+
+def test_a_chunk_is_of_the_bucket_that_goes_round():
+    worker = worker_of(
+        {"name": "ring_allreduce", "exchange": {"kind": "ring_allreduce", "bucket_bytes": "1 B"}}, variables=(3, 3)
+    )
+    for offset, count in ((0, 1), (2, 1), (4, 1), (4, 2)):
+        assert "ring" in refused(worker, Message(2, BucketChunk(0, 0, offset), (values(count),)))
+    assert "ring" in refused(worker, Message(2, Chunk(0, 0), (values(1),)))
+    worker.handle(MessageArrived(Message(2, BucketChunk(0, 0, 5), (values(1),))), 1.0)
 
 
 def test_an_answer_comes_once_from_who_was_asked():

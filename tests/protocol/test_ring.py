@@ -13,12 +13,12 @@ def gradient(worker, iteration):
 
 def trained(system, count, iterations=5):
     workers = workers_of(system, [setup(index, count, iterations=iterations) for index in range(count)])
-    sent = [0] * count
+    sent = [[] for _ in range(count)]
 
     def counting(worker, handle):
         def handled(event, now):
             actions = handle(event, now)
-            sent[worker] += sum(a.message.tensors[0].numel() for a in actions if isinstance(a, Send))
+            sent[worker] += [a.message for a in actions if isinstance(a, Send)]
             return actions
 
         return handled
@@ -29,9 +29,14 @@ def trained(system, count, iterations=5):
     return [worker.replica.parameters for worker in workers], sent
 
 
+def entries(messages):
+    return [message.tensors[0].numel() for message in messages]
+
+
+@pytest.mark.parametrize("exchange", [{}, {"bucket_bytes": "1 B"}, {"bucket_bytes": "12 B"}], ids=str)
 @pytest.mark.parametrize("count", [1, 2, 3, 6])
-def test_it_is_baseline(count):
-    ring, _ = trained({"name": "ring_allreduce"}, count)
+def test_it_is_baseline(count, exchange):
+    ring, _ = trained({"name": "ring_allreduce", "exchange": {"kind": "ring_allreduce", **exchange}}, count)
     baseline, _ = trained({"name": "baseline"}, count)
     torch.testing.assert_close(ring[0], baseline[0])
     assert all(torch.equal(ring[0], one) for one in ring)
@@ -40,4 +45,21 @@ def test_it_is_baseline(count):
 @pytest.mark.parametrize("count", [2, 3, 6])
 def test_each_worker_sends_two_gradients_less_two_nths(count):
     _, sent = trained({"name": "ring_allreduce"}, count, iterations=4)
-    assert sent == [4 * 2 * (count - 1) * 6 // count] * count
+    assert [sum(entries(messages)) for messages in sent] == [4 * 2 * (count - 1) * 6 // count] * count
+
+
+def test_buckets_go_round_one_after_another_from_the_last_variable_on():
+    """Variables of 4 and 2 entries: each by itself, or both in the bucket that holds 9 bytes at least."""
+    system = {"name": "ring_allreduce", "exchange": {"kind": "ring_allreduce", "bucket_bytes": "1 B"}}
+    _, (first, second) = trained(system, 2, iterations=1)
+    assert (entries(first), entries(second)) == ([1, 1, 2, 2], [1, 1, 2, 2])
+    assert [(message.body.step, message.body.offset) for message in first] == [(0, 4), (1, 5), (2, 0), (3, 2)]
+    assert [type(message.body).stage for message in first] == ["reduce", "gather"] * 2
+    system["exchange"]["bucket_bytes"] = "9 B"
+    assert entries(trained(system, 2, iterations=1)[1][0]) == [3, 3]
+
+
+def test_no_chunk_is_empty():
+    """The last variable has 2 entries, so three workers would have none of it to send."""
+    system = {"name": "ring_allreduce", "exchange": {"kind": "ring_allreduce", "bucket_bytes": "1 B"}}
+    assert entries(trained(system, 3, iterations=1)[1][0]) == [2] * 4

@@ -5,7 +5,7 @@ import torch
 
 from dlion_sim.protocol.exchange.parameter_server import Pulled, Push
 from dlion_sim.protocol.exchange.partitions import by_bytes
-from dlion_sim.protocol.exchange.ring import Chunk, Total
+from dlion_sim.protocol.exchange.ring import BucketChunk, BucketTotal, Chunk, Total
 from dlion_sim.protocol.exchange.sparta import Scattered
 from dlion_sim.protocol.messages import BODIES, Body, Channel, Contribution, Message, Mixed, decode
 from tests.protocol.joined import run, team
@@ -53,7 +53,16 @@ def test_the_stages_of_a_system(system, stages):
 
 def test_only_tensors_that_iterations_can_do_without_have_a_stage():
     ours = [body for body in BODIES.values() if body.__module__.startswith("dlion_sim.")]
-    assert {body for body in ours if body.stage} >= {Contribution, Mixed, Pulled, Push, Chunk, Total}
+    assert {body for body in ours if body.stage} >= {
+        Contribution,
+        Mixed,
+        Pulled,
+        Push,
+        Chunk,
+        Total,
+        BucketChunk,
+        BucketTotal,
+    }
     assert all(body.channel is Channel.DATA for body in ours if body.stage)
     assert Body.stage is None
 
@@ -72,3 +81,4 @@ def test_chunks_begin_where_the_ring_cuts():
     assert first == [stretches[1][0], stretches[0][0], stretches[2][0]]
     assert Message(1, Chunk(0, 1), (torch.ones(3),)).size == Message(1, Total(0, 1), (torch.ones(3),)).size
     assert (Push(0, 8, 4).first_entry(0, 3, 10), Contribution(0, 8, offset=5).first_entry(0, 3, 10)) == (4, 5)
+    assert BucketTotal(0, 9, offset=7).first_entry(1, 3, 10) == 7

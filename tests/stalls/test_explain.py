@@ -8,6 +8,7 @@ import pytest
 from dlion_sim.analysis.differencing import STEPS, differences
 from dlion_sim.analysis.stalls import stalls
 from dlion_sim.errors import InputError
+from dlion_sim.learning.process import frozen_objects
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import Run
 from dlion_sim.scenario import to_data
@@ -19,6 +20,13 @@ from tests.simulation.test_checkpoint import After
 IN_STEP = ["baseline", "ring_allreduce", "parameter_server"]
 FED = "workload.input={prep_rate: 60, disk: 1 MB/s, sample_bytes: 20 kB}"
 ALIKE = "cluster.clouds.1.workers.0.compute=24 cores"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def once_frozen():
+    """Or each of many runs walks all objects of the tests' process, which takes longer than it does."""
+    with frozen_objects():
+        yield
 
 
 def explained(folder, *overrides, iterations=12, **options):
@@ -122,6 +130,21 @@ def test_each_variant_takes_away_what_it_says():
     assert data["no-round-trips"]["cluster"]["wan"]["rtt"] == "0 s"
     assert "bandwidth" not in data["unlimited-paths"]["cluster"]["wan"]
     assert data["R4"]["workload"]["input"]["cache"] == 0.0
+
+
+def test_one_worker_alone_has_no_leaves_and_no_clouds_that_traffic_is_paid_to():
+    priced = [f"cluster.clouds.{number}.workers.0.price=1" for number in range(2)]
+    fabric = "cluster.clouds.0.lan={fabric: {leaves: 2, spines: 2}}"
+    _, planned = variants(digits(fabric, "prices.egress={east: 0.1, west: 0.2}", *priced), 12)
+    assert [len(variant.scenario.cluster.workers) for variant in planned if variant.name == "R0"] == [1]
+
+
+@pytest.mark.parametrize("transport", ["reliable", "dlcp", "pfabric"])
+def test_both_ways_agree_over_packets(tmp_path, transport):
+    packets = ("network.model=packets", f"transport={transport}", "cluster.wan={bandwidth: 20 Mbps, rtt: 2 ms}")
+    told = explained(tmp_path, "system=parameter_server", ALIKE, *packets, iterations=8).told
+    assert told["check"]["communication"]["difference"] > 0
+    assert told["check"]["communication"]["gap"] < 0.03
 
 
 def test_what_is_complete_is_not_run_again_and_what_was_ended_goes_on(tmp_path):
