@@ -13,7 +13,18 @@ from dlion_sim.emulation.cpu import Processor, processors
 from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.requirements import has_netem
 from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL
-from dlion_sim.live import DEFAULT_TIMEOUTS, Address, Nodes, Spot, Timeouts, announced, check_live, gather
+from dlion_sim.live import (
+    DEFAULT_TIMEOUTS,
+    Address,
+    Places,
+    Spot,
+    Timeouts,
+    announced,
+    check_live,
+    gather,
+    run_nodes,
+    wait_for_parts,
+)
 from dlion_sim.results import Run
 from dlion_sim.scenario import DURATION, Scenario
 
@@ -67,7 +78,13 @@ def emulate(
         # The nodes end first, so that changes learn of it where the run has never begun.
         with (
             Changes([*network.links, *limited]) as changes,
-            EmulatedNodes(setting, parts, network, limited, timeouts) as nodes,
+            run_nodes(
+                setting,
+                parts,
+                on_hosts(network, range(setting.participants), limited),
+                paced=paced,
+                timeouts=timeouts,
+            ) as nodes,
         ):
             changes.follow(nodes.clock)
 
@@ -79,32 +96,24 @@ def emulate(
                 meanwhile(network)
                 return True
 
-            nodes.wait(over, observe)
+            wait_for_parts(nodes, parts, over, observe)
         emulation["changes_seconds_late"] = changes.most_seconds_late
         if not paced:
             emulation["cores"] = [processor.share for processor in limited]
         return gather(parts, folder, force=True, hold=hold, manifest=about)
 
 
-class EmulatedNodes(Nodes):
-    """Nodes on the hosts of a network, whose computations are paced unless workers' machines have processors."""
+def on_hosts(network: Network, participants: Sequence[int], limited: Sequence[Processor] = ()) -> Places:
+    """Nodes on the hosts of these participants; workers' computations share processors, where there are some."""
+    processors = dict(enumerate(limited))
 
-    def __init__(
-        self, setting: Setting, parts: Path, network: Network, limited: Sequence[Processor], timeouts: Timeouts
-    ) -> None:
-        super().__init__(setting, parts, paced=not limited, timeouts=timeouts)
-        self._network = network
-        self._processors = dict(enumerate(limited))
-
-    def spots(self, opened: ExitStack) -> Sequence[Spot]:
-        return [self._spot(rank) for rank in range(self.setting.participants)]
-
-    def _spot(self, rank: int) -> Spot:
-        missing = [self._network.missing_delay(sender, rank) for sender in range(self.setting.participants)]
-        delays = ",".join(map(DURATION.format, missing))
-        processor = self._processors.get(self._network.machine[rank])
+    def spot(participant: int) -> Spot:
+        delays = [DURATION.format(network.missing_delay(sender, participant)) for sender in participants]
+        processor = processors.get(network.machine[participant])
         return Spot(
-            Address(self._network.address(rank), _FIRST_PORT + rank),
-            options=[f"--delays={delays}"],
-            enter=[*(processor.enter if processor else ()), "mnexec", "-a", str(self._network.host(rank).pid)],
+            Address(network.address(participant), _FIRST_PORT + participant),
+            options=[f"--delays={','.join(delays)}"],
+            enter=[*(processor.enter if processor else ()), "mnexec", "-a", str(network.host(participant).pid)],
         )
+
+    return lambda _: [spot(participant) for participant in participants]

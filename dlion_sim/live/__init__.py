@@ -1,12 +1,12 @@
 """The wall-clock driver: real nodes that train over TCP."""
 
 from dlion_sim.live.clock import Clock
-from dlion_sim.live.coordinate import announced, run_locally
+from dlion_sim.live.coordinate import announced, run_locally, run_nodes, wait_for_parts
 from dlion_sim.live.gathering import gather
 from dlion_sim.live.member import check_live
 from dlion_sim.live.node import run_node
-from dlion_sim.live.node_config import NodeConfig
-from dlion_sim.live.nodes import Nodes, Spot
+from dlion_sim.live.node_config import MeshConfig, NodeConfig
+from dlion_sim.live.nodes import Nodes, Places, Spot, on_loopback
 from dlion_sim.live.secret import read_secret
 from dlion_sim.live.sockets import Address
 from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
@@ -15,14 +15,19 @@ __all__ = [
     "DEFAULT_TIMEOUTS",
     "Address",
     "Clock",
+    "MeshConfig",
     "NodeConfig",
     "Nodes",
+    "Places",
     "Spot",
     "Timeouts",
     "announced",
     "check_live",
     "gather",
+    "on_loopback",
     "read_secret",
     "run_locally",
     "run_node",
+    "run_nodes",
+    "wait_for_parts",
 ]

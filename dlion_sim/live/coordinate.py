@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from dlion_sim.assembly import Recorder, Setting
-from dlion_sim.live.gathering import gather, manifest_of
+from dlion_sim.errors import InputError
+from dlion_sim.live.gathering import gather, manifest_of, part_folder
 from dlion_sim.live.member import check_live
-from dlion_sim.live.nodes import Nodes, Spot
-from dlion_sim.live.sockets import Address, listen
+from dlion_sim.live.nodes import Nodes, Places, on_loopback
 from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from dlion_sim.results import Ending, Hold, Run, RunWriter
 from dlion_sim.scenario import Scenario, dump
-
-_LOOPBACK = "127.0.0.1"
 
 
 def run_locally(
@@ -42,8 +40,8 @@ def run_locally(
     with ExitStack() as stack:
         hold = stack.enter_context(announced(setting, folder, force=force))
         parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)))
-        with LocalNodes(setting, parts, paced=paced, timeouts=timeouts) as nodes:
-            nodes.wait(interrupted, observe)
+        with run_nodes(setting, parts, on_loopback(setting.participants), paced=paced, timeouts=timeouts) as nodes:
+            wait_for_parts(nodes, parts, interrupted, observe)
         return gather(parts, folder, force=True, hold=hold)
 
 
@@ -72,10 +70,20 @@ def announced(
         raise
 
 
-class LocalNodes(Nodes):
-    """Nodes that are joined over loopback."""
+def run_nodes(setting: Setting, parts: Path, places: Places, *, paced: bool, timeouts: Timeouts) -> Nodes:
+    """The nodes of a run, which write their parts into the folder `parts`."""
+    scenario = parts / "scenario.yaml"
+    scenario.write_text(dump(setting.scenario))
+    options = [f"--start-within={timeouts.start}", f"--silence={timeouts.silence}", f"--output={parts}"]
+    if not paced:
+        options.append("--no-pacing")
+    return Nodes(parts, ["node", str(scenario), *options], places)
 
-    def spots(self, opened: ExitStack) -> Sequence[Spot]:
-        """Addresses that are free, each with what listens there."""
-        listeners = [opened.enter_context(listen(Address(_LOOPBACK, 0))) for _ in range(self.setting.participants)]
-        return [Spot(Address(*listener.getsockname()), listener=listener) for listener in listeners]
+
+def wait_for_parts(
+    nodes: Nodes, parts: Path, interrupted: Callable[[], bool], observe: Callable[[float | None], None]
+) -> None:
+    """Wait as `Nodes.wait` does. Raises InputError where no node has begun."""
+    asked = nodes.wait(interrupted, observe)
+    if not any(part_folder(parts, rank).exists() for rank in range(len(nodes.processes))):
+        raise InputError("interrupted before it began" if asked else f"no node could start: {nodes.last_words(0)}")

@@ -13,15 +13,14 @@ from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.learning import Replica
 from dlion_sim.learning.process import frozen_objects, one_core
-from dlion_sim.live.driver import Driver, Snapshot
+from dlion_sim.live.driver import Snapshot
 from dlion_sim.live.gathering import manifest_of, part_folder
 from dlion_sim.live.member import Member, take_part
 from dlion_sim.live.node_config import NodeConfig
+from dlion_sim.live.watching import watch
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Run, RunWriter
 from dlion_sim.scenario import Scenario, dump
-
-_STANDARD_INPUT = 0
 
 
 def run_node(scenario: Scenario, config: NodeConfig) -> Run:
@@ -50,7 +49,12 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
             try:
                 outcome = asyncio.run(
                     take_part(
-                        setting, config, listener, member, recorder, lambda driver: _watch(driver, config, interrupts)
+                        setting,
+                        config,
+                        listener,
+                        member,
+                        recorder,
+                        lambda driver: watch(driver.interrupt, interrupts, attached=config.attached),
                     )
                 )
             except InputError:
@@ -68,23 +72,6 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
         }
         writer.finish(recorder.summary(outcome.ending, late=late), manifest=measured)
     return Run.open(writer.folder)
-
-
-def _watch(driver: Driver, config: NodeConfig, interrupts: Interrupts) -> None:
-    """End the run on Ctrl-C, a request to terminate or, if attached, when whoever started this node is gone."""
-    loop = asyncio.get_running_loop()
-
-    def asked() -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(driver.interrupt)
-
-    def abandoned() -> None:
-        loop.remove_reader(_STANDARD_INPUT)
-        driver.interrupt()
-
-    interrupts.call(asked)
-    if config.attached:
-        loop.add_reader(_STANDARD_INPUT, abandoned)
 
 
 def _evaluate(setting: Setting, rank: int, worker: Worker, snapshots: Sequence[Snapshot], recorder: Recorder) -> None:

@@ -1,4 +1,4 @@
-"""The processes of a run's nodes on this machine."""
+"""The processes of nodes on this machine."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import socket
 import subprocess
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.live.clock import Clock
 from dlion_sim.live.gathering import part_folder
 from dlion_sim.live.secret import write_secret
-from dlion_sim.live.sockets import Address
-from dlion_sim.live.timeouts import Timeouts
-from dlion_sim.scenario import dump
+from dlion_sim.live.sockets import Address, listen
 
+_LOOPBACK = "127.0.0.1"
 _POLL_SECONDS = 0.05
 _COULD_NOT_START = 2
 """The exit code of such a node."""
@@ -29,7 +26,7 @@ _COULD_NOT_START = 2
 
 @dataclass(frozen=True)
 class Spot:
-    """Where a node of a run is to be."""
+    """Where a node is to be."""
 
     address: Address
     options: Sequence[str] = ()
@@ -40,32 +37,32 @@ class Spot:
     """What listens already at the address."""
 
 
-class Nodes(ABC):
-    """The processes of a run's nodes, which write their parts into the folder `parts`. None outlives the block."""
+Places = Callable[[ExitStack], Sequence[Spot]]
+"""Says where nodes are to be, by rank; sockets in the stack are closed once the nodes have them."""
 
-    def __init__(self, setting: Setting, parts: Path, *, paced: bool, timeouts: Timeouts) -> None:
-        self.setting = setting
-        self._parts = parts
-        self._options = [f"--start-within={timeouts.start}", f"--silence={timeouts.silence}"]
-        if not paced:
-            self._options.append("--no-pacing")
+
+class Nodes:
+    """The processes of nodes that belong together, each of them the same `command` with options of its own.
+
+    `folder` gets their secret, and what they say. None outlives the block.
+    """
+
+    def __init__(self, folder: Path, command: Sequence[str], places: Places) -> None:
+        self._folder = folder
+        self._command = command
+        self._places = places
         self.processes: list[subprocess.Popen[bytes]] = []
         """By rank."""
 
-    @abstractmethod
-    def spots(self, opened: ExitStack) -> Sequence[Spot]:
-        """Where each is to be, by rank; sockets in `opened` are closed once the nodes have them."""
-
     def __enter__(self) -> Self:
-        scenario, secret = self._parts / "scenario.yaml", self._parts / "secret"
-        scenario.write_text(dump(self.setting.scenario))
+        secret = self._folder / "secret"
         write_secret(secret)
         with ExitStack() as undo, ExitStack() as sockets:
             undo.callback(self._end)
-            spots = self.spots(sockets)
+            spots = self._places(sockets)
             peers = ",".join(str(spot.address) for spot in spots)
             for rank, spot in enumerate(spots):
-                self._start(rank, spot, [str(scenario), f"--peers={peers}", f"--secret-file={secret}"])
+                self._start(rank, spot, [f"--peers={peers}", f"--secret-file={secret}"])
             told = self.processes[0].stdout
             assert told is not None
             self.clock = Clock(told)
@@ -77,10 +74,10 @@ class Nodes(ABC):
 
     def wait(
         self, interrupted: Callable[[], bool], observe: Callable[[float | None], None] = lambda seconds: None
-    ) -> None:
+    ) -> bool:
         """Wait until all have ended, and meanwhile call both again and again: `observe` with what the clock says.
 
-        Raises InputError where a node could not start.
+        Returns whether they were asked to end. Raises InputError where a node could not start.
         """
         asked = False
         while any(process.poll() is None for process in self.processes):
@@ -91,10 +88,15 @@ class Nodes(ABC):
                     process.terminate()
             for rank, process in enumerate(self.processes):
                 if process.poll() == _COULD_NOT_START and not asked:
-                    raise InputError(f"node {rank} could not start: {self._last_words(rank)}")
+                    raise InputError(f"node {rank} could not start: {self.last_words(rank)}")
             time.sleep(_POLL_SECONDS)
-        if not any(part_folder(self._parts, rank).exists() for rank in range(len(self.processes))):
-            raise InputError("interrupted before it began" if asked else f"no node could start: {self._last_words(0)}")
+        return asked
+
+    def last_words(self, rank: int) -> str:
+        """What a node said last, if that tells why it has ended."""
+        lines = self._log(rank).read_text(errors="replace").strip().splitlines()
+        told = [line for line in lines if line.startswith("dlion: ")] or lines
+        return told[-1].removeprefix("dlion: ") if told else "it ended without a word"
 
     def _start(self, rank: int, spot: Spot, arguments: list[str]) -> None:
         command = [
@@ -103,9 +105,8 @@ class Nodes(ABC):
             "-P",
             "-m",
             "dlion_sim",
-            "node",
+            *self._command,
             *arguments,
-            *self._options,
             *spot.options,
         ]
         listeners = [spot.listener.fileno()] if spot.listener else []
@@ -113,7 +114,7 @@ class Nodes(ABC):
         with self._log(rank).open("wb") as log:
             self.processes.append(
                 subprocess.Popen(
-                    [*command, f"--rank={rank}", f"--output={self._parts}", "--attached"],
+                    [*command, f"--rank={rank}", "--attached"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,  # Two short lines, for which its buffer has room.
                     stderr=log,
@@ -130,9 +131,14 @@ class Nodes(ABC):
             process.communicate()
 
     def _log(self, rank: int) -> Path:
-        return part_folder(self._parts, rank).with_suffix(".log")
+        return part_folder(self._folder, rank).with_suffix(".log")
 
-    def _last_words(self, rank: int) -> str:
-        lines = self._log(rank).read_text(errors="replace").strip().splitlines()
-        told = [line for line in lines if line.startswith("dlion: ")] or lines
-        return told[-1].removeprefix("dlion: ") if told else "it ended without a word"
+
+def on_loopback(count: int) -> Places:
+    """So many nodes on this machine, joined over loopback: at addresses that are free, each with what listens there."""
+
+    def places(opened: ExitStack) -> Sequence[Spot]:
+        listeners = [opened.enter_context(listen(Address(_LOOPBACK, 0))) for _ in range(count)]
+        return [Spot(Address(*listener.getsockname()), listener=listener) for listener in listeners]
+
+    return places

@@ -1,0 +1,30 @@
+"""What ends a node early."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from dlion_sim.interrupts import Interrupts
+
+_STANDARD_INPUT = 0
+
+
+def watch(end: Callable[[], None], interrupts: Interrupts, *, attached: bool) -> None:
+    """Have the running loop call `end` on Ctrl-C, a request to terminate or, if attached, when standard input ends.
+
+    That is when whoever started this node is gone.
+    """
+    loop = asyncio.get_running_loop()
+
+    def asked() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(end)
+
+    def abandoned() -> None:
+        loop.remove_reader(_STANDARD_INPUT)
+        end()
+
+    interrupts.call(asked)
+    if attached:
+        loop.add_reader(_STANDARD_INPUT, abandoned)
