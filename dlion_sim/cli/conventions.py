@@ -12,7 +12,9 @@ INTERRUPTED = 130
 WHY_NO_EXCHANGE = "it says nothing of the system (is the period of local_sgd or diloco longer than the run?)"
 """Of a run in which a worker never exchanged anything."""
 RUNS = Path("results/runs")
-_SAME_NAME = ("address", "catalog", "delays", "device", "force", "output", "rank", "receivers", "senders", "x", "y")
+_SAME_NAME = (
+    *("address", "catalog", "delays", "device", "force", "names", "output", "rank", "receivers", "senders", "x", "y"),
+)
 _OPTIONS = {
     "addresses": "--peers",
     "overrides": "--set",

@@ -12,6 +12,19 @@ from rich.console import Console
 
 from dlion_sim.cli.chosen import chosen
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
+from dlion_sim.cli.nodes import (
+    Attached,
+    Delays,
+    Listen,
+    ListenFd,
+    Peers,
+    SecretFile,
+    Silence,
+    StartWithin,
+    addresses_in,
+    listener_of,
+    seconds_in,
+)
 from dlion_sim.cli.options import Force, Output, Overrides, Quiet, ScenarioName
 from dlion_sim.errors import InputError
 
@@ -22,8 +35,6 @@ Pacing = Annotated[
     bool,
     typer.Option(help="Hold computations back until the scenario's machines would be done, or count them as they are."),
 ]
-StartWithin = Annotated[float, typer.Option(help="Seconds until all nodes must be connected.", min=0)]
-Silence = Annotated[float, typer.Option(help="Seconds without a sign of life after which a peer is dropped.", min=0)]
 
 
 def live(
@@ -64,28 +75,19 @@ def live(
 def node(
     scenario: ScenarioName,
     rank: Annotated[int, typer.Option(help="Which participant this is: workers from 0 on, then parameter servers.")],
-    peers: Annotated[str, typer.Option(help="Where each participant listens, in their order: host:port,host:port,...")],
-    secret_file: Annotated[Path, typer.Option(help="A file of mode 600 with a secret that all nodes of the run have.")],
+    peers: Peers,
+    secret_file: SecretFile,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder that the node's part goes into, as rank-RANK.")
     ],
-    listen: Annotated[
-        str | None, typer.Option(help="Where to listen, if not as --peers says.", show_default=False)
-    ] = None,
+    listen: Listen = None,
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
     pacing: Pacing = True,
     start_within: StartWithin = 60.0,
     silence: Silence = 30.0,
-    delays: Annotated[
-        str | None,
-        typer.Option(
-            help="For how long to hold back what comes from each participant, in their order: 0 s,30 ms,... "
-            "For a network that stands for one of longer round-trip times.",
-            show_default=False,
-        ),
-    ] = None,
-    listen_fd: Annotated[int | None, typer.Option(hidden=True, help="A socket that listens already.")] = None,
-    attached: Annotated[bool, typer.Option("--attached", hidden=True, help="End with standard input.")] = False,
+    delays: Delays = None,
+    listen_fd: ListenFd = None,
+    attached: Attached = False,
     quiet: Quiet = False,
 ) -> None:
     """Take part in a run as one of its participants, over TCP with the others, in real time.
@@ -93,27 +95,21 @@ def node(
     All nodes of a run need the same scenario, overrides, version and secret. `dlion gather` makes a run folder of what
     they write.
     """
-    import socket
-
-    from dlion_sim.live import Address, NodeConfig, Timeouts, read_secret, run_node
+    from dlion_sim.live import NodeConfig, Timeouts, read_secret, run_node
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.scenario import find, load
 
     file = find(scenario)
     loaded = load(file, overrides)
-    try:
-        addresses = [Address.parse(each) for each in peers.split(",")]
-    except InputError as error:
-        raise error.within("--peers") from None
     config = NodeConfig(
         rank=rank,
-        addresses=addresses,
-        listen=Address.parse(listen) if listen else None if listen_fd is None else socket.socket(fileno=listen_fd),
+        addresses=addresses_in(peers),
+        listen=listener_of(listen, listen_fd),
         secret=read_secret(secret_file),
         output=output,
         paced=pacing,
         timeouts=Timeouts(start=start_within, silence=silence),
-        delays=_seconds(delays) if delays else (),
+        delays=seconds_in(delays),
         attached=attached,
         begun=lambda: None if quiet else print(f"node {rank}: begun", flush=True),
     )
@@ -149,15 +145,6 @@ def report(run: Run, *, quiet: bool) -> None:
     if not quiet:
         Console().print(run_report(run))
     _exit(run.summary or {})
-
-
-def _seconds(delays: str) -> list[float]:
-    from dlion_sim.scenario import DURATION
-
-    try:
-        return [DURATION.parse(each) for each in delays.split(",")]
-    except ValueError as error:
-        raise InputError(str(error), file="--delays") from None
 
 
 def _exit(summary: Mapping[str, Any]) -> None:

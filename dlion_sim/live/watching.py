@@ -1,4 +1,4 @@
-"""What ends a node early."""
+"""What ends a node early, and why."""
 
 from __future__ import annotations
 
@@ -28,3 +28,8 @@ def watch(end: Callable[[], None], interrupts: Interrupts, *, attached: bool) ->
     interrupts.call(asked)
     if attached:
         loop.add_reader(_STANDARD_INPUT, abandoned)
+
+
+def first(error: BaseException) -> BaseException:
+    """The first of the errors in a group; others follow from it."""
+    return first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
