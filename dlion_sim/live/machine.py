@@ -14,7 +14,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from dlion_sim.assembly import ComputeDevice, Stall
-from dlion_sim.learning import BatchSampler, GradientExecutor, Replica
+from dlion_sim.learning import BatchSampler, FusedGradientExecutor, GradientExecutor, Replica
 
 Samples = npt.NDArray[np.int64]
 
@@ -67,7 +67,11 @@ class Machine:
     """
 
     def __init__(
-        self, executor: GradientExecutor, replica: Replica, sampler: BatchSampler, pace: ComputeDevice | None
+        self,
+        executor: GradientExecutor | FusedGradientExecutor,
+        replica: Replica,
+        sampler: BatchSampler,
+        pace: ComputeDevice | None,
     ) -> None:
         self._executor = executor
         self._replica = replica

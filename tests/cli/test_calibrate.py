@@ -24,7 +24,7 @@ NODE = ["node", "--peers", "127.0.0.1:1,127.0.0.1:2", "--secret-file", "key"]
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        machine, "time_gradients", lambda setting, sizes: {size: [0.01 + 1e-3 * size] for size in sizes}
+        machine, "time_iterations", lambda setting, sizes: {size: [0.01 + 1e-3 * size] for size in sizes}
     )
     (tmp_path / "b.csv").write_text(BANDWIDTHS)
     (tmp_path / "r.csv").write_text(RTTS)
