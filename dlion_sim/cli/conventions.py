@@ -13,12 +13,25 @@ WHY_NO_EXCHANGE = "it says nothing of the system (is the period of local_sgd or 
 """Of a run in which a worker never exchanged anything."""
 RUNS = Path("results/runs")
 _SAME_NAME = (
-    *("address", "catalog", "delays", "device", "force", "names", "output", "rank", "receivers", "senders", "x", "y"),
+    "address",
+    "catalog",
+    "delays",
+    "device",
+    "force",
+    "instances",
+    "names",
+    "output",
+    "rank",
+    "receivers",
+    "senders",
+    "x",
+    "y",
 )
 _OPTIONS = {
     "addresses": "--peers",
     "overrides": "--set",
     "scenarios": "`dlion scenarios`",
+    "target_accuracy": "--target-accuracy",
     **{name: f"--{name}" for name in _SAME_NAME},
 }
 """By which an argument of the package's functions is given."""

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from dlion_sim import __version__
-from dlion_sim.cli import calibrate, compare, emulation, export, live, plot, run, stalls, sweep, validate
+from dlion_sim.cli import calibrate, compare, emulation, export, live, plot, recommend, run, stalls, sweep, validate
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED, with_options
 from dlion_sim.errors import InputError, OwnCodeError
 
@@ -110,6 +110,7 @@ for command in (
     compare.compare,
     export.export,
     sweep.sweep,
+    recommend.recommend,
 ):
     app.command()(command)
 app.add_typer(plot.plot, name="plot")

@@ -28,7 +28,7 @@ class SweepProgress:
     Where that is no terminal, it gets a line for each run that ends.
     """
 
-    def __init__(self, runs: int, *, quiet: bool = False) -> None:
+    def __init__(self, runs: int, *, title: str = "sweep", quiet: bool = False) -> None:
         self._console = Console(stderr=True, quiet=quiet)
         self._bars = Progress(
             TextColumn("{task.description}"),
@@ -44,7 +44,7 @@ class SweepProgress:
         self._runs = runs
         self._pace = Pace(runs)
         self._ended = self._failed = 0
-        self._all = self._bars.add_task("[bold]sweep", total=runs, told="")
+        self._all = self._bars.add_task(f"[bold]{title}", total=runs, told="")
         self._running: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:

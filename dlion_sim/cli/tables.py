@@ -31,6 +31,7 @@ _STOPS = {
     "target_accuracy": "at the target accuracy",
     "target": "at the target",
     "interrupt": "interrupted",
+    "pause": "where it was to pause",
     "stall": "stalled: no worker can ever go on, since links or machines that they wait for are gone for good",
 }
 

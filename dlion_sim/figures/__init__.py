@@ -8,6 +8,7 @@ from dlion_sim.figures.curves import plot_accuracies, plot_deviation
 from dlion_sim.figures.fidelity import plot_fidelity
 from dlion_sim.figures.heatmap import Quantity, plot_heatmap
 from dlion_sim.figures.links import plot_links
+from dlion_sim.figures.pareto import plot_pareto
 from dlion_sim.figures.queues import plot_queues
 from dlion_sim.figures.stalls import plot_stalls
 from dlion_sim.figures.timeline import plot_timeline
@@ -23,6 +24,7 @@ __all__ = [
     "plot_fidelity",
     "plot_heatmap",
     "plot_links",
+    "plot_pareto",
     "plot_queues",
     "plot_stalls",
     "plot_time_to_accuracy",

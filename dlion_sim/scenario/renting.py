@@ -70,6 +70,17 @@ def tariff(scenario: Scenario) -> dict[str, Any] | None:
     }
 
 
+def machine_of(name: str, catalog: Catalog, region: str | None, *, spot: bool) -> WorkerGroup:
+    """A worker on an instance of a catalog, with all that this tells of it.
+
+    Raises:
+        RuleError: The catalog does not have it there, or nothing says how fast it computes.
+    """
+    machine = _resolved(WorkerGroup(instance=name), catalog, region, spot=spot)
+    assert isinstance(machine, WorkerGroup)
+    return machine
+
+
 def _machines(scenario: Scenario) -> Iterator[tuple[_Place, WorkerGroup | ServerHost]]:
     """Groups of workers, and parameter servers' own machines, by where they stand."""
     for number, cloud in enumerate(scenario.cluster.clouds):

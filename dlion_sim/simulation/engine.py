@@ -37,9 +37,9 @@ from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.routing import Routing
 
-StoppedBy = Literal["duration", "iterations", "target_accuracy", "target", "interrupt", "stall", "abort"]
-"""Why a run ended; a stall is that nobody can ever go on, as when a link that all wait for is gone for good, an abort
-that a worker or server says that it cannot."""
+StoppedBy = Literal["duration", "iterations", "target_accuracy", "target", "interrupt", "pause", "stall", "abort"]
+"""Why a run ended; a pause is where it was to end for now, a stall that nobody can ever go on, as when a link that all
+wait for is gone for good, an abort that a worker or server says that it cannot."""
 
 
 OBSERVE_EVERY = 0.1
@@ -150,11 +150,18 @@ class Engine:
             if not ticket.is_answered:
                 self._gradients[index] = equipment.executor.submit(ticket.replica, ticket.samples)
 
-    def run(self, interrupted: Callable[[], bool], observe: Callable[[Progress], None]) -> StoppedBy:
-        """Go on until a stop rule holds or `interrupted()`, and evaluate a last time, unless interrupted.
+    def run(
+        self,
+        interrupted: Callable[[], bool],
+        observe: Callable[[Progress], None],
+        until: float | None = None,
+    ) -> StoppedBy:
+        """Go on until a stop rule holds, and evaluate a last time; or, without that, until `interrupted()` or a pause.
 
-        `observe` is told between two events, a few times a second.
+        `observe` is told between two events, a few times a second. All that is to happen up to the virtual time `until`
+        (s), if there is one, has happened before the pause.
         """
+        pause = float("inf") if until is None else until
         if not self._has_started:
             self._start()
         next_observation = time.monotonic()
@@ -166,6 +173,9 @@ class Engine:
                 next_observation = time.monotonic() + OBSERVE_EVERY
             if self._agenda.is_idle and self._transport.is_stuck:
                 self._stopped_by = "stall"
+            elif pause < min(self._agenda.next_time, self._end):
+                self._agenda.advance(pause)
+                return "pause"
             elif self._agenda.next_time > self._end:
                 self._agenda.advance(self._end)
                 self._stopped_by = "duration"

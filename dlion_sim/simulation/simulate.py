@@ -37,6 +37,7 @@ def simulate(
     force: bool = False,
     manifest: Mapping[str, Any] = MappingProxyType({}),
     checkpoint_every: float | None = CHECKPOINT_EVERY,
+    until: float | None = None,
     interrupted: Callable[[], bool] = lambda: False,
     observe: Callable[[Progress], None] = lambda progress: None,
 ) -> Run:
@@ -44,9 +45,9 @@ def simulate(
 
     `interrupted` is asked after every event, and once it says so the run ends there, in a folder that tells it;
     `observe` is told a few times a second. `force` replaces a run that `folder` holds; `manifest` adds what the caller
-    knows of the run. Every `checkpoint_every` seconds of wall time, and when it is interrupted, the run's state is
-    saved, for `resume`; None saves nothing. Raises InputError, before anything is written, for a scenario that cannot
-    be run.
+    knows of the run. At the virtual time `until` (s), if there is one, it is interrupted likewise. Every
+    `checkpoint_every` seconds of wall time, and when it is interrupted, the run's state is saved, for `resume`; None
+    saves nothing. Raises InputError, before anything is written, for a scenario that cannot be run.
     """
     setting = Setting.of(scenario, device_named(device))
     carrier = _carrier(setting)
@@ -77,7 +78,8 @@ def simulate(
             stop=StopRule(scenario.duration, setting.target),
             sample_every=_sample_every(scenario),
         )
-        _run(engine, writer, Checkpoints(engine, writer, identity, wall, checkpoint_every), interrupted, observe)
+        checkpoints = Checkpoints(engine, writer, identity, wall, checkpoint_every)
+        _run(engine, writer, checkpoints, until, interrupted, observe)
     return Run.open(folder)
 
 
@@ -85,6 +87,7 @@ def resume(
     folder: Path,
     *,
     checkpoint_every: float | None = CHECKPOINT_EVERY,
+    until: float | None = None,
     interrupted: Callable[[], bool] = lambda: False,
     observe: Callable[[Progress], None] = lambda progress: None,
 ) -> Run:
@@ -113,7 +116,8 @@ def resume(
             writer = RunWriter.resume(folder, hold, checkpoint.rows, resumed_at=resumed_at)
             wall = _clock(checkpoint.wall_seconds)
             engine.recorder.attach(writer, lambda _: wall())
-            _run(engine, writer, Checkpoints(engine, writer, identity, wall, checkpoint_every), interrupted, observe)
+            checkpoints = Checkpoints(engine, writer, identity, wall, checkpoint_every)
+            _run(engine, writer, checkpoints, until, interrupted, observe)
     return Run.open(folder)
 
 
@@ -121,6 +125,7 @@ def _run(
     engine: Engine,
     writer: RunWriter,
     checkpoints: Checkpoints,
+    until: float | None,
     interrupted: Callable[[], bool],
     observe: Callable[[Progress], None],
 ) -> None:
@@ -131,13 +136,13 @@ def _run(
         checkpoints.save_if_due()
 
     try:
-        stopped_by = engine.run(interrupted, between_events)
-        if stopped_by == "interrupt":
+        stopped_by = engine.run(interrupted, between_events, until)
+        if stopped_by in ("interrupt", "pause"):
             checkpoints.save()
     except BaseException as error:
         writer.finish(engine.summary("failed", repr(error)))
         raise
-    if stopped_by == "interrupt":
+    if stopped_by in ("interrupt", "pause"):
         writer.finish(engine.summary("interrupted", stopped_by))
     elif stopped_by == "abort":
         writer.finish(engine.summary("failed", engine.abort_reason))

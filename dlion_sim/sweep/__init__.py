@@ -7,12 +7,13 @@ from dlion_sim.sweep.job import Ended, Job, Progressed
 from dlion_sim.sweep.loading import load_search, load_sweep
 from dlion_sim.sweep.lock import locked
 from dlion_sim.sweep.model import SearchSpec
-from dlion_sim.sweep.points import Point
+from dlion_sim.sweep.points import Base, Point
 from dlion_sim.sweep.processes import LocalProcesses, cores
 from dlion_sim.sweep.search import Search, Trial
 from dlion_sim.sweep.state import Found, State, survey
 
 __all__ = [
+    "Base",
     "Ended",
     "Executor",
     "Found",

@@ -29,9 +29,11 @@ class Job(msgspec.Struct, frozen=True):
     manifest: dict[str, Any]
     """What the run folder's manifest tells of the sweep, and of the system even if the run never begins."""
     device: Literal["auto", "cpu", "cuda"]
+    until: float | None = None
+    """The virtual time (s) at which the run is to pause; None: it is to be completed."""
 
     @classmethod
-    def of(cls, point: Point, output: Path, device: Literal["auto", "cpu", "cuda"]) -> Job:
+    def of(cls, point: Point, output: Path, device: Literal["auto", "cpu", "cuda"], until: float | None = None) -> Job:
         """The job of a point that was checked, with its run folder in `output`."""
         from dlion_sim.protocol.compose import compose  # PyTorch, which a sweep without jobs does without
 
@@ -47,6 +49,7 @@ class Job(msgspec.Struct, frozen=True):
                 "sweep": {"point": dict(point.labels), "digest": point.digest},
             },
             device=device,
+            until=until,
         )
 
 
@@ -74,7 +77,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed], None]) -> Ended:
     """Do a job, until `interrupted`; returns how it ended, whatever goes wrong.
 
-    A run of it that was ended early goes on from its last checkpoint.
+    A run of it that was ended early goes on from its last checkpoint. One that pauses where it was to is "completed".
     """
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.simulation import Progress, resume, simulate
@@ -84,20 +87,21 @@ def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed],
         scenario = from_data(read_yaml(job.scenario))
 
         def observe(progress: Progress) -> None:
-            tell(Progressed(job.name, _fraction(scenario, progress), _told(progress)))
+            tell(Progressed(job.name, _fraction(scenario, job.until, progress), _told(progress)))
 
         run = None
         with own_errors_told(scenario.references):
             if _is_begun(job):
                 # Without a checkpoint, or with one of other software, it is done anew.
                 with suppress(InputError):
-                    run = resume(folder, interrupted=interrupted, observe=observe)
+                    run = resume(folder, until=job.until, interrupted=interrupted, observe=observe)
             run = run or simulate(
                 scenario,
                 folder,
                 device=job.device,
                 force=True,
                 manifest=job.manifest,
+                until=job.until,
                 interrupted=interrupted,
                 observe=observe,
             )
@@ -108,7 +112,10 @@ def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed],
     except Exception as error:
         problem = str(error) if isinstance(error, OSError) else repr(error)
         return Ended(job.name, "failed", problem, traceback.format_exc())
-    failure = run.summary["stopped_by"] if run.summary and run.summary["status"] == "failed" else ""
+    summary = run.summary or {}
+    if summary.get("stopped_by") == "pause":
+        return Ended(job.name, "completed")
+    failure = summary["stopped_by"] if summary.get("status") == "failed" else ""
     return Ended(job.name, run.manifest["status"], failure)
 
 
@@ -137,8 +144,9 @@ def _told(progress: Any) -> str:
     return "" if progress.score is None else f"{progress.metric.name} {progress.metric.written(progress.score)}"
 
 
-def _fraction(scenario: Scenario, progress: Any) -> float:
+def _fraction(scenario: Scenario, until: float | None, progress: Any) -> float:
     ends = [
+        progress.virtual_seconds / until if until else 0.0,
         progress.virtual_seconds / scenario.duration if scenario.duration else 0.0,
         progress.iterations / scenario.iterations if scenario.iterations else 0.0,
     ]

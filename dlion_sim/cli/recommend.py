@@ -1,0 +1,184 @@
+"""The command that recommends machines and a system: parse, search, print."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from dlion_sim.cli.conventions import FAILED, INTERRUPTED
+from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob
+from dlion_sim.cli.options import Device, Overrides, Quiet, ScenarioName
+from dlion_sim.errors import InputError
+
+if TYPE_CHECKING:
+    from dlion_sim.recommend import Choices, Goal, Study
+    from dlion_sim.sweep import Job
+
+CATALOG = "aws-skypilot"
+"""Where nobody names one: small, and the newest that ships."""
+
+
+def recommend(
+    scenario: ScenarioName,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="The folder for the runs and the recommendation.", show_default=False),
+    ],
+    deadline: Annotated[
+        str | None,
+        typer.Option(help="Find the cheapest that reaches the target within this time, e.g. 6h.", show_default=False),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="Find the fastest that reaches the target for this money, e.g. 40.", show_default=False),
+    ] = None,
+    target_accuracy: Annotated[
+        float | None, typer.Option(help="The accuracy to be reached; by default the scenario's.", show_default=False)
+    ] = None,
+    catalog: Annotated[
+        str,
+        typer.Option(metavar="NAME|FILE", help="What machines there are and what they cost; see `dlion catalogs`."),
+    ] = CATALOG,
+    instances: Annotated[
+        str, typer.Option(help="Of these only, e.g. p3.2xlarge,r5.4xlarge; by default all.", show_default=False)
+    ] = "",
+    counts: Annotated[str, typer.Option(help="Workers in each cloud that are tried.")] = "1,2,4",
+    systems: Annotated[
+        str,
+        typer.Option(
+            help="Systems that are tried; by default the scenario's, dlion, ring_allreduce, local_sgd and diloco.",
+            show_default=False,
+        ),
+    ] = "",
+    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds of the last few candidates.")] = 3,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the candidates.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Runs side by side; by default one a core.", show_default=False)
+    ] = None,
+    device: Annotated[Device, typer.Option(help="Where gradients are computed.")] = Device.AUTO,
+    executor: Annotated[
+        ExecutorKind, typer.Option(help="Processes on this machine, or a Ray cluster.")
+    ] = ExecutorKind.LOCAL,
+    address: Address = None,
+    gpus_per_job: GpusPerJob = None,
+    quiet: Quiet = False,
+) -> None:
+    """Recommend machines and a system: the cheapest that reaches a target in time, or the fastest for the money.
+
+    Tries instances of a catalog, how many, in all of the scenario's clouds or one, with several systems: short
+    simulations of all, longer ones of the better half, and so on; at last a few with several seeds. Started again, it
+    does only what is missing. Ctrl-C ends it early; what was done stays.
+    """
+    from dlion_sim.cli.recommended import print_candidates, print_recommendation
+    from dlion_sim.recommend import Choices, write_recommendation
+    from dlion_sim.sweep import locked
+
+    goal = _goal(deadline, budget)
+    options = ExecutorOptions(executor, jobs, device, address, gpus_per_job)
+    options.check()
+    choices = Choices(catalog, _listed(instances), _counts(counts), _listed(systems))
+    study = _study(scenario, overrides, target_accuracy, choices, goal, seeds, output)
+    if dry_run:
+        study.check()
+        if not quiet:
+            print_candidates(study)
+        return
+    with locked(output) as lock:
+        is_done = _run(study, options, lock, quiet=quiet)
+        if not is_done:
+            if not quiet:
+                print("interrupted; the same command goes on")
+            raise typer.Exit(INTERRUPTED)
+        told = write_recommendation(study)
+    if not quiet:
+        print_recommendation(study, told, Console())
+    if told["winner"] is None:
+        raise typer.Exit(FAILED)
+
+
+def _study(
+    name: str,
+    overrides: Sequence[str],
+    target_accuracy: float | None,
+    choices: Choices,
+    goal: Goal,
+    seeds: int,
+    output: Path,
+) -> Study:
+    from dlion_sim.recommend import Study
+    from dlion_sim.scenario import Scenario, find
+    from dlion_sim.scenario.loading import read_data
+    from dlion_sim.scenario.overrides import overridden
+    from dlion_sim.sweep import Base
+
+    file = find(name)
+    data = read_data(file)
+    if not isinstance(data, dict):
+        raise InputError("is no scenario", file=file, allowed=", ".join(Scenario.model_fields))
+    given = [*overrides]
+    if target_accuracy is not None:
+        given += ["target=null", f"target_accuracy={target_accuracy}"]
+    try:
+        return Study(Base(file, overridden(data, given)), choices, goal, seeds, output)
+    except InputError as error:
+        raise error.within(file) from None
+
+
+def _run(study: Study, options: ExecutorOptions, lock: int, *, quiet: bool) -> bool:
+    """Have the study's runs be done; whether they were, and not interrupted."""
+    from contextlib import ExitStack
+
+    from dlion_sim.cli.sweep_progress import SweepProgress
+    from dlion_sim.interrupts import Interrupts
+    from dlion_sim.sweep import Executor, run_all
+
+    with Interrupts() as interrupts, ExitStack() as stack:
+        study.check()
+        opened: list[Executor] = []
+
+        def execute(title: str, jobs: Sequence[Job]) -> bool:
+            if not opened:  # Where all is there already, it takes no processes.
+                opened.append(stack.enter_context(options.open(len(study.candidates), study.output, lock)))
+            with SweepProgress(len(jobs), title=title, quiet=quiet) as progress:
+                for event in run_all(jobs, opened[0], interrupts.asked):
+                    progress.show(event)
+            return not interrupts.asked()
+
+        return study.run(execute, options.device_of_jobs)
+
+
+def _goal(deadline: str | None, budget: float | None) -> Goal:
+    from dlion_sim.recommend import Goal
+    from dlion_sim.scenario import DURATION
+
+    if (deadline is None) == (budget is None):
+        problem = "say what the bound is" if budget is None else "a deadline and a budget are two questions"
+        raise InputError(problem, allowed="--deadline 6h, or --budget 40")
+    if budget is not None:
+        if not 0 < budget < math.inf:
+            raise InputError(f"{budget:g} is no money to spend", file="--budget", allowed="more than 0")
+        return Goal(budget=budget)
+    try:
+        seconds = DURATION.parse(deadline)
+    except ValueError as error:
+        raise InputError(str(error), file="--deadline") from None
+    if not seconds:
+        raise InputError("no time is left", file="--deadline", allowed="more than 0 s")
+    return Goal(deadline=seconds)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _counts(text: str) -> list[int]:
+    counts = _listed(text)
+    if not counts or not all(part.isdecimal() and int(part) for part in counts):
+        raise InputError(f"'{text}' is no list of numbers", file="--counts", allowed="e.g. 1,2,4")
+    return list(dict.fromkeys(map(int, counts)))

@@ -1,0 +1,110 @@
+"""What candidates take to a target: time against money."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from dlion_sim.figures.looks import system_look
+from dlion_sim.figures.style import DECADE, drawing, legend_below, make_logarithmic, time_unit
+
+_HEIGHT = 2.6
+_MARKERS = "osD^vPX<>hdp"
+"""Of machines, in the order in which they come; more of them share."""
+_HOURS_FROM = 2 * 3600.0
+_SIZE = 26.0
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one candidate takes to the target."""
+
+    system: str
+    machine: str
+    seconds: float
+    money: float
+    is_measured: bool
+    """Whether a simulation came to the target; else it is an estimate."""
+    is_on_front: bool
+    """Whether no other takes less of one and no more of the other."""
+    is_best: bool
+    """Whether it is recommended."""
+
+
+def plot_pareto(
+    points: Sequence[Point], title: str, file: Path, *, deadline: float | None = None, budget: float | None = None
+) -> Path:
+    """Draw time (s) against money of some candidates to `file` (.png, .svg or .pdf), and return `file`.
+
+    Colours are systems and markers machines; what is only an estimate is hollow. A line joins those on the front, a
+    ring is around the best, and what is beyond a `deadline` (s) or a `budget` is shaded. Raises InputError where the
+    file cannot be written.
+    """
+    machines = list(dict.fromkeys(point.machine for point in points))
+    marker = {machine: _MARKERS[number % len(_MARKERS)] for number, machine in enumerate(machines)}
+    size, unit = _unit(max((point.seconds for point in points), default=1.0))
+    with drawing(file, height=_HEIGHT) as figure:
+        axes = figure.subplots()
+        axes.set_title(title, wrap=True)
+        axes.set_xlabel(f"Time to the target ({unit})")
+        axes.set_ylabel("Cost")
+        front = sorted((point.seconds / size, point.money) for point in points if point.is_on_front)
+        axes.plot(*zip(*front, strict=True), color="0.6", linewidth=0.8, zorder=1) if front else None
+        for point in points:
+            colour = system_look(point.system).colour
+            face = colour if point.is_measured else "none"
+            place = point.seconds / size, point.money
+            axes.scatter(
+                *place,
+                s=_SIZE,
+                marker=marker[point.machine],
+                facecolors=face,
+                edgecolors=colour,
+                linewidths=0.8,
+                zorder=2,
+            )
+            if point.is_best:
+                axes.scatter(
+                    *place, s=5 * _SIZE, marker="o", facecolors="none", edgecolors="0.2", linewidths=1, zorder=3
+                )
+        _scale(axes, points)
+        _shade(axes, None if deadline is None else deadline / size, budget)
+        systems = list(dict.fromkeys(point.system for point in points))
+        handles = [_handle("s", system_look(system).colour) for system in systems]
+        handles += [_handle(marker[machine], "0.4") for machine in machines]
+        notes = ["ring: recommended; hollow: estimated; line: none is faster and as cheap, nor cheaper and as fast"]
+        legend_below(figure, handles, [*systems, *machines], notes)
+    return file
+
+
+def _unit(most: float) -> tuple[float, str]:
+    return (3600.0, "h") if most > _HOURS_FROM else time_unit(most)
+
+
+def _handle(marker: str, colour: str) -> Line2D:
+    return Line2D([], [], linestyle="", marker=marker, color=colour, markersize=4)
+
+
+def _scale(axes: Axes, points: Sequence[Point]) -> None:
+    for which, values in (("x", [point.seconds for point in points]), ("y", [point.money for point in points])):
+        if values and min(values) > 0 and (span := max(values) / min(values)) > DECADE:
+            make_logarithmic(axes, which, span)  # type: ignore[arg-type]
+        elif which == "x":
+            axes.set_xlim(left=0)
+        else:
+            axes.set_ylim(bottom=0)
+
+
+def _shade(axes: Axes, deadline: float | None, budget: float | None) -> None:
+    """What is out of bounds, as far as it is to be seen."""
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    if deadline is not None and deadline < right:
+        axes.axvspan(max(deadline, left), right, color="0.93", zorder=0)
+    if budget is not None and budget < top:
+        axes.axhspan(max(budget, bottom), top, color="0.93", zorder=0)
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)

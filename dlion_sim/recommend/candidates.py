@@ -1,0 +1,174 @@
+"""What may be recommended: machines, how many, in which clouds, with which system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlion_sim.errors import InputError, did_you_mean
+from dlion_sim.recommend.systems import Tried, variants
+from dlion_sim.results import in_words
+from dlion_sim.scenario import DURATION, Catalog, Scenario, WorkerGroup
+from dlion_sim.scenario.faults import RuleError, listed
+from dlion_sim.scenario.renting import machine_of
+from dlion_sim.sweep import Base, Point
+from dlion_sim.sweep.naming import name_of
+
+COUNTS = (1, 2, 4)
+"""Workers in each cloud that are tried, where nobody says which."""
+ALL = "all"
+VALIDATION = 0.1
+"""Held out where the scenario holds out nothing: what is chosen must not be chosen by the test set."""
+_NEVER = DURATION.format(DURATION.most)
+_ALONE = "alone"
+"""What a single worker does, whatever its system."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Machines and a system, which may be the answer."""
+
+    name: str
+    labels: Mapping[str, str]
+    """What it is called: `instance`, `count` of workers a cloud, `clouds`, `system`, and a key parameter's path."""
+    values: Mapping[str, Any]
+    """What of the scenario it sets, by dotted path."""
+    per_hour: float
+    """What its machines cost, all together."""
+
+    @property
+    def system(self) -> str:
+        """E.g. "diloco, period 20"."""
+        settings = {path: value for path, value in self.labels.items() if path.startswith("system.")}
+        return ", ".join([self.labels["system"], *(in_words(path, value) for path, value in settings.items())])
+
+    @property
+    def in_words(self) -> str:
+        """E.g. "dlion on 2 p3.2xlarge in each of east, west"."""
+        first, *others = [cloud["name"] for cloud in self.values["cluster.clouds"]]
+        where = f"in each of {', '.join([first, *others])}" if others else f"in {first}"
+        return f"{self.system} on {self.labels['count']} {self.labels['instance']} {where}"
+
+    def point(self, base: Base, seed: int) -> Point:
+        """Its run with a seed, which goes on for as long as the target is not reached."""
+        return Point(
+            name=f"{self.name}-seed{seed}",
+            base=base,
+            labels={**self.labels, "seed": str(seed)},
+            values={**self.values, "duration": _NEVER, "iterations": None, "seed": seed},
+            sweep=base.file,
+        )
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What cannot be a candidate."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What candidates are made of; what is empty is as by default."""
+
+    catalog: str
+    """One that ships, or a CSV file, relative to the current folder."""
+    instances: Sequence[str] = ()
+    counts: Sequence[int] = COUNTS
+    systems: Sequence[str] = ()
+
+
+def candidates(base: Base, scenario: Scenario, choices: Choices) -> tuple[list[Candidate], list[Refused]]:
+    """All candidates of a scenario, which is what stands in `base`, and what cannot be one.
+
+    Raises InputError for a catalog that cannot be read, instances that it does not have, and where none is left.
+    """
+    refused: list[Refused] = []
+    catalog = _catalog(choices.catalog)
+    own = base.data["system"]
+    tried = [*variants({"name": own} if isinstance(own, str) else own, choices.systems)]
+    found = [
+        _candidate(base, scenario, place, count, system)
+        for place in _places(scenario, catalog, choices.instances, refused)
+        for count in choices.counts
+        for system in (tried if count * len(place.machines) > 1 else [Tried({"system": _ALONE}, {"name": "baseline"})])
+    ]
+    if not found:
+        reasons = "; ".join(f"{each.name}: {each.reason}" for each in refused)
+        raise InputError(f"no instance of {choices.catalog} can be had and simulated: {reasons}", file=base.file)
+    return found, refused
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the machines of a candidate are, and what they are there."""
+
+    instance: str
+    name: str
+    """A cloud's, or `ALL`."""
+    machines: Mapping[str, WorkerGroup]
+    """By cloud."""
+
+
+def _catalog(name: str) -> Catalog:
+    try:
+        return Catalog.read(name, Path())
+    except RuleError as error:
+        raise InputError(error.problem, file="`catalog`", allowed=error.allowed) from None
+
+
+def _places(scenario: Scenario, catalog: Catalog, instances: Sequence[str], refused: list[Refused]) -> Iterator[_Place]:
+    """Each instance in all clouds, and in the one where it is cheapest; what cannot be had is added to `refused`."""
+    spot = bool(scenario.prices and scenario.prices.spot)
+    names = list(dict.fromkeys(catalog.rows["InstanceType"]))
+    for name in instances or names:
+        if name not in names:
+            problem = f"catalog {catalog.name} has no instance '{name}'{did_you_mean(name, names)}"
+            raise InputError(problem, file="`instances`", allowed=listed(names))
+        machines: dict[str, WorkerGroup] = {}
+        reason = ""
+        for cloud in scenario.cluster.clouds:
+            try:
+                machines[cloud.name] = machine_of(name, catalog, cloud.region, spot=spot)
+            except RuleError as error:
+                reason = reason or f"{error.problem} ({cloud.name})"
+        if reason:
+            refused.append(Refused(name, reason))
+        elif len(machines) > 1:
+            yield _Place(name, ALL, machines)
+        if machines:
+            cheapest = min(machines, key=lambda cloud: machines[cloud].price or 0.0)
+            yield _Place(name, cheapest, {cheapest: machines[cheapest]})
+
+
+def _candidate(base: Base, scenario: Scenario, place: _Place, count: int, system: Tried) -> Candidate:
+    labels = {"instance": place.instance, "count": str(count), "clouds": place.name, **system.labels}
+    values: dict[str, Any] = {
+        "cluster.clouds": [
+            {**cloud, "workers": [_group(place.machines[cloud["name"]], count)]}
+            for cloud in base.data["cluster"]["clouds"]
+            if cloud["name"] in place.machines
+        ],
+        "system": system.spec,
+        "prices.catalog": None,
+    }
+    if len(place.machines) == 1:
+        values |= {"cluster.wan": None, "prices.egress": None}
+    if not scenario.workload.validation:
+        values["workload.validation"] = VALIDATION
+    per_hour = count * sum(machine.price or 0.0 for machine in place.machines.values())
+    return Candidate(_name(labels), labels, values, per_hour)
+
+
+def _group(machine: WorkerGroup, count: int) -> dict[str, Any]:
+    """As a scenario says it, complete in itself."""
+    return {**machine.model_dump(mode="json", by_alias=True, exclude_none=True), "count": count}
+
+
+def _name(labels: Mapping[str, str]) -> str:
+    parts = ["{instance}", "x{count}", "{clouds}", "{system}"]
+    parts += [f"{path.rpartition('.')[2]}{{{path}}}" for path in labels if path.startswith("system.")]
+    return name_of("-".join(parts), labels, bare=True)

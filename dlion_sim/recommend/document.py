@@ -1,0 +1,182 @@
+"""What is recommended, as JSON will say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dlion_sim.analysis.stalls import LINKS, Stalls, in_a_sentence, stalls
+from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.margins import margins
+from dlion_sim.recommend.options import Option, front, least, of, options
+from dlion_sim.recommend.race import Race
+from dlion_sim.recommend.seen import Seen
+from dlion_sim.recommend.study import Study
+from dlion_sim.results import participants
+from dlion_sim.results.numbers import percent
+
+_ALIKE = 0.0005
+
+
+def document(study: Study) -> dict[str, Any]:
+    """All that is known once a study was run.
+
+    Intervals are 95 % t-intervals over seeds; times are virtual seconds, money is in what the prices are in.
+    """
+    race = study.race
+    known = options(race)
+    winners = race.winners
+    told: dict[str, Any] = {
+        "scenario": study.scenario.name,
+        "goal": study.goal.told(),
+        "target": {
+            "metric": race.seen[known[0].candidate.name].run.metric.name if known else None,
+            "value": study.target,
+            "evaluated_on": "validation",
+            "held_out": study.holds_out or study.scenario.workload.validation,
+        },
+        "winner": _winner(study, known) if winners else None,
+    }
+    if winners:
+        told |= {
+            "told": sentence(study, known),
+            "next_best": _next_best(study, known),
+            "confidence": _confidence(race, study.seeds),
+            "margins": margins(study, known),
+        }
+    else:
+        told |= {"told": sentence(study, known), "needed": _needed(study, known)}
+    return told | {
+        "pareto": [each.told() for each in front(known)],
+        "candidates": [each.told() for each in known],
+        "rejected": _rejected(study),
+        "samples": {"simulated": study.samples, "exhaustive": _exhaustive(study, known), "margins": _of_margins(study)},
+    }
+
+
+def sentence(study: Study, known: Sequence[Option]) -> str:
+    """What is recommended, or what would be needed."""
+    goal = study.goal
+    if study.race.winners:
+        best = of(known, study.race.winners[0])
+        what = "the cheapest" if goal.deadline else "the fastest"
+        return f"{best.candidate.in_words} is {what}: {best.takes} ({goal.bound})"
+    needed = least(goal, known)
+    if needed is None:
+        return f"nothing comes to the target ({goal.bound}), and nothing learns enough to say what would"
+    how = "" if needed.seeds else ", extrapolated" + (" and so at the least" if needed.is_least else "")
+    return f"nothing comes to the target ({goal.bound}): it takes {needed.takes} with {needed.candidate.in_words}{how}"
+
+
+def _winner(study: Study, known: Sequence[Option]) -> dict[str, Any]:
+    winner = study.race.winners[0]
+    finals = study.race.finals[winner.name]
+    return {
+        **of(known, winner).told(),
+        "overrides": dict(winner.values),
+        "runs": [
+            {
+                "run": seen.run.folder.name,
+                "seconds": seen.reached,
+                "money": seen.money,
+                "bytes": seen.bytes,
+                "metric": seen.metric,
+            }
+            for seen in finals
+        ],
+        "stalls": _stalls(finals[0]),
+    }
+
+
+def _stalls(seen: Seen) -> dict[str, Any]:
+    """Where the time of a run's workers went, and for which link they waited most."""
+    found = stalls(seen.run)
+    seconds = found.seconds.sum()
+    waits = found.waits[found.waits["kind"].isin(LINKS)].groupby(["sender", "receiver"], sort=False)["seconds"].sum()
+    return {
+        "shares": (seconds / (float(seconds.sum()) or 1.0)).to_dict(),
+        "binding_link": None if waits.empty else _link(found, waits.idxmax()),
+        "told": in_a_sentence(found),
+    }
+
+
+def _link(found: Stalls, ends: Any) -> dict[str, Any]:
+    names = participants(found.run.manifest)
+    return {"from": names[ends[0]], "to": names[ends[1]]}
+
+
+def _next_best(study: Study, known: Sequence[Option]) -> dict[str, Any] | None:
+    """Who comes after the winner, and why."""
+    race, goal = study.race, study.goal
+    best = of(known, race.winners[0])
+    others = [each for each in known if each is not best]
+    if not others:
+        return None
+    second = of(known, race.winners[1]) if len(race.winners) > 1 else min(others, key=lambda each: _order(goal, each))
+    dearer = second.money.value / best.money.value - 1
+    slower = second.seconds.value / best.seconds.value - 1
+    stalled = in_a_sentence(stalls(race.seen[second.candidate.name].run))
+    costs = [_compared(dearer, "dearer", "cheaper"), _compared(slower, "slower", "faster")]
+    return {**second.told(), "why": f"{', '.join(costs if goal.deadline else costs[::-1])}; {stalled}"}
+
+
+def _compared(more: float, words: str, opposite: str) -> str:
+    if abs(more) < _ALIKE:
+        return f"no {words}"
+    return f"{percent(round(abs(more), 3))} {words if more > 0 else opposite}"
+
+
+def _order(goal: Goal, option: Option) -> tuple[bool, bool, float]:
+    seconds, money = option.seconds.value, option.money.value
+    return not goal.allows(seconds, money), not option.seeds, goal.spent(seconds, money)
+
+
+def _confidence(race: Race, seeds: int) -> dict[str, Any]:
+    """In how many seeds the winner is the best of those that were in at the end."""
+    winner, *others = race.winners
+    wins = 0
+    for seen in race.successes(winner.name):
+        spent = race.goal.spent(seen.seconds, seen.money)
+        rivals = [each for other in others for each in race.successes(other.name) if _seed(each) == _seed(seen)]
+        wins += all(spent <= race.goal.spent(each.seconds, each.money) for each in rivals)
+    return {
+        "seeds": seeds,
+        "reaches_the_target": len(race.successes(winner.name)),
+        "wins": wins,
+        "against": [each.name for each in others],
+    }
+
+
+def _seed(seen: Seen) -> int:
+    return int(seen.run.manifest["seed"])
+
+
+def _needed(study: Study, known: Sequence[Option]) -> Mapping[str, Any] | None:
+    needed = least(study.goal, known)
+    return None if needed is None else needed.told()
+
+
+def _rejected(study: Study) -> list[dict[str, Any]]:
+    """Who is out, after which rung and why; 0 is before the first."""
+    before = [{"candidate": each.name, "rung": 0, "reason": each.reason} for each in study.refused]
+    return before + [
+        {"candidate": name, "rung": left.rung, "reason": left.reason} for name, left in study.race.left.items()
+    ]
+
+
+def _exhaustive(study: Study, known: Sequence[Option]) -> int:
+    """About how many samples all candidates would have taken with all seeds, each to the target or the bound."""
+    total = 0.0
+    estimates = {each.candidate.name: each.seconds.value for each in known}
+    for candidate in study.candidates:
+        seen = study.race.seen.get(candidate.name)
+        if seen is not None and seen.until:
+            most = study.goal.most_seconds(candidate.per_hour)
+            total += study.seeds * seen.samples * min(most, estimates.get(candidate.name, most)) / seen.until
+    return round(total)
+
+
+def _of_margins(study: Study) -> int:
+    """The samples of what was simulated beside the choice."""
+    looked = [study.look(each.start) for each in study.counterfactuals]
+    return sum(seen.samples for seen in looked if isinstance(seen, Seen))

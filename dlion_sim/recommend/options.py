@@ -1,0 +1,116 @@
+"""What each candidate comes to, as far as it was seen: the mean over seeds, or an estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dlion_sim.analysis.statistics import Estimate as Interval
+from dlion_sim.analysis.statistics import mean_of
+from dlion_sim.recommend.candidates import Candidate
+from dlion_sim.recommend.estimate import estimate, leader
+from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.race import Race
+from dlion_sim.recommend.seen import Seen
+from dlion_sim.recommend.words import duration
+from dlion_sim.results.numbers import number
+
+
+@dataclass(frozen=True)
+class Option:
+    """What a candidate takes to the target."""
+
+    candidate: Candidate
+    seconds: Interval
+    money: Interval
+    bytes: Interval
+    metric: Interval
+    """At the target; NaN of an estimate."""
+    seeds: int
+    """Over how many seeds this was measured; 0: it is an estimate."""
+    is_least: bool
+    """Of an estimate: whether it is too low, as nobody came to the target."""
+
+    @property
+    def takes(self) -> str:
+        """E.g. "3.2 h and 12.5"."""
+        return f"{duration(self.seconds.value)} and {number(self.money.value)}"
+
+    def told(self) -> dict[str, Any]:
+        """As JSON tells it."""
+        candidate = self.candidate
+        return {
+            "candidate": candidate.name,
+            "in_words": candidate.in_words,
+            **{key.removeprefix("system."): value for key, value in candidate.labels.items()},
+            "per_hour": candidate.per_hour,
+            "seconds": _interval(self.seconds),
+            "money": _interval(self.money),
+            "bytes": _interval(self.bytes),
+            "metric": _interval(self.metric),
+            "seeds": self.seeds,
+            **({} if self.seeds else {"estimated": "at the least" if self.is_least else "about"}),
+        }
+
+    def is_worse_than(self, other: Option) -> bool:
+        """Whether the other takes no more of anything, and less of something."""
+        own, others = ((each.seconds.value, each.money.value, each.bytes.value) for each in (self, other))
+        return others != own and all(a <= b for a, b in zip(others, own, strict=True))
+
+
+def _interval(value: Interval) -> dict[str, float]:
+    return {"mean": value.value, "low": value.low, "high": value.high}
+
+
+def options(race: Race) -> list[Option]:
+    """What all candidates take of whom anything is known, in their order."""
+    if not race.seen:
+        return []
+    ahead = leader(race.seen.values())
+    shown = [each for each in race.candidates if each.name in race.seen and not race.seen[each.name].is_each_alone]
+    found = [_option(each, race, ahead) for each in shown]
+    return [each for each in found if math.isfinite(each.seconds.value)]
+
+
+def of(known: Sequence[Option], candidate: Candidate) -> Option:
+    """That of a candidate."""
+    return next(each for each in known if each.candidate.name == candidate.name)
+
+
+def front(known: Sequence[Option]) -> list[Option]:
+    """Those that were measured, and that none other is better than in time, money and bytes; by time."""
+    measured = [each for each in known if each.seeds]
+    best = [each for each in measured if not any(map(each.is_worse_than, measured))]
+    return sorted(best, key=lambda each: each.seconds.value)
+
+
+def least(goal: Goal, known: Sequence[Option]) -> Option | None:
+    """Who takes least of what is bounded: of those that were measured, if there are any."""
+    ranked = [(not each.seeds, goal.bounded(each.seconds.value, each.money.value)) for each in known]
+    return known[ranked.index(min(ranked))] if ranked else None
+
+
+def of_seeds(candidate: Candidate, reached: Sequence[Seen]) -> Option:
+    """What the runs of a candidate took that came to the target."""
+    return Option(
+        candidate,
+        seconds=mean_of([seen.seconds for seen in reached]),
+        money=mean_of([seen.money for seen in reached]),
+        bytes=mean_of([seen.bytes for seen in reached]),
+        metric=mean_of([seen.metric for seen in reached]),
+        seeds=len(reached),
+        is_least=False,
+    )
+
+
+def _option(candidate: Candidate, race: Race, ahead: Seen) -> Option:
+    seen = race.seen[candidate.name]
+    reached = [each for each in race.finals.get(candidate.name, [seen]) if each.reached is not None]
+    if reached:
+        return of_seeds(candidate, reached)
+    told = estimate(seen, ahead)
+    sent = seen.bytes * told.seconds / seen.seconds if seen.seconds and math.isfinite(told.seconds) else math.nan
+    seconds, money, carried = map(Interval, (told.seconds, told.money, sent))
+    return Option(candidate, seconds, money, carried, Interval(), seeds=0, is_least=told.is_least)

@@ -1,0 +1,211 @@
+"""The race of the candidates: who goes on, who is left behind and why, and who is in at the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dlion_sim.recommend.candidates import Candidate
+from dlion_sim.recommend.estimate import Estimate, estimate, leader
+from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.reasons import Left, behind, out, unseen
+from dlion_sim.recommend.seen import Seen
+
+FINALISTS = 3
+"""Who is left for the end, with several seeds."""
+GROWTH = 2.0
+"""By which factor what each may spend grows from rung to rung, and by which fewer go on."""
+_FIRST_EVALUATIONS = 2
+"""That the cheapest machines come to in the first rung."""
+_TELLING = 0.5
+"""Of the target's progress: before somebody is that far, nobody is left behind for being slower."""
+_BEATEN = 1.25
+"""Times what the best takes: who has spent so much is out. Less would leave it to a single seed."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """A run that a rung needs, up to a virtual time."""
+
+    candidate: Candidate
+    seed: int
+    """Which one of several, from 0."""
+    until: float
+    """Virtual seconds."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """Runs that go on side by side before anything is decided."""
+
+    title: str
+    starts: Sequence[Start]
+
+
+Look = Callable[[Start], Seen | str]
+"""What a run that a rung needed came to, or why it failed."""
+
+
+@dataclass
+class Race:
+    """Successive halving (Jamieson and Talwalkar, 2016): each rung gives all who are left twice as much as the last one
+    did of what little is to be spent of, money or time, and the better half goes on.
+
+    Runs pause and go on, so that nothing is computed twice. All decisions follow from what runs had come to by the end
+    of a rung, whatever they have come to since.
+    """
+
+    candidates: Sequence[Candidate]
+    goal: Goal
+    evaluate_every: float
+    """Virtual seconds."""
+    seeds: int
+    look: Look
+    left: dict[str, Left] = field(default_factory=dict)
+    """Why candidates are out, by name."""
+    seen: dict[str, Seen] = field(default_factory=dict)
+    """The latest of each candidate's run with the first seed, by name."""
+    finals: dict[str, list[Seen]] = field(default_factory=dict)
+    """Of who was in at the end, the runs with all seeds, by name."""
+    _reserve: list[Candidate] = field(default_factory=list)
+    """Who is out for being slower, and may come back."""
+
+    def rungs(self) -> Iterator[Rung]:
+        """The rungs in order; the runs of each are to be done before the next one is asked for."""
+        alive, number = list(self.candidates), 0
+        resource = _FIRST_EVALUATIONS * self.evaluate_every * min(map(self._rate, alive))
+        best = math.inf
+        while True:
+            number += 1
+            most = min(resource, _BEATEN * best)
+            starts = [Start(each, 0, self.goal.seconds(most, each.per_hour)) for each in alive]
+            due = [start for start in starts if start.until >= self._least_seconds(start.candidate)]
+            yield Rung(f"rung {number}", due)
+            best, alive = self._judge(number, due, [start.candidate for start in starts if start not in due])
+            resource *= GROWTH
+            if all(map(self._is_in, alive)):
+                yield Rung("other seeds", others := self._others(alive))
+                self._finish(alive, others)
+                if self.winners or not (alive := self._back()):
+                    return
+                resource = GROWTH * min(self._spent_so_far(each) for each in alive)
+
+    @property
+    def winners(self) -> list[Candidate]:
+        """Who reached the target within the bound with more than half of the seeds; the best first."""
+        good = [each for each in self.candidates if 2 * len(self.successes(each.name)) > self.seeds]
+        return sorted(good, key=lambda each: (-len(self.successes(each.name)), *self._mean_spent(each.name)))
+
+    def successes(self, name: str) -> list[Seen]:
+        """The runs of who was in at the end that reached the target within the bound."""
+        return [seen for seen in self.finals.get(name, []) if self._succeeds(seen)]
+
+    def _mean_spent(self, name: str) -> tuple[float, float]:
+        good = self.successes(name)
+        return sum(map(self._spent, good)) / len(good), sum(seen.seconds for seen in good) / len(good)
+
+    def _spent(self, seen: Seen) -> float:
+        return self.goal.spent(seen.seconds, seen.money)
+
+    def _succeeds(self, seen: Seen) -> bool:
+        return seen.reached is not None and self.goal.allows(seen.reached, seen.money)
+
+    def _is_in(self, candidate: Candidate) -> bool:
+        """Whether it has come to the target within the bound, with the first seed."""
+        return candidate.name in self.seen and self._succeeds(self.seen[candidate.name])
+
+    def _rate(self, candidate: Candidate) -> float:
+        """What a second of it takes of what little is to be spent of."""
+        return self.goal.spent(1.0, candidate.per_hour / 3600) or 1e-9
+
+    def _judge(self, number: int, due: Sequence[Start], waiting: Sequence[Candidate]) -> tuple[float, list[Candidate]]:
+        """What the best takes after a rung, and who goes on; those that wait had not enough to show anything."""
+        running = [start.candidate for start in due if self._goes_on(number, start)]
+        seen = {each.name: self.seen[each.name] for each in running}
+        best = min((self._spent(self.seen[each.name]) for each in running if self._is_in(each)), default=math.inf)
+        waiting = [each for each in waiting if not self._is_too_dear(number, each, best)]
+        if not running:
+            return best, list(waiting)
+        ahead = leader(seen.values())
+        told = {name: estimate(each, ahead) for name, each in seen.items()}
+        ranked = sorted(running, key=lambda each: self._rank(told[each.name]))
+        if ahead.curve.last < _TELLING:
+            return best, [*ranked, *waiting]
+        spent = {start.candidate.name: start.until for start in due}
+        beaten_ones = [each for each in ranked if not self._is_in(each) and spent[each.name] >= self._most(each, best)]
+        ranked = [each for each in ranked if each not in beaten_ones]
+        is_over = all(map(self._is_in, ranked))
+        kept = ranked[: FINALISTS if is_over else max(FINALISTS, math.ceil(len(ranked) / GROWTH))]
+        for each in (*ranked[len(kept) :], *beaten_ones):
+            first = kept[0].name
+            self._leave(each, behind(number, seen[each.name], told[each.name], self.goal, first, told[first]))
+        return best, [*kept, *waiting]
+
+    def _goes_on(self, number: int, start: Start) -> bool:
+        """Whether a candidate may still be the answer, by its run alone."""
+        looked = self.look(start)
+        if isinstance(looked, str):
+            self.left[start.candidate.name] = Left(number, f"fails: {looked}")
+            return False
+        self.seen[start.candidate.name] = looked
+        reason = out(number, looked, self.goal, self.goal.most_seconds(start.candidate.per_hour))
+        if reason:
+            self.left[start.candidate.name] = reason
+        return reason is None
+
+    def _is_too_dear(self, number: int, candidate: Candidate, best: float) -> bool:
+        """Whether it takes more than the best until it has shown anything."""
+        least = self._least_seconds(candidate)
+        if least < self._most(candidate, best):
+            return False
+        spent = self.goal.spent(least, least * candidate.per_hour / 3600)
+        self._leave(candidate, unseen(number, spent, self.goal, best))
+        return True
+
+    def _least_seconds(self, candidate: Candidate) -> float:
+        """Until a run shows anything: up to its first evaluation, if it comes to that."""
+        return min(self.evaluate_every, self.goal.most_seconds(candidate.per_hour))
+
+    def _most(self, candidate: Candidate, best: float) -> float:
+        """For how long (s) a candidate may run where the best takes so much."""
+        return math.inf if math.isinf(best) else self.goal.seconds(_BEATEN * best, candidate.per_hour)
+
+    def _rank(self, told: Estimate) -> tuple[bool, float, float]:
+        spent = self.goal.spent(told.seconds, told.money)
+        return not self.goal.allows(told.seconds, told.money), spent, told.seconds
+
+    def _leave(self, candidate: Candidate, left: Left) -> None:
+        self.left[candidate.name] = left
+        self._reserve.append(candidate)
+
+    def _back(self) -> list[Candidate]:
+        """Who comes back as nobody was left: those with the best prospects."""
+        if not self._reserve:
+            return []
+        ahead = leader(self.seen.values())
+        told = {name: self._rank(estimate(seen, ahead)) for name, seen in self.seen.items()}
+        self._reserve.sort(key=lambda each: told.get(each.name, (True, math.inf, math.inf)))
+        back, self._reserve = self._reserve[:FINALISTS], self._reserve[FINALISTS:]
+        for each in back:
+            del self.left[each.name]
+        return back
+
+    def _spent_so_far(self, candidate: Candidate) -> float:
+        seen = self.seen.get(candidate.name)
+        return self._rate(candidate) * self.evaluate_every if seen is None else self._spent(seen)
+
+    def _others(self, finalists: Sequence[Candidate]) -> list[Start]:
+        return [
+            Start(each, seed, self.goal.most_seconds(each.per_hour))
+            for each in finalists
+            for seed in range(1, self.seeds)
+        ]
+
+    def _finish(self, finalists: Sequence[Candidate], others: Sequence[Start]) -> None:
+        for each in finalists:
+            looked = [self.look(start) for start in others if start.candidate is each]
+            self.finals[each.name] = [self.seen[each.name], *(seen for seen in looked if isinstance(seen, Seen))]
+            if 2 * len(self.successes(each.name)) <= self.seeds:
+                reason = f"with {len(self.successes(each.name))} of {self.seeds} seeds only, {self.goal.bound}"
+                self.left[each.name] = Left(None, reason)

@@ -1,0 +1,74 @@
+"""Why a candidate is out, in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dlion_sim.recommend.estimate import Estimate
+from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.seen import Seen
+from dlion_sim.recommend.words import duration
+from dlion_sim.results.numbers import number
+
+_SURE = 0.1
+"""Of the target's progress: before, how steeply somebody learns says nothing."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """Why a candidate is out."""
+
+    rung: int | None
+    """After which one, from 1; None: at the end."""
+    reason: str
+
+
+def out(rung: int, seen: Seen, goal: Goal, most_seconds: float) -> Left | None:
+    """Why a run that may last so long (s) cannot be the answer; None where it can."""
+    if seen.reached is not None:
+        if seen.is_each_alone:
+            return Left(
+                rung, f"its workers come to the target at {duration(seen.seconds)}, before they exchange anything"
+            )
+        if goal.allows(seen.reached, seen.money):
+            return None
+        return Left(rung, f"reaches the target at {duration(seen.seconds)} for {number(seen.money)}; {goal.bound}")
+    if seen.problem:
+        return Left(rung, seen.problem)
+    if seen.until >= most_seconds * (1 - 1e-9):
+        return Left(rung, f"{progress(seen)}, and no more; {goal.bound}")
+    needed = seen.curve.least_seconds
+    if seen.curve.last >= _SURE and needed > most_seconds:
+        money = "" if goal.deadline else f", which costs {number(seen.money * needed / seen.seconds)}"
+        return Left(rung, f"{progress(seen)}; needs {duration(needed)} at the least{money}; {goal.bound}")
+    return None
+
+
+def unseen(rung: int, spent: float, goal: Goal, best: float) -> Left:
+    """It takes more than the best before anything is known of it."""
+    return Left(rung, f"takes {written(goal, spent)} until it is first evaluated; the best takes {written(goal, best)}")
+
+
+def behind(rung: int, seen: Seen, told: Estimate, goal: Goal, best: str, of_best: Estimate) -> Left:
+    """Others do better."""
+    if seen.reached is not None:
+        way = f"reaches the target at {duration(seen.seconds)} for {number(seen.money)}"
+    elif math.isinf(told.seconds):
+        way = progress(seen)
+    else:
+        least = " at the least" if told.is_least else " or so"
+        late = "" if goal.allows(told.seconds, told.money) else f"; {goal.bound}"
+        way = f"{progress(seen)}; needs {duration(told.seconds)} and {number(told.money)}{least}{late}"
+    spent = goal.spent(of_best.seconds, of_best.money)
+    return Left(rung, f"{way}; {best} needs {written(goal, spent)}")
+
+
+def progress(seen: Seen) -> str:
+    """E.g. "35 % of the target's progress at 10 min"."""
+    return f"{max(0.0, seen.curve.last):.0%} of the target's progress at {duration(seen.seconds)}".replace("%", " %")
+
+
+def written(goal: Goal, spent: float) -> str:
+    """What was spent, time or money."""
+    return number(spent) if goal.deadline else duration(spent)

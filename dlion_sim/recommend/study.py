@@ -1,0 +1,161 @@
+"""The search for a recommendation in a folder: what is run there, and what of it is there already."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from dlion_sim.errors import InputError
+from dlion_sim.recommend.candidates import VALIDATION, Choices, Refused, candidates
+from dlion_sim.recommend.counterfactuals import Counterfactual, counterfactuals
+from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.options import least, options
+from dlion_sim.recommend.race import Race, Start
+from dlion_sim.recommend.seen import Seen
+from dlion_sim.scenario import Scenario, from_data
+from dlion_sim.sweep import Base, Found, Job, State, check, survey
+
+Execute = Callable[[str, Sequence[Job]], bool]
+"""Does the jobs of a rung, whose title it is told; whether it has done so, and was not interrupted."""
+_BEYOND = 4.0
+"""Times the bound: so far somebody goes on where nobody is within it."""
+Device = Literal["auto", "cpu", "cuda"]
+
+
+class Study:
+    """A goal, the candidates for it, and the folder that their runs are in."""
+
+    def __init__(self, base: Base, choices: Choices, goal: Goal, seeds: int, output: Path) -> None:
+        """Of the scenario in `base`, with so many `seeds` for whoever is in at the end.
+
+        Raises InputError where that is none or has no target, or where there is no candidate.
+        """
+        self.base = base
+        self.scenario = scenario = _scenario(base)
+        self.goal = goal
+        self.seeds = seeds
+        self.output = output
+        self.target = _target(scenario)
+        found, self.refused = candidates(base, scenario, choices)
+        if goal.budget is not None:
+            self.refused += [
+                Refused(each.name, "costs nothing, so no budget ends it") for each in found if not each.per_hour
+            ]
+            found = [each for each in found if each.per_hour]
+        self.candidates = found
+        self.race = Race(found, goal, scenario.workload.evaluate_every, seeds, self.look)
+        self.counterfactuals: list[Counterfactual] = []
+        """Of the winner, once there is one."""
+
+    @property
+    def holds_out(self) -> float | None:
+        """The part of the training samples that is held out for it, where the scenario holds out nothing."""
+        return None if self.scenario.workload.validation else VALIDATION
+
+    def check(self) -> None:
+        """Raise InputError where no candidate's scenario can be; leave out those of which some can."""
+        faults: list[InputError] = []
+        good = []
+        for each in self.candidates:
+            try:
+                check([each.point(self.base, self.scenario.seed)])
+            except InputError as error:
+                faults.append(error)
+                self.refused.append(Refused(each.name, error.problem))
+            else:
+                good.append(each)
+        if not good:
+            raise faults[0]
+        self.candidates = self.race.candidates = good
+
+    def run(self, execute: Execute, device: Device) -> bool:
+        """Have all be simulated that the recommendation follows from; whether it was, and not interrupted.
+
+        What is in the folder is not done again. Raises InputError for runs there of another scenario, and where all
+        candidates fail alike.
+        """
+        for rung in self.race.rungs():
+            if not self._execute(execute, rung.title, rung.starts, device):
+                return False
+        self._check_failures()
+        return self._what_if(execute, device) if self.race.winners else self._beyond(execute, device)
+
+    def _what_if(self, execute: Execute, device: Device) -> bool:
+        """Simulate the winner with more of something."""
+        winner = self.race.winners[0]
+        long_enough = max(self.goal.most_seconds(winner.per_hour), self.race.seen[winner.name].seconds)
+        self.counterfactuals = counterfactuals(self.scenario, winner, long_enough)
+        return self._execute(execute, "what if", [each.start for each in self.counterfactuals], device)
+
+    def _beyond(self, execute: Execute, device: Device) -> bool:
+        """Have who needs least go on beyond the bound, to see what that is."""
+        needed = least(self.goal, options(self.race))
+        if needed is None:
+            return True
+        start = Start(needed.candidate, 0, _BEYOND * self.goal.most_seconds(needed.candidate.per_hour))
+        is_done = self._execute(execute, "beyond the bound", [start], device)
+        if is_done and isinstance(seen := self.look(start), Seen):
+            self.race.seen[needed.candidate.name] = seen
+        return is_done
+
+    def look(self, start: Start) -> Seen | str:
+        """What a run came to that was done, or why it failed. Raises InputError where it cannot be read."""
+        found = self._found(start)
+        if found.run is None or found.state is State.FAILED:
+            return str(found.run.manifest.get("problem", "")) if found.run else "there is no run"
+        return Seen.of(found.run, self.target, start.until)
+
+    @property
+    def samples(self) -> int:
+        """How many were simulated for the choice, what the margins took left out."""
+        others = [seen for finals in self.race.finals.values() for seen in finals[1:]]
+        return sum(seen.samples for seen in (*self.race.seen.values(), *others))
+
+    def _execute(self, execute: Execute, title: str, starts: Sequence[Start], device: Device) -> bool:
+        jobs = [self._job(start, device) for start in starts if not _is_done(self._found(start), start.until)]
+        return not jobs or execute(title, jobs)
+
+    def _job(self, start: Start, device: Device) -> Job:
+        return Job.of(
+            start.candidate.point(self.base, self.scenario.seed + start.seed), self.output, device, start.until
+        )
+
+    def _found(self, start: Start) -> Found:
+        point = start.candidate.point(self.base, self.scenario.seed + start.seed)
+        return survey([point], self.output)[point.name]
+
+    def _check_failures(self) -> None:
+        reasons = {left.reason for left in self.race.left.values()}
+        if not self.race.seen and len(reasons) == 1:
+            raise InputError(f"no candidate can be run: each {reasons.pop()}", file=self.base.file)
+
+
+def _is_done(found: Found, until: float) -> bool:
+    """Whether a run has come so far (s), or will come no further."""
+    if found.state is State.INTERRUPTED and found.run is not None and found.run.summary is not None:
+        return bool(found.run.summary["virtual_seconds"] >= until * (1 - 1e-9))
+    return found.state is State.DONE
+
+
+def _scenario(base: Base) -> Scenario:
+    """That of a base. Its own machines, which candidates have others for, need no prices where traffic has one."""
+    data = copy.deepcopy(base.data)
+    with suppress(AttributeError, KeyError, TypeError):  # what is wrong is told below
+        for group in (group for cloud in data["cluster"]["clouds"] for group in cloud["workers"]):
+            if "instance" not in group:
+                group.setdefault("price", 0)
+    return from_data(data, folder=base.file.parent, file=base.file)
+
+
+def _target(scenario: Scenario) -> float:
+    target = scenario.target if scenario.target_accuracy is None else scenario.target_accuracy
+    if target is None:
+        raise InputError(
+            "nothing says what is to be reached",
+            path="target_accuracy",
+            allowed="`target_accuracy`, or one in the scenario",
+        )
+    return target

@@ -1,0 +1,61 @@
+"""Putting a recommendation into its folder: the document, the winner's scenario, the figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dlion_sim.figures import plot_pareto
+from dlion_sim.figures.pareto import Point
+from dlion_sim.recommend.document import document
+from dlion_sim.recommend.options import front, options
+from dlion_sim.recommend.study import Study
+from dlion_sim.results.atomic import json_bytes, write
+from dlion_sim.scenario import dump
+
+DOCUMENT, WINNER, FIGURES = "recommendation.json", "winner.yaml", ("pareto.png", "pareto.svg")
+
+
+def write_recommendation(study: Study) -> dict[str, Any]:
+    """Write all that a study came to into its folder; returns what the document tells.
+
+    Raises InputError where a run cannot be read, and OSError where the folder cannot be written.
+    """
+    told = document(study)
+    known = options(study.race)
+    best = told["winner"] and told["winner"]["candidate"]
+    on_front = {each.candidate.name for each in front(known)}
+    points = [
+        Point(
+            system=each.candidate.labels["system"],
+            machine=each.candidate.labels["instance"],
+            seconds=each.seconds.value,
+            money=each.money.value,
+            is_measured=bool(each.seeds),
+            is_on_front=each.candidate.name in on_front,
+            is_best=each.candidate.name == best,
+        )
+        for each in known
+    ]
+    for name in FIGURES:
+        goal = study.goal
+        plot_pareto(points, study.scenario.name, study.output / name, deadline=goal.deadline, budget=goal.budget)
+    winner = study.output / WINNER
+    if best:
+        write(winner, _winner(study, told["told"]).encode())
+    else:
+        winner.unlink(missing_ok=True)
+    write(study.output / DOCUMENT, json_bytes(told))
+    return told
+
+
+def _winner(study: Study, description: str) -> str:
+    """The winner's scenario as YAML, complete in itself; it holds out as much for validation as the one asked about."""
+    winner = study.race.winners[0]
+    scenario = winner.point(study.base, study.scenario.seed).scenario()
+    held_out = {"validation": study.scenario.workload.validation}
+    update = {
+        "description": description,
+        "duration": study.goal.most_seconds(winner.per_hour),
+        "workload": scenario.workload.model_copy(update=held_out),
+    }
+    return dump(scenario.model_copy(update=update))
