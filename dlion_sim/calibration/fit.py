@@ -10,10 +10,13 @@ from scipy.optimize import nnls
 
 from dlion_sim.errors import InputError
 
+_DECISIVE = 1e3
+"""What the error of the size counts for that the line goes through."""
+
 
 @dataclass(frozen=True)
 class Fit:
-    """T(b) = alpha + slope * b (s) for a gradient of b samples."""
+    """T(b) = alpha + slope * b (s) for an iteration of b samples."""
 
     alpha: float
     slope: float
@@ -27,13 +30,15 @@ class Fit:
         return self.alpha + self.slope * batch_size
 
 
-def fit(seconds: Mapping[int, float]) -> Fit:
+def fit(seconds: Mapping[int, float], through: int | None = None) -> Fit:
     """The least squares of relative errors, neither part below 0, of the seconds (> 0) by batch size, two or more.
 
-    Raises InputError where larger batches do not take longer.
+    Times are on no straight line where memory and caches are small: the line goes `through` the size that matters most,
+    if neither part is below 0 then. Raises InputError where larger batches do not take longer.
     """
     sizes, times = np.array(list(seconds), dtype=float), np.array(list(seconds.values()))
-    (alpha, slope), _ = nnls(np.stack([1 / times, sizes / times], axis=1), np.ones(len(times)))
+    weights = np.where(sizes == through, _DECISIVE, 1.0)
+    (alpha, slope), _ = nnls(np.stack([1 / times, sizes / times], axis=1) * weights[:, None], weights)
     if slope <= 0:
         raise InputError(
             f"batches of {sizes.max():.0f} samples take no longer than of {sizes.min():.0f}, so nothing tells what a "

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from dlion_sim.cli import network
+from dlion_sim.cli.blocks import BlockFile, refuse_unless_free, write_block
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.options import Device, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.errors import InputError
@@ -21,13 +21,11 @@ if TYPE_CHECKING:
     from dlion_sim.scenario import Scenario
 
 calibrate = typer.Typer(no_args_is_help=True)
+calibrate.command()(network.network)
+calibrate.command()(network.node)
 
 _FAR_OFF = 0.2
 """A part of a time, by which a line does not tell it any more."""
-
-Output = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="The YAML file to write.", show_default=False)
-]
 
 
 @calibrate.callback()
@@ -37,7 +35,7 @@ def root() -> None:
 
 @calibrate.command()
 def compute(
-    output: Output,
+    output: BlockFile,
     scenario: ScenarioNameIfAny = None,
     model: Annotated[str | None, typer.Option(help="A model, in place of a scenario.", show_default=False)] = None,
     dataset: Annotated[str | None, typer.Option(help="The data set for it.", show_default=False)] = None,
@@ -46,7 +44,7 @@ def compute(
     quiet: Quiet = False,
 ) -> None:
     """Time gradients of a model here: `workload.compute_time`, and how many cores this machine is worth."""
-    _refuse_unless_free(output)
+    refuse_unless_free(output)
     chosen, file = _workload(scenario, model, dataset, overrides)
     from dlion_sim.calibration import calibrate as measured
     from dlion_sim.own_code import own_errors_told
@@ -59,36 +57,9 @@ def compute(
         raise error.within(file) from None
     workload = f"{named(chosen.workload.model)[0]} on {named(chosen.workload.dataset)[0]}"
     about = f"{workload}; R2 {result.fit.r2:.4f}, off by {result.fit.worst:.1%} at most"
-    _write(output, result.block, about)
+    write_block(output, result.block, about)
     if not quiet:
         Console().print(*_report(result, workload), Text(f"written: {output}"), sep="\n")
-
-
-@calibrate.command()
-def network(
-    bandwidths: Annotated[
-        Path,
-        typer.Argument(
-            help="A CSV matrix of bandwidths, or a folder of iperf3's results, A-to-B.json.", show_default=False
-        ),
-    ],
-    output: Output,
-    rtt: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A CSV matrix of round-trip times; by default iperf3's.", show_default=False),
-    ] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Make a `cluster` of what was measured between places: a cloud for each, and the paths between them."""
-    _refuse_unless_free(output)
-    from dlion_sim.calibration import network_block
-
-    block = network_block(bandwidths, rtt)
-    sources = " and ".join(file.name for file in (bandwidths, rtt) if file is not None)
-    _write(output, block, f"the network in {sources}; machines are to be filled in")
-    if not quiet:
-        names = ", ".join(cloud["name"] for cloud in block["cluster"]["clouds"])
-        print(f"clouds: {names}\nwritten: {output}")
 
 
 def _workload(
@@ -128,19 +99,3 @@ def _report(result: Calibration, workload: str) -> Iterator[Fitted | Text]:
     )
     if result.fit.worst > _FAR_OFF:
         yield Text("These times are on no line: measure again while nothing else runs, or around another batch size.")
-
-
-def _refuse_unless_free(output: Path) -> None:
-    if output.exists():
-        raise InputError("is there already", file=output, allowed="a new file")
-    if not output.parent.is_dir():
-        raise InputError("is in no folder that there is", file=output, allowed="a new file in a folder")
-
-
-def _write(output: Path, block: dict[str, Any], about: str) -> None:
-    """The block, below a line on where it is from."""
-    from dlion_sim.results.atomic import write
-    from dlion_sim.yaml_text import write_yaml
-
-    today = datetime.now(UTC).date().isoformat()
-    write(output, f"# Measured on {platform.node()}, written {today}: {about}.\n{write_yaml(block)}".encode())

@@ -19,6 +19,7 @@ _SAME_NAME = (
     "device",
     "force",
     "instances",
+    "names",
     "output",
     "rank",
     "receivers",

@@ -12,6 +12,18 @@ from rich.console import Console
 
 from dlion_sim.cli.chosen import chosen
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
+from dlion_sim.cli.nodes import (
+    Attached,
+    Delays,
+    Listen,
+    ListenFd,
+    Peers,
+    SecretFile,
+    StartWithin,
+    addresses_in,
+    listener_of,
+    seconds_in,
+)
 from dlion_sim.cli.options import Force, Output, Overrides, Quiet, ScenarioName
 from dlion_sim.errors import InputError
 
@@ -22,7 +34,6 @@ Pacing = Annotated[
     bool,
     typer.Option(help="Hold computations back until the scenario's machines would be done, or count them as they are."),
 ]
-StartWithin = Annotated[float, typer.Option(help="Seconds until all nodes must be connected.", min=0)]
 Silence = Annotated[
     float | None,
     typer.Option(
@@ -70,26 +81,17 @@ def live(
 def node(
     scenario: ScenarioName,
     rank: Annotated[int, typer.Option(help="Which participant this is: workers from 0 on, then parameter servers.")],
-    peers: Annotated[str, typer.Option(help="Where each participant listens, in their order: host:port,host:port,...")],
-    secret_file: Annotated[Path, typer.Option(help="A file of mode 600 with a secret that all nodes of the run have.")],
+    peers: Peers,
+    secret_file: SecretFile,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder that the node's part goes into, as rank-RANK.")
     ],
-    listen: Annotated[
-        str | None, typer.Option(help="Where to listen, if not as --peers says.", show_default=False)
-    ] = None,
+    listen: Listen = None,
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
     pacing: Pacing = True,
     start_within: StartWithin = 60.0,
     silence: Silence = None,
-    delays: Annotated[
-        str | None,
-        typer.Option(
-            help="For how long to hold back what comes from each participant, in their order: 0 s,30 ms,... "
-            "For a network that stands for one of longer round-trip times.",
-            show_default=False,
-        ),
-    ] = None,
+    delays: Delays = None,
     join: Annotated[
         bool,
         typer.Option(
@@ -100,8 +102,8 @@ def node(
     stand_by: Annotated[
         bool, typer.Option("--stand-by", hidden=True, help="Begin when standard input says when the run did.")
     ] = False,
-    listen_fd: Annotated[int | None, typer.Option(hidden=True, help="A socket that listens already.")] = None,
-    attached: Annotated[bool, typer.Option("--attached", hidden=True, help="End with standard input.")] = False,
+    listen_fd: ListenFd = None,
+    attached: Attached = False,
     quiet: Quiet = False,
 ) -> None:
     """Take part in a run as one of its participants, over TCP with the others, in real time.
@@ -109,27 +111,21 @@ def node(
     All nodes of a run need the same scenario, overrides, version and secret. `dlion gather` makes a run folder of what
     they write.
     """
-    import socket
-
-    from dlion_sim.live import LEFT, Address, NodeConfig, Timeouts, read_secret, run_node
+    from dlion_sim.live import LEFT, NodeConfig, Timeouts, read_secret, run_node
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.scenario import find, load
 
     file = find(scenario)
     loaded = load(file, overrides)
-    try:
-        addresses = [Address.parse(each) for each in peers.split(",")]
-    except InputError as error:
-        raise error.within("--peers") from None
     config = NodeConfig(
         rank=rank,
-        addresses=addresses,
-        listen=Address.parse(listen) if listen else None if listen_fd is None else socket.socket(fileno=listen_fd),
+        addresses=addresses_in(peers),
+        listen=listener_of(listen, listen_fd),
         secret=read_secret(secret_file),
         output=output,
         paced=pacing,
         timeouts=Timeouts.of(loaded, start=start_within, silence=silence),
-        delays=_seconds(delays) if delays else (),
+        delays=seconds_in(delays),
         attached=attached,
         joins=join,
         incarnation=incarnation,
@@ -178,15 +174,6 @@ def _standing_by() -> float:
     if not line:
         raise typer.Exit(INTERRUPTED)
     return float(line)
-
-
-def _seconds(delays: str) -> list[float]:
-    from dlion_sim.scenario import DURATION
-
-    try:
-        return [DURATION.parse(each) for each in delays.split(",")]
-    except ValueError as error:
-        raise InputError(str(error), file="--delays") from None
 
 
 def _exit(summary: Mapping[str, Any]) -> None:

@@ -13,7 +13,17 @@ from dlion_sim.emulation.cpu import Processor, processors
 from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.requirements import has_netem
 from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL
-from dlion_sim.live import Address, Churn, Nodes, Spot, Timeouts, announced, check_live, gather
+from dlion_sim.live import (
+    Address,
+    Churn,
+    Places,
+    RunNodes,
+    Spot,
+    Timeouts,
+    announced,
+    check_live,
+    gather,
+)
 from dlion_sim.results import Run
 from dlion_sim.scenario import DURATION, Scenario
 
@@ -73,10 +83,11 @@ def emulate(
             )
         )
         limited = [] if paced else processors(scenario.cluster, parts.name)
+        places = on_hosts(network, range(setting.participants), limited)
         # The nodes end first, so that changes learn of it where the run has never begun.
         with (
             Changes([*network.links, *network.paths, *limited]) as changes,
-            EmulatedNodes(setting, parts, network, limited, timeouts) as nodes,
+            RunNodes(setting, parts, places, paced=paced, timeouts=timeouts) as nodes,
             Churn(nodes) as churn,
         ):
             changes.follow(nodes.clock)
@@ -100,25 +111,17 @@ def emulate(
         return gather(parts, folder, force=True, hold=hold, manifest=told, membership=churn.rows)
 
 
-class EmulatedNodes(Nodes):
-    """Nodes on the hosts of a network, whose computations are paced unless workers' machines have processors."""
+def on_hosts(network: Network, participants: Sequence[int], limited: Sequence[Processor] = ()) -> Places:
+    """Nodes on the hosts of these participants; workers' computations share processors, where there are some."""
+    processors = dict(enumerate(limited))
 
-    def __init__(
-        self, setting: Setting, parts: Path, network: Network, limited: Sequence[Processor], timeouts: Timeouts
-    ) -> None:
-        super().__init__(setting, parts, paced=not limited, timeouts=timeouts)
-        self._network = network
-        self._processors = dict(enumerate(limited))
-
-    def spots(self, opened: ExitStack) -> Sequence[Spot]:
-        return [self._spot(rank) for rank in range(self.setting.participants)]
-
-    def _spot(self, rank: int) -> Spot:
-        missing = [self._network.missing_delay(sender, rank) for sender in range(self.setting.participants)]
-        delays = ",".join(map(DURATION.format, missing))
-        processor = self._processors.get(self._network.machine[rank])
+    def spot(participant: int) -> Spot:
+        delays = [DURATION.format(network.missing_delay(sender, participant)) for sender in participants]
+        processor = processors.get(network.machine[participant])
         return Spot(
-            Address(self._network.address(rank), _FIRST_PORT + rank),
-            options=[f"--delays={delays}"],
-            enter=[*(processor.enter if processor else ()), "mnexec", "-a", str(self._network.host(rank).pid)],
+            Address(network.address(participant), _FIRST_PORT + participant),
+            options=[f"--delays={','.join(delays)}"],
+            enter=[*(processor.enter if processor else ()), "mnexec", "-a", str(network.host(participant).pid)],
         )
+
+    return lambda _: [spot(participant) for participant in participants]

@@ -6,8 +6,9 @@ from dlion_sim.live.coordinate import announced, run_locally
 from dlion_sim.live.gathering import gather
 from dlion_sim.live.member import check_live
 from dlion_sim.live.node import run_node
-from dlion_sim.live.node_config import LEFT, NodeConfig
-from dlion_sim.live.nodes import Nodes, Spot
+from dlion_sim.live.node_config import LEFT, MeshConfig, NodeConfig
+from dlion_sim.live.nodes import Nodes, Places, Spot, on_loopback
+from dlion_sim.live.run_nodes import RunNodes
 from dlion_sim.live.secret import read_secret
 from dlion_sim.live.sockets import Address
 from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
@@ -18,13 +19,17 @@ __all__ = [
     "Address",
     "Churn",
     "Clock",
+    "MeshConfig",
     "NodeConfig",
     "Nodes",
+    "Places",
+    "RunNodes",
     "Spot",
     "Timeouts",
     "announced",
     "check_live",
     "gather",
+    "on_loopback",
     "read_secret",
     "run_locally",
     "run_node",

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from dlion_sim.assembly.outages import Outage
 from dlion_sim.live.clock import Clock
-from dlion_sim.live.nodes import Nodes
+from dlion_sim.live.run_nodes import RunNodes
 from dlion_sim.results import MembershipRow
 
 
@@ -34,7 +34,7 @@ class Churn:
     goes wrong meanwhile is raised at the end of the block.
     """
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: RunNodes) -> None:
         self._nodes = nodes
         availability = nodes.setting.scenario.availability
         self._restart = availability.restart if availability else 0.0

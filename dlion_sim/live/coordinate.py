@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -13,13 +13,11 @@ from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.live.churn import Churn
 from dlion_sim.live.gathering import gather, manifest_of
 from dlion_sim.live.member import check_live
-from dlion_sim.live.nodes import Nodes, Spot
-from dlion_sim.live.sockets import Address, listen
+from dlion_sim.live.nodes import on_loopback
+from dlion_sim.live.run_nodes import RunNodes
 from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.results import Ending, Hold, Run, RunWriter
 from dlion_sim.scenario import Scenario, dump
-
-_LOOPBACK = "127.0.0.1"
 
 
 def run_locally(
@@ -36,7 +34,8 @@ def run_locally(
 
     `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
     `observe` is told as often for how many seconds the nodes have been training, None before they begin.
-    `timeouts` are by default those that the scenario says. `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run.
+    `timeouts` are by default those that the scenario says. `force` replaces a run that `folder` holds. Raises
+    InputError for a scenario that cannot be run.
     """
     setting = Setting.of(scenario)
     check_live(setting)
@@ -44,7 +43,8 @@ def run_locally(
     with ExitStack() as stack:
         hold = stack.enter_context(announced(setting, folder, force=force))
         parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)))
-        with LocalNodes(setting, parts, paced=paced, timeouts=timeouts) as nodes, Churn(nodes) as churn:
+        nodes = RunNodes(setting, parts, on_loopback(setting.participants), paced=paced, timeouts=timeouts)
+        with nodes, Churn(nodes) as churn:
             churn.follow(nodes.clock)
             nodes.wait(interrupted, observe, churn.expects_more)
         return gather(parts, folder, force=True, hold=hold, manifest=churn.told, membership=churn.rows)
@@ -73,12 +73,3 @@ def announced(
         nothing = Recorder(writer, range(setting.workers))
         writer.finish(nothing.summary(Ending("failed", str(error) or repr(error), 0.0)))
         raise
-
-
-class LocalNodes(Nodes):
-    """Nodes that are joined over loopback."""
-
-    def spots(self, opened: ExitStack) -> Sequence[Spot]:
-        """Addresses that are free, each with what listens there."""
-        listeners = [opened.enter_context(listen(Address(_LOOPBACK, 0))) for _ in range(self.setting.participants)]
-        return [Spot(Address(*listener.getsockname()), listener=listener) for listener in listeners]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from dlion_sim.assembly import ComputeDevice, Stall, StreamSampler
-from dlion_sim.learning import BatchSampler, Evaluator, GradientExecutor, Replica, Score
+from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Replica, Score
 
 Samples = npt.NDArray[np.int64]
 
@@ -70,7 +70,7 @@ class Machine:
 
     def __init__(
         self,
-        executor: GradientExecutor,
+        executor: GradientExecutor | FusedGradientExecutor,
         replica: Replica,
         sampler: BatchSampler | StreamSampler,
         pace: ComputeDevice | None,

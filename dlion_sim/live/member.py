@@ -27,6 +27,7 @@ from dlion_sim.live.node_config import NodeConfig
 from dlion_sim.live.observer import Snapshot
 from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.session import Terms
+from dlion_sim.live.watching import first
 from dlion_sim.protocol.events import GradientReady, MessageSent, MessageTimed, ProfileReady, Started
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
@@ -160,7 +161,7 @@ async def take_part(
             watch(driver)
             ending = await driver.run(links, rendezvous)
     except BaseExceptionGroup as group:
-        raise _first(group) from None  # Others follow from it.
+        raise first(group) from None  # Others follow from it.
     finally:
         if datagrams:
             datagrams.close()
@@ -210,7 +211,3 @@ def _rehearse(twin: Worker, machine: Machine) -> None:
         twin.handle(MessageTimed(peer, parameters, 1.0), 0.0)
         twin.handle(MessageSent(peer, parameters), 0.0)
     twin.handle(GradientReady(computed.loss, computed.gradient, 1.0), 0.0)
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
-from functools import partial
 from itertools import count
 
 from dlion_sim.assembly import Recorder, Setting
@@ -22,11 +20,11 @@ from dlion_sim.live.gathering import manifest_of, part_folder
 from dlion_sim.live.member import Member, take_part
 from dlion_sim.live.node_config import LEFT, NodeConfig
 from dlion_sim.live.observer import Snapshot
+from dlion_sim.live.watching import watch
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Run, RunWriter
 from dlion_sim.scenario import Scenario, dump
 
-_STANDARD_INPUT = 0
 _LEAST_URGENT = 19
 
 
@@ -59,8 +57,13 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
             recorder = Recorder(writer, [config.rank], each_transfer=scenario.records_transfers)
             # Step 2: take part.
             try:
-                watch = partial(_watch, config=config, interrupts=interrupts, leaves=scenario.availability is not None)
-                outcome = asyncio.run(take_part(setting, config, listener, member, recorder, watch, began=began))
+                leaves = scenario.availability is not None
+
+                def watched(driver: Driver) -> None:
+                    leave = driver.leave if leaves else None
+                    watch(driver.interrupt, interrupts, attached=config.attached, leave=leave)
+
+                outcome = asyncio.run(take_part(setting, config, listener, member, recorder, watched, began=began))
             except InputError:
                 shutil.rmtree(writer.folder)  # It has never begun.
                 raise
@@ -88,27 +91,6 @@ def _incarnation(config: NodeConfig) -> int:
     return next(
         number for number in count() if not (config.joins and part_folder(config.output, config.rank, number).exists())
     )
-
-
-def _watch(driver: Driver, config: NodeConfig, interrupts: Interrupts, *, leaves: bool) -> None:
-    """End the run on Ctrl-C, a request to terminate or, if attached, when whoever started this node is gone.
-
-    Where the others go on without who `leaves`, that is what a request to terminate is for.
-    """
-    loop = asyncio.get_running_loop()
-
-    def asked() -> None:
-        if not loop.is_closed():
-            terminates = interrupts.number == signal.SIGTERM
-            loop.call_soon_threadsafe(driver.leave if leaves and terminates else driver.interrupt)
-
-    def abandoned() -> None:
-        loop.remove_reader(_STANDARD_INPUT)
-        driver.interrupt()
-
-    interrupts.call(asked)
-    if config.attached:
-        loop.add_reader(_STANDARD_INPUT, abandoned)
 
 
 def _evaluate(setting: Setting, rank: int, worker: Worker, snapshots: Sequence[Snapshot], recorder: Recorder) -> None:

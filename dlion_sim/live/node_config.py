@@ -1,10 +1,10 @@
-"""Which node of a run this is."""
+"""Which node this is, of a mesh and of a run."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from dlion_sim.assembly import Setting
@@ -17,24 +17,45 @@ LEFT = "left"
 
 
 @dataclass(frozen=True)
-class NodeConfig:
-    """What a node is told besides the scenario."""
+class MeshConfig:
+    """Which node of a mesh it is, and how it gets there."""
 
     rank: int
     addresses: Sequence[Address]
     """Of all participants, in their order."""
     secret: bytes
-    output: Path
-    """The folder that the node's part goes into."""
+    _: KW_ONLY
     listen: Address | socket.socket | None = None
     """Where to listen, if not at its own one of the addresses, or what listens already."""
-    paced: bool = True
-    """Whether computations are held back for as long as the scenario's machines take."""
     timeouts: Timeouts = DEFAULT_TIMEOUTS
     delays: Sequence[float] = ()
     """Seconds after which messages from each participant are handed over, where the network has no delay of its own."""
     attached: bool = False
-    """Whether the run ends when standard input does."""
+    """Whether it ends when standard input does."""
+
+    def check_places(self, participants: int) -> None:
+        """Raise InputError unless it is one of so many participants."""
+        if not 0 <= self.rank < participants:
+            raise InputError(f"there is no participant {self.rank}", file="`rank`", allowed=f"0 to {participants - 1}")
+        if self.delays and len(self.delays) != participants:
+            raise InputError(f"{len(self.delays)} delays", file="`delays`", allowed="one for each of `addresses`")
+
+    def listener(self) -> socket.socket:
+        """Listens for the others. Raises InputError where that is not possible."""
+        if isinstance(self.listen, socket.socket):
+            return self.listen
+        return listen(self.listen or self.addresses[self.rank])
+
+
+@dataclass(frozen=True)
+class NodeConfig(MeshConfig):
+    """What a node of a run is told besides the scenario."""
+
+    output: Path
+    """The folder that the node's part goes into."""
+    _: KW_ONLY
+    paced: bool = True
+    """Whether computations are held back for as long as the scenario's machines take."""
     joins: bool = False
     """Whether the run is under way, or may be, and the node is to join it."""
     incarnation: int | None = None
@@ -48,10 +69,6 @@ class NodeConfig:
 
     def check(self, setting: Setting) -> None:
         """Raise InputError unless it fits that run."""
-        if not 0 <= self.rank < setting.participants:
-            raise InputError(
-                f"there is no participant {self.rank}", file="`rank`", allowed=f"0 to {setting.participants - 1}"
-            )
         if len(self.addresses) != setting.participants:
             raise InputError(
                 f"{len(self.addresses)} addresses for {setting.workers} workers and {len(setting.hosts)} servers",
@@ -64,17 +81,10 @@ class NodeConfig:
                 path="availability",
                 allowed="{}, or when machines and links are not there",
             )
-        if self.delays and len(self.delays) != setting.participants:
-            raise InputError(f"{len(self.delays)} delays", file="`delays`", allowed="one for each of `addresses`")
+        self.check_places(setting.participants)
         for worker in setting.scenario.cluster.workers if self.paced and setting.scenario.duration is None else ():
             if worker.compute.cores.repeat is None and worker.compute.cores.steps[-1][1] == 0:
                 raise InputError(
                     f"is needed: the cores of {worker.name} are gone for good at last, so that it may never be done",
                     path="duration",
                 )
-
-    def listener(self) -> socket.socket:
-        """Listens for the others. Raises InputError where that is not possible."""
-        if isinstance(self.listen, socket.socket):
-            return self.listen
-        return listen(self.listen or self.addresses[self.rank])

@@ -1,39 +1,35 @@
-"""The processes of a run's nodes on this machine."""
+"""The processes of nodes on this machine."""
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Self
 
-from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.live.clock import Clock
 from dlion_sim.live.gathering import log_of, part_folder
-from dlion_sim.live.node_config import LEFT
 from dlion_sim.live.secret import write_secret
-from dlion_sim.live.sockets import Address
-from dlion_sim.live.timeouts import Timeouts
-from dlion_sim.scenario import dump
+from dlion_sim.live.sockets import Address, listen
 
+_LOOPBACK = "127.0.0.1"
 _POLL_SECONDS = 0.05
 _COULD_NOT_START = 2
 """The exit code of such a node."""
 
+Process = subprocess.Popen[bytes]
+
 
 @dataclass(frozen=True)
 class Spot:
-    """Where a node of a run is to be."""
+    """Where a node is to be."""
 
     address: Address
     options: Sequence[str] = ()
@@ -44,54 +40,31 @@ class Spot:
     """What listens already at the address."""
 
 
-class Nodes(ABC):
-    """The processes of a run's nodes, which write their parts into the folder `parts`. None outlives the block.
+Places = Callable[[ExitStack], Sequence[Spot]]
+"""Says where nodes are to be, by rank; sockets in the stack are closed once the nodes have them."""
 
-    Those that are not there at the start, or come back later, have a process that stands by: it takes seconds until one
-    is ready.
+
+class Nodes:
+    """The processes of nodes that belong together, each of them the same `command` with options of its own.
+
+    `folder` gets their secret, and what they say. None outlives the block.
     """
 
-    def __init__(self, setting: Setting, parts: Path, *, paced: bool, timeouts: Timeouts) -> None:
-        self.setting = setting
-        self._parts = parts
-        self._options = [f"--start-within={timeouts.start}", f"--silence={timeouts.silence}"]
-        if not paced:
-            self._options.append("--no-pacing")
-        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+    def __init__(self, folder: Path, command: Sequence[str], places: Places) -> None:
+        self._folder = folder
+        self._command = command
+        self._places = places
+        self._spots: Sequence[Spot] = ()
+        self.processes: dict[int, Process] = {}
         """That take part or have, by rank: the latest ones."""
-        self._former: list[subprocess.Popen[bytes]] = []
-        """Whose place others have taken."""
-        self._left: set[int] = set()
-        """Processes that have left in good order."""
-        self._standing_by: dict[int, subprocess.Popen[bytes]] = {}
-        self._incarnations: dict[int, int] = {}
-        """Of those that stand by or, without such, take part."""
-
-    @abstractmethod
-    def spots(self, opened: ExitStack) -> Sequence[Spot]:
-        """Where each is to be, by rank; sockets in `opened` are closed once the nodes have them."""
 
     def __enter__(self) -> Self:
-        scenario, secret = self._parts / "scenario.yaml", self._parts / "secret"
-        scenario.write_text(dump(self.setting.scenario))
-        write_secret(secret)
-        absent = self.setting.outages.absent_at_start if self.setting.outages else frozenset()
+        write_secret(self._folder / "secret")
         with ExitStack() as undo, ExitStack() as sockets:
             undo.callback(self._end)
-            self._spots = self.spots(sockets)
-            peers = ",".join(str(spot.address) for spot in self._spots)
-            self._arguments = [str(scenario), f"--peers={peers}", f"--secret-file={secret}"]
-            for rank in self._coming():
-                self.stand_by(rank, 0 if rank in absent else 1)
-            for rank, process in self._standing_by.items():
-                self._wait_for(rank, process)
-            present = [rank for rank in range(len(self._spots)) if rank not in absent]
-            for rank in present:
-                spot = self._spots[rank]
-                listening = [f"--listen-fd={spot.listener.fileno()}"] if spot.listener else []
-                self._incarnations.setdefault(rank, 0)
-                self.processes[rank] = self._start(rank, 0, listening, spot.listener)
-            told = self.processes[present[0]].stdout
+            self._spots = self._places(sockets)
+            self._start_all()
+            told = next(iter(self.processes.values())).stdout
             assert told is not None
             self.clock = Clock(told)
             undo.pop_all()
@@ -100,49 +73,16 @@ class Nodes(ABC):
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    def stand_by(self, rank: int, incarnation: int) -> None:
-        """Have a process that can take a participant's place, which has had so many before."""
-        self._incarnations[rank] = incarnation
-        self._standing_by[rank] = self._start(rank, incarnation, ["--join", "--stand-by"], None)
-
-    def join(self, rank: int, incarnation: int, began: float) -> None:
-        """Have a participant join the run that began then, by `time.monotonic`, as its latest process."""
-        if rank not in self._standing_by:
-            self.stand_by(rank, incarnation)
-        if rank in self.processes:
-            self._former.append(self.processes[rank])
-        self.processes[rank] = process = self._standing_by.pop(rank)
-        assert process.stdin is not None
-        with suppress(BrokenPipeError):  # It has died, which `wait` finds.
-            process.stdin.write(f"{began!r}\n".encode())
-            process.stdin.flush()
-
-    def tell_to_leave(self, rank: int) -> None:
-        """Have a participant leave in good order."""
-        self.processes[rank].send_signal(signal.SIGTERM)
-
-    def kill(self, rank: int) -> bool:
-        """End a participant's process, unless it has left; whether that was so."""
-        if self.processes[rank].poll() is not None or self._has_left(rank):
-            return False
-        self.processes[rank].kill()
-        return True
-
-    @property
-    def all_had_to_go(self) -> bool:
-        """Whether every process was killed or told to leave, so that the run is not over."""
-        return all(each.poll() == -signal.SIGKILL or self._has_left(rank) for rank, each in self.processes.items())
-
     def wait(
         self,
         interrupted: Callable[[], bool],
         observe: Callable[[float | None], None] = lambda seconds: None,
         expects_more: Callable[[], bool] = lambda: False,
-    ) -> None:
+    ) -> bool:
         """Wait until all have ended, and meanwhile call all again and again: `observe` with what the clock says.
 
-        `expects_more` says whether somebody is still to come when nobody is there. Raises InputError where a node could
-        not start.
+        `expects_more` says whether somebody is still to come when nobody is there. Returns whether they were asked to
+        end. Raises InputError where a node could not start.
         """
         asked = False
         while any(process.poll() is None for process in self._all()) or (not asked and expects_more()):
@@ -153,63 +93,66 @@ class Nodes(ABC):
                     process.send_signal(signal.SIGINT)
             for rank, process in list(self.processes.items()):
                 if process.poll() == _COULD_NOT_START and not asked:
-                    raise InputError(f"node {rank} could not start: {self._last_words(rank)}")
+                    raise InputError(f"node {rank} could not start: {self.last_words(rank)}")
             time.sleep(_POLL_SECONDS)
-        if not any(part_folder(self._parts, rank).exists() for rank in self.processes):
-            raise InputError("interrupted before it began" if asked else f"no node could start: {self._last_words(0)}")
+        return asked
 
-    def _all(self) -> Sequence[subprocess.Popen[bytes]]:
-        return [*self._former, *self.processes.values()]
+    def last_words(self, rank: int) -> str:
+        """What a node said last, if that tells why it has ended."""
+        lines = self._log(rank).read_text(errors="replace").strip().splitlines()
+        told = [line for line in lines if line.startswith("dlion: ")] or lines
+        return told[-1].removeprefix("dlion: ") if told else "it ended without a word"
 
-    def _has_left(self, rank: int) -> bool:
-        """Whether a participant has told that it has left; what is left to do is to write down its part."""
-        told = self.processes[rank].stdout
-        assert told is not None
-        os.set_blocking(told.fileno(), False)
-        if LEFT.encode() in (told.read() or b""):
-            self._left.add(self.processes[rank].pid)
-        return self.processes[rank].pid in self._left
-
-    def _coming(self) -> Sequence[int]:
-        """Who comes, or comes back, in the course of the run."""
-        outages, ranks = self.setting.outages, range(self.setting.participants)
-        return [rank for rank in ranks if outages and any(isfinite(each.end) for each in outages.participant(rank))]
+    def _start_all(self) -> None:
+        for rank, spot in enumerate(self._spots):
+            self.processes[rank] = self._start(rank, self._log(rank), listener=spot.listener)
 
     def _start(
-        self, rank: int, incarnation: int, options: Sequence[str], listener: socket.socket | None
-    ) -> subprocess.Popen[bytes]:
+        self, rank: int, says: Path, options: Sequence[str] = (), listener: socket.socket | None = None
+    ) -> Process:
+        """A process, and where what it says is to be."""
         spot = self._spots[rank]
+        peers = ",".join(str(each.address) for each in self._spots)
+        listeners = [listener.fileno()] if listener else []
         command = [
-            *(*spot.enter, sys.executable, "-P", "-m", "dlion_sim", "node", *self._arguments),
-            *(*self._options, *spot.options, *options, "--attached"),
-            *(f"--rank={rank}", f"--incarnation={incarnation}", f"--output={self._parts}"),
+            *(*spot.enter, sys.executable, "-P", "-m", "dlion_sim", *self._command),
+            *(f"--peers={peers}", f"--secret-file={self._folder / 'secret'}", *spot.options, *options),
+            *(*(f"--listen-fd={number}" for number in listeners), f"--rank={rank}", "--attached"),
         ]
-        with log_of(part_folder(self._parts, rank, incarnation)).open("wb") as log:
+        with says.open("wb") as log:
             return subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,  # A few short lines, for which its buffer has room.
                 stderr=log,
-                pass_fds=[listener.fileno()] if listener else [],
+                pass_fds=listeners,
                 # Ctrl-C at the terminal is for the coordinator alone, which then ends the nodes.
                 start_new_session=True,
             )
 
-    def _wait_for(self, rank: int, process: subprocess.Popen[bytes]) -> None:
-        """Until a process stands by. Raises InputError where it cannot."""
-        assert process.stdout is not None
-        if not process.stdout.readline():
-            raise InputError(f"node {rank} could not start: {self._last_words(rank)}")
+    def _all(self) -> Sequence[Process]:
+        """All that were to take part."""
+        return list(self.processes.values())
 
     def _end(self) -> None:
-        processes = [*self._all(), *self._standing_by.values()]
-        for process in processes:
-            process.kill()
-        for process in processes:
-            process.communicate()
+        _kill(self._all())
 
-    def _last_words(self, rank: int) -> str:
-        log = log_of(part_folder(self._parts, rank, self._incarnations.get(rank, 0)))
-        lines = log.read_text(errors="replace").strip().splitlines()
-        told = [line for line in lines if line.startswith("dlion: ")] or lines
-        return told[-1].removeprefix("dlion: ") if told else "it ended without a word"
+    def _log(self, rank: int) -> Path:
+        return log_of(part_folder(self._folder, rank))
+
+
+def on_loopback(count: int) -> Places:
+    """So many nodes on this machine, joined over loopback: at addresses that are free, each with what listens there."""
+
+    def places(opened: ExitStack) -> Sequence[Spot]:
+        listeners = [opened.enter_context(listen(Address(_LOOPBACK, 0))) for _ in range(count)]
+        return [Spot(Address(*listener.getsockname()), listener=listener) for listener in listeners]
+
+    return places
+
+
+def _kill(processes: Sequence[Process]) -> None:
+    for process in processes:
+        process.kill()
+    for process in processes:
+        process.communicate()

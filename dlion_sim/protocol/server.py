@@ -7,6 +7,7 @@ servers are at the iteration that it then chooses to begin with.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import assert_never
 
 import torch

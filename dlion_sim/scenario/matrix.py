@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TO = "-to-"
 """Between the two clouds in the name of a file of iperf3's."""
-_FRAME = 1514 / 1448
+FRAME = 1514 / 1448
 """Bytes that cross a link for each that iperf3 counts: TCP's segments over IPv4 and Ethernet."""
 
 Cell = TypeVar("Cell")
@@ -131,7 +131,7 @@ def _received(result: dict[str, Any], file: Path) -> Schedule:
         raise RuleError(problem, allowed="what iperf3 -J wrote") from None
     if protocol != "TCP":
         raise RuleError(f"matrix {file} is of {protocol}", allowed="TCP, iperf3's default")
-    return _bandwidth(f"{rate * _FRAME!r}", "bps", f"matrix {file}")
+    return _bandwidth(f"{rate * FRAME!r}", "bps", f"matrix {file}")
 
 
 def _round_trip(result: dict[str, Any], file: Path) -> str:

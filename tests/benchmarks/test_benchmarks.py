@@ -42,7 +42,18 @@ def figures(cells: list[str]) -> list[float]:
 def test_each_benchmark_has_its_test():
     apart = {"__init__", "architectures", "fabric", "instances", "measuring", "rounds", "stash_claims", "stash_figures"}
     named = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - apart
-    benchmarks = {"bounded_loss", "gpu", "gradients", "incast", "live", "network", "packets", "scale", "selection"}
+    benchmarks = {
+        "bounded_loss",
+        "calibration",
+        "gpu",
+        "gradients",
+        "incast",
+        "live",
+        "network",
+        "packets",
+        "scale",
+        "selection",
+    }
     assert named == benchmarks | {"stash"}
 
 
@@ -123,3 +134,12 @@ def test_gpu():
 def test_without_a_gpu_one_line_says_so():
     ran = subprocess.run([sys.executable, "-m", "benchmarks.gpu"], cwd=ROOT, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (2, "this benchmark needs a GPU that PyTorch can use\n")
+
+
+def test_calibration():
+    table = columns("calibration")
+    assert [*table] == ["", "calibrated", "simulated", "real", "real, mean", "simulated / real"]
+    assert table[""] == ["mlp", "cipher"]
+    for calibrated, simulated in zip(figures(table["calibrated"]), figures(table["simulated"]), strict=True):
+        assert simulated == pytest.approx(calibrated, rel=0.01)
+    assert len(figures(table["real"])) == len(figures(table["simulated / real"])) == 2

@@ -45,3 +45,12 @@ def test_no_part_of_it_is_negative() -> None:
 def test_times_that_do_not_grow_tell_nothing() -> None:
     with pytest.raises(InputError, match="batches of 32 samples take no longer than of 8"):
         fit({8: 0.02, 16: 0.015, 32: 0.01})
+
+
+@given(st.sampled_from(SIZES), st.floats(0.95, 1.05))
+def test_it_goes_through_the_size_that_matters(size: int, slower: float) -> None:
+    times = {each: 0.1 + 0.001 * each for each in SIZES}
+    times[size] *= slower
+    found = fit(times, through=size)
+    if found.alpha > 0:
+        assert found.seconds(size) == pytest.approx(times[size], rel=1e-3)

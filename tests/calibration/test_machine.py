@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,66 +22,34 @@ ALPHA, SLOPE = 0.0123, 0.00045
 """Of the machine that is made up."""
 
 
-class MadeUpMachine:
-    """In the place of the clock and the executor: a gradient takes as long as is made up."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.sizes: list[int] = []
-        self.slow = 0
-        """How many gradients from now on take ten times as long."""
-
-    def clock(self) -> float:
-        return self.now
-
-    @contextmanager
-    def open(self, *_: object, **__: object) -> Iterator[MadeUpMachine]:
-        yield self
-
-    def submit(self, replica: object, samples: list[int]) -> int:
-        return len(samples)
-
-    def result(self, size: int) -> None:
-        self.now += (ALPHA + SLOPE * size) * (10 if self.slow > 0 else 1)
-        self.slow -= 1
-        self.sizes.append(size)
-
-    def close(self) -> None:
-        pass
-
-
-@pytest.fixture
-def made_up(monkeypatch: pytest.MonkeyPatch) -> MadeUpMachine:
-    here = MadeUpMachine()
-    monkeypatch.setattr(machine, "gradient_executor", lambda *_, **__: here)
-    return here
-
-
 @pytest.fixture(scope="module")
 def setting() -> Setting:
     return Setting.of(from_data(SCENARIO))
 
 
-def test_sizes_are_timed_in_turn_after_warming_up(made_up: MadeUpMachine, setting: Setting) -> None:
-    times = machine.time_gradients(setting, [8, 16], made_up.clock)
-    assert made_up.sizes[:8] == [8, 8, 16, 16, 8, 16, 8, 16]
-    assert len(times[8]) == len(times[16]) >= 9
-    assert times[16] == pytest.approx([ALPHA + SLOPE * 16] * len(times[16]))
+def test_a_busy_moment_changes_no_median(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = [10.0, 1.0, 1.0, 1.0, 10.0]
+    sizes_timed = []
 
+    def made_up(setting: Setting, sizes: list[int]) -> dict[int, list[float]]:
+        assert setting.workers == 1, "however many the scenario has"
+        sizes_timed.extend(sizes)
+        return {size: [(ALPHA + SLOPE * size) * slower for slower in busy] for size in sizes}
 
-def test_what_takes_long_is_timed_three_times(made_up: MadeUpMachine, setting: Setting) -> None:
-    made_up.slow = 10**6
-    assert len(machine.time_gradients(setting, [10**5], made_up.clock)[10**5]) == 3
-
-
-def test_a_busy_moment_changes_no_median(made_up: MadeUpMachine, monkeypatch: pytest.MonkeyPatch) -> None:
-    made_up.slow = 30
-    real = machine.time_gradients
-    monkeypatch.setattr(machine, "time_gradients", lambda setting, sizes: real(setting, sizes, made_up.clock))
+    monkeypatch.setattr(machine, "time_iterations", made_up)
     result = calibrate(from_data(SCENARIO), "cpu")
     assert result.fit.alpha == pytest.approx(ALPHA)
     assert result.fit.slope == pytest.approx(SLOPE)
-    assert list(result.seconds) == [8, 16, 32, 64, 128]
+    assert sizes_timed == [*result.seconds] == [8, 16, 32, 64, 128]
+
+
+def test_the_line_goes_through_the_workloads_batch_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As what a run of it takes is to be told, wherever other sizes lie."""
+    bent = {8: 0.010, 16: 0.012, 32: 0.019, 64: 0.031, 128: 0.070}
+    monkeypatch.setattr(machine, "time_iterations", lambda setting, sizes: {size: [bent[size]] for size in sizes})
+    result = calibrate(from_data(SCENARIO), "cpu")
+    assert result.fit.seconds(32) == pytest.approx(bent[32], rel=1e-4)
+    assert result.fit.worst > 0.1
 
 
 @pytest.mark.parametrize("compute_time", [{}, {"alpha": "1 s", "beta": "40 ms"}])
@@ -98,10 +64,3 @@ def test_a_simulation_with_the_block_takes_as_long_as_the_machine(tmp_path: Path
     if compute_time:  # what a sample takes on a core stays as it is stated; the machine is worth more or fewer
         assert result.block["workload"]["compute_time"]["beta"] == "40 ms"
         assert result.cores == pytest.approx(0.04 / SLOPE, rel=1e-3)
-
-
-def test_real_gradients_have_times(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_SECONDS", 0.0)
-    times = machine.time_gradients(setting, [4, 8])
-    assert [len(each) for each in times.values()] == [9, 9]
-    assert min(map(min, times.values())) > 0

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from dlion_sim.calibration import machine
-from dlion_sim.scenario import dump, from_data
+from dlion_sim.calibration import machine, mesh, network_block
+from dlion_sim.live.secret import write_secret
+from dlion_sim.scenario import dump, from_data, load
 from tests.calibration.test_network import BANDWIDTHS, RTTS
 from tests.command import dlion
 from tests.simulation.scenarios import digits
+
+NODE = ["node", "--peers", "127.0.0.1:1,127.0.0.1:2", "--secret-file", "key"]
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        machine, "time_gradients", lambda setting, sizes: {size: [0.01 + 1e-3 * size] for size in sizes}
+        machine, "time_iterations", lambda setting, sizes: {size: [0.01 + 1e-3 * size] for size in sizes}
     )
     (tmp_path / "b.csv").write_text(BANDWIDTHS)
     (tmp_path / "r.csv").write_text(RTTS)
     (tmp_path / "small.yaml").write_text(dump(digits()))
+    write_secret(tmp_path / "key")
     return tmp_path
 
 
@@ -65,6 +72,40 @@ def test_quiet_it_prints_nothing(
     assert capsys.readouterr() == ("", "")
 
 
+def test_nodes_measure_and_what_node_0_writes_can_be_read_again(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert dlion(monkeypatch, "calibrate", "network", "--local", "2", "--seconds", "0.1", "-o", "net.yaml") == 0
+    output = capfd.readouterr()
+    assert output.err == ""
+    there, back, written = output.out.splitlines()
+    assert there.startswith("node-0 to node-1: ")
+    assert " at least, " in back
+    assert written == "written: net.yaml, net-bandwidth.csv, net-rtt.csv"
+    block = yaml.safe_load((here / "net.yaml").read_text())
+    assert network_block(here / "net-bandwidth.csv", here / "net-rtt.csv") == block
+    wan = {"matrix": "net-bandwidth.csv", "rtt_matrix": "net-rtt.csv"}
+    whole = {"name": "own", "duration": "1 s", "system": "dlion", "workload": {"dataset": "digits"}}
+    (here / "own.yaml").write_text(yaml.safe_dump({**whole, "cluster": {**block["cluster"], "wan": wan}}))
+    assert load(here / "own.yaml").cluster.wan_path("node-0", "node-1") == from_data(
+        {**whole, **block}
+    ).cluster.wan_path("node-0", "node-1")
+
+
+def test_places_have_names_and_a_node_that_is_killed_ends_the_others(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, "-m", "dlion_sim", "calibrate", "node", "--secret-file=key", "--seconds=60"]
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        peers = ",".join(f"127.0.0.1:{each.getsockname()[1]}" for each in (one, other))
+    with subprocess.Popen([*command, f"--peers={peers}", "--rank=1"], stderr=subprocess.DEVNULL) as killed:
+        monkeypatch.setattr(mesh.Prober, "begin", lambda *_: killed.kill() or [])
+        options = ["--secret-file", "key", "--seconds", "60", "--peers", peers, "--rank", "0", "--names", "east,west"]
+        assert dlion(monkeypatch, "calibrate", "node", *options, "-o", "net.yaml", "-q") == 1
+    assert capfd.readouterr() == ("", "dlion: nothing is written: node 1 was lost: it closed the connection\n")
+    assert not list(here.glob("net*"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -81,14 +122,34 @@ def test_quiet_it_prints_nothing(
         (["compute", "small.yaml", "-o", "no/block.yaml"], "no/block.yaml: is in no folder that there is"),
         (["network", "b.csv"], "b.csv: tells no round-trip times; allowed: --rtt FILE"),
         (["network", "b.csv", "--rtt", "none.csv"], "none.csv: no such file or folder"),
+        (["network"], "BANDWIDTHS: is missing; allowed: one of BANDWIDTHS, --local, --emulate"),
+        (["network", "b.csv", "--local", "2"], "--local: does not go with BANDWIDTHS"),
+        (["network", "--rtt", "r.csv", "--local", "2"], "--rtt: does not go with --local"),
+        (["network", "--set", "seed=1", "--local", "2"], "--set: does not go with --local"),
+        (["network", "--local", "2", "-o", "b.csv"], "b.csv: is there already"),
+        ([*NODE, "--rank", "2"], "--rank: there is no participant 2; allowed: 0 to 1"),
+        ([*NODE, "--rank", "-1"], "--rank: there is no participant -1; allowed: 0 to 1"),
+        ([*NODE, "--rank", "1"], "--output: is for node 0, and this is node 1"),
+        ([*NODE, "--rank", "0", "--names", "east"], "--names: east; allowed: 2 different ones, in the nodes' order"),
+        ([*NODE, "--rank", "0", "--names", "east,east"], "--names: east, east; allowed: 2 different ones"),
+        (
+            [*NODE, "--rank", "0", "--names", "east,we st"],
+            "--names: clouds.1.name: 'we st' may hold only letters",
+        ),
+        ([*NODE, "--rank", "0", "--delays", "1"], "--delays: '1' is not a duration"),
+        ([*NODE, "--rank", "0", "--delays", "1 s"], "--delays: 1 delays; allowed: one for each of --peers"),
+        ([*NODE, "--rank", "0", "--peers", "a:1"], "--peers: is a single node's; allowed: those of two or more"),
+        ([*NODE, "--rank", "0", "--peers", "a,b:1"], "--peers: 'a' is no address"),
+        ([*NODE, "--rank", "0", "--secret-file", "r.csv"], "r.csv: is open to others than its owner"),
+        ([*NODE, "--rank", "0", "--start-within", "0"], "could not start within 0 s: node 1 at 127.0.0.1:2 was not"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_nothing_is_written(
     arguments: list[str], words: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {file: file.read_bytes() for file in here.iterdir()}
-    output = [] if "-o" in arguments else ["-o", "block.yaml"]
-    assert dlion(monkeypatch, "calibrate", *arguments, *output) == 2
+    arguments = [*arguments] if "-o" in arguments else [*arguments, "-o", "block.yaml"]
+    assert dlion(monkeypatch, "calibrate", *arguments) == 2
     told = capsys.readouterr().err
     assert words in told
     assert told.count("\n") == 1

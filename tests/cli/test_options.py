@@ -11,8 +11,8 @@ from dlion_sim.cli.conventions import with_options
 from dlion_sim.cli.main import app
 
 PACKAGE = Path(dlion_sim.__file__).parent
-COMPOSES_COMMANDS = {"live/nodes.py", "emulation/emulate.py"}
-"""Which start a node by its command."""
+COMPOSES_COMMANDS = {"live/nodes.py", "live/coordinate.py", "calibration/nodes.py", "emulation/emulate.py"}
+"""Which start nodes by their command."""
 
 
 def options() -> set[str]:

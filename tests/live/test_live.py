@@ -11,9 +11,11 @@ import pytest
 
 from dlion_sim.assembly import Setting
 from dlion_sim.live import node
-from dlion_sim.live.coordinate import LocalNodes, run_locally
+from dlion_sim.live.coordinate import run_locally
 from dlion_sim.live.gathering import gather, part_folder
 from dlion_sim.live.node_config import NodeConfig
+from dlion_sim.live.nodes import Nodes, on_loopback
+from dlion_sim.live.run_nodes import RunNodes
 from dlion_sim.live.secret import write_secret
 from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.results import Run
@@ -56,7 +58,12 @@ def until(condition, seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
-def until_all_have_begun(nodes: LocalNodes, folder: Path) -> None:
+def nodes_of(written, parts: Path) -> Nodes:
+    setting = Setting.of(written)
+    return RunNodes(setting, parts, on_loopback(setting.participants), paced=True, timeouts=Timeouts())
+
+
+def until_all_have_begun(nodes: Nodes, folder: Path) -> None:
     """Wait for what each node writes first of its links."""
     parts = [part_folder(folder, rank) for rank in range(len(nodes.processes))]
 
@@ -132,7 +139,7 @@ def test_dlion_runs_live_and_shares_the_work_by_the_machines_speed(folder, dlion
 
 def killed(folder: Path, written) -> tuple[Run, float]:
     """A run whose last node is killed as soon as all have begun, and the seconds from then on until all have ended."""
-    with LocalNodes(Setting.of(written), folder, paced=True, timeouts=Timeouts()) as nodes:
+    with nodes_of(written, folder) as nodes:
         until_all_have_begun(nodes, folder)
         nodes.processes[len(nodes.processes) - 1].send_signal(signal.SIGKILL)
         killed_at = time.monotonic()
@@ -200,7 +207,7 @@ def test_a_request_to_end_after_the_run_has_ended_costs_nothing(folder, monkeypa
 
 def test_nodes_end_by_themselves_when_their_coordinator_is_gone(folder):
     written = scenario("duration=600 s", system="baseline", cluster=TWO)
-    with LocalNodes(Setting.of(written), folder, paced=True, timeouts=Timeouts()) as nodes:
+    with nodes_of(written, folder) as nodes:
         until_all_have_begun(nodes, folder)
         for process in nodes.processes.values():
             process.stdin.close()

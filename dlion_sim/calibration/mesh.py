@@ -1,0 +1,202 @@
+"""A node that measures, with the others of its mesh, the paths between all of them: over TCP, as nodes of runs do."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dlion_sim import __version__
+from dlion_sim.assembly import Transfer
+from dlion_sim.calibration.probe import MOST_ENTRIES, PathFound
+from dlion_sim.calibration.prober import Prober
+from dlion_sim.calibration.turns import Pair, one_by_one, tournament
+from dlion_sim.errors import InputError
+from dlion_sim.interrupts import Interrupts
+from dlion_sim.live import MeshConfig
+from dlion_sim.live.frames import Kind, News
+from dlion_sim.live.handshake import Credentials
+from dlion_sim.live.mesh import Mesh
+from dlion_sim.live.rendezvous import Rendezvous
+from dlion_sim.live.session import Terms
+from dlion_sim.live.watching import first, watch
+from dlion_sim.protocol.events import Send
+from dlion_sim.protocol.messages import Message
+
+_PATIENCE = 10
+"""Within so many times what throughput is measured over, and the time of silence, a round has to be over."""
+Observe = Callable[[Pair, PathFound], None]
+
+
+def _nobody(pair: Pair, path: PathFound) -> None:
+    """Nobody observes."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of measuring: all paths, at node 0; or why it ended before."""
+
+    paths: Mapping[Pair, PathFound] = field(default_factory=dict)
+    interrupted: bool = False
+    failed: str | None = None
+
+
+def measure_mesh(
+    config: MeshConfig, *, seconds: float = 3.0, together: bool = False, observe: Observe = _nobody
+) -> Outcome:
+    """Take part until every path between two of the nodes has been measured, its throughput over so many `seconds`.
+
+    Node 0 says whose turn it is: one pair after another or, `together`, all those that share no host of the addresses.
+    It calls `observe` with each path. Raises InputError where it cannot begin.
+    """
+    with Interrupts() as interrupts:
+
+        def watched(end: Callable[[], None]) -> None:
+            watch(end, interrupts, attached=config.attached)
+
+        return asyncio.run(take_part(config, seconds=seconds, together=together, observe=observe, watched=watched))
+
+
+async def take_part(
+    config: MeshConfig,
+    *,
+    seconds: float,
+    together: bool = False,
+    observe: Observe = _nobody,
+    watched: Callable[[Callable[[], None]], None] = lambda end: None,
+) -> Outcome:
+    """As `measure_mesh`; `watched` is given what ends it early."""
+    nodes = len(config.addresses)
+    if nodes < 2:
+        raise InputError("is a single node's", file="`addresses`", allowed="those of two or more")
+    config.check_places(nodes)
+    hosts = [address.host for address in config.addresses]
+    rounds = () if config.rank else tournament(hosts) if together else one_by_one(nodes)
+    plan = hashlib.sha256(f"network {__version__} {nodes} {seconds}".encode()).digest()
+    with config.listener() as listener:
+        rendezvous = Rendezvous(
+            config.rank,
+            [rank for rank in range(nodes) if rank != config.rank],
+            config.addresses,
+            listener,
+            Credentials(config.secret, plan),
+            config.timeouts,
+        )
+        node = _Node(config, Prober(config.rank, nodes, rounds, seconds), seconds, observe)
+        watched(node.interrupt)
+        try:
+            return await node.run(rendezvous)
+        except BaseExceptionGroup as group:
+            raise first(group) from None
+
+
+class _Node:
+    """Carries what a prober wants sent, and tells it what comes."""
+
+    def __init__(self, config: MeshConfig, prober: Prober, seconds: float, observe: Observe) -> None:
+        self._config = config
+        self._prober = prober
+        self._patience = _PATIENCE * seconds + config.timeouts.silence
+        self._observe = observe
+        self._ready = {config.rank}
+        self._done: set[int] = set()
+        self._all_ready = asyncio.Event()
+        self._told = 0
+        """How many paths `observe` has been told of."""
+        self._end: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    async def run(self, rendezvous: Rendezvous) -> Outcome:
+        """Meet the others, measure, and say good-bye."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            self._mesh = Mesh(
+                Terms(len(self._config.addresses), MOST_ENTRIES, self._config.timeouts.silence),
+                delays=dict(enumerate(self._config.delays)),
+                tasks=tasks,
+                hub=self,
+            )
+            begin = tasks.create_task(self._begin(rendezvous))
+            outcome = await self._end
+            begin.cancel()
+            if outcome.failed is None and not outcome.interrupted:
+                self._mesh.tell(Kind.DONE)
+            await self._mesh.close()
+        return outcome
+
+    def interrupt(self) -> None:
+        """End it early."""
+        self._finish(Outcome(interrupted=True))
+
+    async def _begin(self, rendezvous: Rendezvous) -> None:
+        within = self._config.timeouts.start
+        others = [rank for rank in range(len(self._config.addresses)) if rank != self._config.rank]
+        meeting = self._tasks.create_task(rendezvous.run())
+        try:
+            async with asyncio.timeout(within):
+                for peer, connections in (await rendezvous.meet(others)).items():
+                    self._mesh.connect(peer, connections)
+                self._mesh.tell(Kind.READY, self._config.rank)
+                await self._all_ready.wait()
+        except TimeoutError:
+            unready = set(range(len(self._config.addresses))) - self._ready
+            missing = rendezvous.missing(others) or [f"node {rank} is not ready" for rank in sorted(unready)]
+            raise InputError(f"could not start within {within:g} s: {'; '.join(missing)}") from None
+        finally:
+            meeting.cancel()  # Nobody joins later.
+        if self._config.rank == 0:
+            self._send(self._prober.begin(self.now))
+            while True:  # as long as there is news in time
+                told = self._told
+                await asyncio.sleep(self._patience)
+                if told == self._told:
+                    self._finish(Outcome(failed=f"nothing was measured for {self._patience:g} s"))
+
+    @property
+    def now(self) -> float:
+        """In seconds, since whenever."""
+        return time.monotonic()
+
+    def arrived(self, message: Message) -> None:
+        """A message from a peer is here."""
+        self._send(self._prober.arrived(message, self.now))
+        for pair, path in list(self._prober.paths.items())[self._told :]:
+            self._told += 1
+            self._observe(pair, path)
+        if self._config.rank == 0 and self._prober.is_over:
+            self._finish(Outcome(self._prober.paths))
+
+    def sent(self, peer: int, message: Message) -> None:
+        """A message on the data channel has left, or never will."""
+        self._send(self._prober.left(peer, self.now))
+
+    def left(self, transfer: Transfer) -> None:
+        """A message has left."""
+
+    def timed(self, peer: int, message: Message, seconds: float) -> None:
+        """How long the link took, as its sender sees it."""
+
+    def heard(self, kind: News, rank: int) -> None:
+        """Somebody is ready; or node 0 has measured all, and others have heard that."""
+        if kind is Kind.READY:
+            self._ready.add(rank)
+            if len(self._ready) == len(self._config.addresses):
+                self._all_ready.set()
+        elif kind is Kind.DONE:
+            self._done.add(rank)
+            if rank == 0:
+                self._finish(Outcome())
+
+    def lost(self, peer: int, reason: str) -> None:
+        """A peer's connections have ended."""
+        if peer not in self._done:
+            self._finish(Outcome(failed=f"node {peer} was lost: it {reason}"))
+
+    def _send(self, sends: Sequence[Send]) -> None:
+        for send in sends:
+            self._mesh.send(send.peer, send.message)
+
+    def _finish(self, outcome: Outcome) -> None:
+        if not self._end.done():
+            self._end.set_result(outcome)

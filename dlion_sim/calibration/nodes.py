@@ -1,0 +1,38 @@
+"""Measuring by processes of this machine, a node each: over loopback, or wherever they are put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from dlion_sim.calibration.mesh import Outcome
+from dlion_sim.live import Nodes, Places, Spot
+
+
+def measure_by_processes(
+    places: Places,
+    names: Sequence[str],
+    output: Path,
+    *,
+    seconds: float,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Outcome:
+    """Measure the paths between nodes at these places; node 0 writes `output` and its matrices. No process is left.
+
+    `interrupted` is asked many times a second. Raises InputError where a node cannot start.
+    """
+
+    def spots(opened: ExitStack) -> Sequence[Spot]:
+        first, *others = places(opened)
+        return [replace(first, options=[*first.options, f"--names={','.join(names)}", f"--output={output}"]), *others]
+
+    with (
+        TemporaryDirectory(prefix="dlion-") as folder,
+        Nodes(Path(folder), ["calibrate", "node", f"--seconds={seconds}", "--quiet"], spots) as nodes,
+    ):
+        if nodes.wait(interrupted):
+            return Outcome(interrupted=True)
+        return Outcome(failed=None if output.exists() else nodes.last_words(0))

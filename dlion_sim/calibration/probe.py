@@ -1,0 +1,121 @@
+"""Measuring the path from one node to another: short messages there and back, then all that it takes. No I/O."""
+
+from __future__ import annotations
+
+from functools import cache
+from statistics import median
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dlion_sim.calibration.bodies import Load, Ping
+from dlion_sim.live.frames import HEAD_BYTES
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import Message
+from dlion_sim.scenario.matrix import FRAME
+
+_PINGS, _PING_SECONDS, _FEWEST_PINGS = 100, 3.0, 10
+"""So many, or as many as there is time for, but no fewer."""
+_WARM_UP_SECONDS, _WARM_UP_ROUND_TRIPS = 1.0, 20
+"""Until TCP is at full speed: the longer of the two."""
+_QUEUED = 3
+"""Loads that wait, so that the link is never without."""
+_LEAST_ENTRIES, MOST_ENTRIES = 1 << 11, 1 << 20
+"""Of a load."""
+_QUICK = 0.02
+"""Seconds; loads that leave faster are doubled: the processor is not to be what limits."""
+
+
+class PathFound(NamedTuple):
+    """What was measured of the path from one node to another."""
+
+    bps: float
+    """Bits per second, headers included: what a link has that lets as much of TCP through."""
+    round_trip: float
+    """The least, in seconds."""
+    median_round_trip: float
+
+
+class Probe:
+    """The sending end's part: `begin` gives the first message, and each of the others what is to follow."""
+
+    def __init__(self, sender: int, receiver: int, seconds: float, now: float) -> None:
+        """Throughput is measured over so many `seconds`."""
+        self.receiver = receiver
+        self._sender = sender
+        self._seconds = seconds
+        self._began = self._asked = now
+        self._round_trips: list[float] = []
+        self._entries = _LEAST_ENTRIES
+        self._loading_since: float | None = None
+        self._counting_since: float | None = None
+        self._left_at = now
+        self._loaded = False
+        """Whether the last load has been given."""
+
+    def begin(self) -> Message:
+        """The first ping."""
+        return Message(self._sender, Ping(0))
+
+    def answered(self, number: int, now: float) -> list[Message]:
+        """A ping was: another one, or the first loads. Raises MalformedMessageError where none was waiting for that."""
+        if self._loading_since is not None or number != len(self._round_trips):
+            raise MalformedMessageError("it answers no ping")
+        self._round_trips.append(now - self._asked)
+        self._asked = now
+        count = len(self._round_trips)
+        if count < _FEWEST_PINGS or (count < _PINGS and now - self._began < _PING_SECONDS):
+            return [Message(self._sender, Ping(count))]
+        self._loading_since = self._left_at = now
+        return [self._load(counts=False) for _ in range(_QUEUED)]
+
+    def left(self, now: float) -> list[Message]:
+        """A load has left: the next one, until there have been enough."""
+        if self._loaded or self._loading_since is None:
+            return []
+        took, self._left_at = now - self._left_at, now
+        if now - self._loading_since < max(_WARM_UP_SECONDS, _WARM_UP_ROUND_TRIPS * median(self._round_trips)):
+            if took < _QUICK:
+                self._entries = min(2 * self._entries, MOST_ENTRIES)
+            return [self._load(counts=False)]
+        if self._counting_since is None:
+            self._counting_since = now
+        self._loaded = now - self._counting_since >= self._seconds
+        return [self._load(counts=True)]
+
+    def received(self, size: int, seconds: float) -> PathFound:
+        """What came of it, when the receiver says how long what counts took. Raises MalformedMessageError too early."""
+        if not self._loaded:
+            raise MalformedMessageError("it tells of loads that were not all sent")
+        return PathFound(8 * size / seconds * FRAME, min(self._round_trips), median(self._round_trips))
+
+    def _load(self, *, counts: bool) -> Message:
+        return Message(self._sender, Load(counts, self._loaded), (_noise()[: self._entries],))
+
+
+class Intake:
+    """The receiving end's part: what has come of a load, and since when."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._size = 0
+
+    def take(self, message: Message, body: Load, now: float) -> tuple[int, float] | None:
+        """A load has come; (bytes, seconds) of what counts, after the last one. Raises MalformedMessageError."""
+        if not body.counts:
+            self._since, self._size = now, 0
+            return None
+        if self._since is None or now <= self._since:
+            raise MalformedMessageError("it counts, and nothing was before it")
+        self._size += message.size + HEAD_BYTES
+        if not body.last:
+            return None
+        since, self._since = self._since, None
+        return self._size, now - since
+
+
+@cache
+def _noise() -> Tensor:
+    """[MOST_ENTRIES]: what no tunnel on the way can compress."""
+    return torch.rand(MOST_ENTRIES, generator=torch.Generator().manual_seed(0))

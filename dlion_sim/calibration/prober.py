@@ -1,0 +1,93 @@
+"""A node's part in measuring a mesh: it answers, measures the paths whose turn it is, and node 0 says whose. No I/O."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from dlion_sim.calibration.bodies import Load, Measured, Ping, Pong, Received, Turn
+from dlion_sim.calibration.probe import Intake, PathFound, Probe
+from dlion_sim.calibration.turns import Pair
+from dlion_sim.protocol.events import Send
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import Body, Message
+
+
+class Prober:
+    """Node `rank` of `nodes`, in a mesh in which node 0 has the `rounds`; throughput is measured over `seconds`.
+
+    What it returns is to be sent. MalformedMessageError is raised, with nothing changed, for what no honest peer sends.
+    """
+
+    def __init__(self, rank: int, nodes: int, rounds: Iterable[Sequence[Pair]], seconds: float) -> None:
+        self._rank = rank
+        self._nodes = nodes
+        self._rounds = deque(rounds)
+        self._seconds = seconds
+        self._open: set[Pair] = set()
+        """Those of the present round that have not been measured."""
+        self._probe: Probe | None = None
+        self._intakes: dict[int, Intake] = {}
+        self.paths: dict[Pair, PathFound] = {}
+        """What was measured; at node 0."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether node 0 knows all."""
+        return not self._rounds and not self._open
+
+    def begin(self, now: float) -> list[Send]:
+        """All nodes are there: the next round."""
+        if self.is_over:
+            return []
+        turns = self._rounds.popleft()
+        self._open = set(turns)
+        sends = []
+        for sender, receiver in turns:
+            sends += self._measure(receiver, now) if sender == self._rank else [self._send(sender, Turn(receiver))]
+        return sends
+
+    def arrived(self, message: Message, now: float) -> list[Send]:
+        """A message has come."""
+        peer = message.sender
+        match message.body:
+            case Turn(receiver) if peer == 0 and self._probe is None and receiver < self._nodes:
+                if receiver != self._rank:
+                    return self._measure(receiver, now)
+            case Ping(number):
+                return [self._send(peer, Pong(number))]
+            case Pong(number) if self._probe and peer == self._probe.receiver:
+                return self._to_receiver(self._probe.answered(number, now))
+            case Load() as load:
+                taken = self._intakes.setdefault(peer, Intake()).take(message, load, now)
+                return [self._send(peer, Received(*taken))] if taken else []
+            case Received(size, seconds) if self._probe and peer == self._probe.receiver:
+                path = self._probe.received(size, seconds)
+                self._probe = None
+                return self._found((self._rank, peer), path, now)
+            case Measured(receiver, bps, least, median) if (peer, receiver) in self._open:
+                return self._found((peer, receiver), PathFound(bps, least, median), now)
+        raise MalformedMessageError("it has no place in measuring")
+
+    def left(self, peer: int, now: float) -> list[Send]:
+        """A message on the data channel has left for a peer."""
+        return self._to_receiver(self._probe.left(now)) if self._probe and peer == self._probe.receiver else []
+
+    def _measure(self, receiver: int, now: float) -> list[Send]:
+        self._probe = Probe(self._rank, receiver, self._seconds, now)
+        return [Send(receiver, self._probe.begin())]
+
+    def _found(self, pair: Pair, path: PathFound, now: float) -> list[Send]:
+        """Node 0 keeps it and goes on when the round is over; others tell it."""
+        if self._rank != 0:
+            return [self._send(0, Measured(pair[1], *path))]
+        self.paths[pair] = path
+        self._open.discard(pair)
+        return [] if self._open else self.begin(now)
+
+    def _to_receiver(self, messages: Iterable[Message]) -> list[Send]:
+        assert self._probe
+        return [Send(self._probe.receiver, message) for message in messages]
+
+    def _send(self, peer: int, body: Body) -> Send:
+        return Send(peer, Message(self._rank, body))

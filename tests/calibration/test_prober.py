@@ -1,0 +1,148 @@
+"""Nodes that measure, joined by a list: what they find is what the list's links have, and nonsense changes nothing."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from itertools import count, permutations
+
+import pytest
+import torch
+
+from dlion_sim.calibration.bodies import Load, Measured, Ping, Pong, Received, Turn
+from dlion_sim.calibration.probe import PathFound
+from dlion_sim.calibration.prober import Prober
+from dlion_sim.calibration.turns import one_by_one, tournament
+from dlion_sim.live.frames import HEAD_BYTES
+from dlion_sim.protocol.events import Send
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.messages import Channel, Message, decode
+from dlion_sim.scenario.matrix import FRAME
+
+BPS = {(0, 1): 50e6, (1, 0): 5e6, (0, 2): 20e6, (2, 0): 10e6, (1, 2): 3e5, (2, 1): 200e6}
+DELAYS = {frozenset((0, 1)): 0.0, frozenset((0, 2)): 0.01, frozenset((1, 2)): 0.03}
+"""Seconds, one way."""
+
+
+class Links:
+    """Carries messages at the links' bandwidths and delays, in virtual time."""
+
+    def __init__(self, probers: list[Prober]) -> None:
+        self.probers = probers
+        self.now = 0.0
+        self.carried: list[tuple[int, int, Message]] = []
+        self._agenda: list[tuple] = []
+        self._order = count()
+        self._free = defaultdict(float)
+
+    def send(self, sender: int, sends: list[Send]) -> None:
+        for send in sends:
+            pair, message = (sender, send.peer), send.message
+            seconds = 8 * (message.size + HEAD_BYTES) * FRAME / BPS[pair]
+            lane = (*pair, message.body.channel)
+            left = self._free[lane] = max(self.now, self._free[lane]) + seconds
+            if message.body.channel is Channel.DATA:
+                self._plan(left, lambda pair=pair: self.send(pair[0], self.probers[pair[0]].left(pair[1], self.now)))
+            self._plan(left + DELAYS[frozenset(pair)], lambda pair=pair, message=message: self._arrive(pair, message))
+
+    def run(self) -> None:
+        while self._agenda:
+            self.now, _, what = heapq.heappop(self._agenda)
+            what()
+
+    def _arrive(self, pair: tuple[int, int], message: Message) -> None:
+        if message.body.channel is Channel.CONTROL:
+            assert decode(message.encode(), workers=3, parameters=1 << 20) == message
+        self.carried.append((*pair, message))
+        self.send(pair[1], self.probers[pair[1]].arrived(message, self.now))
+
+    def _plan(self, at: float, what) -> None:
+        heapq.heappush(self._agenda, (at, next(self._order), what))
+
+
+@pytest.mark.parametrize("rounds", [one_by_one(3), tournament("abc")], ids=["one by one", "tournament"])
+def test_what_links_have_is_found(rounds) -> None:
+    probers = [Prober(rank, 3, rounds if rank == 0 else (), 1.0) for rank in range(3)]
+    links = Links(probers)
+    links.send(0, probers[0].begin(0.0))
+    links.run()
+    assert probers[0].is_over
+    assert set(probers[0].paths) == set(permutations(range(3), 2))
+    for pair, path in probers[0].paths.items():
+        assert path.bps == pytest.approx(BPS[pair], rel=0.001)
+        assert path.round_trip == pytest.approx(2 * DELAYS[frozenset(pair)], abs=0.01)
+        assert path.median_round_trip >= path.round_trip
+    slow = [body for *pair, message in links.carried if pair == [1, 2] and isinstance(body := message.body, Load)]
+    assert slow[-1] == Load(True, True)
+    assert links.now < 6 * 6, "a slow link takes no longer"
+
+
+def on_its_turn() -> Prober:
+    prober = Prober(1, 3, (), 1.0)
+    assert prober.arrived(Message(0, Turn(2)), 0.0) == [Send(2, Message(1, Ping(0)))]
+    return prober
+
+
+ONE = (torch.ones(1),)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(2, Turn(0)),  # only node 0 says whose turn it is
+        Message(0, Turn(0)),  # has its turn already
+        Message(0, Pong(0)),  # was not asked
+        Message(2, Pong(1)),
+        Message(2, Received(1, 1.0)),  # before anything was sent
+        Message(0, Received(1, 1.0)),
+        Message(2, Load(True, False), ONE),  # nothing came before
+        Message(2, Measured(0, 1e6, 0.1, 0.1)),  # is for node 0
+    ],
+)
+def test_nonsense_is_the_peers_fault_and_changes_nothing(message: Message) -> None:
+    prober = on_its_turn()
+    with pytest.raises(MalformedMessageError):
+        prober.arrived(message, 1.0)
+    assert prober.arrived(Message(2, Pong(0)), 0.5) == [Send(2, Message(1, Ping(1)))]
+
+
+@pytest.mark.parametrize("receiver", [1, 3, 10**6])
+def test_there_is_no_path_to_oneself_or_to_nobody(receiver: int) -> None:
+    with pytest.raises(MalformedMessageError):
+        Prober(1, 3, (), 1.0).arrived(Message(0, Turn(receiver)), 0.0)
+
+
+def test_node_0_takes_no_path_that_was_not_to_be_measured() -> None:
+    first = Prober(0, 3, [[(1, 2)]], 1.0)
+    assert first.begin(0.0) == [Send(1, Message(0, Turn(2)))]
+    for sender, receiver in [(2, 1), (1, 0)]:
+        with pytest.raises(MalformedMessageError):
+            first.arrived(Message(sender, Measured(receiver, 1e6, 0.1, 0.1)), 1.0)
+    assert first.arrived(Message(1, Measured(2, 1e6, 0.1, 0.2)), 1.0) == []
+    assert first.paths == {(1, 2): PathFound(1e6, 0.1, 0.2)}
+    assert first.is_over
+    with pytest.raises(MalformedMessageError):
+        first.arrived(Message(1, Measured(2, 1e6, 0.1, 0.2)), 1.0)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        Measured(2, float("nan"), 0.1, 0.1),
+        Measured(2, float("inf"), 0.1, 0.1),
+        Measured(2, 1e6, -0.1, 0.1),
+        Measured(2, 1e6, 0.1, 0.0),
+        Received(0, 1.0),
+        Received(1, float("nan")),
+        Turn(-1),
+    ],
+)
+def test_what_cannot_be_measured_is_no_message(body) -> None:
+    with pytest.raises(MalformedMessageError):
+        decode(Message(1, body).encode(), workers=3, parameters=10)
+
+
+def test_a_load_is_of_values_and_bounded() -> None:
+    for tensors in [(), (torch.ones(11),), (torch.ones(1, dtype=torch.int32),), (torch.ones(1), torch.ones(1))]:
+        with pytest.raises(MalformedMessageError):
+            decode(Message(1, Load(True, False), tensors).encode(), workers=3, parameters=10)
