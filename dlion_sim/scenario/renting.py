@@ -109,7 +109,7 @@ def _with_instances(scenario: Resolved, prices: Prices, folder: Path) -> Resolve
     for at, machine in _machines(scenario):
         name = machine.cloud if isinstance(machine, ServerHost) else scenario.cluster.clouds[int(at[2])].name
         with _at(*at):
-            found[at] = _resolved(machine, catalog, regions.get(name), prices)
+            found[at] = _resolved(machine, catalog, regions.get(name), spot=prices.spot)
     clouds = [
         cloud.model_copy(
             update={
@@ -129,7 +129,7 @@ def _with_instances(scenario: Resolved, prices: Prices, folder: Path) -> Resolve
 
 
 def _resolved(
-    machine: WorkerGroup | ServerHost, catalog: Catalog | None, region: str | None, prices: Prices
+    machine: WorkerGroup | ServerHost, catalog: Catalog | None, region: str | None, *, spot: bool
 ) -> WorkerGroup | ServerHost:
     """The machine with what its instance is, where it says nothing else."""
     if machine.instance is None:
@@ -142,7 +142,7 @@ def _resolved(
             raise RuleError(problem, allowed="prices: {catalog: ...}; or compute and price beside it")
         return machine
     with _at("instance"):
-        spot = prices.spot if machine.spot is None else machine.spot
+        spot = spot if machine.spot is None else machine.spot
         instance = catalog.instance(machine.instance, region, spot=spot)
     told: dict[str, Any] = {"price": instance.price, "watts": instance.watts, "carbon": instance.carbon}
     if spot:
