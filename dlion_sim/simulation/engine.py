@@ -420,4 +420,6 @@ class Engine:
         return Progress(self.now, float(np.mean(iterations)), self.recorder.score, self.recorder.metric)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_equipment"}
+        state = {name: value for name, value in self.__dict__.items() if name != "_equipment"}
+        # First: a carrier may hand on methods of its own, none of which is to be come upon before it.
+        return {"_transport": self._transport, **state}
