@@ -36,7 +36,8 @@ def run_locally(
 
     `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
     `observe` is told as often for how many seconds the nodes have been training, None before they begin.
-    `timeouts` are by default those that the scenario says. `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run.
+    `timeouts` are by default those that the scenario says. `force` replaces a run that `folder` holds. Raises
+    InputError for a scenario that cannot be run.
     """
     setting = Setting.of(scenario)
     check_live(setting)

@@ -12,10 +12,10 @@ from dlion_sim.live.driver import Driver
 from dlion_sim.live.gathering import manifest_of, part_folder
 from dlion_sim.live.member import Member, Outcome, take_part
 from dlion_sim.live.node_config import NodeConfig
+from dlion_sim.live.sockets import listen
 from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.results import RunWriter
 from dlion_sim.scenario import Scenario, dump
-from dlion_sim.live.sockets import listen
 from tests.live.mesh import listeners
 
 QUICK = Timeouts(start=20)
@@ -83,16 +83,15 @@ class Together:
                 await asyncio.sleep(0.01)
 
     def _all_have_begun(self) -> bool:
-        return len(self.drivers) == self.setting.participants - len(self.absent) and all(each.now for each in self.drivers.values())
+        begun = [driver for driver in self.drivers.values() if driver.now]
+        return len(begun) == self.setting.participants - len(self.absent)
 
     async def _node(self, rank: int, incarnation: int = 0, *, joins: bool = False) -> Outcome | None:
         if rank in self.absent and not joins:
             self.sockets[rank].close()
             return None
         setting, member = self.setting, self.members[rank]
-        config = NodeConfig(
-            rank, self.addresses, b"the run's secret", self.folder, timeouts=self.timeouts, joins=joins
-        )
+        config = NodeConfig(rank, self.addresses, b"the run's secret", self.folder, timeouts=self.timeouts, joins=joins)
         writer = RunWriter.create(
             part_folder(self.folder, rank, incarnation),
             scenario_yaml=dump(setting.scenario),
