@@ -13,8 +13,8 @@ _LEAST_SECONDS = 2.0
 
 
 def compare_delays(simulated: Run, real: Run, end: float) -> pd.DataFrame:
-    """By what (lost, found, joined), participant, peer who tells of it (-1: itself) and how many times it was so before:
-    how many seconds it took, `simulated` and `real`.
+    """How many seconds it took, `simulated` and `real`: by what (lost, found, joined), participant, peer who tells (-1:
+    itself) and how many times it was so before.
 
     Being lost counts from the participant's end, being found by who has lost it from that loss, and joining from the
     start of the process. NaN is what happened in one of the runs alone.

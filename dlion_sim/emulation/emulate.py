@@ -53,7 +53,8 @@ def emulate(
     `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
     `observe` is told as often for how many seconds the nodes have been training, None before they begin.
     `meanwhile` is called once they do, and when it returns the run ends, too.
-    `timeouts` are by default those that the scenario says. `force` replaces a run that `folder` holds. Raises InputError for a scenario that cannot be run;
+    `timeouts` are by default those that the scenario says. `force` replaces a run that `folder` holds. Raises
+    InputError for a scenario that cannot be run;
     `check_requirements` says whether this machine can.
     """
     from dlion_sim.emulation.network import Network, switch_queues  # It imports Mininet, which is an extra.

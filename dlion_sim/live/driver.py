@@ -51,8 +51,8 @@ from dlion_sim.results.tables import What
 _LOG = logging.getLogger(__name__)
 _GOOD_BYE_SECONDS = 5.0
 """For which a node whose time is over waits for the others' clocks to come to it, too."""
-_FLUSH_SECONDS = 0.5
-"""What a node has measured outlives it, where it may be lost, but for so much."""
+_FLUSH_SECONDS, _LAST_WORDS_SECONDS = 0.5, 0.03
+"""What a node has measured outlives it, where it may be lost, but for so much; or less if it is known when it will be."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,8 @@ class Plan:
     """Who is not there at the start."""
     returns: Callable[[int, float], bool] = lambda rank, now: False
     """Whether somebody who is not there at a time is still to come."""
+    ends: Callable[[float], float] = lambda now: math.inf
+    """When the node is to be lost next, after a time."""
     joins: bool = False
     """Whether the run is under way."""
     began: float | None = None
@@ -382,7 +384,8 @@ class Driver:
 
     async def _flush_regularly(self) -> None:
         while not self._end.done():
-            await asyncio.sleep(_FLUSH_SECONDS)
+            last_words = self._plan.ends(self.now) - _LAST_WORDS_SECONDS - self.now
+            await asyncio.sleep(last_words if 0 < last_words < _FLUSH_SECONDS else _FLUSH_SECONDS)
             self._observer.write_down(self._links, self.now)
 
     def _notice(self, event: PeerFound | PeerLost) -> None:

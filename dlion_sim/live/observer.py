@@ -30,7 +30,7 @@ class Links(Protocol):
 
 
 class Observer:
-    """Observes participant `rank`, by the run's clock. Messages to the same machine cross no link, and are no traffic."""
+    """Observes participant `rank`, by the run's clock. Messages to the same machine are no traffic."""
 
     def __init__(
         self,

@@ -158,12 +158,13 @@ def test_whose_place_was_taken_does_not_come_back():
 def test_who_have_given_each_other_up_find_each_other_again():
     async def scenario():
         async with nodes(2) as (made, _, _):
-            for number in range(3):
-                made[number % 2].mesh._sessions[1 - number % 2].drop("was silent for too long")
-                await until(lambda: all(len(node.found) == number + 2 for node in made))
+            for who in (0, 1, 0):
+                before = len(made[0].found)
+                made[who].mesh._sessions[1 - who].drop("was silent for too long")
+                await until(lambda before=before: all(len(node.found) > before for node in made))
                 for node in made:
                     node.ask(1 - node.rank)
-                await until(lambda: all(len(node.messages) == number + 1 for node in made))
+                await until(lambda before=before: all(len(node.messages) == before for node in made))
 
     asyncio.run(scenario())
 
@@ -185,7 +186,7 @@ def test_both_may_give_each_other_up_at_once():
 
 def test_who_joins_learns_whom_it_does_not_reach():
     async def scenario():
-        async with nodes(3) as (made, addresses, running):
+        async with nodes(3) as (_, addresses, running):
             await crash(running[1])
             await crash(running[2])
             again = Node(2, addresses, joins=True)

@@ -83,9 +83,8 @@ class Together:
                 await asyncio.sleep(0.01)
 
     def _all_have_begun(self) -> bool:
-        return len(self.drivers) == self.setting.participants - len(self.absent) and all(
-            each.now for each in self.drivers.values()
-        )
+        begun = [driver for driver in self.drivers.values() if driver.now]
+        return len(begun) == self.setting.participants - len(self.absent)
 
     async def _node(self, rank: int, incarnation: int = 0, *, joins: bool = False) -> Outcome | None:
         if rank in self.absent and not joins:
