@@ -76,18 +76,19 @@ class Race:
         alive, number = list(self.candidates), 0
         resource = _FIRST_EVALUATIONS * self.evaluate_every * min(map(self._rate, alive))
         while True:
-            number += 1
             most = min(resource, _BEATEN * self._best())
             starts = [Start(each, 0, self.goal.seconds(most, each.per_hour)) for each in alive]
             due = [start for start in starts if start.until >= self._least_seconds(start.candidate)]
+            number += bool(due)
             yield Rung(f"rung {number}", due)
             alive = self._judge(number, due, [start.candidate for start in starts if start not in due])
             resource *= GROWTH
             if all(map(self._is_in, alive)):
                 yield Rung("other seeds", others := self._others(alive))
                 self._finish(alive, others)
-                if not (alive := self._back()):
+                if self.winners or not self._reserve:
                     return
+                alive = self._back()
                 resource = GROWTH * min(self._spent_so_far(each) for each in alive)
 
     @property
@@ -185,17 +186,11 @@ class Race:
         self._reserve.append(candidate)
 
     def _back(self) -> list[Candidate]:
-        """Who comes back: those with the best prospects where nobody is left; or else those who would do better than
-        the best, now that it is known how all learn up to the target."""
-        if not self.seen:
-            return []
+        """Who comes back as nobody is left: those with the best prospects."""
         ahead, nothing = leader(self.seen.values()), (True, math.inf, math.inf)
         told = {name: self._rank(estimate(seen, ahead)) for name, seen in self.seen.items()}
-        ranked = sorted(self._reserve, key=lambda each: told.get(each.name, nothing))
-        if self.winners:
-            ranked = [each for each in ranked if told.get(each.name, nothing) < (False, self._best(), 0.0)]
-        back = ranked[:FINALISTS]
-        self._reserve = [each for each in self._reserve if each not in back]
+        self._reserve.sort(key=lambda each: told.get(each.name, nothing))
+        back, self._reserve = self._reserve[:FINALISTS], self._reserve[FINALISTS:]
         for each in back:
             del self.left[each.name]
         return back

@@ -128,9 +128,9 @@ class Study:
         return survey([point], self.output)[point.name]
 
     def _check_failures(self) -> None:
-        reasons = {left.reason for left in self.race.left.values()}
-        if not self.race.seen and len(reasons) == 1:
-            raise InputError(f"no candidate can be run: each {reasons.pop()}", file=self.base.file)
+        if not self.race.seen:
+            first = next(iter(self.race.left.values()))
+            raise InputError(f"no candidate can be run; the first {first.reason}", file=self.base.file)
 
 
 def _is_done(found: Found, until: float) -> bool:

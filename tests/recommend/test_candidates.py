@@ -11,7 +11,7 @@ from dlion_sim.recommend import KEY_PARAMETERS, SYSTEMS, Choices, Goal, Study
 from dlion_sim.recommend.systems import variants
 from dlion_sim.scenario import SystemSpec
 from dlion_sim.sweep import Base
-from dlion_sim.yaml_text import read_file
+from dlion_sim.yaml_text import read_file, read_yaml
 from tests.recommend.digits import study_of, write_scenario
 
 PAGE = Path(__file__).parents[2] / "docs" / "recommend.md"
@@ -97,6 +97,14 @@ def test_the_page_has_the_table_of_key_parameters():
     rows = re.findall(r"^\| `(\w+)` \| `([\w.]+)` \| ([\d., ]+) \|$", PAGE.read_text(), re.MULTILINE)
     told = {name: (path, [float(value) for value in values.split(",")]) for name, path, values in rows}
     assert told == {name: (path, [*map(float, values)]) for name, (path, values) in KEY_PARAMETERS.items()}
+
+
+def test_the_pages_scenario_has_candidates_in_the_catalog_by_default(tmp_path):
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    base = Base(tmp_path / "photos.yaml", read_yaml(text))
+    study = Study(base, Choices("aws-skypilot", counts=(2,), systems=["dlion"]), GOAL, 3, tmp_path / "out")
+    assert {each.labels["clouds"] for each in study.candidates} == {"all", "virginia"}
+    study.candidates[0].point(base, 0).scenario()
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,7 @@ def test_who_was_left_behind_comes_back_where_nobody_else_is_in_time():
 def test_a_rest_is_told_by_whom_has_been_there():
     ahead, behind = Learner(10.0, 1.0).seen(100.0), Learner(90.0, 2.0).seen(40.0)
     assert leader([behind, ahead]) is ahead
+    assert leader([Learner(5.0, 1.0).seen(100.0), ahead]) is ahead
     told = estimate(behind, ahead)
     assert told.seconds == pytest.approx(Learner(90.0, 2.0).seconds, rel=0.1)
     assert told.money == pytest.approx(2 * told.seconds / HOUR)
