@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "export": {"analysis", "results"},
     "sweep": {"simulation", "protocol.compose", "analysis", "results", "scenario"},
     "stalls": {"simulation", "protocol.compose", "analysis", "figures", "results", "scenario"},
+    "recommend": {"sweep", "analysis", "figures", "results", "scenario"},
     "validation": {"simulation", "emulation", "analysis", "figures", "results", "scenario"},
     "cli": {
         "scenario",
@@ -41,6 +42,7 @@ MAY_IMPORT = {
         "export",
         "sweep",
         "stalls",
+        "recommend",
         "validation",
     },
 }

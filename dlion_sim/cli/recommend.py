@@ -84,8 +84,8 @@ def recommend(
     options.check()
     choices = Choices(catalog, _listed(instances), _counts(counts), _listed(systems))
     study = _study(scenario, overrides, target_accuracy, choices, goal, seeds, output)
+    study.check()
     if dry_run:
-        study.check()
         if not quiet:
             print_candidates(study)
         return
@@ -139,7 +139,6 @@ def _run(study: Study, options: ExecutorOptions, lock: int, *, quiet: bool) -> b
     from dlion_sim.sweep import Executor, run_all
 
     with Interrupts() as interrupts, ExitStack() as stack:
-        study.check()
         opened: list[Executor] = []
 
         def execute(title: str, jobs: Sequence[Job]) -> bool:

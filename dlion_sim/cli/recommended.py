@@ -36,9 +36,9 @@ def print_recommendation(study: Study, told: Mapping[str, Any], console: Console
     headings = [*_HEADINGS, "time", "cost", "sent", "seeds", "why not"]
     bold = [place for place, each in enumerate(shown) if each["candidate"] == best]
     title = f"{told['scenario']} to {told['target']['value']:g} {told['target']['metric']}, {study.goal.bound}"
-    console.print(
-        Fitted(headings, rows, title=title, numbers=["time", "cost", "sent"], bold=bold, names=4, box=HEAVY_HEAD)
-    )
+    if rows:
+        numbers = ["time", "cost", "sent"]
+        console.print(Fitted(headings, rows, title=title, numbers=numbers, bold=bold, names=4, box=HEAVY_HEAD))
     for line in _lines(study, told):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

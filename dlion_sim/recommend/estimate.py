@@ -23,8 +23,8 @@ class Estimate:
 
 
 def leader(seen: Iterable[Seen]) -> Seen:
-    """Who is farthest, and of several the first to have been there."""
-    return max(seen, key=lambda each: (min(each.curve.last, 1.0), -each.seconds))
+    """Who is farthest; of several the one that was evaluated most often on the way, whose curve tells most."""
+    return max(seen, key=lambda each: (min(each.curve.last, 1.0), len(each.curve.times)))
 
 
 def estimate(seen: Seen, ahead: Seen) -> Estimate:

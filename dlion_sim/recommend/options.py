@@ -68,7 +68,8 @@ def options(race: Race) -> list[Option]:
     """What all candidates take of whom anything is known, in their order."""
     if not race.seen:
         return []
-    ahead = leader(race.seen.values())
+    winners = race.winners
+    ahead = race.seen[winners[0].name] if winners else leader(race.seen.values())
     shown = [each for each in race.candidates if each.name in race.seen and not race.seen[each.name].is_each_alone]
     found = [_option(each, race, ahead) for each in shown]
     return [each for each in found if math.isfinite(each.seconds.value)]

@@ -75,20 +75,20 @@ class Race:
         """The rungs in order; the runs of each are to be done before the next one is asked for."""
         alive, number = list(self.candidates), 0
         resource = _FIRST_EVALUATIONS * self.evaluate_every * min(map(self._rate, alive))
-        best = math.inf
         while True:
-            number += 1
-            most = min(resource, _BEATEN * best)
+            most = min(resource, _BEATEN * self._best())
             starts = [Start(each, 0, self.goal.seconds(most, each.per_hour)) for each in alive]
             due = [start for start in starts if start.until >= self._least_seconds(start.candidate)]
+            number += bool(due)
             yield Rung(f"rung {number}", due)
-            best, alive = self._judge(number, due, [start.candidate for start in starts if start not in due])
+            alive = self._judge(number, due, [start.candidate for start in starts if start not in due])
             resource *= GROWTH
             if all(map(self._is_in, alive)):
                 yield Rung("other seeds", others := self._others(alive))
                 self._finish(alive, others)
-                if self.winners or not (alive := self._back()):
+                if self.winners or not self._reserve:
                     return
+                alive = self._back()
                 resource = GROWTH * min(self._spent_so_far(each) for each in alive)
 
     @property
@@ -105,6 +105,11 @@ class Race:
         good = self.successes(name)
         return sum(map(self._spent, good)) / len(good), sum(seen.seconds for seen in good) / len(good)
 
+    def _best(self) -> float:
+        """The least that is spent by whom is in, with the first seed."""
+        still = [each for each in self.candidates if each.name not in self.left and self._is_in(each)]
+        return min((self._spent(self.seen[each.name]) for each in still), default=math.inf)
+
     def _spent(self, seen: Seen) -> float:
         return self.goal.spent(seen.seconds, seen.money)
 
@@ -119,28 +124,29 @@ class Race:
         """What a second of it takes of what little is to be spent of."""
         return self.goal.spent(1.0, candidate.per_hour / 3600) or 1e-9
 
-    def _judge(self, number: int, due: Sequence[Start], waiting: Sequence[Candidate]) -> tuple[float, list[Candidate]]:
-        """What the best takes after a rung, and who goes on; those that wait had not enough to show anything."""
+    def _judge(self, number: int, due: Sequence[Start], waiting: Sequence[Candidate]) -> list[Candidate]:
+        """Who goes on after a rung; those that wait had not enough to show anything."""
         running = [start.candidate for start in due if self._goes_on(number, start)]
-        seen = {each.name: self.seen[each.name] for each in running}
-        best = min((self._spent(self.seen[each.name]) for each in running if self._is_in(each)), default=math.inf)
+        best = self._best()
         waiting = [each for each in waiting if not self._is_too_dear(number, each, best)]
         if not running:
-            return best, list(waiting)
-        ahead = leader(seen.values())
-        told = {name: estimate(each, ahead) for name, each in seen.items()}
+            return waiting
+        ahead = leader(self.seen.values())
+        told = {name: estimate(seen, ahead) for name, seen in self.seen.items()}
         ranked = sorted(running, key=lambda each: self._rank(told[each.name]))
         if ahead.curve.last < _TELLING:
-            return best, [*ranked, *waiting]
-        spent = {start.candidate.name: start.until for start in due}
-        beaten_ones = [each for each in ranked if not self._is_in(each) and spent[each.name] >= self._most(each, best)]
-        ranked = [each for each in ranked if each not in beaten_ones]
+            return [*ranked, *waiting]
+        until = {start.candidate.name: start.until for start in due}
+        beaten = [each for each in ranked if not self._is_in(each) and until[each.name] >= self._most(each, best)]
+        ranked = [each for each in ranked if each not in beaten]
         is_over = all(map(self._is_in, ranked))
         kept = ranked[: FINALISTS if is_over else max(FINALISTS, math.ceil(len(ranked) / GROWTH))]
-        for each in (*ranked[len(kept) :], *beaten_ones):
-            first = kept[0].name
-            self._leave(each, behind(number, seen[each.name], told[each.name], self.goal, first, told[first]))
-        return best, [*kept, *waiting]
+        others = [*ranked[len(kept) :], *beaten]
+        left = {*self.left, *(each.name for each in others)}
+        first = min((name for name in told if name not in left), key=lambda name: self._rank(told[name]))
+        for each in others:
+            self._leave(each, behind(number, self.seen[each.name], told[each.name], self.goal, first, told[first]))
+        return [*kept, *waiting]
 
     def _goes_on(self, number: int, start: Start) -> bool:
         """Whether a candidate may still be the answer, by its run alone."""
@@ -180,12 +186,10 @@ class Race:
         self._reserve.append(candidate)
 
     def _back(self) -> list[Candidate]:
-        """Who comes back as nobody was left: those with the best prospects."""
-        if not self._reserve:
-            return []
-        ahead = leader(self.seen.values())
+        """Who comes back as nobody is left: those with the best prospects."""
+        ahead, nothing = leader(self.seen.values()), (True, math.inf, math.inf)
         told = {name: self._rank(estimate(seen, ahead)) for name, seen in self.seen.items()}
-        self._reserve.sort(key=lambda each: told.get(each.name, (True, math.inf, math.inf)))
+        self._reserve.sort(key=lambda each: told.get(each.name, nothing))
         back, self._reserve = self._reserve[:FINALISTS], self._reserve[FINALISTS:]
         for each in back:
             del self.left[each.name]
@@ -205,7 +209,7 @@ class Race:
     def _finish(self, finalists: Sequence[Candidate], others: Sequence[Start]) -> None:
         for each in finalists:
             looked = [self.look(start) for start in others if start.candidate is each]
-            self.finals[each.name] = [self.seen[each.name], *(seen for seen in looked if isinstance(seen, Seen))]
+            self.finals[each.name] = [self.seen[each.name], *(seen for seen in looked if not isinstance(seen, str))]
             if 2 * len(self.successes(each.name)) <= self.seeds:
                 reason = f"with {len(self.successes(each.name))} of {self.seeds} seeds only, {self.goal.bound}"
                 self.left[each.name] = Left(None, reason)

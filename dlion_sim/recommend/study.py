@@ -20,6 +20,7 @@ from dlion_sim.sweep import Base, Found, Job, State, check, survey
 
 Execute = Callable[[str, Sequence[Job]], bool]
 """Does the jobs of a rung, whose title it is told; whether it has done so, and was not interrupted."""
+_FREE = "costs nothing, so no budget ends it"
 _BEYOND = 4.0
 """Times the bound: so far somebody goes on where nobody is within it."""
 Device = Literal["auto", "cpu", "cuda"]
@@ -40,12 +41,11 @@ class Study:
         self.output = output
         self.target = _target(scenario)
         found, self.refused = candidates(base, scenario, choices)
-        if goal.budget is not None:
-            self.refused += [
-                Refused(each.name, "costs nothing, so no budget ends it") for each in found if not each.per_hour
-            ]
-            found = [each for each in found if each.per_hour]
-        self.candidates = found
+        free = [each for each in found if goal.budget is not None and not each.per_hour]
+        self.refused += [Refused(each.name, _FREE) for each in free]
+        self.candidates = found = [each for each in found if each not in free]
+        if not found:
+            raise InputError(f"{free[0].name} {_FREE}", file=base.file, allowed="a deadline, or prices")
         self.race = Race(found, goal, scenario.workload.evaluate_every, seeds, self.look)
         self.counterfactuals: list[Counterfactual] = []
         """Of the winner, once there is one."""
@@ -128,9 +128,9 @@ class Study:
         return survey([point], self.output)[point.name]
 
     def _check_failures(self) -> None:
-        reasons = {left.reason for left in self.race.left.values()}
-        if not self.race.seen and len(reasons) == 1:
-            raise InputError(f"no candidate can be run: each {reasons.pop()}", file=self.base.file)
+        if not self.race.seen:
+            first = next(iter(self.race.left.values()))
+            raise InputError(f"no candidate can be run; the first {first.reason}", file=self.base.file)
 
 
 def _is_done(found: Found, until: float) -> bool:

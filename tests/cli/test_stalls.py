@@ -18,7 +18,7 @@ def here(tmp_path, monkeypatch):
 
 def test_it_tells_where_the_time_goes_and_goes_on_where_it_was_stopped(capsys, monkeypatch, here):
     ended = Engine.run
-    monkeypatch.setattr(Engine, "run", lambda self, interrupted, observe: ended(self, lambda: True, observe))
+    monkeypatch.setattr(Engine, "run", lambda self, interrupted, *others: ended(self, lambda: True, *others))
     assert dlion(monkeypatch, "stalls", "small.yaml", "-o", "out", "--iterations", 10) == 130
     assert "the same command goes on" in capsys.readouterr().out
     assert [folder.name for folder in (here / "out").iterdir()] == ["R4"]

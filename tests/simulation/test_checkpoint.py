@@ -98,6 +98,24 @@ def test_a_run_interrupted_again_and_again_comes_to_the_same(tmp_path, system):
     assert not (run.folder / CHECKPOINT).exists()
 
 
+@pytest.mark.parametrize("network", ["", "network={model: packets}"])
+def test_a_run_pauses_where_it_is_to_and_comes_to_the_same(tmp_path, network):
+    given = scenario("dlion", "2.5 s", "workload.evaluate_every=0.5 s", *([network] if network else []))
+    whole = simulate(given, tmp_path / "whole")
+    run = simulate(given, tmp_path / "parts", until=0.5)
+    for until in (0.7, 1.9, 1.0):  # the last one is over already
+        seen = run.summary["virtual_seconds"]
+        assert (run.manifest["status"], run.summary["stopped_by"]) == ("interrupted", "pause")
+        assert run.metrics()["virtual_time"].max() <= seen
+        run = resume(tmp_path / "parts", until=until)
+        assert run.summary["virtual_seconds"] == pytest.approx(max(until, seen))
+    times = sorted({*run.evaluations()["virtual_time"]})
+    assert times == [0, 0.5, 1, 1.5]
+    run = resume(tmp_path / "parts", until=3)
+    assert (run.manifest["status"], run.summary["stopped_by"]) == ("completed", "duration")
+    check_same(run, whole)
+
+
 OTHERS = {
     "top_k": ["system.exchange=top_k"],
     "random_k": ["system.exchange=random_k"],

@@ -1,0 +1,162 @@
+"""`dlion recommend` as people use it."""
+
+import json
+
+import pytest
+
+from dlion_sim.cli.recommend import CATALOG
+from dlion_sim.recommend import SYSTEMS
+from dlion_sim.results import Run
+from dlion_sim.scenario import CATALOGS
+from dlion_sim.sweep.job import Ended, work
+from tests.cli.test_bad_input import fails_with_one_line
+from tests.command import dlion
+from tests.recommend.digits import SCENARIO, write_scenario
+
+FEW = ["--catalog", "catalog.csv", "--instances", "middle", "--counts", "2", "--systems", "ring_allreduce"]
+WORKLOAD = SCENARIO["workload"]
+ASKED = ["recommend", "learn.yaml", "-o", "out", *FEW, "--seeds", "1", "--jobs", "1"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    write_scenario(tmp_path)
+    return tmp_path
+
+
+class Here:
+    """An executor that does each job at once, in this process."""
+
+    free = 1
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self._ended: list[Ended] = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def start(self, job) -> None:
+        self._ended.append(work(job, lambda: False, lambda progressed: None))
+
+    def events(self, timeout):
+        ended, self._ended = self._ended, []
+        return ended
+
+    def interrupt(self) -> None:
+        pass
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Processes take seconds to start."""
+    monkeypatch.setattr("dlion_sim.sweep.LocalProcesses", Here)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_it_recommends_and_goes_on_where_it_was_stopped(capsys, monkeypatch, here):
+    assert dlion(monkeypatch, *ASKED, "--deadline", "1 min", "--dry-run") == 0
+    plan = capsys.readouterr().out
+    assert "ring_allreduce" in plan
+    assert plan.endswith("2 candidates\n")
+    assert not (here / "out").exists()
+
+    asked = iter([False] * 4)
+    with monkeypatch.context() as stopped:
+        stopped.setattr("dlion_sim.interrupts.Interrupts.asked", lambda _: next(asked, True))
+        assert dlion(stopped, *ASKED, "--deadline", "1 min") == 130
+    assert capsys.readouterr().out == "interrupted; the same command goes on\n"
+    runs = {folder.name for folder in (here / "out").iterdir() if folder.is_dir()}
+    assert 0 < len(runs) <= 2
+
+    assert dlion(monkeypatch, *ASKED, "--deadline", "1 min") == 0
+    said = capsys.readouterr().out
+    told = json.loads((here / "out/recommendation.json").read_text())
+    assert told["winner"]["system"] == "ring_allreduce"
+    for words in (
+        told["told"],
+        "is the cheapest",
+        "(deadline 60 s)",
+        "it gets there with 1 of 1 seeds",
+        "next best: ring_allreduce on 2 middle in each of east, west",
+        "with one more hour",
+        "with one more machine",
+        "chosen by 10 % of the training samples, held out for it: not by the test set",
+        "samples simulated for 2 candidates",
+        "out/winner.yaml",
+    ):
+        assert words in said
+    for file in ("pareto.png", "pareto.svg", "winner.yaml"):
+        assert (here / "out" / file).exists()
+    assert dlion(monkeypatch, *ASKED, "--deadline", "1 min", "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+    assert json.loads((here / "out/recommendation.json").read_text()) == told
+
+    assert dlion(monkeypatch, "run", "out/winner.yaml", "-o", "again", "-q") == 0
+    assert Run.open(here / "again").summary["stopped_by"] == "target_accuracy"
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_cannot_be_is_an_exit_code_and_says_what_could(capsys, monkeypatch, here):
+    write_scenario(here, workload={**WORKLOAD, "validation": 0.2})
+    assert dlion(monkeypatch, *ASKED, "--budget", "0.0001") == 1  # which is gone before anything is measured
+    assert "nothing learns enough to say what would" in capsys.readouterr().out
+    assert dlion(monkeypatch, *ASKED, "--budget", "0.005") == 1
+    said = capsys.readouterr().out
+    assert "nothing comes to the target (budget 0.005): it takes" in said
+    assert "held out for it" not in said
+    told = json.loads((here / "out/recommendation.json").read_text())
+    assert told["winner"] is None
+    assert told["needed"]["money"]["mean"] > 0.005
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_fails_everywhere_is_a_fault_of_the_input(capsys, monkeypatch, here):
+    write_scenario(here, workload={**WORKLOAD, "batch_size": 5000})
+    assert dlion(monkeypatch, *ASKED, "--budget", "1") == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("dlion: learn.yaml: no candidate can be run; the first fails: workload.batch_size")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["say what the bound is", "--deadline 6h, or --budget 40"]),
+        (["--deadline", "6h", "--budget", "4"], ["two questions"]),
+        (["--deadline", "soon"], ["--deadline", "'soon' is not a duration"]),
+        (["--deadline", "0 s"], ["--deadline", "no time is left"]),
+        (["--budget", "-1"], ["--budget", "more than 0"]),
+        (["--budget", "nan"], ["--budget", "more than 0"]),
+        (["--budget", "1", "--counts", "1,x"], ["--counts", "e.g. 1,2,4"]),
+        (["--budget", "1", "--counts", "0"], ["--counts", "e.g. 1,2,4"]),
+        (["--budget", "1", "--catalog", "aws"], ["--catalog", "no catalog 'aws'", "aws-skypilot"]),
+        (["--budget", "1", "--instances", "midle"], ["--instances", "did you mean 'middle'"]),
+        (["--budget", "1", "--systems", "dlionn"], ["dlionn", "did you mean 'dlion'"]),
+        (["--budget", "1", "--target-accuracy", "2"], ["learn.yaml: target_accuracy", "1 or less"]),
+        (["--budget", "1", "--set", "target_accuracy=null"], ["target_accuracy", "--target-accuracy, or one in"]),
+        (["--budget", "1", "--set", "workload.modle=x"], ["learn.yaml: workload", "unknown key 'modle'"]),
+        (["--budget", "1", "-o", "learn.yaml"], ["learn.yaml"]),
+        (["--budget", "1", "--gpus-per-job", "1"], ["--gpus-per-job", "needs --executor ray"]),
+    ],
+)
+def test_bad_input_is_told_in_a_line(capsys, monkeypatch, here, arguments, words):
+    line = fails_with_one_line(capsys, monkeypatch, here, *ASKED, *arguments)
+    for word in words:
+        assert word in line
+
+
+def test_a_missing_scenario_is_told_in_a_line(capsys, monkeypatch, here):
+    line = fails_with_one_line(capsys, monkeypatch, here, "recommend", "no.yaml", "-o", "out", "--budget", "1")
+    assert "no.yaml: no such file" in line
+
+
+def test_the_default_catalog_ships_and_the_help_names_the_systems(capsys, monkeypatch):
+    assert CATALOG in CATALOGS
+    monkeypatch.setenv("COLUMNS", "200")
+    assert dlion(monkeypatch, "recommend", "--help") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert all(system in said for system in SYSTEMS)

@@ -1,0 +1,127 @@
+"""What may be recommended, and what may not."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dlion_sim.errors import InputError
+from dlion_sim.protocol.compose import compose
+from dlion_sim.recommend import KEY_PARAMETERS, SYSTEMS, Choices, Goal, Study
+from dlion_sim.recommend.systems import variants
+from dlion_sim.scenario import SystemSpec
+from dlion_sim.sweep import Base
+from dlion_sim.yaml_text import read_file, read_yaml
+from tests.recommend.digits import study_of, write_scenario
+
+PAGE = Path(__file__).parents[2] / "docs" / "recommend.md"
+GOAL = Goal(deadline=60.0)
+
+
+def test_all_are_machines_times_counts_times_clouds_times_systems(tmp_path):
+    study = study_of(tmp_path, GOAL, counts=(1, 2), systems=("ring_allreduce",))
+    assert [each.name for each in study.candidates] == [
+        f"{instance}-{rest}"
+        for instance in ("small", "middle")
+        for rest in ("x1-all-ring_allreduce", "x2-all-ring_allreduce", "x1-east-alone", "x2-east-ring_allreduce")
+    ]
+    in_both, *_, alone, in_one = study.candidates[:4]
+    assert (in_both.per_hour, alone.per_hour, in_one.per_hour) == (2.1, 1.0, 2.0)
+    assert in_both.in_words == "ring_allreduce on 1 small in each of east, west"
+    scenario = in_both.point(study.base, 7).scenario()
+    assert [(worker.compute.cores.value_at(0), worker.nic.up.value_at(0)) for worker in scenario.cluster.workers] == [
+        (8.0, 50e6)
+    ] * 2
+    assert (scenario.seed, scenario.target_accuracy, scenario.workload.validation) == (7, 0.8, 0.1)
+    assert in_one.point(study.base, 1).scenario().cluster.wan is None
+
+
+def test_what_nobody_knows_the_speed_of_is_refused_with_the_reason(tmp_path):
+    study = study_of(tmp_path, GOAL)
+    (refused,) = study.refused
+    assert refused.name == "strange"
+    assert "TPU, is no device that is known" in refused.reason
+
+
+def test_an_instance_that_only_one_region_has_is_tried_there_alone(tmp_path):
+    file = write_scenario(tmp_path)
+    catalog = tmp_path / "catalog.csv"
+    catalog.write_text(catalog.read_text() + "rare,,,16,1.5,,there,1\n")
+    study = Study(Base(file, read_file(file)), Choices(str(catalog), instances=["rare"]), GOAL, 1, tmp_path / "out")
+    assert {each.labels["clouds"] for each in study.candidates} == {"west"}
+    assert "no 'rare' in region 'here'" in study.refused[0].reason
+
+
+def test_machines_for_nothing_are_no_candidates_for_a_budget(tmp_path):
+    file = write_scenario(tmp_path)
+    catalog = tmp_path / "catalog.csv"
+    catalog.write_text("InstanceType,AcceleratorName,AcceleratorCount,vCPUs,Price,SpotPrice,Region\nown,,,8,0,,here\n")
+    given = Base(file, {**read_file(file), "prices": None}), Choices(str(catalog))
+    assert Study(*given, GOAL, 1, tmp_path / "out").candidates
+    with pytest.raises(InputError, match="costs nothing, so no budget ends it"):
+        Study(*given, Goal(budget=1.0), 1, tmp_path / "out")
+
+
+def test_a_candidate_whose_scenario_cannot_be_is_refused_and_the_others_stay(tmp_path):
+    fabric = {
+        "name": "east",
+        "region": "here",
+        "workers": [{"count": 2}],
+        "lan": {"fabric": {"leaves": 2, "spines": 1}},
+    }
+    cluster = {"clouds": [fabric, {"name": "west", "region": "there", "workers": [{}]}], "wan": {"rtt": "60 ms"}}
+    study = study_of(tmp_path, GOAL, cluster=cluster, counts=(1, 2), systems=("ring_allreduce",))
+    assert {each.labels["count"] for each in study.candidates} == {"2"}
+    assert "1 workers leave some of 2 leaves without any" in study.refused[1].reason
+
+
+@pytest.mark.parametrize("name", [*SYSTEMS, *KEY_PARAMETERS])
+def test_every_variant_of_a_system_can_be(name):
+    tried = [*variants({"name": "baseline"}, [name])]
+    assert len(tried) == len(KEY_PARAMETERS[name][1] if name in KEY_PARAMETERS else [None])
+    for each in tried:
+        compose(SystemSpec.model_validate(each.spec))
+
+
+def test_the_scenarios_own_system_stays_as_it_says():
+    own = {"name": "diloco", "exchange": {"period": 7}}
+    first, *others = variants(own, [])
+    assert first.spec == own
+    assert {each.labels["system"] for each in others} == {"dlion", "ring_allreduce", "local_sgd"}
+    plain = [each.spec for each in variants({"name": "dlion", "batching": "fixed"}, ["dlion"])]
+    assert [each["exchange"] for each in plain] == [{"n_min": 0.85}, {"n_min": 10}]
+    assert all(each["batching"] == "fixed" for each in plain)
+
+
+def test_the_page_has_the_table_of_key_parameters():
+    rows = re.findall(r"^\| `(\w+)` \| `([\w.]+)` \| ([\d., ]+) \|$", PAGE.read_text(), re.MULTILINE)
+    told = {name: (path, [float(value) for value in values.split(",")]) for name, path, values in rows}
+    assert told == {name: (path, [*map(float, values)]) for name, (path, values) in KEY_PARAMETERS.items()}
+
+
+def test_the_pages_scenario_has_candidates_in_the_catalog_by_default(tmp_path):
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    base = Base(tmp_path / "photos.yaml", read_yaml(text))
+    study = Study(base, Choices("aws-skypilot", counts=(2,), systems=["dlion"]), GOAL, 3, tmp_path / "out")
+    assert {each.labels["clouds"] for each in study.candidates} == {"all", "virginia"}
+    study.candidates[0].point(base, 0).scenario()
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"target_accuracy": None}, "nothing says what is to be reached"),
+        ({"cluster": {"clouds": [{"name": "east", "workers": [{}]}]}}, "in several regions"),
+        ({"systems": ["dlionn"]}, "did you mean 'dlion'"),
+    ],
+)
+def test_what_no_candidate_can_be_is_an_error(tmp_path, keys, words):
+    with pytest.raises(InputError, match=words):
+        study_of(tmp_path, GOAL, **{"counts": (2,), **keys})
+
+
+def test_an_instance_that_is_not_in_the_catalog_is_an_error(tmp_path):
+    file = write_scenario(tmp_path)
+    choices = Choices(str(tmp_path / "catalog.csv"), instances=["smal"])
+    with pytest.raises(InputError, match="did you mean 'small'"):
+        Study(Base(file, read_file(file)), choices, GOAL, 1, tmp_path / "out")

@@ -1,0 +1,184 @@
+"""Who goes on and who is left behind, by made-up learning curves."""
+
+import math
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dlion_sim.recommend.candidates import Candidate
+from dlion_sim.recommend.estimate import estimate, leader
+from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.race import FINALISTS, Race
+from dlion_sim.recommend.seen import Curve
+
+EVERY = 1.0
+HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Comes to the target as fast as its time constant (s) lets it."""
+
+    constant: float
+    per_hour: float
+    most: float = 1.25
+    """The progress that it comes to at last."""
+
+    def seen(self, until):
+        times = np.arange(0.0, until + 1e-9, EVERY)
+        progress = self.most * (1 - np.exp(-times / self.constant))
+        reached = times[progress >= 1][0] if (progress >= 1).any() else None
+        kept = times <= (until if reached is None else reached)
+        return Glimpse(Curve(times[kept], progress[kept]), until, reached, self.per_hour)
+
+    @property
+    def seconds(self):
+        return self.seen(30 * self.constant).reached or math.inf
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """What is known of a learner, as of a run."""
+
+    curve: Curve
+    until: float
+    reached: float | None
+    per_hour: float
+    problem: str = ""
+    is_each_alone: bool = False
+
+    @property
+    def seconds(self):
+        return float(self.curve.times[-1]) if self.reached is None else self.reached
+
+    @property
+    def money(self):
+        return self.seconds * self.per_hour / HOUR
+
+
+def raced(learners, goal, *, seeds=2, look=None):
+    """The race of learners, and for how many seconds all of them ran."""
+    candidates = [Candidate(str(number), {}, {}, each.per_hour) for number, each in enumerate(learners)]
+    ran = {}
+
+    def see(start):
+        key = start.candidate.name, start.seed
+        seen = (look or (lambda start: learners[int(start.candidate.name)].seen(start.until)))(start)
+        ran[key] = max(ran.get(key, 0.0), 0.0 if isinstance(seen, str) else seen.seconds)
+        return seen
+
+    race = Race(candidates, goal, EVERY, seeds, see)
+    rungs = [*race.rungs()]
+    assert len(rungs) < 60
+    return race, sum(ran.values())
+
+
+def spent(learner, goal):
+    """What a learner takes, if that is within the bound."""
+    seconds, money = learner.seconds, learner.seconds * learner.per_hour / HOUR
+    return goal.spent(seconds, money) if goal.allows(seconds, money) else math.inf
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_where_all_learn_along_one_curve_the_best_wins(number):
+    draw = random.Random(number)
+    learners = [
+        Learner(10 ** draw.uniform(1, 3), 10 ** draw.uniform(0, 2), draw.choice([1.25, 1.25, 0.9]))
+        for _ in range(draw.randrange(1, 40))
+    ]
+    goal = Goal(deadline=10 ** draw.uniform(1, 4)) if number % 2 else Goal(budget=10 ** draw.uniform(-2, 1))
+    race, ran = raced(learners, goal)
+    best = min(spent(each, goal) for each in learners)
+    if math.isinf(best):
+        assert not race.winners
+    else:
+        # Those that are as good but for a few evaluations may be taken for better.
+        assert spent(learners[int(race.winners[0].name)], goal) <= 1.1 * best
+        assert race.winners[0].name not in race.left
+    named = {*race.left, *race.finals}
+    assert named == {each.name for each in race.candidates}
+    exhaustive = 2 * sum(min(each.seconds, goal.most_seconds(each.per_hour)) for each in learners)
+    assert ran <= exhaustive
+
+
+def test_many_take_a_small_part_of_what_all_of_them_would():
+    draw = random.Random(1)
+    learners = [Learner(draw.uniform(20, 400), draw.uniform(1, 10)) for _ in range(60)]
+    goal = Goal(deadline=1000.0)
+    _, ran = raced(learners, goal, seeds=3)
+    assert ran < 0.2 * 3 * sum(min(each.seconds, 1000.0) for each in learners)
+
+
+def test_nobody_is_left_behind_before_somebody_is_half_the_way():
+    learners = [Learner(100.0 + number, 1.0) for number in range(20)]
+    race, _ = raced(learners, Goal(budget=1.0))
+    assert min(left.rung for left in race.left.values()) >= math.log2(math.log(1 / (1 - 0.5 / 1.25)) * 100 / 2)
+
+
+def test_reasons_say_how_far_it_was_and_what_it_would_take():
+    race, _ = raced([Learner(50.0, 1.0), *[Learner(100.0 * n, 1.0) for n in range(2, 9)]], Goal(deadline=400.0))
+    slow = race.left["7"]
+    assert "% of the target's progress at" in slow.reason
+    assert "deadline 6.67 min" in slow.reason
+    assert all("needs" in left.reason for left in race.left.values())
+
+
+def test_what_fails_diverges_or_learns_each_alone_is_out():
+    learners = [Learner(50.0, 1.0) for _ in range(4)]
+
+    def look(start):
+        seen = learners[0].seen(start.until)
+        match start.candidate.name:
+            case "0":
+                return "no memory"
+            case "1":
+                return Glimpse(seen.curve, seen.until, None, 1.0, problem="its training diverges")
+            case "2":
+                return Glimpse(seen.curve, seen.until, seen.reached, 1.0, is_each_alone=True)
+        return seen
+
+    race, _ = raced(learners, Goal(deadline=400.0), look=look)
+    assert [each.name for each in race.winners] == ["3"]
+    assert race.left["0"].reason == "fails: no memory"
+    assert race.left["1"].reason == "its training diverges"
+    assert "before they exchange anything" in race.left["2"].reason
+
+
+def test_who_was_left_behind_comes_back_where_nobody_else_is_in_time():
+    """The cheapest look best, until it turns out that with other seeds they are too late."""
+    learners = [*[Learner(200.0, 1.0)] * 8, Learner(100.0, 8.0)]
+
+    def look(start):
+        slow = start.candidate.name != "8" and start.seed
+        return learners[int(start.candidate.name)].seen(min(start.until, 100.0) if slow else start.until)
+
+    race, _ = raced(learners, Goal(deadline=400.0), seeds=3, look=look)
+    assert [each.name for each in race.winners] == ["8"]
+    assert "with 1 of 3 seeds only" in race.left["0"].reason
+
+
+def test_a_rest_is_told_by_whom_has_been_there():
+    ahead, behind = Learner(10.0, 1.0).seen(100.0), Learner(90.0, 2.0).seen(40.0)
+    assert leader([behind, ahead]) is ahead
+    assert leader([Learner(5.0, 1.0).seen(100.0), ahead]) is ahead
+    told = estimate(behind, ahead)
+    assert told.seconds == pytest.approx(Learner(90.0, 2.0).seconds, rel=0.1)
+    assert told.money == pytest.approx(2 * told.seconds / HOUR)
+    assert (told.is_measured, told.is_least) == (False, False)
+    assert estimate(ahead, ahead).is_measured
+
+
+def test_a_rest_that_nobody_knows_is_told_as_too_short():
+    seen = Learner(90.0, 2.0).seen(40.0)
+    told = estimate(seen, seen)
+    assert told.is_least
+    assert 40.0 < told.seconds < Learner(90.0, 2.0).seconds
+    assert math.isinf(estimate(Learner(90.0, 2.0).seen(0.5), seen).seconds)
+
+
+def test_few_go_straight_to_the_end():
+    race, _ = raced([Learner(20.0, 1.0)] * FINALISTS, Goal(deadline=400.0))
+    assert len(race.finals) == FINALISTS
+    assert not race.left
