@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "assembly": {"protocol", "learning", "results", "scenario"},
     "simulation": {"assembly", "transport", "protocol", "learning", "results", "scenario"},
     "live": {"assembly", "transport", "protocol", "learning", "results", "scenario"},
-    "calibration": {"live", "assembly", "protocol", "learning", "scenario"},
+    "calibration": {"live", "assembly", "protocol", "learning", "results", "scenario"},
     "emulation": {"calibration", "live", "assembly", "results", "scenario"},
     "analysis": {"results", "scenario"},
     "figures": {"analysis", "results", "scenario"},

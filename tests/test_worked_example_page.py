@@ -1,0 +1,79 @@
+"""The worked example works as it stands, but for its addresses, which are of this machine."""
+
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dlion_sim.calibration import iterations
+from dlion_sim.live.secret import write_secret
+from dlion_sim.results import Run
+from dlion_sim.scenario import load
+from tests.command import dlion
+
+PAGE = (Path(__file__).parents[1] / "docs" / "worked-example.md").read_text()
+COMMANDS = [shlex.split(line) for line in re.findall(r"^    dlion (.*)$", PAGE, re.MULTILINE)]
+ADDRESSES = "10.0.0.1:7000,10.1.0.1:7000"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where all of the page's commands have run, in their order."""
+    folder = tmp_path_factory.mktemp("page")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(iterations, "_SECONDS", 0.0)
+        write_secret(Path("secret"))
+        Path("mine.yaml").write_text(re.search(r"```yaml\n(name: .*?)```", PAGE, re.DOTALL)[1])
+        Path("machines.csv").write_text(re.search(r"```csv\n(.*?)```", PAGE, re.DOTALL)[1])
+        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+            free = ",".join(f"127.0.0.1:{each.getsockname()[1]}" for each in (one, other))
+        commands = [[part.replace(ADDRESSES, free) for part in command] for command in COMMANDS]
+        (west,) = (command for command in commands if command[:4] == ["calibrate", "node", "--rank", "1"])
+        commands.remove(west)
+        with subprocess.Popen([sys.executable, "-m", "dlion_sim", *west, "-q"]) as node:
+            for command in commands:
+                quiet = [] if command[0] == "compare" else ["-q"]
+                assert dlion(patch, *command, *quiet) == 0, command
+        assert node.returncode == 0
+    return folder
+
+
+def test_it_uses_each_command_of_the_way():
+    assert [command[:2] for command in COMMANDS[:2]] == [["calibrate", "compute"], ["calibrate", "node"]]
+    assert list(dict.fromkeys(command[0] for command in COMMANDS)) == [
+        "calibrate",
+        "run",
+        "stalls",
+        "compare",
+        "recommend",
+    ]
+
+
+def test_what_was_calibrated_is_what_the_page_shows(folder):
+    shown = yaml.safe_load(re.search(r"```yaml\n(workload:.*?)```", PAGE, re.DOTALL)[1])
+    written = yaml.safe_load((folder / "machine.yaml").read_text())
+    assert shown["workload"].keys() == written["workload"].keys()
+    assert shown["workload"]["compute_time"]["beta"] == written["workload"]["compute_time"]["beta"]
+    network = yaml.safe_load((folder / "network.yaml").read_text())["cluster"]
+    assert [cloud["name"] for cloud in network["clouds"]] == ["east", "west"]
+
+
+def test_its_scenario_is_one_of_what_was_measured(folder):
+    scenario = load(folder / "mine.yaml")
+    bandwidth, rtt = scenario.cluster.wan_path("west", "east")
+    assert bandwidth.value_at(0) > 10e6
+    assert 0 < rtt < 0.1
+
+
+def test_it_comes_to_what_the_page_says(folder):
+    runs = {name: Run.open(folder / "runs" / name) for name in ("dlion", "baseline")}
+    assert all(run.summary["status"] == "completed" for run in runs.values())
+    assert runs["dlion"].summary["accuracy"]["mean"] > runs["baseline"].summary["accuracy"]["mean"] + 0.1
+    assert (folder / "why" / "stalls.json").exists()
+    assert len(load(folder / "advice" / "winner.yaml").cluster.workers) == 1
