@@ -71,6 +71,6 @@ def by_class(
         if len(places) > len(own):
             last = times[places[len(own)]]
             problem = f"the {len(own)} samples of class {number} have all come by {last:g} s"
-            raise InputError(problem, allowed="fewer arrivals, a smaller weight, or a shorter duration")
+            raise InputError(problem, allowed="fewer arrivals or initial samples, or a shorter duration")
         samples[places] = rng.permutation(own)[: len(places)]
     return samples

@@ -39,7 +39,7 @@ class DataStream:
         spec = scenario.workload.stream
         if spec is None:
             return None
-        labels = _labels(scenario, dataset, spec, shards)
+        labels = _checked_labels(scenario, dataset, spec, shards)
         clouds = [worker.cloud for worker in scenario.cluster.workers]
         drift = Drift(spec, clouds, class_histogram(labels, shards, dataset.task.outputs), dataset.train_inputs)
         arrivals = [_arrivals(scenario, spec, drift, labels, worker, shard) for worker, shard in enumerate(shards)]
@@ -72,7 +72,7 @@ class DataStream:
         return StreamSampler(self.arrivals[worker], kept, rng)
 
 
-def _labels(scenario: Scenario, dataset: Dataset, spec: Stream, shards: Sequence[Indices]) -> Indices:
+def _checked_labels(scenario: Scenario, dataset: Dataset, spec: Stream, shards: Sequence[Indices]) -> Indices:
     """The class of each training sample. Raises InputError for a stream that these data, or this run, cannot have."""
     name, batch = named(scenario.workload.dataset)[0], scenario.workload.batch_size
     if dataset.labels is None or not isinstance(dataset.task, Classification):
@@ -88,19 +88,20 @@ def _labels(scenario: Scenario, dataset: Dataset, spec: Stream, shards: Sequence
         raise InputError(problem, path="stream.keep", allowed=f"{batch} or more")
     workers = scenario.cluster.workers
     clouds = list(dict.fromkeys(worker.cloud for worker in workers))
-    for of in spec.arrivals.of:
-        if of not in {*clouds, *(worker.name for worker in workers)}:
-            problem = f"there is no micro-cloud or worker '{of}'"
+    places = {*clouds, *(worker.name for worker in workers)}
+    for place in spec.arrivals.of:
+        if place not in places:
+            problem = f"there is no micro-cloud or worker '{place}'"
             raise InputError(problem, path="stream.arrivals.of", allowed=f"{', '.join(clouds)}, or a worker of these")
-    for place, change in spec.of_classes:
-        _check_classes(change, f"stream.drift.{place}", dataset.task.classes, clouds)
+    for number, change in spec.of_classes:
+        _check_classes(change, f"stream.drift.{number}", dataset.task.classes, clouds)
         if scenario.duration is None:
             problem = "whether there are samples enough cannot be told without a duration"
-            raise InputError(problem, path=f"stream.drift.{place}", allowed="a scenario with a duration")
+            raise InputError(problem, path=f"stream.drift.{number}", allowed="a scenario with a duration")
     if spec.of_inputs and (dataset.input_kind != "images" or dataset.train_inputs.dim() != 4):
-        place, of_images = spec.of_inputs[0]
+        number, of_images = spec.of_inputs[0]
         problem = f"'{name}' has no images, which {of_images.kind} is of"
-        raise InputError(problem, path=f"stream.drift.{place}", allowed="label_shift, late_class")
+        raise InputError(problem, path=f"stream.drift.{number}", allowed="label_shift, late_class")
     return dataset.labels
 
 
@@ -115,8 +116,7 @@ def _check_classes(change: LabelShift | LateClass, path: str, classes: int, clou
 
 def _arrivals(scenario: Scenario, spec: Stream, drift: Drift, labels: Indices, worker: int, shard: Indices) -> Arrivals:
     place = scenario.cluster.workers[worker]
-    of = spec.arrivals.of
-    rate = of.get(place.name, of.get(place.cloud, spec.arrivals.rate))
+    rate = spec.arrivals.at(place.cloud, place.name)
     later = arrival_times(rate, len(shard) - spec.initial, scenario.duration or math.inf)
     times = np.concatenate([np.zeros(spec.initial), later])
     rng = stream(scenario.seed, "arrivals", worker)

@@ -12,13 +12,19 @@ from dlion_sim.results.atomic import naming
 def export_csv(runs: tuple[Run, ...], folder: Path) -> None:
     """Write a CSV file of each table that `Frames` has, runs.csv for its summaries, to a new or empty folder.
 
-    Of parts and queues, which only packets have, and membership there is none where no run tells.
+    Of what not every run has (parts, queues; membership; arrivals, classes) there is none where no run tells.
 
     Raises InputError where a run cannot be read or the folder cannot be used.
     """
     new_folder(folder)
     frames = Frames(runs)
-    optional = {"parts": frames.parts, "queues": frames.queues, "membership": frames.membership}
+    optional = {
+        "parts": frames.parts,
+        "queues": frames.queues,
+        "membership": frames.membership,
+        "arrivals": frames.arrivals,
+        "classes": frames.classes,
+    }
     for name, table in (
         ("runs", frames.summaries),
         ("evaluations", frames.evaluations),

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from dlion_sim.scenario.capacity import RateSchedule, is_capacity
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model, ShortForm
+from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.units import Duration, PositiveDuration
 
 Floats = npt.NDArray[np.float64]
@@ -33,6 +34,10 @@ class ArrivalRates(ShortForm):
     def expand(cls, given: object) -> object:
         holds_fields = isinstance(given, dict) and not is_capacity(given)
         return given if holds_fields or isinstance(given, ArrivalRates) else {"rate": given}
+
+    def at(self, cloud: str, worker: str) -> Schedule:
+        """That of a worker, by the name of its micro-cloud and its own."""
+        return self.of.get(worker, self.of.get(cloud, self.rate))
 
 
 class Keep(ShortForm):

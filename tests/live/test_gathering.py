@@ -1,7 +1,7 @@
 """What nodes wrote becomes one run folder."""
 
 from dlion_sim.live.gathering import gather
-from dlion_sim.results import Ending, MetricsRow, PartsRow, RunWriter, TransfersRow, summarize
+from dlion_sim.results import ClassesRow, Ending, MetricsRow, PartsRow, RunWriter, TransfersRow, summarize
 
 ABOUT = {"scenario": "made-up", "system": "dlion", "seed": 0}
 
@@ -15,6 +15,9 @@ def part_of(folder, rank, began):
     writer.transfers(TransfersRow(began, began + 1.0, rank, 1 - rank, "data", "contribution", 950, **lost))
     for large in (False, True):
         writer.parts(PartsRow(began, rank, 1 - rank, "contribution", "push", 0, large, 500, 50, None))
+    writer.metrics(MetricsRow(4.0, 4.0, rank, "arrivals", 0, 1.0, 0.25 + 0.5 * rank, batch_size=20))
+    for time, accuracy in ((0.0, 0.75), (5.0, 0.5 + 0.25 * rank)):
+        writer.classes(ClassesRow(time, rank, 1, 0.5, 10, accuracy))
     known = {"iterations": {rank: 1}, "exchanges": {rank: 1}, "last_losses": {rank: 1.0}, "evaluations": []}
     seconds = {"wall_seconds": 5.0, "evaluation_seconds": 0.0}
     ending = Ending("completed", "duration", 5.0)
@@ -40,3 +43,12 @@ def test_what_became_of_packets_is_gathered_and_summed_up(tmp_path):
         "messages": 2,
         "completion": {"mean": 0.5, "p50": 0.5, "p99": 0.5},
     }
+
+
+def test_what_came_of_a_stream_is_gathered_and_summed_up(tmp_path):
+    for rank in (0, 1):
+        part_of(tmp_path / "parts", rank, 1.0)
+    run = gather(tmp_path / "parts", tmp_path / "run")
+    assert run.classes()[["virtual_time", "worker"]].values.tolist() == [[0, 0], [0, 1], [5, 0], [5, 1]]
+    assert run.arrivals()["accuracy"].tolist() == [0.25, 0.75]
+    assert run.summary["stream"] == {"scored": 40, "online_accuracy": 0.5, "forgetting": 0.125, "adaptation": {}}

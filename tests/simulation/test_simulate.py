@@ -296,6 +296,8 @@ def test_every_shipped_scenario_runs_with_every_system(tmp_path, file, system):
     overrides = ["workload.dataset=digits", "workload.model=mlp", f"duration={seconds} s", f"system={system}"]
     if "partition: owners" in file.read_text():
         overrides.append("workload.partition=iid")  # Digits have none.
+    if "  stream:" in file.read_text():
+        overrides.append("workload.stream.initial=50")  # They are few.
     run = simulate(load_scenario(file, overrides), tmp_path / "run")
     assert run.summary["status"] == "completed"
     assert run.summary["virtual_seconds"] == seconds
