@@ -603,16 +603,13 @@ def test_who_leaves_and_comes_back_has_what_all_others_have_to_the_bit(system, s
         assert all(torch.equal(first, each) for each in others)
 
 
-ACCUMULATING = {"residual": "accumulate"}
-
-
 def test_a_lost_and_found_workers_contributions_are_conserved():
     """What an exchange has not sent it keeps, whoever comes and goes meanwhile."""
     for exchange in (
         "partitions",
         {"kind": "top_k", "density": 0.3},
         "significance",
-        {"kind": "max_n", **ACCUMULATING},
+        {"kind": "max_n", "residual": "accumulate"},
     ):
         worker = worker_of({"name": "baseline", "exchange": exchange, "synchronization": "asynchronous"})
         worker.choices.synchronization.waits_for = lambda peer, iteration: False
