@@ -252,7 +252,7 @@ class Worker:
         transfer = self._queue(self.choices.knowledge_transfer.stepped(self.iteration, ready.loss))
         if self._skipped and self.choices.exchange.catches_up:
             self._move(Move.CATCH_UP)
-            return [report, *transfer, *self._step_if_allowed(event)]
+            return [report, *transfer, *self._answer(), *self._step_if_allowed(event)]
         self.iteration += self._skipped
         return [report, *transfer, *self._compute()]
 
@@ -391,8 +391,8 @@ class Worker:
 
     def _answer(self) -> list[Action]:
         """Hand the state on to newcomers who can begin with it."""
-        if self.phase in (Phase.JOINING, Phase.CATCHING_UP):
-            return []  # It is about to be another one.
+        if self.phase is Phase.JOINING:
+            return []
         asked = self._members.answerable(math.inf if self.phase is Phase.STOPPED else self.iteration)
         tensors = state_of(self.setup, self.choices.all, self._members.applied(self._inbox)) if asked else []
         return [
