@@ -281,6 +281,7 @@ class Recorder:
         """
         about = self._writer.manifest
         availability = self._attendance.told(self._samples, ending.seconds)
+        up = availability["up"] if availability else ()
         return summarize(
             scenario=about["scenario"],
             system=about["system"],
@@ -303,7 +304,7 @@ class Recorder:
             cost_as=about.get("cost_as"),
             transport=self._losses.told,
             availability=availability and {**availability, **({"messages": messages} if messages else {})},
-            cost=cost_of(self._tariff, ending.seconds, self._between_clouds) if self._tariff else None,
+            cost=cost_of(self._tariff, ending.seconds, self._between_clouds, up) if self._tariff else None,
         )
 
     def __getstate__(self) -> dict[str, Any]:
