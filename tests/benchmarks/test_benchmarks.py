@@ -45,6 +45,7 @@ def test_each_benchmark_has_its_test():
     benchmarks = {
         "bounded_loss",
         "calibration",
+        "churn",
         "gpu",
         "gradients",
         "incast",
@@ -63,6 +64,15 @@ def test_gradients():
     assert table[""][-4:] == systems
     (times,) = (cells for heading, cells in table.items() if heading.startswith("times plain loop"))
     assert len(figures(times)) == len(figures(table["samples/s"])) == len(table[""]) >= 6
+
+
+def test_churn():
+    table = columns("churn")
+    assert table[""] == ["dpsgd", "ring_allreduce"]
+    ways = ["nobody", "crash", "notice", "rejoin", "new worker", "link, 20 s", "cloud"]
+    assert list(table) == ["", *ways]
+    assert all(figures(table[way][:1]) for way in ways)
+    assert {table[way][1] for way in ways[1:]} == {"the ring is broken"}
 
 
 def test_bounded_loss():
