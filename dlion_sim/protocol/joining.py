@@ -37,6 +37,8 @@ class Joining:
         """The iteration to begin with at the earliest, as members were told."""
         self._handovers: dict[int, Handover] = {}
         """By sponsor."""
+        self._least = 0
+        """The first iteration for which there is nothing that others have from those who have left."""
 
     def met(self, peer: int) -> None:
         """It is known whether a neighbour is there."""
@@ -48,6 +50,11 @@ class Joining:
         self._hellos.pop(peer, None)
         self._held.pop(peer, None)
         self._handovers.pop(peer, None)
+
+    def left(self, peer: int, iteration: int) -> None:
+        """A neighbour takes no part from `iteration` on; what it has contributed, others may have alone."""
+        self.lost(peer)
+        self._least = max(self._least, iteration)
 
     def heard(self, peer: int, hello: Hello, actions: list[Action]) -> None:
         """A member says how it stands, and the choices have `actions` to answer."""
@@ -67,7 +74,7 @@ class Joining:
         if self._first is not None:
             actions = self._tell(self._first)
         elif self._waits:
-            self._first = max(hello.first for hello in self._hellos.values())
+            self._first = max(self._least, *(hello.first for hello in self._hellos.values()))
             actions = [*self._tell(self._first), *self._choices.synchronization.entered(self._first)]
         return actions if self._handovers else [*actions, *self._ask()]
 

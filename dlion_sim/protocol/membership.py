@@ -152,6 +152,11 @@ class Membership:
         present = tuple(peer for peer in self._setup.peers if peer not in later)
         return *present, *sorted(self._last.difference(present))
 
+    def begin(self, iteration: int) -> None:
+        """This worker begins with `iteration`: what those who have left contributed to earlier ones is of no use."""
+        self.last_words = [word for word in self.last_words if word.body.iteration >= iteration]
+        self._last = {word.sender for word in self.last_words}
+
     def ended(self, iteration: int) -> None:
         """`iteration` has ended: what was due is applied."""
         if self._uncounted:

@@ -7,6 +7,7 @@ servers are at the iteration that it then chooses to begin with.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import assert_never
 
 import torch
@@ -183,21 +184,21 @@ class ParameterServer:
     def _step_if_complete(self) -> list[Action]:
         """Take the steps for which all gradients are here, and answer those who sent them."""
         actions: list[Action] = []
-        for iteration in sorted(self._gathered):
-            if not self._asynchronous and self._is_held_up(iteration):
-                break
-            pushes = list(self._gathered.pop(iteration).values())
+        while (iteration := self._complete) is not None:
+            pushes = list(self._gathered.pop(iteration, {}).values())
             self._next = max(self._next, iteration + 1)
             self._step([*pushes, *self._last_words.pop(iteration, ())])
             actions += map(self._pulled, pushes)
         return [*actions, *self._answer()]
 
-    def _is_held_up(self, iteration: int) -> bool:
-        """Whether a gradient is still to come, or it is not known of somebody whether one is."""
-        missing = any(
-            since <= iteration and worker not in self._gathered[iteration] for worker, since in self._members.items()
-        )
-        return missing or bool(self._newcomers or self._lost)
+    @property
+    def _complete(self) -> int | None:
+        """The iteration of which all gradients are here, if that is known; there may be none, if all begin later."""
+        if self._asynchronous:
+            return min(self._gathered, default=None)
+        here = self._gathered[self._next]
+        missing = any(since <= self._next and worker not in here for worker, since in self._members.items())
+        return None if missing or self._newcomers or self._lost or not self._members else self._next
 
     def _step(self, pushes: Sequence[Message]) -> None:
         """One step with the gradients, if there are any, summed in the order of their workers."""

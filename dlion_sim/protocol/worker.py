@@ -295,7 +295,8 @@ class Worker:
             return Hello(0, 0, 0.0, 0, member=False)
         match self.phase:
             case Phase.COMPUTING | Phase.WAITING:
-                first = self.iteration + 1  # Of this one, something may have left already.
+                # Of this one, something may have left already; nor does it get what those who have left contributed.
+                first = max(self.iteration, *(word.body.iteration for word in self._members.last_words), 0) + 1
             case Phase.CATCHING_UP:
                 first = self.iteration + self._skipped
             case _:
@@ -368,9 +369,13 @@ class Worker:
                     raise MalformedMessageError("a state that nobody has asked for")
                 self._joining.take(message)
                 return self._join()
-            case _:
+            case Leaving(iteration):
                 self._members.left(sender, self._take_from_inbox(sender))
+                if self._joining:
+                    self._joining.left(sender, iteration)
                 return self._go_on_without(sender, "go_on")
+            case _:
+                raise TypeError(f"a {message.body.kind} says nothing of that")
 
     def _take_in(self, peer: int, iteration: int) -> list[Action]:
         """A peer takes part from `iteration` on."""
@@ -410,7 +415,7 @@ class Worker:
         told = joining.begin(iteration)
         greetings = [self._members.greet(peer, self._hello) for peer in self._members.unsettled]
         self._inbox = [update for update in self._inbox if self._members.admits(update)]
-        self._members.last_words = [word for word in self._members.last_words if word.body.iteration >= iteration]
+        self._members.begin(iteration)
         self._barrier.changed()
         return [Joined(iteration, sponsor, self._now - joining.began), *told, *greetings, *self._begin()]
 

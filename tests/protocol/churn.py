@@ -81,12 +81,15 @@ class World:
         iterations: int | None = 12,
         optimizer: dict[str, Any] | None = None,
         delay: Callable[[Random], float] = lambda random: random.expovariate(1.0),
+        patient: bool = False,
         **keys: Any,
     ) -> None:
         self._composed = compose(SystemSpec.model_validate(system))
         self._mixing = mixing_weights(self._composed.topology, workers, seed=0)
         self._gradients = gradients
         self._random, self._delay = Random(seed), delay
+        self._patient = patient
+        """Whether two that find each other wait until all is there that one of them had sent before it went."""
         self._iterations, self._keys = iterations, keys
         self._optimizer = optimizer or {}
         self.workers = workers
@@ -255,9 +258,13 @@ class World:
                 if self._incarnations[each] == incarnation and (each, peer) not in self._hears:
                     self._tell(each, PeerLost(peer))
             return
+        if self._patient and not self._hears.keys().isdisjoint({(one, other), (other, one)}):
+            self._connect(one, other)
+            return
         for each, peer, _ in ends:
             if self._hears.pop((each, peer), None) is not None:
                 self._tell(each, PeerLost(peer))
+                return self._meet(one, other, incarnations)  # Who was about to leave may have gone with that.
         self._join(one, other)
         for each, peer, _ in ends:
             self._tell(each, PeerFound(peer))
