@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
+
 from dlion_sim.export.folder import new_folder
 from dlion_sim.results import Frames, Run
 from dlion_sim.results.atomic import naming
@@ -18,7 +20,7 @@ def export_csv(runs: tuple[Run, ...], folder: Path) -> None:
     """
     new_folder(folder)
     frames = Frames(runs)
-    optional = {
+    optional: dict[str, pd.DataFrame] = {
         "parts": frames.parts,
         "queues": frames.queues,
         "membership": frames.membership,

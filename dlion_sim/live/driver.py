@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from dlion_sim.assembly import Recorder, Transfer
+from dlion_sim.assembly.outages import Outage
 from dlion_sim.errors import InputError
 from dlion_sim.live.frames import Kind, News
 from dlion_sim.live.machine import Machine
@@ -51,8 +52,10 @@ from dlion_sim.results.tables import What
 _LOG = logging.getLogger(__name__)
 _GOOD_BYE_SECONDS = 5.0
 """For which a node whose time is over waits for the others' clocks to come to it, too."""
+_EARLY_SECONDS = 0.5
+"""By which a notice may come earlier than the scenario has it."""
 _FLUSH_SECONDS, _LAST_WORDS_SECONDS = 0.5, 0.03
-"""What a node has measured outlives it, where it may be lost, but for so much; or less if it is known when it will be."""
+"""What a node has measured outlives it, where it may be lost, but for so much; or less if it is known when."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,8 @@ class Plan:
     """Who is not there at the start."""
     returns: Callable[[int, float], bool] = lambda rank, now: False
     """Whether somebody who is not there at a time is still to come."""
-    ends: Callable[[float], float] = lambda now: math.inf
-    """When the node is to be lost next, after a time."""
+    next_outage: Callable[[float], Outage | None] = lambda now: None
+    """When the node's machine is to go next after a time."""
     joins: bool = False
     """Whether the run is under way."""
     began: float | None = None
@@ -162,12 +165,16 @@ class Driver:
         """End the run early."""
         self._finish("interrupted", "interrupt")
 
-    def leave(self, deadline: float | None = None) -> None:
-        """Leave the run in good order, if that can be done by a time; the others go on."""
+    def leave(self) -> None:
+        """Leave the run in good order, if that can be done before the machine goes; the others go on."""
         if self._began is None:
             self.interrupt()
+            return
+        outage = self._plan.next_outage(self.now)
+        if outage and outage.kind == "preemption" and outage.begin - outage.notice <= self.now + _EARLY_SECONDS:
+            self._tell(Leave(outage.begin))
         else:
-            self._tell(Leave(deadline))
+            self._tell(Leave(None))
 
     def arrived(self, message: Message) -> None:
         """A message; whoever sends one has begun, so that all are ready.
@@ -384,8 +391,9 @@ class Driver:
 
     async def _flush_regularly(self) -> None:
         while not self._end.done():
-            last_words = self._plan.ends(self.now) - _LAST_WORDS_SECONDS - self.now
-            await asyncio.sleep(last_words if 0 < last_words < _FLUSH_SECONDS else _FLUSH_SECONDS)
+            outage = self._plan.next_outage(self.now)
+            left = outage.begin - _LAST_WORDS_SECONDS - self.now if outage else math.inf
+            await asyncio.sleep(left if 0 < left < _FLUSH_SECONDS else _FLUSH_SECONDS)
             self._observer.write_down(self._links, self.now)
 
     def _notice(self, event: PeerFound | PeerLost) -> None:

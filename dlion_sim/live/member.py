@@ -133,7 +133,7 @@ async def take_part(
         is_open=setting.scenario.availability is not None,
         absent=setting.outages.absent_at_start,
         returns=partial(_returns, setting),
-        ends=partial(_ends, setting, config.rank),
+        next_outage=partial(setting.outages.next_after, config.rank),
         joins=config.joins,
         began=began,
     )
@@ -170,12 +170,6 @@ async def take_part(
     if counts and counts.refused:
         _LOG.warning("node %d refused %d of %d datagrams", config.rank, counts.refused, counts.received)
     return Outcome(ending, driver.snapshots, driver.gone, rendezvous.refused, counts)
-
-
-def _ends(setting: Setting, rank: int, now: float) -> float:
-    """When somebody is to go next, as the scenario has it."""
-    outage = setting.outages.next_after(rank, now)
-    return outage.begin if outage else math.inf
 
 
 def _returns(setting: Setting, rank: int, now: float) -> bool:

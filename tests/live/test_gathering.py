@@ -1,7 +1,18 @@
 """What nodes wrote becomes one run folder."""
 
-from dlion_sim.live.gathering import gather
-from dlion_sim.results import ClassesRow, Ending, MetricsRow, PartsRow, RunWriter, TransfersRow, summarize
+import pytest
+
+from dlion_sim.live.gathering import gather, part_folder
+from dlion_sim.results import (
+    ClassesRow,
+    Ending,
+    MembershipRow,
+    MetricsRow,
+    PartsRow,
+    RunWriter,
+    TransfersRow,
+    summarize,
+)
 
 ABOUT = {"scenario": "made-up", "system": "dlion", "seed": 0}
 
@@ -52,3 +63,64 @@ def test_what_came_of_a_stream_is_gathered_and_summed_up(tmp_path):
     assert run.classes()[["virtual_time", "worker"]].values.tolist() == [[0, 0], [0, 1], [5, 0], [5, 1]]
     assert run.arrivals()["accuracy"].tolist() == [0.25, 0.75]
     assert run.summary["stream"] == {"scored": 40, "online_accuracy": 0.5, "forgetting": 0.125, "adaptation": {}}
+
+
+def written(folder, rank, incarnation, iterations, membership, stopped_by=None):
+    """The part of a worker that has done `iterations`, (time, number) each; of one that was killed without an ending."""
+    about = {"rank": rank, "incarnation": incarnation, "run": "one", "workers": ["a/0", "a/1"], "versions": {}}
+    writer = RunWriter.create(
+        part_folder(folder, rank, incarnation), scenario_yaml="name: made-up\n", manifest={**ABOUT, **about}
+    )
+    spent = {"batch_size": 8, "compute_seconds": 1.0, "wait_seconds": 0.0}
+    for time, number in iterations:
+        writer.metrics(MetricsRow(time, time, rank, "iteration", number, 1.0, **spent))
+    for row in membership:
+        writer.membership(MembershipRow(*row))
+    if stopped_by is None:
+        writer.flush()
+        return
+    known = {"iterations": {rank: 1}, "exchanges": {rank: 1}, "last_losses": {rank: 1.0}, "evaluations": []}
+    seconds = {"wall_seconds": 30.0, "evaluation_seconds": 0.0, "samples": 8, "bytes_sent": 0}
+    ending = Ending("completed", stopped_by, 30.0)
+    writer.finish(summarize(**ABOUT, system_label="dlion", ending=ending, **seconds, **known))
+
+
+def test_the_parts_of_all_incarnations_make_one_run(tmp_path):
+    """Node 1 was killed twice, once by whoever ran the nodes and once by hand, and came back each time."""
+    parts = tmp_path / "parts"
+    noticed = [(10.25, 1, 0, "lost", 0), (15.0, 1, 0, "found", 0), (20.0, 1, 0, "lost", 0), (25.0, 1, 0, "found", 0)]
+    written(parts, 0, 0, [(2.0, 1), (29.0, 9)], noticed, "duration")
+    written(parts, 1, 0, [(2.0, 1), (9.0, 3)], [])
+    written(parts, 1, 1, [(17.0, 5), (19.0, 6)], [(14.0, 1, 0, "up"), (16.0, 1, 0, "joined", 0, 2.0, 400, 4)])
+    written(parts, 1, 2, [(28.0, 9)], [(24.0, 1, 0, "up"), (26.0, 1, 0, "joined", 0, 2.0, 400, 8)], "left")
+    run = gather(parts, tmp_path / "run", membership=[MembershipRow(10.0, 1, 0, "down")])
+    told = run.membership()[["what", "incarnation"]].values.tolist()
+    assert told == [
+        ["down", 0],
+        ["lost", 0],
+        ["up", 1],
+        ["found", 1],
+        ["joined", 1],
+        ["lost", 1],
+        ["up", 2],
+        ["found", 2],
+        ["joined", 2],
+    ]
+    lost = run.membership().query("what == 'lost'")["seconds"].tolist()
+    assert lost[0] == pytest.approx(0.25)
+    assert lost[1] != lost[1], "nobody told when it was killed by hand"
+    assert run.iterations().query("worker == 1")["iteration"].tolist() == [1, 3, 5, 6, 9]
+    assert (run.summary["status"], run.summary["stopped_by"]) == ("completed", "duration")
+    assert [(each["rank"], each["incarnation"], each["status"]) for each in run.manifest["nodes"]] == [
+        (0, 0, "completed"),
+        (1, 0, "lost"),
+        (1, 1, "lost"),
+        (1, 2, "completed"),
+    ]
+
+
+def test_where_all_have_left_that_is_how_the_run_has_ended(tmp_path):
+    for rank in (0, 1):
+        written(tmp_path / "parts", rank, 0, [(2.0, 1)], [(30.0, rank, 0, "left")], "left")
+    run = gather(tmp_path / "parts", tmp_path / "run")
+    assert (run.summary["status"], run.summary["stopped_by"]) == ("completed", "left")

@@ -278,3 +278,87 @@ def test_what_a_user_can_get_wrong_is_one_line(dlion, capsys, arguments, words):
     assert line.startswith("dlion: ")
     assert all(word in line for word in words), line
     assert not Path("parts/rank-0").exists()
+
+
+def test_nodes_go_and_come_back_as_the_scenario_says(folder, dlion, capfd):
+    """One is killed and comes back, one leaves, and one was not there at first."""
+    clouds = [{"name": "a", "workers": [{"count": 4, "compute": "20 cores"}]}]
+    workers = {
+        "a/1": {"down": [["2 s", None]], "kind": "leave"},
+        "a/2": {"down": [["2 s", "4 s"]]},
+        "a/3": {"down": [["0 s", "3 s"]]},
+    }
+    written = scenario("duration=6 s", system="baseline", cluster={"clouds": clouds}, availability={"workers": workers})
+    Path("small.yaml").write_text(dump(written))
+    assert dlion("live", "small.yaml", "--output", folder / "run", "--quiet") == 0
+    assert capfd.readouterr() == ("", "")
+    run = Run.open(folder / "run")
+    told = run.membership()
+
+    def times(what, participant):
+        return told[(told["what"] == what) & (told["participant"] == participant)]["virtual_time"].tolist()
+
+    assert [times("down", rank)[0] for rank in (2, 3)] == pytest.approx([2, 0], abs=0.5)
+    assert [times("up", rank)[0] for rank in (2, 3)] == pytest.approx([4, 3], abs=1)
+    assert times("noticed", 1)[0] == pytest.approx(2, abs=0.5)
+    assert len(times("left", 1)) == 1
+    assert [len(times("joined", rank)) for rank in range(4)] == [0, 0, 1, 1]
+    assert (run.summary["status"], run.summary["stopped_by"]) == ("completed", "duration")
+    assert [(each["rank"], each["incarnation"], each["status"]) for each in run.manifest["nodes"]] == [
+        (0, 0, "completed"),
+        (1, 0, "completed"),
+        (2, 0, "lost"),
+        (2, 1, "completed"),
+        (3, 0, "completed"),
+    ]
+    assert run.manifest["churn"]["crash"] == "SIGKILL"
+    up = run.summary["availability"]["up"]
+    assert up[0] == 1
+    assert all(0.2 < share < 0.9 for share in up[1:])
+    assert run.summary["accuracy"]["per_worker"][1] is not None
+
+
+def test_a_node_that_was_killed_is_started_again_by_hand(folder, dlion):
+    """With the folder of its former part beside it; a request to terminate lets it leave."""
+    written = scenario("duration=600 s", system="baseline", cluster=TWO, availability={})
+    Path("small.yaml").write_text(dump(written))
+    write_secret(folder / "secret")
+    sockets, addresses = listeners(2)
+    for socket in sockets:
+        socket.close()
+    arguments = ["small.yaml", "--peers", ",".join(map(str, addresses)), "--secret-file", "secret"]
+    command = [sys.executable, "-m", "dlion_sim", "node", *arguments, "--output", str(folder / "parts")]
+
+    def start(rank, *options):
+        return subprocess.Popen([*command, f"--rank={rank}", *options], stdout=subprocess.PIPE, text=True)
+
+    def has_written(part):
+        return lambda: (folder / "parts" / part / "metrics.parts" / "00002.parquet").exists()
+
+    nodes = [start(0), start(1)]
+    until(has_written("rank-1"), 180)
+    nodes[1].kill()
+    nodes.append(start(1, "--join"))
+    until(has_written("rank-1.1"), 180)
+    nodes[2].send_signal(signal.SIGTERM)
+    output, _ = nodes[2].communicate(timeout=60)
+    assert "node 1: left" in output
+    assert nodes[2].returncode == 0
+    nodes[0].send_signal(signal.SIGINT)
+    for process in nodes[:2]:
+        process.communicate(timeout=60)
+    assert dlion("gather", "parts", "run", "--quiet") == 130
+    told = Run.open(folder / "run").membership()
+    assert [len(told[told["what"] == what]) for what in ("lost", "up", "joined", "left")] == [2, 1, 1, 1]
+    assert Run.open(folder / "run").summary["stopped_by"] == "interrupt"
+
+
+def test_nobody_joins_where_all_are_there_all_the_time(dlion, capsys):
+    Path("small.yaml").write_text(dump(scenario("iterations=10", cluster=TWO)))
+    Path("secret").write_text("x" * 32)
+    Path("secret").chmod(0o600)
+    peers = "--peers=127.0.0.1:7001,127.0.0.1:7002"
+    assert dlion("node", "small.yaml", "--rank=0", peers, "--secret-file=secret", "--output=parts", "--join") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "availability" in line
+    assert "nobody can join" in line
