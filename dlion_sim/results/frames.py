@@ -101,6 +101,7 @@ class Frames:
         """A row each time that one came, went, or was noticed to: `participant`, `what`, `peer`, `seconds`, ..."""
         return self._all(Run.membership)
 
+    @cached_property
     def arrivals(self) -> pd.DataFrame:
         """A row what came to a worker of a stream between two iterations: how many (`batch_size`), `accuracy`, ..."""
         return self._all(lambda run: run.arrivals().drop(columns=["kind", "metric"]))
