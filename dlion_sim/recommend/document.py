@@ -122,7 +122,7 @@ def _next_best(study: Study, known: Sequence[Option]) -> dict[str, Any] | None:
 
 def _compared(more: float, words: str, opposite: str) -> str:
     if abs(more) < _ALIKE:
-        return f"no {words}"
+        return f"as {words.removesuffix('er')}"
     return f"{percent(round(abs(more), 3))} {words if more > 0 else opposite}"
 
 
