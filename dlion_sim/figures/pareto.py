@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from dlion_sim.figures.looks import system_look
 from dlion_sim.figures.style import DECADE, drawing, legend_below, make_logarithmic, time_unit
@@ -74,9 +76,9 @@ def plot_pareto(
         _scale(axes, points)
         _shade(axes, None if deadline is None else deadline / size, budget)
         systems = list(dict.fromkeys(point.system for point in points))
-        handles = [_handle("s", system_look(system).colour) for system in systems]
-        handles += [_handle(marker[machine], "0.4") for machine in machines]
-        notes = ["ring: recommended; hollow: estimated; line: none is faster and as cheap, nor cheaper and as fast"]
+        handles: list[Artist] = [Patch(color=system_look(system).colour) for system in systems]
+        handles += [_handle(marker[machine]) for machine in machines]
+        notes = ["circled: recommended; hollow: estimated; line: none is faster and as cheap, nor cheaper and as fast"]
         legend_below(figure, handles, [*systems, *machines], notes)
     return file
 
@@ -85,8 +87,8 @@ def _unit(most: float) -> tuple[float, str]:
     return (3600.0, "h") if most > _HOURS_FROM else time_unit(most)
 
 
-def _handle(marker: str, colour: str) -> Line2D:
-    return Line2D([], [], linestyle="", marker=marker, color=colour, markersize=4)
+def _handle(marker: str) -> Line2D:
+    return Line2D([], [], linestyle="", marker=marker, color="0.4", markersize=4)
 
 
 def _scale(axes: Axes, points: Sequence[Point]) -> None:

@@ -49,7 +49,7 @@ def document(study: Study) -> dict[str, Any]:
     return told | {
         "pareto": [each.told() for each in front(known)],
         "candidates": [each.told() for each in known],
-        "rejected": _rejected(study),
+        "rejected": _rejected(study, known),
         "samples": {"simulated": study.samples, "exhaustive": _exhaustive(study, known), "margins": _of_margins(study)},
     }
 
@@ -122,7 +122,7 @@ def _next_best(study: Study, known: Sequence[Option]) -> dict[str, Any] | None:
 
 def _compared(more: float, words: str, opposite: str) -> str:
     if abs(more) < _ALIKE:
-        return f"no {words}"
+        return f"as {words.removesuffix('er')}"
     return f"{percent(round(abs(more), 3))} {words if more > 0 else opposite}"
 
 
@@ -156,11 +156,18 @@ def _needed(study: Study, known: Sequence[Option]) -> Mapping[str, Any] | None:
     return None if needed is None else needed.told()
 
 
-def _rejected(study: Study) -> list[dict[str, Any]]:
-    """Who is out, after which rung and why; 0 is before the first."""
-    before = [{"candidate": each.name, "rung": 0, "reason": each.reason} for each in study.refused]
-    return before + [
-        {"candidate": name, "rung": left.rung, "reason": left.reason} for name, left in study.race.left.items()
+def _rejected(study: Study, known: Sequence[Option]) -> list[dict[str, Any]]:
+    """Who is out, after which rung and why; 0 is before the first, and None at the end."""
+    before = [(each.name, 0, each.reason) for each in study.refused]
+    on_the_way = [(name, left.rung, left.reason) for name, left in study.race.left.items()]
+    winners = [of(known, each) for each in study.race.winners]
+    at_the_end = [
+        (each.candidate.name, None, f"takes {each.takes}; {winners[0].candidate.name} takes {winners[0].takes}")
+        for each in winners[1:]
+    ]
+    return [
+        {"candidate": name, "rung": rung, "reason": reason}
+        for name, rung, reason in (*before, *on_the_way, *at_the_end)
     ]
 
 

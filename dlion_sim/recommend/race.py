@@ -86,9 +86,8 @@ class Race:
             if all(map(self._is_in, alive)):
                 yield Rung("other seeds", others := self._others(alive))
                 self._finish(alive, others)
-                if self.winners or not self._reserve:
+                if not (alive := self._back()):
                     return
-                alive = self._back()
                 resource = GROWTH * min(self._spent_so_far(each) for each in alive)
 
     @property
@@ -186,11 +185,20 @@ class Race:
         self._reserve.append(candidate)
 
     def _back(self) -> list[Candidate]:
-        """Who comes back as nobody is left: those with the best prospects."""
-        ahead, nothing = leader(self.seen.values()), (True, math.inf, math.inf)
+        """Who comes back: those with the best prospects where nobody is left, or else those who would do better than
+        the best, now that it is known how it learns up to the target. Before, they may have seemed to be too late."""
+        if not self._reserve:
+            return []
+        winners, nothing = self.winners, (True, math.inf, math.inf)
+        ahead = self.seen[winners[0].name] if winners else leader(self.seen.values())
         told = {name: self._rank(estimate(seen, ahead)) for name, seen in self.seen.items()}
-        self._reserve.sort(key=lambda each: told.get(each.name, nothing))
-        back, self._reserve = self._reserve[:FINALISTS], self._reserve[FINALISTS:]
+        ranked = sorted(self._reserve, key=lambda each: told.get(each.name, nothing))
+        if winners:
+            best = self._spent(ahead)
+            better = [each for each in ranked if told.get(each.name, nothing) < (False, best, 0.0)]
+            ranked = [each for each in better if self.seen[each.name].until < self._most(each, best)]
+        back = ranked[:FINALISTS]
+        self._reserve = [each for each in self._reserve if each not in back]
         for each in back:
             del self.left[each.name]
         return back

@@ -61,7 +61,7 @@ def behind(rung: int, seen: Seen, told: Estimate, goal: Goal, best: str, of_best
         late = "" if goal.allows(told.seconds, told.money) else f"; {goal.bound}"
         way = f"{progress(seen)}; needs {duration(told.seconds)} and {number(told.money)}{least}{late}"
     spent = goal.spent(of_best.seconds, of_best.money)
-    return Left(rung, f"{way}; {best} needs {written(goal, spent)}")
+    return Left(rung, f"{way}; {best} needs {written(goal, spent)}{' at the least' * of_best.is_least}")
 
 
 def progress(seen: Seen) -> str:

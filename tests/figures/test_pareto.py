@@ -30,7 +30,7 @@ def test_it_names_systems_and_machines_and_tells_them_apart(tmp_path):
         "diloco",
         "p3.2xlarge",
         "r5.4xlarge",
-        "ring: rec",
+        "circled: rec",
     ):
         assert words in svg
     assert system_look("dlion").colour in svg

@@ -159,6 +159,23 @@ def test_who_was_left_behind_comes_back_where_nobody_else_is_in_time():
     assert "with 1 of 3 seeds only" in race.left["0"].reason
 
 
+def test_who_seemed_too_late_comes_back_once_it_is_known_how_all_learn():
+    """By somebody who is quick at first and then learns nothing, those who learn steadily seem far too slow."""
+    steady, dear = np.arange(0.0, 91.0) / 90, np.arange(0.0, 21.0) / 20
+    quick = np.array([0.0, 0.55, *[0.6] * 300])
+    learners = [(quick, 1.0), *[(steady, 1.0)] * 2, *[(dear, 6.0)] * 6]
+
+    def look(start):
+        progress, per_hour = learners[int(start.candidate.name)]
+        times = np.arange(0.0, min(start.until, len(progress) - 1) + 1e-9, EVERY)
+        reached = float(times[-1]) if progress[len(times) - 1] >= 1 else None
+        return Glimpse(Curve(times, progress[: len(times)]), start.until, reached, per_hour)
+
+    race, _ = raced([Learner(1.0, per_hour) for _, per_hour in learners], Goal(deadline=200.0), look=look)
+    assert {each.name for each in race.winners[:2]} == {"1", "2"}
+    assert not {"1", "2"} & {*race.left}
+
+
 def test_a_rest_is_told_by_whom_has_been_there():
     ahead, behind = Learner(10.0, 1.0).seen(100.0), Learner(90.0, 2.0).seen(40.0)
     assert leader([behind, ahead]) is ahead
