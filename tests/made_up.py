@@ -8,6 +8,7 @@ from pathlib import Path
 from dlion_sim.results import (
     Ending,
     LinksRow,
+    MembershipRow,
     MetricsRow,
     PartsRow,
     QueuesRow,
@@ -39,13 +40,14 @@ def made_up_run(
     exchanging: bool = True,
     lossy: bool = False,
     transport: str = "reliable",
+    absent: bool = False,
 ) -> Run:
     """Evaluations of `workers` around the mean `accuracies` every so many seconds, an iteration every second.
 
     `extra` is text of the scenario's that makes it another one, as `transport` and what is `replaced` in the system do.
     Each second a worker computes for 0.6 s, waits for 0.4 s and, if `exchanging`, takes in an update; each interval it
     sends 1 MB to the next worker. Where it is `lossy`, there are also a message of 10 kB of two variables each second,
-    and queues.
+    and queues. Where somebody is `absent`, the first worker is away for 2 s and fetches 4 kB when it is back.
     """
     about = {"scenario": scenario, "system": system, "seed": seed}
     writer = RunWriter.create(
@@ -94,6 +96,9 @@ def made_up_run(
             )
     if lossy:
         _send_packets(writer, workers, int(end))
+    if absent:
+        for row in AWAY:
+            writer.membership(row)
     writer.finish(
         summarize(
             **about,
@@ -109,6 +114,7 @@ def made_up_run(
             evaluations=evaluations,
             evaluated_on=evaluated_on,
             transport=TRANSPORT if lossy else None,
+            availability=AVAILABILITY if absent else None,
         )
     )
     return Run.open(folder)
@@ -120,6 +126,25 @@ TRANSPORT = {
     "saved": 0.04,
     "messages": 40,
     "completion": {"mean": 0.2, "p50": 0.125, "p99": 0.75},
+}
+
+
+AWAY = (
+    MembershipRow(1.0, 0, 0, "down"),
+    MembershipRow(1.25, 0, 0, "lost", 1, 0.25),
+    MembershipRow(3.0, 0, 1, "up"),
+    MembershipRow(3.0, 0, 1, "found", 1),
+    MembershipRow(3.5, 0, 1, "joined", 1, 0.5, 4000, 3),
+)
+AVAILABILITY = {
+    "up": [0.9, 1.0],
+    "computed": 100,
+    "useful": 75,
+    "lost_seconds": 0.25,
+    "state_bytes": 4000,
+    "to_notice": {"mean": 0.25, "most": 0.25},
+    "to_join": {"mean": 0.5, "most": 0.5},
+    "messages": {"sent": 50, "delivered": 45, "cut": 3, "refused": 1, "under_way": 1},
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -13,7 +14,7 @@ import pandas as pd
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run, Tariff, cost_of
-from dlion_sim.results.cost import GB, billed_hours
+from dlion_sim.results.cost import GB, machines_cost, spot_machines
 from dlion_sim.results.run_folder import MANIFEST, SCENARIO, SUMMARY
 from dlion_sim.results.told import Told
 from dlion_sim.scenario import from_data, tariff
@@ -30,7 +31,7 @@ def costs_until(run: Run, times: Sequence[float]) -> list[float]:
     prices = _tariff(run)
     egress = _egress(run, prices)
     sent = np.concatenate([[0.0], egress])[np.searchsorted(egress.index, times, side="right")]
-    machines = [billed_hours(prices, time) * sum(prices["per_hour"]) for time in times]
+    machines = [machines_cost(prices, time, away) for time, away in zip(times, _away(run, prices, times), strict=True)]
     return [one + float(other) for one, other in zip(machines, sent, strict=True)]
 
 
@@ -60,7 +61,8 @@ def at_prices_of(run: Run, catalog: str) -> Run:
     if run.summary is None:
         return repriced
     try:
-        cost = cost_of(_tariff(repriced), run.summary["virtual_seconds"], _carried(run))
+        up = run.summary.get("availability", {}).get("up", ())
+        cost = cost_of(_tariff(repriced), run.summary["virtual_seconds"], _carried(run), up)
     except KeyError:
         raise InputError("are not those of its scenario", file=run.folder / MANIFEST, path="clouds") from None
     return replace(repriced, summary=Told({**run.summary, "cost": cost}, run.folder / SUMMARY))
@@ -84,6 +86,26 @@ def _tariff(run: Run) -> Tariff:
     if prices is None:
         raise InputError("has no prices", file=run.folder, allowed="runs of scenarios with prices")
     return prices
+
+
+def _away(run: Run, prices: Tariff, times: Sequence[float]) -> list[dict[int, float]]:
+    """For how many seconds each machine was away by each of the times (s), of those that are not paid then."""
+    changes = run.membership().query("what in ('down', 'left', 'up')")
+    gone: dict[int, list[tuple[float, float]]] = {}
+    for number in spot_machines(prices) & {*changes["participant"]}:
+        of_one = changes[changes["participant"] == number].sort_values("virtual_time", kind="stable")
+        begin = math.inf
+        for time, what in zip(of_one["virtual_time"], of_one["what"], strict=True):
+            if what != "up":
+                begin = min(begin, time)
+            elif begin < time:
+                gone.setdefault(number, []).append((begin, time))
+                begin = math.inf
+        gone.setdefault(number, []).append((begin, math.inf))
+    return [
+        {number: sum(min(end, time) - min(begin, time) for begin, end in spans) for number, spans in gone.items()}
+        for time in times
+    ]
 
 
 def _between_clouds(run: Run) -> pd.DataFrame:

@@ -21,42 +21,46 @@ from dlion_sim.scenario.downtime import (
     Interval,
     Machines,
     MarkovTimes,
+    Timetable,
 )
 from dlion_sim.streams import stream
 
 
-def intervals_of(entry: AnyDowntime, names: Sequence[str], seed: int, *purpose: str) -> list[Iterator[Interval]]:
+def intervals_of(
+    entry: AnyDowntime, names: Sequence[str], seed: int, section: str, key: str
+) -> list[Iterator[Interval]]:
     """When each of those that an entry names is down: (begin, end) in seconds, disjoint and in order, perhaps endless.
 
-    Random numbers are of the streams that `purpose` begins, and of each name where it goes for itself, so that others
-    in the scenario change nothing. Raises InputError where the entry cannot be of so many.
+    What goes for itself has a random stream of its own name, and what goes together one of the entry's key, in their
+    section of the scenario: others in it change nothing. Raises InputError where the entry cannot be of so many.
     """
+    together = stream(seed, "availability", section, key)
     match entry:
         case Down():
-            return [_again(entry.down, entry.repeat) for _ in names]
+            return [_again(entry) for _ in names]
         case Counts():
-            return Fleet(entry, len(names), stream(seed, "availability", *purpose)).intervals()
+            return _Fleet(entry, len(names), together).intervals()
         case Machines():
             if len(names) > len(entry.machines):
                 raise InputError(
                     f"tells of {len(entry.machines)} machines, and there are {len(names)}",
-                    path=".".join(["availability", *purpose]),
+                    path=f"availability.{section}.{key}",
                     allowed="so many or more",
                 )
-            order = stream(seed, "availability", *purpose).permutation(len(entry.machines))
-            return [_again(entry.machines[which], entry.repeat) for which in order[: len(names)]]
+            order = together.permutation(len(entry.machines))
+            return [_again(entry.machines[which]) for which in order[: len(names)]]
         case _:
-            return [_alternating(entry, stream(seed, "availability", *purpose, name)) for name in names]
+            return [_alternating(entry, stream(seed, "availability", section, name)) for name in names]
 
 
-def _again(intervals: Sequence[Interval], repeat: float | None) -> Iterator[Interval]:
-    for period in count() if repeat is not None and intervals else range(1):
-        since = period * (repeat or 0.0)
-        for begin, end in intervals:
+def _again(times: Timetable) -> Iterator[Interval]:
+    for period in count() if times.repeat is not None and times.down else range(1):
+        since = period * (times.repeat or 0.0)
+        for begin, end in times.down:
             yield since + begin, since + end
 
 
-class Fleet:
+class _Fleet:
     """Machines of which so many are up at each time, and those that are watched among them."""
 
     def __init__(self, counts: Counts, watched: int, rng: np.random.Generator) -> None:

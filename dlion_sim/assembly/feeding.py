@@ -25,16 +25,18 @@ class Stall(NamedTuple):
 class InputPipeline:
     """Gets batches ready, each from when the one before was taken: all that takes longer than until the next is due.
 
+    The first one it gets ready from `since` (s after the run's start) on.
+
     Samples are read while those before are prepared. The first `shard_samples` are all read from the disk, of later
     ones what is not in the cache.
     """
 
-    def __init__(self, spec: Input, shard_samples: int) -> None:
+    def __init__(self, spec: Input, shard_samples: int, since: float = 0.0) -> None:
         self._input = spec
         self._shard_samples = shard_samples
         self._taken = 0
         """Samples so far."""
-        self._since = 0.0
+        self._since = since
         """When the last batch was taken, and the next begun."""
 
     def take(self, batch_size: int, now: float) -> Stall:

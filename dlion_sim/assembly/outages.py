@@ -18,7 +18,7 @@ from dlion_sim.scenario.downtime import AnyDowntime, Interval, Kind
 from dlion_sim.scenario.faults import listed
 from dlion_sim.scenario.topology import ServerHost
 
-_MOST_MERGED = 100_000
+_MOST_MERGED = 10_000
 """Outages without a pause between them, after which it is for good."""
 _MOST_STEPS = 1_000_000
 """Of one link's capacity."""

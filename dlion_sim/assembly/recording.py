@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dlion_sim.assembly.attendance import Attendance
 from dlion_sim.assembly.feeding import Stall
 from dlion_sim.assembly.losses import Losses
 from dlion_sim.assembly.transfer import Transfer
@@ -20,6 +21,7 @@ from dlion_sim.results import (
     SPENT,
     Ending,
     LinksRow,
+    MembershipRow,
     MetricsRow,
     PartsRow,
     QueuesRow,
@@ -85,6 +87,7 @@ class Recorder:
         """Iterations of each worker that took in something from a peer."""
         self._spent = {worker: dict.fromkeys(SPENT, 0.0) for worker in self.iterations}
         """Seconds of each worker."""
+        self._attendance = Attendance(self.iterations)
 
     def attach(self, writer: RunWriter, wall: Callable[[float], float]) -> None:
         """Write and time by these from now on."""
@@ -124,6 +127,12 @@ class Recorder:
         """The run ends, and this is what a worker was at."""
         if left is not None:
             self._add(worker, now, **_fields(left), **self._stalled(worker, left.compute_seconds))
+
+    def lost(self, worker: int, left: Unfinished | None, batch_size: int | None, now: float) -> None:
+        """A worker is gone, and this is what it was at."""
+        if left is not None:
+            told = {**_fields(left), **({"kind": "cut", "batch_size": batch_size} if left.kind == "unfinished" else {})}
+            self._add(worker, now, **told, **self._stalled(worker, left.compute_seconds))
 
     def evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
         """What a worker's parameters were then, after so many iterations, was evaluated."""
@@ -201,6 +210,8 @@ class Recorder:
             self._last_losses[row.worker] = row.loss
             self._samples += row.batch_size or 0
             self._exchanges[row.worker] += bool(row.applied or row.merged)
+        elif row.kind == "cut":
+            self._attendance.cut(row.batch_size or 0, row.compute_seconds or 0.0)
 
     def _check_times(self, row: MetricsRow) -> None:
         """A worker computes and waits one after the other, within the time since its last iteration ended."""
@@ -244,6 +255,13 @@ class Recorder:
         for row in rows:
             self._writer.queues(row)
 
+    def membership(self, row: MembershipRow) -> None:
+        """Take in a row of the membership."""
+        self._attendance.add(row, self._samples)
+        if row.iteration is not None and row.participant in self.iterations:
+            self.iterations[row.participant] = row.iteration
+        self._writer.membership(row)
+
     def flush(self) -> None:
         """Bring every row so far to the disk, where it outlives this process."""
         self._writer.flush()
@@ -255,9 +273,15 @@ class Recorder:
         evaluation_seconds: float = 0.0,
         target: float | None = None,
         late: Mapping[str, Any] | None = None,
+        messages: Mapping[str, int] | None = None,
     ) -> dict[str, Any]:
-        """The summary of all that was taken in; see `summarize` for what else it tells."""
+        """The summary of all that was taken in; see `summarize` for what else it tells.
+
+        `messages` are counts of what became of them, where anybody may have come or gone.
+        """
         about = self._writer.manifest
+        availability = self._attendance.told(self._samples, ending.seconds)
+        up = availability["up"] if availability else ()
         return summarize(
             scenario=about["scenario"],
             system=about["system"],
@@ -279,7 +303,8 @@ class Recorder:
             late=late,
             cost_as=about.get("cost_as"),
             transport=self._losses.told,
-            cost=cost_of(self._tariff, ending.seconds, self._between_clouds) if self._tariff else None,
+            availability=availability and {**availability, **({"messages": messages} if messages else {})},
+            cost=cost_of(self._tariff, ending.seconds, self._between_clouds, up) if self._tariff else None,
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -197,7 +197,7 @@ class Setting:
         return {other for other, place in enumerate(places) if place == places[number] and other != number}
 
     def worker(self, number: int, incarnation: int = 0, absent: frozenset[int] = frozenset()) -> Worker:
-        """A worker, with the initial parameters; `absent` as in `Setup`.
+        """A worker, with the initial parameters; `incarnation` and `absent` as in `Setup`.
 
         Raises InputError where the system does not fit the run.
         """
@@ -231,20 +231,20 @@ class Setting:
         on_loss = self.scenario.availability.on_loss if self.scenario.availability else "abort"
         return ParameterServer(number, self.workers, replica, begin, exchange, absent=absent, on_loss=on_loss)
 
-    def machine(self, worker: int) -> ComputeDevice:
-        """How long a worker's machine takes."""
+    def machine(self, worker: int, incarnation: int = 0, began: float = 0.0) -> ComputeDevice:
+        """How long a worker's machine takes, whose process began then (s) after it had ended so often."""
         fed_by = self.scenario.workload.input
         return ComputeDevice(
             self.scenario.cluster.workers[worker].compute,
             alpha=self.scenario.workload.compute_time.alpha,
             beta=self.core_seconds_per_sample,
-            rng=stream(self.scenario.seed, "compute", worker),
-            pipeline=InputPipeline(fed_by, len(self.shards[worker])) if fed_by else None,
+            rng=stream(self.scenario.seed, "compute", worker, *_again(incarnation)),
+            pipeline=InputPipeline(fed_by, len(self.shards[worker]), began) if fed_by else None,
         )
 
-    def sampler(self, worker: int) -> BatchSampler:
-        """Which samples a worker takes next."""
-        return BatchSampler(self.shards[worker], stream(self.scenario.seed, "batches", worker))
+    def sampler(self, worker: int, incarnation: int = 0) -> BatchSampler:
+        """Which samples a worker takes next, whose process has ended so often before."""
+        return BatchSampler(self.shards[worker], stream(self.scenario.seed, "batches", worker, *_again(incarnation)))
 
     def evaluator(self, threads: int | None = None) -> Evaluator:
         """What scores the workers' replicas, all of them on the same samples, by so many `threads` of a CPU."""
@@ -292,3 +292,8 @@ class Setting:
             clip_norm=optimizer.clip_norm,
             decay=optimizer.factor,
         )
+
+
+def _again(incarnation: int) -> tuple[int, ...]:
+    """What tells the random streams of a process that has begun again from those of the first one."""
+    return (incarnation,) if incarnation else ()

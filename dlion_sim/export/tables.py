@@ -12,19 +12,20 @@ from dlion_sim.results.atomic import naming
 def export_csv(runs: tuple[Run, ...], folder: Path) -> None:
     """Write a CSV file of each table that `Frames` has, runs.csv for its summaries, to a new or empty folder.
 
-    Of what only packets have, parts and queues, there is none where no run tells.
+    Of parts and queues, which only packets have, and membership there is none where no run tells.
 
     Raises InputError where a run cannot be read or the folder cannot be used.
     """
     new_folder(folder)
     frames = Frames(runs)
+    optional = {"parts": frames.parts, "queues": frames.queues, "membership": frames.membership}
     for name, table in (
         ("runs", frames.summaries),
         ("evaluations", frames.evaluations),
         ("iterations", frames.iterations),
         ("links", frames.links),
         ("transfers", frames.transfers),
-        *((name, table) for name, table in (("parts", frames.parts), ("queues", frames.queues)) if len(table)),
+        *((name, table) for name, table in optional.items() if len(table)),
     ):
         file = folder / f"{name}.csv"
         with naming(file):

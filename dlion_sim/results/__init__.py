@@ -12,21 +12,25 @@ from dlion_sim.results.run_folder import free_folder
 from dlion_sim.results.summary import SPENT, Ending, Status, final_metric, summarize, time_to_target
 from dlion_sim.results.tables import (
     LINKS,
+    MEMBERSHIP,
     METRICS,
     PARTS,
     QUEUES,
     TRANSFERS,
     WALL_CLOCK_COLUMNS,
     LinksRow,
+    MembershipRow,
     MetricsRow,
     PartsRow,
     QueuesRow,
     TransfersRow,
+    What,
 )
 from dlion_sim.results.writing import RunWriter, mark
 
 __all__ = [
     "LINKS",
+    "MEMBERSHIP",
     "METRICS",
     "PARTS",
     "QUEUES",
@@ -38,6 +42,7 @@ __all__ = [
     "Frames",
     "Hold",
     "LinksRow",
+    "MembershipRow",
     "MetricsRow",
     "PartsRow",
     "QueuesRow",
@@ -46,6 +51,7 @@ __all__ = [
     "Status",
     "Tariff",
     "TransfersRow",
+    "What",
     "cost_of",
     "environment",
     "final_metric",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from dlion_sim.errors import InputError
+from dlion_sim.results.tables import What
 from dlion_sim.results.told import MOST
 
 _INDEX_MOST = 2**31 - 1
@@ -42,13 +44,20 @@ _RANGES = {
     "delivered": (0.0, MOST),
     "variable": (0, _INDEX_MOST),
     "seconds": (0.0, MOST),
+    "participant": (0, _INDEX_MOST),
+    "incarnation": (0, _INDEX_MOST),
+    "peer": (0, _INDEX_MOST),
     "mean_queued": (0.0, MOST),
     "most_queued": (0, MOST),
     "dropped": (0, MOST),
     "marked": (0, MOST),
 }
 """The least and the most of a column's values. A loss or a metric may be anything: a run may diverge."""
-_KINDS = {"iteration", "evaluation", "profile", "unfinished"}
+_KINDS = {
+    "worker": ("kind", {"iteration", "evaluation", "profile", "unfinished", "cut"}),
+    "participant": ("what", set(get_args(What))),
+}
+"""What rows may tell of whom."""
 
 
 def conform(table: pa.Table, schema: pa.Schema, file: Path) -> pa.Table:
@@ -71,8 +80,9 @@ def checked(table: pa.Table, file: Path, workers: int | None) -> pd.DataFrame:
             if name == "worker" and workers is not None:
                 most = workers - 1
             _check_range(frame[name], table.schema.field(name).nullable, least, most, file)
-    if {"kind", "worker"} <= set(frame) and not frame["kind"].isin(_KINDS).all():
-        raise InputError("holds rows of another kind", file=file, path="kind", allowed=", ".join(sorted(_KINDS)))
+    for of, (name, kinds) in _KINDS.items():
+        if of in frame and not frame[name].isin(kinds).all():
+            raise InputError("holds rows of another kind", file=file, path=name, allowed=", ".join(sorted(kinds)))
     return frame
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Annotated, Required, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NotRequired, Required, TypedDict
 
 import msgspec
 
@@ -32,6 +32,8 @@ class Tariff(TypedDict):
     """Of each machine, if all are known."""
     carbon: list[Seconds] | None
     """Grams of CO2 a kWh, likewise."""
+    spot: NotRequired[list[bool]]
+    """Which machines are paid, and draw power, only while they are there; by default none."""
 
 
 class Cost(TypedDict, total=False):
@@ -48,21 +50,47 @@ class Cost(TypedDict, total=False):
     co2_kg: Seconds
 
 
-def cost_of(tariff: Tariff, seconds: float, carried: Mapping[tuple[str, str], float]) -> Cost:
-    """What a run of so many seconds cost, in which so many bytes were `carried` from one cloud to another."""
-    hours = billed_hours(tariff, seconds)
-    machines = hours * sum(tariff["per_hour"])
-    cost: Cost = {"total": machines, "machines": machines, "machine_hours": hours * len(tariff["per_hour"])}
+def cost_of(tariff: Tariff, seconds: float, carried: Mapping[tuple[str, str], float], up: Sequence[float] = ()) -> Cost:
+    """What a run of so many seconds cost, in which so many bytes were `carried` from one cloud to another.
+
+    `up` is the part of it that each machine was there, as far as some were not.
+    """
+    away = {machine: seconds * (1 - up[machine]) for machine in spot_machines(tariff) if machine < len(up)}
+    machines = machines_cost(tariff, seconds, away)
+    hours = billed_hours(tariff, seconds) * len(tariff["per_hour"]) - sum(_saved_hours(tariff, seconds, away).values())
+    cost: Cost = {"total": machines, "machines": machines, "machine_hours": hours}
     if (prices := tariff["egress"]) is not None:
         cost["egress"] = sum(size * prices[a][b] for (a, b), size in carried.items()) / GB
         cost["egress_gb"] = sum(carried.values()) / GB
         cost["total"] += cost["egress"]
     if (watts := tariff["watts"]) is not None:
-        cost["energy_kwh"] = seconds * sum(watts) / _JOULES
+        cost["energy_kwh"] = (seconds * sum(watts) - _sum_of(watts, away)) / _JOULES
         if (carbon := tariff["carbon"]) is not None:
-            grams = sum(watt * each for watt, each in zip(watts, carbon, strict=True))
-            cost["co2_kg"] = seconds * grams / _JOULES / 1000
+            grams = [watt * each for watt, each in zip(watts, carbon, strict=True)]
+            cost["co2_kg"] = (seconds * sum(grams) - _sum_of(grams, away)) / _JOULES / 1000
     return cost
+
+
+def machines_cost(tariff: Tariff, seconds: float, away: Mapping[int, float]) -> float:
+    """What the machines of a run of so many seconds cost, of which spot machines were `away` for so many."""
+    saved = _saved_hours(tariff, seconds, away)
+    return billed_hours(tariff, seconds) * sum(tariff["per_hour"]) - _sum_of(tariff["per_hour"], saved)
+
+
+def spot_machines(tariff: Tariff) -> set[int]:
+    """The machines that are not paid while they are away."""
+    both = zip(tariff["per_hour"], tariff.get("spot", ()), strict=False)
+    return {machine for machine, (_, is_spot) in enumerate(both) if is_spot}
+
+
+def _saved_hours(tariff: Tariff, seconds: float, away: Mapping[int, float]) -> dict[int, float]:
+    hours = billed_hours(tariff, seconds)
+    return {machine: hours - billed_hours(tariff, seconds - gone) for machine, gone in away.items()}
+
+
+def _sum_of(rates: Sequence[float], amounts: Mapping[int, float]) -> float:
+    """What so much comes to at the rates of some machines."""
+    return sum(rates[machine] * amount for machine, amount in amounts.items())
 
 
 def billed_hours(tariff: Tariff, seconds: float) -> float:

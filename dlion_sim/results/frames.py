@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from dlion_sim.metric import ACCURACY
+from dlion_sim.results import availability
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.labels import headings
 from dlion_sim.results.reading import Run
@@ -96,6 +97,11 @@ class Frames:
         return self._all(Run.queues)
 
     @cached_property
+    def membership(self) -> pd.DataFrame:
+        """A row each time that one came, went, or was noticed to: `participant`, `what`, `peer`, `seconds`, ..."""
+        return self._all(Run.membership)
+
+    @cached_property
     def _about(self) -> list[dict[str, Any]]:
         """What the first columns say, by run."""
         names = run_names([run.folder for run in self.runs])
@@ -139,6 +145,8 @@ def _summary(run: Run) -> dict[str, Any]:
                 row |= {f"completion_{name}": seconds for name, seconds in value["completion"].items()}
             case "iterations" | "exchanges" | "final_accuracy" | "final_metric", dict():
                 row[key] = value["mean"]
+            case "availability", dict():
+                row |= availability.columns(value)
             case "cost", dict():
                 row["cost"] = value["total"]
                 row |= {name: value[name] for name in ("energy_kwh", "co2_kg") if name in value}

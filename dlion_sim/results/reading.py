@@ -19,7 +19,7 @@ from dlion_sim.results.labels import system_label
 from dlion_sim.results.manifest import EvaluatedOn, Manifest
 from dlion_sim.results.names import with_names
 from dlion_sim.results.summary import Summary
-from dlion_sim.results.tables import LINKS, METRICS, PARTS, QUEUES, TRANSFERS
+from dlion_sim.results.tables import LINKS, MEMBERSHIP, METRICS, PARTS, QUEUES, TRANSFERS
 from dlion_sim.results.told import read_json
 from dlion_sim.yaml_text import read_file
 
@@ -121,6 +121,10 @@ class Run:
     def queues(self) -> pd.DataFrame:
         """All rows so far of queues, if packets waited in some. Raises InputError where they cannot be read."""
         return self._frame_if_any(run_folder.QUEUES, QUEUES)
+
+    def membership(self) -> pd.DataFrame:
+        """All rows so far of who came and went, if anybody did. Raises InputError where they cannot be read."""
+        return self._frame_if_any(run_folder.MEMBERSHIP, MEMBERSHIP)
 
     def evaluations(self) -> pd.DataFrame:
         """The metrics' rows of evaluations."""

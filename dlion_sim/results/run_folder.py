@@ -16,6 +16,7 @@ LINKS = "links.parquet"
 TRANSFERS = "transfers.parquet"
 PARTS = "parts.parquet"
 QUEUES = "queues.parquet"
+MEMBERSHIP = "membership.parquet"
 SUMMARY = "summary.json"
 PLOTS = ("accuracy.png", "metric.png")
 """Of which a run has one, as the key of its metric says."""
@@ -36,7 +37,7 @@ def free_folder(wanted: Path) -> Path:
 
 def clear(folder: Path) -> None:
     """Remove a run's files from `folder`, and nothing else. Raises OSError."""
-    for table in (METRICS, LINKS, TRANSFERS, PARTS, QUEUES):
+    for table in (METRICS, LINKS, TRANSFERS, PARTS, QUEUES, MEMBERSHIP):
         growing.remove(folder / table)
     for name in (SUMMARY, *PLOTS, CHECKPOINT, SCENARIO, MANIFEST):
         for file in (folder / name, folder / (name + TEMPORARY)):

@@ -11,6 +11,7 @@ from typing import Any, Literal, Required, TypedDict
 import numpy as np
 
 from dlion_sim.metric import ACCURACY, Metric
+from dlion_sim.results.availability import Availability
 from dlion_sim.results.cost import Cost
 from dlion_sim.results.manifest import CostAs, Count, EvaluatedOn, Lateness
 from dlion_sim.results.told import MOST, Fraction, Measured, Seconds, ShortText, TargetText
@@ -109,6 +110,7 @@ class Summary(TypedDict, total=False):
     samples_per_wall_second: Seconds | None
     bytes_sent: Count
     transport: Transported
+    availability: Availability
     cost: Cost
     cost_as: CostAs
     iterations: PerWorker
@@ -156,6 +158,7 @@ def summarize(
     late: Mapping[str, Any] | None = None,
     cost_as: CostAs | None = None,
     transport: Mapping[str, Any] | None = None,
+    availability: Mapping[str, Any] | None = None,
     cost: Cost | None = None,
 ) -> dict[str, Any]:
     """The summary of a run as JSON will say it.
@@ -166,7 +169,8 @@ def summarize(
     `evaluation_seconds` of the `wall_seconds`; the metric is summed up over those who were evaluated. `target` is a
     value of it to tell the time of, besides `TARGETS` if it is accuracy. `late` tells of a run of real nodes how often
     and by how many seconds computations took longer than modelled, and `cost_as` which larger model was charged, if
-    any; `transport` is of messages that were sent in packets, as `Transported`; `cost` is the run's, if it has prices.
+    any; `transport` is of messages that were sent in packets, as `Transported`; `availability` of who came and went, as
+    `Availability`; `cost` is the run's, if it has prices.
     What is unknown is None: a rate over no time, the metric of who was not evaluated, the time of a target that was
     never reached.
     """
@@ -185,6 +189,7 @@ def summarize(
         "samples_per_wall_second": samples / wall_seconds if wall_seconds > 0 else None,
         "bytes_sent": bytes_sent,
         **({"transport": dict(transport)} if transport else {}),
+        **({"availability": dict(availability)} if availability else {}),
         **({"cost": cost} if cost else {}),
         **({"cost_as": cost_as} if cost_as else {}),
         "iterations": _counts(iterations),

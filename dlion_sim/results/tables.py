@@ -17,7 +17,7 @@ class MetricsRow(NamedTuple):
     virtual_time: float
     wall_time: float
     worker: int
-    kind: Literal["iteration", "evaluation", "profile", "unfinished"]
+    kind: Literal["iteration", "evaluation", "profile", "unfinished", "cut"]
     iteration: int
     loss: float | None = None
     accuracy: float | None = None
@@ -100,6 +100,22 @@ class QueuesRow(NamedTuple):
     marked: int
 
 
+What = Literal["down", "up", "noticed", "left", "lost", "found", "joined", "begins_anew"]
+
+
+class MembershipRow(NamedTuple):
+    """What became of one participant's presence; the column notes stand at `MEMBERSHIP`."""
+
+    virtual_time: float
+    participant: int
+    incarnation: int
+    what: What
+    peer: int | None = None
+    seconds: float | None = None
+    bytes: int | None = None
+    iteration: int | None = None
+
+
 INDEX = b"index"
 """The unit of the numbers of workers and parameter servers."""
 _WORD = pa.dictionary(pa.int32(), pa.string())
@@ -114,8 +130,9 @@ METRICS = pa.schema(
         _column("virtual_time", pa.float64(), "s"),
         _column("wall_time", pa.float64(), "s"),  # since the start of the run
         _column("worker", pa.int32(), "index"),
-        # "profile": a machine timed before training; "unfinished": what an iteration had come to when the run ended.
-        _column("kind", _WORD, "iteration | evaluation | profile | unfinished"),
+        # "profile": a machine timed before training; "unfinished": what an iteration had come to when the run ended,
+        # "cut" when its worker was gone.
+        _column("kind", _WORD, "iteration | evaluation | profile | unfinished | cut"),
         _column("iteration", pa.int64(), "iterations"),
         # Of the training batch on iterations; on evaluations of the set that the manifest's `evaluated_on` names.
         _column("loss", pa.float64(), "nats", null=True),  # null on others
@@ -159,7 +176,9 @@ LINKS = pa.schema(
 TRANSFERS = pa.schema(
     [
         _column("begin", pa.float64(), "s"),  # when the first byte was sent
-        _column("end", pa.float64(), "s", null=True),  # the last byte; null if it was still under way at the run's end
+        _column(
+            "end", pa.float64(), "s", null=True
+        ),  # the last byte; null if it was under way when the run ended or a peer went
         _column("sender", pa.int32(), "index"),
         _column("receiver", pa.int32(), "index"),
         _column("channel", _WORD, "control | data | weights"),
@@ -199,5 +218,20 @@ QUEUES = pa.schema(
         _column("most_queued", pa.int64(), "bytes"),
         _column("dropped", pa.int64(), "packets"),
         _column("marked", pa.int64(), "packets"),
+    ]
+)
+
+MEMBERSHIP = pa.schema(
+    [
+        _column("virtual_time", pa.float64(), "s"),
+        _column("participant", pa.int32(), "index"),
+        _column("incarnation", pa.int32(), "returns"),  # 0 at first
+        # It dies with all that it had, is told that it will, leaves in good order, runs again; a peer notices that it
+        # is gone, or there; it has the state and takes part, or nobody had any left, and it begins with none.
+        _column("what", _WORD, "down | noticed | left | up | lost | found | joined | begins_anew"),
+        _column("peer", pa.int32(), "index", null=True),  # who has lost or found it, or handed the state on to it
+        _column("seconds", pa.float64(), "s", null=True),  # from down or left to lost, or from up to joined
+        _column("bytes", pa.int64(), "bytes", null=True),  # of the state that it has fetched
+        _column("iteration", pa.int64(), "iterations", null=True),  # from which on it takes part
     ]
 )

@@ -22,11 +22,13 @@ from dlion_sim.results.reading import Run
 from dlion_sim.results.summary import Status
 from dlion_sim.results.tables import (
     LINKS,
+    MEMBERSHIP,
     METRICS,
     PARTS,
     QUEUES,
     TRANSFERS,
     LinksRow,
+    MembershipRow,
     MetricsRow,
     PartsRow,
     QueuesRow,
@@ -40,8 +42,9 @@ _TABLES = (
     (run_folder.TRANSFERS, TRANSFERS),
     (run_folder.PARTS, PARTS),
     (run_folder.QUEUES, QUEUES),
+    (run_folder.MEMBERSHIP, MEMBERSHIP),
 )
-_OPTIONAL = {run_folder.PARTS, run_folder.QUEUES}
+_OPTIONAL = {run_folder.PARTS, run_folder.QUEUES, run_folder.MEMBERSHIP}
 """Not there where nothing is to be told."""
 _UNBORN = run_folder.MANIFEST + TEMPORARY
 """All that is left of a run that was killed before it had its manifest."""
@@ -58,7 +61,8 @@ class RunWriter:
         self.folder = folder
         self.hold = hold
         self.manifest = manifest
-        self._tables = self._metrics, self._links, self._transfers, self._parts, self._queues = tables
+        self._tables = tables
+        self._metrics, self._links, self._transfers, self._parts, self._queues, self._membership = tables
 
     @classmethod
     def create(
@@ -149,6 +153,10 @@ class RunWriter:
     def queues(self, row: QueuesRow) -> None:
         """Append a row to the queues."""
         self._queues.append(row)
+
+    def membership(self, row: MembershipRow) -> None:
+        """Append a row to the membership."""
+        self._membership.append(row)
 
     def flush(self) -> None:
         """Bring every row so far to the disk."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain, combinations, permutations
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from dlion_sim.errors import did_you_mean
 from dlion_sim.scenario.cluster import Cluster
 from dlion_sim.scenario.downtime import AnyDowntime, Downtime, Kind, downtime_of
+from dlion_sim.scenario.downtime_trace import DowntimeTrace
 from dlion_sim.scenario.faults import RuleError, listed
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.units import Duration
@@ -20,11 +22,15 @@ Direction = tuple[str, str]
 """(sending cloud, receiving cloud)."""
 
 
-def _entry(given: object) -> object:
-    return downtime_of(given) if isinstance(given, Mapping) else given
+def _entry(given: object, info: ValidationInfo) -> object:
+    if not isinstance(given, Mapping):
+        return given
+    if "trace" in given:
+        return DowntimeTrace.model_validate(given).read(Path((info.context or {}).get("folder", "")))
+    return downtime_of(given)
 
 
-Entry = Annotated[AnyDowntime, BeforeValidator(_entry, json_schema_input_type=AnyDowntime)]
+Entry = Annotated[AnyDowntime, BeforeValidator(_entry, json_schema_input_type=AnyDowntime | DowntimeTrace)]
 Entries = dict[str, Entry]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
 
@@ -14,6 +14,8 @@ from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.trace import read_trace
 from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, Bandwidth, Cores, Duration, PositiveDuration, Unit
+
+Value = TypeVar("Value")
 
 
 class Steps(Model):
@@ -85,12 +87,12 @@ def _from_trace(written: Trace, folder: Path, unit: Unit, trace_unit: str) -> Sc
     if lasts is None and written.offset > steps[-1][0]:
         last = DURATION.format(steps[-1][0])
         raise RuleError(f"the trace's last sample is at {last}", allowed=f"0 s to {last}", at=("offset",))
-    return Schedule(*_from(steps, lasts, written.offset))
+    return Schedule(*from_offset(steps, lasts, written.offset))
 
 
-def _from(
-    steps: tuple[tuple[float, float], ...], lasts: float | None, offset: float
-) -> tuple[tuple[tuple[float, float], ...], float | None]:
+def from_offset(
+    steps: tuple[tuple[float, Value], ...], lasts: float | None, offset: float
+) -> tuple[tuple[tuple[float, Value], ...], float | None]:
     """The steps as from a time on, which becomes 0; those before it come at the end of each period, if there is one."""
     offset = offset if lasts is None else offset % lasts
     first = sum(time <= offset for time, _ in steps) - 1

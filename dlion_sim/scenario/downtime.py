@@ -52,19 +52,29 @@ Interval = Annotated[
 """[from, to) in seconds; written as two times, the second null for good."""
 
 
-def check_order(intervals: list[tuple[float, float]], repeat: float | None) -> None:
-    """Raise RuleError for intervals that overlap, are out of order or longer than the period that they repeat in."""
-    for (_, end), (begin, _) in pairwise(intervals):
-        if begin < end:
-            late = "for good" if math.isinf(end) else f"until {DURATION.format(end)}"
-            raise RuleError(
-                f"intervals must come one after another, but one begins at {DURATION.format(begin)} and the one "
-                f"before it is {late}"
-            )
-    if repeat is not None and intervals and intervals[-1][1] > repeat:
-        raise RuleError(f"all intervals must end within the period of {DURATION.format(repeat)}")
-    if repeat is not None and sum(end - begin for begin, end in intervals) >= repeat:
-        raise RuleError("is down at all times", allowed="down: [[0 s, null]]")
+class Timetable(Model):
+    """When something is down."""
+
+    down: list[Interval]
+    """From when until when it is down, in order; until null: for good."""
+    repeat: Lasting | None = None
+    """Period after which these times begin anew; none: they don't."""
+
+    @model_validator(mode="after")
+    def _is_in_order(self) -> Self:
+        for (_, end), (begin, _) in pairwise(self.down):
+            if begin < end:
+                late = "is for good" if math.isinf(end) else f"lasts until {DURATION.format(end)}"
+                problem = f"one begins at {DURATION.format(begin)}, and the one before it {late}"
+                raise RuleError(f"times must be one after another: {problem}", at=("down",))
+        if self.repeat is None or not self.down:
+            return self
+        if self.down[-1][1] - self.down[0][0] > self.repeat:
+            problem = f"the last of these times ends after the first begins anew, {DURATION.format(self.repeat)} later"
+            raise RuleError(problem, at=("down",))
+        if sum(end - begin for begin, end in self.down) >= self.repeat:
+            raise RuleError("is down at all times", allowed="down: [[0 s, null]]", at=("down",))
+        return self
 
 
 class Downtime(Model):
@@ -81,18 +91,8 @@ class Downtime(Model):
         return getattr(self, "repeat", None) is not None
 
 
-class Down(Downtime):
+class Down(Timetable, Downtime):
     """It is down at given times, e.g. {down: [[10 s, 20 s], [50 s, null]]}."""
-
-    down: list[Interval]
-    """From when until when, in order; until null: for good."""
-    repeat: Lasting | None = None
-    """Period after which these begin anew; none: they don't."""
-
-    @model_validator(mode="after")
-    def _is_in_order(self) -> Self:
-        check_order(self.down, self.repeat)
-        return self
 
 
 class Counts(Downtime):
@@ -117,22 +117,15 @@ class Counts(Downtime):
 
 
 class Machines(Downtime):
-    """As many machines as are listed are down at given times, each at its own. Which of all that the entry names is
-    which of these is drawn by the seed."""
+    """Machines that are down at given times, each at its own. Which of all that the entry names is which of these is
+    drawn by the seed."""
 
-    machines: Annotated[list[list[Interval]], Field(min_length=1)]
-    """From when until when each machine is down."""
-    repeat: Lasting | None = None
-    """Period after which these begin anew; none: they don't."""
+    machines: Annotated[list[Timetable], Field(min_length=1)]
+    """When each machine is down."""
 
-    @model_validator(mode="after")
-    def _is_in_order(self) -> Self:
-        for number, intervals in enumerate(self.machines):
-            try:
-                check_order(intervals, self.repeat)
-            except RuleError as fault:
-                raise RuleError(fault.problem, allowed=fault.allowed, at=("machines", number)) from None
-        return self
+    @property
+    def is_endless(self) -> bool:
+        return any(each.repeat is not None for each in self.machines)
 
 
 class Process(Downtime):
@@ -165,8 +158,8 @@ class WeibullTimes(Process):
     down: Lasting
     """Mean time until it is back."""
     shape: Annotated[float, Field(ge=0.1, le=100)] = 0.7
-    """Shape of the times up. Less than 1: what has just come is the likeliest to go, as in high-performance clusters (Schroeder
-    and Gibson, 2006: 0.7 to 0.8)."""
+    """Shape of the times up. Less than 1: what has just come is the likeliest to go, as in clusters (Schroeder and
+    Gibson, DSN 2006: 0.7 to 0.8)."""
     down_shape: Annotated[float, Field(ge=0.1, le=100)] = 1.0
     """Shape of the times down; 1: exponential."""
 
@@ -225,5 +218,9 @@ def downtime_of(given: Mapping[str, Any]) -> Downtime:
         return _PROCESSES[process].model_validate(given)
     forms = [form for form in _FORMS if form in given]
     if len(forms) != 1:
-        raise RuleError("says not when it is down", allowed=f"one of {', '.join([*_FORMS, 'trace', 'process'])}")
-    return _FORMS[forms[0]].model_validate(given)
+        problem = "says in several ways when it is down" if forms else "says not when it is down"
+        raise RuleError(problem, allowed=f"one of {', '.join([*_FORMS, 'trace', 'process'])}")
+    found = _FORMS[forms[0]].model_validate(given)
+    if isinstance(found, Counts) and len(found.counts) < len(given["counts"]):
+        raise RuleError("two counts are at the same time", at=("counts",))
+    return found

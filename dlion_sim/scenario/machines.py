@@ -77,6 +77,9 @@ class Rented(Model):
     """The power that it draws, on average over a run."""
     carbon: Annotated[float, Field(ge=0, le=1e6)] | None = None
     """Grams of CO2 for each kWh where it is."""
+    spot: bool | None = None
+    """Whether it has the spot price, and is paid and draws power only while it is there; by default as `prices.spot` if
+    it is an instance of the catalog."""
 
 
 class WorkerGroup(Rented):

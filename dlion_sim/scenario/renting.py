@@ -49,7 +49,8 @@ def tariff(scenario: Scenario) -> dict[str, Any] | None:
     """All prices of a run: `per_hour`, `watts` and `carbon` by machine, `egress` by sending and receiving cloud.
 
     None where no machine has a price; `watts` and `carbon` (g of CO2 a kWh) are None where not every machine states
-    them, and `egress` is where traffic has no price. `step` and `least` are how time is billed (s).
+    them, and `egress` is where traffic has no price. `step` and `least` are how time is billed (s). `spot`, which
+    machines are paid only while they are there, is told where some are.
     """
     machines: list[Rented] = []
     for _, machine in _machines(scenario):
@@ -67,6 +68,7 @@ def tariff(scenario: Scenario) -> dict[str, Any] | None:
         "egress": None if prices.egress is None else egress,
         "watts": _all([machine.watts for machine in machines]),
         "carbon": _all([machine.carbon for machine in machines]),
+        **({"spot": [bool(machine.spot) for machine in machines]} if any(each.spot for each in machines) else {}),
     }
 
 
@@ -96,7 +98,7 @@ def _with_instances(scenario: Resolved, prices: Prices, folder: Path) -> Resolve
     for at, machine in _machines(scenario):
         name = machine.cloud if isinstance(machine, ServerHost) else scenario.cluster.clouds[int(at[2])].name
         with _at(*at):
-            found[at] = _resolved(machine, catalog, regions.get(name), spot=prices.spot)
+            found[at] = _resolved(machine, catalog, regions.get(name), prices)
     clouds = [
         cloud.model_copy(
             update={
@@ -116,7 +118,7 @@ def _with_instances(scenario: Resolved, prices: Prices, folder: Path) -> Resolve
 
 
 def _resolved(
-    machine: WorkerGroup | ServerHost, catalog: Catalog | None, region: str | None, *, spot: bool
+    machine: WorkerGroup | ServerHost, catalog: Catalog | None, region: str | None, prices: Prices
 ) -> WorkerGroup | ServerHost:
     """The machine with what its instance is, where it says nothing else."""
     if machine.instance is None:
@@ -129,8 +131,11 @@ def _resolved(
             raise RuleError(problem, allowed="prices: {catalog: ...}; or compute and price beside it")
         return machine
     with _at("instance"):
+        spot = prices.spot if machine.spot is None else machine.spot
         instance = catalog.instance(machine.instance, region, spot=spot)
     told: dict[str, Any] = {"price": instance.price, "watts": instance.watts, "carbon": instance.carbon}
+    if spot:
+        told["spot"] = True
     if instance.network_bps is not None:
         network = Schedule.constant(instance.network_bps)
         told["nic"] = Nic(up=network, down=network)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Message
@@ -18,11 +18,23 @@ Delivered = Callable[[int, Message], None]
 """Called with receiver and message."""
 
 
+class Dropped(NamedTuple):
+    """Messages that will never be there."""
+
+    begun: list[tuple[Transfer, float]]
+    """Those that had begun to cross links, and how many bytes of each have."""
+    others: int
+    """How many more there were."""
+
+
 class Carrier(Protocol):
     """Messages under way, of which it tells what they come to."""
 
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
+
+    def cut(self, one: int, other: int) -> Dropped:
+        """Drop all between two, in both directions, whose last byte has not left, and tell what that was."""
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
         """Every message that has begun to leave and of which nothing was told as yet, and how many bytes of it have."""

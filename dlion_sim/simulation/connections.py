@@ -110,6 +110,12 @@ class Connections:
         left.update(zip(begun, self._network.remaining(begun), strict=True))
         return [each.later + left[each.flow] for each in connections]
 
+    def cut(self, name: Hashable) -> None:
+        """A connection ends here, with what it was sending."""
+        connection = self._connections.pop(name, None)
+        if connection is not None and connection.flow is not None:
+            self._network.cut(connection.flow)
+
     def _send_window(self, name: Hashable) -> None:
         """Send what this round still has room for."""
         connection = self._connections[name]
@@ -149,10 +155,11 @@ class Connections:
         """Go on when this round is over."""
         connection = self._connections[name]
         rest = connection.round_began + connection.round_trip - self._agenda.now
-        self._agenda.after(rest, partial(self._next_round, name))
+        self._agenda.after(rest, partial(self._next_round, name, connection))
 
-    def _next_round(self, name: Hashable) -> None:
-        connection = self._connections[name]
+    def _next_round(self, name: Hashable, connection: Connection) -> None:
+        if self._connections.get(name) is not connection:
+            return  # It was cut.
         connection.open_round(self._agenda.now)
         if connection.window < connection.largest or connection.later <= connection.window:
             self._send_window(name)

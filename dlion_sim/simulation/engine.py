@@ -11,6 +11,7 @@ from typing import Any, Literal, assert_never
 import numpy as np
 
 from dlion_sim.assembly import ComputeDevice, Recorder, Transfer
+from dlion_sim.assembly.outages import Outages
 from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Score, Ticket
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import (
@@ -24,6 +25,7 @@ from dlion_sim.protocol.events import (
     MessageArrived,
     MessageSent,
     MessageTimed,
+    PeerFound,
     Profile,
     ProfileReady,
     Report,
@@ -34,9 +36,11 @@ from dlion_sim.protocol.events import (
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.results import Ending, Status
+from dlion_sim.results import Ending, MembershipRow, Status, What
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.carrier import Carrier
+from dlion_sim.simulation.guarded import GuardedCarrier
+from dlion_sim.simulation.presence import Presence
 from dlion_sim.simulation.routing import Routing
 
 StoppedBy = Literal["duration", "iterations", "target_accuracy", "target", "interrupt", "stall", "abort"]
@@ -58,11 +62,21 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Newcomers:
+    """When anybody comes and goes, and as what."""
+
+    outages: Outages
+    node: Callable[[int, int, frozenset[int], float], Node]
+    """A worker that begins: its number, how often it has ended before, which neighbours are absent, and when (s)."""
+
+
+@dataclass(frozen=True)
 class Equipment:
-    """What computes: all that is of the process and not of the simulation."""
+    """What computes, and what is computed: all that is of the process and not of the simulation."""
 
     executor: GradientExecutor | FusedGradientExecutor
     evaluator: Evaluator
+    newcomers: Newcomers
 
 
 @dataclass(frozen=True)
@@ -102,6 +116,7 @@ class Engine:
         servers: Sequence[ParameterServer],
         routing: Routing,
         transport: Callable[..., Carrier],
+        presence: Callable[..., Presence] | None = None,
         equipment: Equipment,
         recorder: Recorder,
         evaluate_every: float,
@@ -110,9 +125,11 @@ class Engine:
         sample_every: float | None = None,
     ) -> None:
         self._agenda = Agenda()
-        self._nodes = nodes
+        self._nodes = list(nodes)
         self._gradients: dict[int, Ticket] = {}
         """That were started and not read, by worker."""
+        self._batch_sizes: dict[int, int] = {}
+        """Of the last one of each worker."""
         self._participants: list[Worker | ParameterServer] = [*(node.worker for node in nodes), *servers]
         self._routing = routing
         self._equipment = equipment
@@ -122,6 +139,22 @@ class Engine:
         self._sample_every = sample_every
         """Virtual seconds between rows of queues, where there are any."""
         self._stop = stop
+        self._members = set(range(len(nodes)))
+        """The workers that take part now, or will as soon as they are started."""
+        self._presence: Presence | None = None
+        """Where anybody may come or go."""
+        if presence is not None:
+            self._presence = presence(
+                self._agenda,
+                routing,
+                equipment.newcomers.outages,
+                tell=self._on_news,
+                cut=self._on_cut,
+                came=self._on_came,
+                went=self._on_went,
+                record=recorder.membership,
+            )
+            transport = partial(GuardedCarrier, transport, self._presence)
         self._transport = transport(
             self._agenda,
             routing,
@@ -132,7 +165,10 @@ class Engine:
         )
         self._end = stop.duration if stop.duration is not None else float("inf")
         self._has_started = False
-        self._running = len(nodes)
+        self._running = set(range(len(nodes)))
+        """The workers that have not done all their iterations, but for those that are gone for good."""
+        self._is_any_done = False
+        self._needs_oracle = any(node.worker.choices.exchange.needs_oracle for node in nodes)
         self._stopped_by: StoppedBy | None = None
         self.abort_reason = ""
         """Where the run was ended by an abort."""
@@ -148,6 +184,8 @@ class Engine:
     def equip(self, equipment: Equipment) -> None:
         """Compute with this from now on; what was under way is started anew."""
         self._equipment = equipment
+        if self._presence is not None:
+            self._presence.attach(equipment.newcomers.outages)
         for index, ticket in self._gradients.items():
             if not ticket.is_answered:
                 self._gradients[index] = equipment.executor.submit(ticket.replica, ticket.samples)
@@ -184,12 +222,13 @@ class Engine:
         self._end_interval()
         for transfer, _ in self._transport.under_way():
             self.recorder.cut_off(transfer)
-        for index, node in enumerate(self._nodes):
-            self.recorder.unfinished(index, node.worker.unfinished(self.now), self.now)
+        for index in sorted(self._members):
+            self.recorder.unfinished(index, self._nodes[index].worker.unfinished(self.now), self.now)
         return self.recorder.summary(
             Ending(status, stopped_by, self.now),
             evaluation_seconds=self._evaluation_seconds,
             target=self._stop.target,
+            messages=self._transport.counts.told if isinstance(self._transport, GuardedCarrier) else None,
         )
 
     def _start(self) -> None:
@@ -197,7 +236,9 @@ class Engine:
         self._agenda.after(0.0, self._evaluate_regularly, background=True)
         self._sample_regularly()
         self._tell_capacities()
-        for index in range(len(self._nodes)):
+        if self._presence is not None:
+            self._presence.start()
+        for index in sorted(self._members):
             self._tell(index, Started())
 
     def _tell(self, index: int, event: Event) -> None:
@@ -213,13 +254,15 @@ class Engine:
                 case Profile():
                     self._profile(index, action.batch_sizes)
                 case Stop():
-                    self._running -= 1
-                    if not self._running:
-                        self._stopped_by = "iterations"
+                    self._is_any_done = True
+                    self._drop(index)
+                case Joined():
+                    self._on_joined(index, action)
+                case Left():
+                    assert self._presence is not None
+                    self._presence.left(index)
                 case Abort():
                     self._stopped_by, self.abort_reason = "abort", action.reason
-                case Joined() | Left():
-                    pass
                 case _:
                     assert_never(action)
 
@@ -231,9 +274,12 @@ class Engine:
         if stall:
             self.recorder.fed(index, stall)
         self._gradients[index] = self._equipment.executor.submit(node.worker.replica, node.sampler.take(batch_size))
-        self._agenda.after(seconds, partial(self._on_gradient, index, seconds))
+        self._batch_sizes[index] = batch_size
+        self._agenda.after(seconds, partial(self._on_gradient, index, self._incarnation(index), seconds))
 
-    def _on_gradient(self, index: int, seconds: float) -> None:
+    def _on_gradient(self, index: int, incarnation: int, seconds: float) -> None:
+        if incarnation != self._incarnation(index):
+            return
         loss, gradient = self._equipment.executor.result(self._gradients.pop(index))
         self._tell(index, GradientReady(loss, gradient, seconds))
 
@@ -244,10 +290,12 @@ class Engine:
             seconds = self._nodes[index].device.seconds(batch_size, end)
             measurements.append((batch_size, seconds))
             end += seconds
-        profiled = partial(self._on_profile, index, end - self.now, ProfileReady(tuple(measurements)))
-        self._agenda.after(end - self.now, profiled)
+        seconds, ready = end - self.now, ProfileReady(tuple(measurements))
+        self._agenda.after(seconds, partial(self._on_profile, index, self._incarnation(index), seconds, ready))
 
-    def _on_profile(self, index: int, seconds: float, ready: ProfileReady) -> None:
+    def _on_profile(self, index: int, incarnation: int, seconds: float, ready: ProfileReady) -> None:
+        if incarnation != self._incarnation(index):
+            return
         self.recorder.profiled(index, seconds, self.now)
         self._tell(index, ready)
 
@@ -265,11 +313,64 @@ class Engine:
     def _on_delivered(self, receiver: int, message: Message) -> None:
         self._tell(receiver, MessageArrived(message))
 
+    def _on_news(self, index: int, event: Event) -> None:
+        self._tell(index, event)
+        if isinstance(event, PeerFound):
+            self._tell_capacities()
+
+    def _on_came(self, index: int) -> None:
+        """A participant's process begins."""
+        assert self._presence is not None
+        if index < len(self._nodes):
+            absent, incarnation = self._presence.out_of_reach(index), self._incarnation(index)
+            node = self._nodes[index] = self._equipment.newcomers.node(index, incarnation, absent, self.now)
+            self._participants[index] = node.worker
+        elif self._incarnation(index):
+            self._stopped_by, self.abort_reason = "abort", f"what server {index} had of the parameters is lost"
+        self._tell(index, Started(joining=True))
+
+    def _on_joined(self, index: int, joined: Joined) -> None:
+        """A worker takes part."""
+        assert isinstance(self._transport, GuardedCarrier)
+        self._members.add(index)
+        what: What = "begins_anew" if joined.sponsor is None else "joined"
+        row = MembershipRow(self.now, index, self._incarnation(index), what, joined.sponsor, joined.seconds)
+        fetched = self._transport.fetched.pop(index, 0)
+        self.recorder.membership(row._replace(bytes=fetched, iteration=joined.iteration))
+
+    def _on_went(self, index: int, for_good: bool) -> None:
+        """A participant's process has ended, with all that it was at."""
+        if index >= len(self._nodes):
+            return
+        self.recorder.lost(
+            index, self._nodes[index].worker.unfinished(self.now), self._batch_sizes.get(index), self.now
+        )
+        self._gradients.pop(index, None)
+        self._members.discard(index)
+        if for_good:
+            self._drop(index)
+
+    def _drop(self, index: int) -> None:
+        """A worker will do no more iterations."""
+        self._running.discard(index)
+        if not self._running:
+            self._stopped_by = "iterations" if self._is_any_done else "stall"
+
+    def _on_cut(self, one: int, other: int) -> None:
+        """All between two is lost that has not left."""
+        for transfer, carried in self._transport.cut(one, other).begun:
+            self.recorder.carried(transfer, carried)
+            self.recorder.cut_off(transfer)
+
+    def _incarnation(self, index: int) -> int:
+        """How often a participant's process has ended."""
+        return 0 if self._presence is None else self._presence.incarnations[index]
+
     def _tell_capacities(self) -> None:
         """Tell those workers that go by an oracle what their links can carry."""
-        if not any(node.worker.choices.exchange.needs_oracle for node in self._nodes):
+        if not self._needs_oracle:
             return
-        pairs = [(sender, peer) for sender, node in enumerate(self._nodes) for peer in node.worker.setup.peers]
+        pairs = [(each, peer) for each in sorted(self._members) for peer in self._nodes[each].worker.setup.peers]
         for (sender, peer), (alone, shared) in zip(pairs, self._transport.bytes_per_second(pairs), strict=True):
             self._tell(sender, LinkCapacity(peer, alone, shared))
 
@@ -284,17 +385,18 @@ class Engine:
             self._agenda.after(self._evaluate_every, self._evaluate_regularly, background=True)
 
     def _evaluate(self, samples: int | None) -> None:
-        """Evaluate every replica on so many samples, by default all; takes no virtual time.
+        """Evaluate the replicas of all that take part on so many samples, by default all; takes no virtual time.
 
         A metric that ends the run is that on all.
         """
         began = time.perf_counter()
-        replicas = [node.worker.replica for node in self._nodes]
-        scores = self._equipment.evaluator.evaluate(replicas, samples)
+        members = sorted(self._members)
+        replicas = [self._nodes[index].worker.replica for index in members]
+        scores = self._equipment.evaluator.evaluate(replicas, samples) if replicas else []
         if samples is not None and self._is_target_reached(scores):
             scores, samples = self._equipment.evaluator.evaluate(replicas), None
         self._evaluation_seconds += time.perf_counter() - began
-        for index, score in enumerate(scores):
+        for index, score in zip(members, scores, strict=True):
             self.recorder.evaluation(index, score, self.recorder.iterations[index], self.now)
         self._end_interval()
         if samples is None:
@@ -309,12 +411,15 @@ class Engine:
 
     def _is_target_reached(self, scores: Sequence[Score]) -> bool:
         target = self._stop.target
-        mean = float(np.mean([score.metric for score in scores]))
-        return target is not None and self.recorder.metric.reaches(mean, target)
+        if target is None or not scores:
+            return False
+        return self.recorder.metric.reaches(float(np.mean([score.metric for score in scores])), target)
 
     def _progress(self) -> Progress:
         iterations = list(self.recorder.iterations.values())
         return Progress(self.now, float(np.mean(iterations)), self.recorder.score, self.recorder.metric)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_equipment"}
+        state = {name: value for name, value in self.__dict__.items() if name != "_equipment"}
+        # First: a carrier may hand on methods of its own, none of which is to be come upon before it.
+        return {"_transport": self._transport, **state}

@@ -34,6 +34,8 @@ class FlowNetwork:
         self.bytes_per_second = list(bytes_per_second)
         self._links = SharedLinks(bytes_per_second, cross_traffic, is_weighted=is_weighted)
         self._done: dict[int, Callable[[], None]] = {}
+        self._cut: list[int] = []
+        """Flows that are to go at the end of this instant."""
         self._settlement_is_due = False
         self._next_end = float("inf")
 
@@ -66,6 +68,13 @@ class FlowNetwork:
         left: list[float] = self._links.remaining(flows, self._agenda.now).tolist()
         return left
 
+    def cut(self, flow: int) -> None:
+        """A flow ends here, and `done` is not called for it."""
+        del self._done[flow]
+        self._cut.append(flow)
+        self._next_end = float("inf")  # Of those that end in this instant, it may be one.
+        self._request_settlement()
+
     def resize(self, link: int, bytes_per_second: float) -> None:
         """From now on `link` carries so much; 0 is an outage."""
         self.bytes_per_second[link] = bytes_per_second
@@ -86,7 +95,13 @@ class FlowNetwork:
     def _settle(self) -> None:
         self._settlement_is_due = False
         now = self._agenda.now
-        self._next_end = end = self._links.settle(now)
+        end = self._links.settle(now)
+        if self._cut:  # Only now, as what has come in this instant may be among them.
+            for slot in self._cut:
+                self._links.remove(slot)
+            self._cut.clear()
+            end = self._links.settle(now)
+        self._next_end = end
         if end < float("inf"):
             # If it is not outdated by then: that is why it is no sign that a flow moves.
             self._agenda.after(max(0.0, end - now), partial(self._end, end), background=True)

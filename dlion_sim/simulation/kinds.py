@@ -12,7 +12,9 @@ from typing import Any
 import msgspec
 
 from dlion_sim.assembly import ComputeDevice, InputPipeline, Recorder, Stall
+from dlion_sim.assembly.attendance import Attendance
 from dlion_sim.assembly.losses import Losses
+from dlion_sim.assembly.outages import Outage
 from dlion_sim.assembly.recording import LinkInterval
 from dlion_sim.assembly.transfer import Loss, Part, Transfer
 from dlion_sim.learning import BatchSampler, Layout, Replica, Ticket
@@ -43,6 +45,8 @@ from dlion_sim.simulation.changes import Changes
 from dlion_sim.simulation.connections import Connection, Connections
 from dlion_sim.simulation.engine import Engine, Node, StopRule
 from dlion_sim.simulation.flows import FlowNetwork
+from dlion_sim.simulation.guarded import Counts, GuardedCarrier
+from dlion_sim.simulation.presence import Delays, Presence
 from dlion_sim.simulation.routing import LeafSpine, Route, Routing
 from dlion_sim.simulation.sharing import SharedLinks
 from dlion_sim.simulation.tcp import Framing, SlowStart, TcpModel
@@ -51,6 +55,7 @@ from dlion_sim.simulation.transport import Transport
 _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
     *(Changes, Connection, Connections, LeafSpine, SlowStart, TcpModel),
+    *(Attendance, Counts, Delays, GuardedCarrier, Outage, Presence),
     *(ComputeDevice, InputPipeline, LinkInterval, Loss, Losses, Part, Recorder, Stall, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
     *(Barrier, Handover, Joining, Meeting, Membership),
@@ -64,8 +69,12 @@ _METHODS: frozenset[object] = frozenset(
     {
         *(Engine._evaluate_regularly, Engine._on_delivered, Engine._on_gradient, Engine._on_profile, Engine._on_sent),
         *(Engine._on_timed, Engine._sample_regularly, Engine._tell, Engine._tell_capacities),
-        *(Transport._begin, Transport._end, Transport._queue),
+        *(Transport._begin, Transport._end, Transport._come),
         *(FlowNetwork._end, FlowNetwork._settle, FlowNetwork.resize),
+        *(Engine._on_came, Engine._on_cut, Engine._on_news, Engine._on_went, Recorder.membership),
+        *(GuardedCarrier._on_delivered, GuardedCarrier._on_sent),
+        *(Presence._announce, Presence._begin, Presence._break, Presence._crash, Presence._fall_silent),
+        *(Presence._leave, Presence._meet, Presence._mend, Presence._notice),
         *(Changes._change, Connections._ended, Connections._next_round),
         Optimizer.factor,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
@@ -43,9 +43,16 @@ class Routing:
     receiver's NIC. A WAN path is shared by all messages of that direction; a LAN or path of no stated bandwidth is
     never what limits. In a cloud with a fabric it crosses, from leaf to leaf, the link to a spine and the one from
     there; what stays at a leaf or leaves the cloud crosses none of those.
+
+    `interrupted` tells what the path from one cloud to another carries, where that is not what the cluster says.
     """
 
-    def __init__(self, cluster: Cluster, servers: Sequence[int | ServerHost] = ()) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        servers: Sequence[int | ServerHost] = (),
+        interrupted: Callable[[str, str], Schedule | None] = lambda *_: None,
+    ) -> None:
         self.capacities_bps: list[Schedule] = []
         self.names: list[str] = []
         workers = len(cluster.workers)
@@ -65,8 +72,10 @@ class Routing:
             for other in cluster.clouds:
                 if other is not cloud:
                     ends = cloud.name, other.name
-                    path, loss = cluster.wan_path(*ends), cluster.wan_loss(*ends)
-                    self._between[ends] = self._segment(" -> ".join(ends), *path, loss)
+                    (bandwidth, rtt), loss = cluster.wan_path(*ends), cluster.wan_loss(*ends)
+                    carried = interrupted(*ends)
+                    capacity_bps = bandwidth if carried is None else carried
+                    self._between[ends] = self._segment(" -> ".join(ends), capacity_bps, rtt, loss)
             if lan.fabric:
                 nics = {number: each.nic for number, each in enumerate(machines) if each.cloud == cloud.name}
                 self._fabrics[cloud.name] = self._leaf_spine(cloud.name, lan.fabric, nics, workers)
@@ -115,6 +124,10 @@ class Routing:
             out = [route.links for (one, other), route in self._between.items() if one == cloud != other]
             switches.append([*chain(*out)])
         return [links for links in switches if links]
+
+    def cloud(self, participant: int) -> str:
+        """The name of a participant's cloud."""
+        return self._cloud[self._machine[participant]]
 
     def share_machine(self, one: int, other: int) -> bool:
         """Whether messages between two participants cross nothing."""

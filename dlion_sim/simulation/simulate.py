@@ -19,7 +19,8 @@ from dlion_sim.results.run_folder import MANIFEST, SCENARIO
 from dlion_sim.scenario import Packets, Scenario, dump, load
 from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints, Identity
-from dlion_sim.simulation.engine import Engine, Equipment, Node, Progress, StopRule
+from dlion_sim.simulation.engine import Engine, Equipment, Newcomers, Node, Progress, StopRule
+from dlion_sim.simulation.presence import Delays, Presence
 from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.tcp import TcpModel
 from dlion_sim.simulation.transport import Transport
@@ -50,8 +51,9 @@ def simulate(
     """
     setting = Setting.of(scenario, device_named(device))
     carrier = _carrier(setting)
+    absent = setting.outages.absent_at_start
     nodes = [
-        Node(setting.worker(worker), setting.machine(worker), setting.sampler(worker))
+        _node(setting, worker, 0, absent.intersection(setting.neighbours(worker)), 0.0)
         for worker in range(setting.workers)
     ]
     identity = Identity.of(setting)
@@ -65,9 +67,10 @@ def simulate(
     with closing(writer), _equipment(setting) as equipment:
         engine = Engine(
             nodes=nodes,
-            servers=[setting.server(number) for number in range(setting.workers, setting.participants)],
-            routing=Routing(scenario.cluster, setting.hosts),
+            servers=[setting.server(number, absent) for number in range(setting.workers, setting.participants)],
+            routing=_routing(setting),
             transport=carrier,
+            presence=_presence(setting),
             equipment=equipment,
             recorder=Recorder(
                 writer, range(setting.workers), wall=lambda _: wall(), each_transfer=scenario.records_transfers
@@ -165,6 +168,26 @@ def _carrier(setting: Setting) -> Callable[..., Carrier]:
     return partial(Transport, tcp=TcpModel.of(scenario.network), scale=setting.scale)
 
 
+def _routing(setting: Setting) -> Routing:
+    return Routing(setting.scenario.cluster, setting.hosts, setting.outages.links)
+
+
+def _presence(setting: Setting) -> Callable[..., Presence] | None:
+    """What makes it known who is there, where that changes."""
+    availability = setting.scenario.availability
+    if availability is None:
+        return None
+    delays = Delays(availability.detection, availability.silence, availability.restart)
+    neighbours = [tuple(setting.neighbours(number)) for number in range(setting.participants)]
+    return partial(Presence, delays=delays, neighbours=neighbours)
+
+
+def _node(setting: Setting, number: int, incarnation: int, absent: frozenset[int], began: float) -> Node:
+    """A worker that begins at that time (s), see `Newcomers`."""
+    worker = setting.worker(number, incarnation, absent)
+    return Node(worker, setting.machine(number, incarnation, began), setting.sampler(number, incarnation))
+
+
 @contextmanager
 def _equipment(setting: Setting) -> Iterator[Equipment]:
     """What computes, for as long as the block lasts, and a process that is set up for it."""
@@ -176,7 +199,7 @@ def _equipment(setting: Setting) -> Iterator[Equipment]:
         stack.enter_context(closing(executor))
         evaluator = stack.enter_context(closing(setting.evaluator(threads)))
         stack.enter_context(frozen_objects())
-        yield Equipment(executor, evaluator)
+        yield Equipment(executor, evaluator, Newcomers(setting.outages, partial(_node, setting)))
 
 
 def _clock(before: float) -> Callable[[], float]:

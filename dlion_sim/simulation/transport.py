@@ -12,7 +12,7 @@ from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.results import QueuesRow
 from dlion_sim.simulation.agenda import Agenda, Call
-from dlion_sim.simulation.carrier import Delivered, Sent, Timed
+from dlion_sim.simulation.carrier import Delivered, Dropped, Sent, Timed
 from dlion_sim.simulation.changes import CapacityChanged, Changes
 from dlion_sim.simulation.connections import Connections
 from dlion_sim.simulation.flows import FlowNetwork
@@ -22,6 +22,8 @@ from dlion_sim.simulation.tcp import IDEAL, TcpModel
 
 _Queue = tuple[int, int, Channel]
 """Of which messages: sender, receiver, channel."""
+_Head = tuple[Transfer, int | _Queue | None]
+"""What is under way, and its flow's number or connection; None if it crosses no link."""
 
 
 class Transport:
@@ -57,10 +59,11 @@ class Transport:
         self._connections = Connections(agenda, self._network, slow_start) if slow_start else None
         """Of each queue, where windows open only slowly."""
         self._has_windows = slow_start is not None or tcp.window < math.inf
-        self._heads: dict[_Queue, tuple[Transfer, int | _Queue | None]] = {}
-        """What is under way, and its flow's number or connection; None if it crosses no link."""
+        self._heads: dict[_Queue, _Head] = {}
         self._waiting: dict[_Queue, deque[Message]] = {}
         """What is behind the head, if anything."""
+        self._coming: dict[_Queue, deque[Message]] = {}
+        """What a latency passes for before it goes into its queue."""
         self._sent = sent
         self._timed = timed
         self._delivered = delivered
@@ -74,7 +77,33 @@ class Transport:
             self._queue(queue, message)
         else:
             latency = self._routing.route(message.sender, receiver).latency
-            self._agenda.after(factor * latency, partial(self._queue, queue, message))
+            coming = self._coming.setdefault(queue, deque())
+            coming.append(message)
+            self._agenda.after(factor * latency, partial(self._come, queue, coming))
+
+    def cut(self, one: int, other: int) -> Dropped:
+        """Drop all between two, in both directions, whose last byte has not left, and tell what that was."""
+        queues = [(*ends, channel) for ends in ((one, other), (other, one)) for channel in Channel]
+        heads = [self._heads[queue] for queue in queues if queue in self._heads]
+        begun = list(self._carried([head for head in heads if head[1] is not None]))
+        for _, flow in heads:
+            if isinstance(flow, int):
+                self._network.cut(flow)
+        others = len(heads) - len(begun)
+        for queue in queues:
+            self._heads.pop(queue, None)
+            if self._connections is not None:
+                self._connections.cut(queue)
+            others += len(self._waiting.pop(queue, ()))
+            if coming := self._coming.pop(queue, None):
+                others += len(coming)
+                coming.clear()
+        return Dropped(begun, others)
+
+    def _come(self, queue: _Queue, coming: deque[Message]) -> None:
+        """The first of those that are coming is there, unless they were cut."""
+        if coming:
+            self._queue(queue, coming.popleft())
 
     def _queue(self, queue: _Queue, message: Message) -> None:
         if queue in self._heads:
@@ -84,7 +113,10 @@ class Transport:
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
         """Every message that has begun to cross links and has not been sent whole, and how many bytes of it have."""
-        heads = [(transfer, flow) for transfer, flow in self._heads.values() if flow is not None]
+        return self._carried([head for head in self._heads.values() if head[1] is not None])
+
+    def _carried(self, heads: Sequence[_Head]) -> Iterator[tuple[Transfer, float]]:
+        """How many bytes of each have crossed links."""
         # Those that start in this instant get their rates only at its end.
         begun = [(transfer, flow) for transfer, flow in heads if transfer.began < self._agenda.now]
         flows: Any = self._network if self._connections is None else self._connections
@@ -171,6 +203,8 @@ class Transport:
 
     def _end(self, queue: _Queue, latency: float) -> None:
         """The last byte of a queue's head has been sent."""
+        if queue not in self._heads:
+            return  # It crosses no link, and was cut in the instant in which it began.
         transfer, _ = self._heads.pop(queue)
         waiting = self._waiting.get(queue)
         if waiting:

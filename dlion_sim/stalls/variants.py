@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, Scenario, Schedule, from_data, to_data
 
@@ -34,8 +35,10 @@ def variants(scenario: Scenario, iterations: int) -> tuple[dict[str, str], list[
 
     The first one is the scenario as it is, for so many `iterations` of each worker, without evaluations on the way.
     What takes nothing away from a scenario is the same variant. Raises InputError where the scenario's system cannot
-    be.
+    be, or where machines are not there all the time: what an iteration takes is not the sum of its steps then.
     """
+    if scenario.availability:
+        raise InputError("steps add up only where everybody is there all the time", path="availability", allowed="null")
     names: dict[str, str] = {}
     found: dict[bytes, Variant] = {}
     for name, data in _changed(scenario, iterations):

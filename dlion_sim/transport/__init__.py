@@ -10,12 +10,16 @@ from dlion_sim.scenario import Dlcp, Flows, Pfabric, Reliable, Scenario
 
 
 def check(scenario: Scenario) -> None:
-    """Raise InputError where a simulation cannot model the scenario's transport."""
+    """Raise InputError where a simulation cannot model the scenario's transport, or what is asked of it."""
     if not isinstance(scenario.transport, Reliable) and isinstance(scenario.network.model, Flows):
         raise InputError(
             f"{scenario.transport.kind} is of packets, and flows have none",
             path="transport",
             allowed="reliable; or any, with network: {model: packets}",
+        )
+    if scenario.availability is not None and not isinstance(scenario.network.model, Flows):
+        raise InputError(
+            "in a network of packets nobody can come or go", path="availability", allowed="with network: {model: flows}"
         )
     if isinstance(scenario.transport, Dlcp) and scenario.workload.cost_as is not None:
         raise InputError(

@@ -176,3 +176,15 @@ def test_the_command_line_tells_costs(
     assert "Cost" in (tmp_path / "a.svg").read_text()
     assert dlion(monkeypatch, "compare", run.folder, "--catalog", "aws-2022") == 2
     assert "--catalog aws-2022: there is no catalog 'aws-2022'" in capsys.readouterr().err
+
+
+def test_spot_machines_cost_less_while_they_are_away(tmp_path: Path) -> None:
+    clouds = [{"name": "east", "workers": [{"price": 3600, "spot": True}, {"count": 2, "price": 3600}]}]
+    down = {"east/0": {"down": [["1 s", "2 s"], ["3 s", None]]}, "east/1": {"down": [["1 s", None]]}}
+    scenario = digits(
+        system="ako", cluster={"clouds": clouds}, prices={"billing": {"least": "0 s"}}, availability={"workers": down}
+    )
+    run = simulate(scenario, tmp_path / "run")
+    assert run.outcome["availability"]["up"][0] == pytest.approx(0.5)
+    assert run.outcome["cost"]["machines"] == pytest.approx(4 + 4 + 2)
+    assert costs_until(run, [1.0, 2.0, 3.0, 4.0]) == pytest.approx([3, 5, 8, 10])

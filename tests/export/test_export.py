@@ -36,6 +36,13 @@ def test_csv_files_tell_of_packets_where_there_were_any(runs, tmp_path):
     assert tables["queues"]["port"].nunique() == 3
 
 
+def test_a_csv_file_tells_of_who_came_and_went_where_anybody_did(runs, tmp_path):
+    export_csv((*runs, made_up_run(tmp_path / "away", seed=2, absent=True)), tmp_path / "with")
+    export_csv(runs, tmp_path / "without")
+    assert pd.read_csv(tmp_path / "with" / "membership.csv")["bytes"].sum() == 4000
+    assert not (tmp_path / "without" / "membership.csv").exists()
+
+
 def test_a_trace_has_each_workers_slices_and_counters(runs, tmp_path):
     export_trace(runs, tmp_path / "out")
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["seed0.json", "seed1.json"]

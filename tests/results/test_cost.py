@@ -41,3 +41,13 @@ def test_energy_and_co2_are_of_the_time_that_passed() -> None:
     assert cost["energy_kwh"] == pytest.approx(0.005)
     assert cost["co2_kg"] == pytest.approx((300 * 400 + 200 * 20) * 0.01 / 1e6)
     assert "co2_kg" not in cost_of({**prices, "carbon": None}, 36, {})
+
+
+def test_spot_machines_are_paid_while_they_are_there() -> None:
+    prices: Tariff = {**TARIFF, "per_hour": [3, 5, 7], "spot": [True, False, True], "watts": [100, 100, 100]}
+    cost = cost_of(prices, 7200, {}, [0.25, 0.25])
+    assert cost["machines"] == pytest.approx(0.5 * 3 + 2 * 5 + 2 * 7)
+    assert cost["machine_hours"] == pytest.approx(4.5)
+    assert cost["energy_kwh"] == pytest.approx(0.45)
+    assert cost_of({**TARIFF, "per_hour": [3, 5, 7]}, 7200, {}, [0.25, 0.25])["machines"] == pytest.approx(30)
+    assert cost_of(prices, 7200, {}, [0.0])["machine_hours"] == pytest.approx(4 + 60 / 3600)

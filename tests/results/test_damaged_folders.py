@@ -244,7 +244,7 @@ def resumed(run: Run, sound: Run, out: Path) -> None:
         resume(run.folder)
     hold = Hold(run.folder)
     try:
-        rows = len(sound.metrics()), len(sound.links()), len(sound.transfers()), 0, 0
+        rows = len(sound.metrics()), len(sound.links()), len(sound.transfers()), 0, 0, 0
         RunWriter.resume(run.folder, hold, rows).finish(dict(sound.summary or {}))
     finally:
         hold.close()

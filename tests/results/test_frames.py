@@ -86,6 +86,17 @@ def test_what_became_of_packets_stands_beside_other_runs(tmp_path: Path) -> None
     assert Frames.of([tmp_path / "alone"]).parts.empty
 
 
+def test_who_came_and_went_stands_beside_other_runs(tmp_path: Path) -> None:
+    made_up_run(tmp_path / "away", absent=True)
+    made_up_run(tmp_path / "there", seed=2)
+    frames = Frames.of([tmp_path])
+    summaries = frames.summaries.set_index("run")
+    told = ["up_share", "useful_share", "to_notice", "to_join"]
+    assert summaries.loc["away", told].tolist() == [0.95, 0.75, 0.25, 0.5]
+    assert summaries.loc["there", told].isna().all()
+    assert frames.membership[["run", "what"]].values.tolist()[-1] == ["away", "joined"]
+
+
 def test_times_are_numbers_and_axes_are_called_as_in_the_sweeps_tables(tmp_path: Path) -> None:
     point = {"system.exchange.kind": "full", "system.batching.kind": "fixed", "cluster.wan.rtt": "5 ms", "seed": "1"}
     run_folder(tmp_path / "a", seed=1, sweep={"point": point})

@@ -25,7 +25,7 @@ from tests.results.test_damaged_folders import time_limit
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    return made_up_run(tmp_path / "run", point={"workload.batch_size": "8"}, lossy=True)
+    return made_up_run(tmp_path / "run", point={"workload.batch_size": "8"}, lossy=True, absent=True)
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +44,7 @@ def read_all(folder: Path) -> None:
     run.transfers()
     run.parts()
     run.queues()
+    run.membership()
 
 
 def refusal(folder: Path) -> str:
@@ -129,7 +130,14 @@ def test_a_summary_that_a_completed_run_lacks_is_missed(run: Run) -> None:
     assert f"{run.folder / 'summary.json'}: is missing" in refusal(run.folder)
 
 
-TABLES = ("metrics.parquet", "links.parquet", "transfers.parquet", "parts.parquet", "queues.parquet")
+TABLES = (
+    "metrics.parquet",
+    "links.parquet",
+    "transfers.parquet",
+    "parts.parquet",
+    "queues.parquet",
+    "membership.parquet",
+)
 FILES = ("manifest.json", "summary.json", "scenario.yaml", *TABLES)
 
 
@@ -200,6 +208,11 @@ def rewrite(file: Path, **columns: object) -> None:
         ("queues.parquet", "most_queued", -1, "most_queued: holds -1"),
         ("queues.parquet", "dropped", 2**62, "dropped: holds 4.6"),
         ("queues.parquet", "virtual_time", None, "virtual_time: is missing"),
+        ("membership.parquet", "what", "vanished", "what: holds rows of another kind; allowed: begins_anew, down, "),
+        ("membership.parquet", "participant", -1, "participant: holds -1"),
+        ("membership.parquet", "incarnation", None, "incarnation: is missing"),
+        ("membership.parquet", "seconds", -0.5, "seconds: holds -0.5"),
+        ("membership.parquet", "iteration", "first", "iteration: is of the type"),
     ],
 )
 def test_a_table_that_cannot_be_measured_is_refused(
@@ -223,7 +236,9 @@ def test_a_column_that_an_older_table_lacks_is_empty(run: Run) -> None:
     assert "unknown" not in run.metrics()
 
 
-@pytest.mark.parametrize("name", ["metrics.parquet", "links.parquet", "parts.parquet", "queues.parquet"])
+@pytest.mark.parametrize(
+    "name", ["metrics.parquet", "links.parquet", "parts.parquet", "queues.parquet", "membership.parquet"]
+)
 @pytest.mark.parametrize("place", [0.05, 0.3, 0.95])
 def test_a_damaged_page_is_named(run: Run, name: str, place: float) -> None:
     content = bytearray((run.folder / name).read_bytes())

@@ -14,12 +14,14 @@ import pytest
 from dlion_sim.errors import InputError
 from dlion_sim.results import (
     LINKS,
+    MEMBERSHIP,
     METRICS,
     PARTS,
     QUEUES,
     TRANSFERS,
     Hold,
     LinksRow,
+    MembershipRow,
     MetricsRow,
     PartsRow,
     QueuesRow,
@@ -39,6 +41,7 @@ def test_rows_and_schemas_have_the_same_columns() -> None:
     assert list(TransfersRow._fields) == TRANSFERS.names
     assert list(PartsRow._fields) == PARTS.names
     assert list(QueuesRow._fields) == QUEUES.names
+    assert list(MembershipRow._fields) == MEMBERSHIP.names
 
 
 def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
@@ -104,18 +107,36 @@ def test_what_only_packets_have_is_there_where_something_is_told(tmp_path: Path)
     writer.flush()
     writer.close()
     assert [len(Run.open(tmp_path / "run").parts()), len(Run.open(tmp_path / "run").queues())] == [1, 1]
-    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (0, 0, 0, 0, 1))
+    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (0, 0, 0, 0, 1, 0))
     again.finish(SUMMARY)
     run = Run.open(tmp_path / "run")
     assert run.queues().to_dict("records") == [queue._asdict()]
     assert not any((tmp_path / "run" / name).exists() for name in tables if name != "queues.parquet")
-    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (0, 0, 0, 0, 0))
+    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (0, 0, 0, 0, 0, 0))
     third.parts(part)
     third.finish(SUMMARY)
     assert [len(run.parts()), len(run.queues())] == [1, 0]
     assert run.parts()["large"].tolist() == [True]
-    assert create(tmp_path / "run", force=True).rows == (0, 0, 0, 0, 0)
+    assert create(tmp_path / "run", force=True).rows == (0, 0, 0, 0, 0, 0)
     assert not (tmp_path / "run" / "parts.parquet").exists()
+
+
+def test_who_came_and_went_is_there_where_anybody_did(tmp_path: Path) -> None:
+    rows = [MembershipRow(1.5, 0, 0, "down"), MembershipRow(1.75, 0, 0, "lost", 1, 0.25)]
+    joined = MembershipRow(4.0, 0, 1, "joined", 1, 0.5, 4000, 12)
+    manifest = {"workers": ["east/0", "west/0"], "clouds": ["east", "west"]}
+    writer = RunWriter.create(tmp_path / "run", scenario_yaml=SCENARIO, manifest=manifest)
+    assert Run.open(tmp_path / "run").membership().empty
+    for row in (*rows, joined):
+        writer.membership(row)
+    writer.finish(SUMMARY)
+    table = Run.open(tmp_path / "run").membership()
+    assert table["what"].tolist() == ["down", "lost", "joined"]
+    assert table["peer_name"].tolist()[1:] == ["west/0", "west/0"]
+    assert table.iloc[2][list(joined._fields)].tolist() == list(joined)
+    create(tmp_path / "without").finish(SUMMARY)
+    assert not (tmp_path / "without" / "membership.parquet").exists()
+    assert Run.open(tmp_path / "without").membership().empty
 
 
 def test_numbers_have_names_beside_them(tmp_path: Path) -> None:

@@ -203,3 +203,12 @@ def test_the_papers_prices_are_as_its_profiler_has_them() -> None:
     p2 = {"p2.xlarge": 0.90, "p2.8xlarge": 7.20, "p2.16xlarge": 14.40}
     assert prices.items() >= {**p2, "p3.2xlarge": 3.06, "p3.8xlarge": 12.24, "p3.16xlarge": 24.48}.items()
     assert "Price" in rows.set_index("InstanceType").loc["p3dn.24xlarge", "Recalled"]
+
+
+def test_machines_may_say_by_themselves_whether_they_are_spot_machines(file: Path) -> None:
+    catalog = own_catalog(file, "g,V100,1,8,64,,3,0.7,here,a")
+    prices = priced(file, catalog, east="{count: 2, instance: g, spot: true}")
+    assert (prices["per_hour"], prices["spot"]) == ([0.7, 0.7, 1], [True, True, False])
+    assert "spot" not in priced(file, catalog, "prices.spot=true", east="{instance: g, spot: false}")
+    assert priced(file, catalog, "prices.spot=true", east="{instance: g}")["spot"] == [True, False]
+    assert priced(file, east="{price: 2, spot: true}")["spot"] == [True, False]

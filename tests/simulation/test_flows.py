@@ -14,19 +14,33 @@ from tests.simulation.agendas import finish
 EXACT = 1e-9
 
 
-def ends(capacities, flows, changes=()):
-    """The end of each flow (start, route, size), while `changes` (time, link, capacity) happen."""
+def ends(capacities, flows, changes=(), cuts=()):
+    """The end of each flow (start, route, size), while `changes` (time, link, capacity) and `cuts` (time, flow) happen.
+
+    A flow that has not started or has ended is not cut.
+    """
     agenda = Agenda()
     network = FlowNetwork(agenda, capacities)
     times = [math.inf] * len(flows)
+    slots = {}
 
     def start(number, route, size):
-        network.start(route, size, lambda: times.__setitem__(number, agenda.now))
+        slots[number] = network.start(route, size, partial(end, number))
+
+    def end(number):
+        del slots[number]
+        times[number] = agenda.now
+
+    def cut(number):
+        if number in slots:
+            network.cut(slots.pop(number))
 
     for number, (begin, route, size) in enumerate(flows):
         agenda.after(begin, partial(start, number, route, size))
     for time, link, capacity in changes:
         agenda.after(time, partial(network.resize, link, capacity))
+    for time, number in cuts:
+        agenda.after(time, partial(cut, number))
     finish(agenda)
     return times
 
@@ -61,6 +75,69 @@ def test_an_outage_for_good_leaves_the_flow_unfinished():
 def test_a_late_flow_slows_the_first_down_from_then_on():
     # Alone until 1 (10 bytes), then 5 each: the first has 10 left, until 3; the second then has 10 left at 10.
     assert ends([10.0], [(0, (0,), 20), (1, (0,), 20)]) == pytest.approx([3.0, 4.0], abs=EXACT)
+
+
+def test_a_flow_that_is_cut_never_ends_and_leaves_its_part_to_others():
+    # Both at 5 until 1: then the other one has 15 left, at 10.
+    flows = [(0, (0,), 20), (0, (0,), 20)]
+    assert ends([10.0], flows, cuts=[(1.0, 0)]) == [math.inf, pytest.approx(2.5, abs=EXACT)]
+
+
+def test_a_flow_may_be_cut_in_the_instant_in_which_it_starts():
+    flows = [(0, (0,), 20), (1, (0,), 20), (1, (0,), 20)]
+    # Alone until 1, then with the third one: the first has 10 left at 5.
+    assert ends([10.0], flows, cuts=[(1.0, 1)]) == pytest.approx([3.0, math.inf, 4.0], abs=EXACT)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_of_flows_that_end_together_one_may_be_cut_in_that_instant(before):
+    """Whether it is told of its end first or cut, the others end then and there, and links are as free as can be."""
+    agenda, told = Agenda(), []
+    network = FlowNetwork(agenda, [10.0])
+    slots = [network.start((0,), 20, partial(told.append, number)) for number in range(2)]
+    cut = partial(network.cut, slots[0])
+    agenda.after(4.0, cut) if before else agenda.after(3.0, partial(agenda.after, 1.0, lambda: told or cut()))
+    finish(agenda)
+    assert told == ([1] if before else [0, 1])
+    assert agenda.now == 4.0
+    network.start((0,), 20, partial(told.append, "next"))
+    finish(agenda)
+    assert agenda.now == pytest.approx(6.0)
+
+
+@given(
+    capacities=st.lists(st.floats(1, 1e3), min_size=2, max_size=3),
+    flows=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 2), st.integers(1, 1000)), min_size=1, max_size=12),
+    cuts=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 11)), max_size=8),
+)
+def test_a_link_is_full_while_anything_is_on_it_whatever_is_cut(capacities, flows, cuts):
+    """It carries all of those that end, and of those that are cut no more than they are."""
+    flows = [(begin, (link % len(capacities),), size) for begin, link, size in flows]
+    possible = sorted(cuts, reverse=True)
+    cut = {number: time for time, number in possible if number < len(flows) and flows[number][0] <= time}
+    times = ends(capacities, flows, cuts=[(time, number) for number, time in cut.items()])
+    for number, end in enumerate(times):
+        assert end < math.inf or number in cut
+        assert number not in cut or end == math.inf or end <= cut[number] * (1 + EXACT)
+    for link, capacity in enumerate(capacities):
+        busy = [
+            (flow[0], end if end < math.inf else cut[number])
+            for number, (flow, end) in enumerate(zip(flows, times, strict=True))
+            if flow[1] == (link,)
+        ]
+        whole = sum(flow[2] for flow, end in zip(flows, times, strict=True) if flow[1] == (link,) and end < math.inf)
+        every = sum(flow[2] for flow in flows if flow[1] == (link,))
+        carried = capacity * _covered(busy)  # A link with a flow is full.
+        assert whole * (1 - 1e-6) <= carried <= every * (1 + 1e-6)
+
+
+def _covered(spans):
+    """Seconds in any of them."""
+    total, until = 0.0, 0.0
+    for begin, end in sorted(spans):
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total
 
 
 @given(

@@ -11,7 +11,7 @@ from dlion_sim.protocol.messages import Contribution, Message, Weights
 from dlion_sim.scenario import from_data
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.routing import Routing
-from dlion_sim.simulation.tcp import IDEAL, TCP
+from dlion_sim.simulation.tcp import IDEAL, TCP, SlowStart, TcpModel
 from dlion_sim.simulation.transport import Transport
 from tests.simulation.agendas import finish
 
@@ -24,16 +24,18 @@ CLUSTER = {
 }
 
 
+DATA = {
+    "name": "t",
+    "duration": "1 s",
+    "workload": {"dataset": "digits"},
+    "cluster": CLUSTER,
+    "system": "dlion",
+    "network": {"tcp": "window"},  # what knows of losses
+}
+
+
 def routing(cluster) -> Routing:
-    data = {
-        "name": "t",
-        "duration": "1 s",
-        "workload": {"dataset": "digits"},
-        "cluster": cluster,
-        "system": "dlion",
-        "network": {"tcp": "window"},  # what knows of losses
-    }
-    return Routing(from_data(data).cluster)
+    return Routing(from_data({**DATA, "cluster": cluster}).cluster)
 
 
 class World:
@@ -200,6 +202,59 @@ def test_acknowledgements_take_their_part_of_the_way_back():
     rate, _ = np.linalg.solve([[1, back], [back, 1]], [1e6, 1e7])
     assert rate == pytest.approx(0.78e6, rel=0.01)
     assert world.sent[0][3] == pytest.approx(on_the_wire(message) / rate, rel=2e-3)
+
+
+WINDOWS = TcpModel(window=64e3, slow_start=SlowStart(15e3, idle_restart=True))
+LATENT = TcpModel(latency_factor=3.0)
+
+
+@pytest.mark.parametrize("tcp", [IDEAL, WINDOWS, LATENT], ids=["ideal", "windows", "latency first"])
+@pytest.mark.parametrize("seconds", [0.0, 0.04, 0.15, 0.3])
+def test_what_is_cut_is_never_there_and_all_of_it_is_told(tcp, seconds):
+    """Of both directions, every channel, what waits and what passes a latency first; others go on."""
+    world, cuts = World(tcp=tcp), []
+    for message, receiver in ((gradient(0), 2), (gradient(0), 2), (weights(0), 2), (gradient(2), 0), (gradient(1), 3)):
+        world.transport.send(receiver, message)
+    world.agenda.after(seconds, lambda: cuts.append(world.transport.cut(2, 0)))
+    finish(world.agenda)
+    [(begun, others)] = cuts
+    assert len(begun) + others == 4
+    assert [(message.sender, receiver) for message, receiver, _ in world.delivered] == [(1, 3)]
+    assert all(0 <= carried < transfer.size for transfer, carried in begun)
+    assert sum(carried for _, carried in begun) > 0 or seconds < 0.2
+    assert not list(world.transport.under_way())
+
+
+@pytest.mark.parametrize("tcp", [IDEAL, WINDOWS, LATENT], ids=["ideal", "windows", "latency first"])
+def test_after_a_cut_a_pair_begins_anew(tcp):
+    """As if nothing had been: with the first window again, and without what was on its way."""
+    ends = []
+    for cut in (True, False):
+        world = World(tcp=tcp)
+        if cut:
+            world.transport.send(2, gradient(0))
+            world.agenda.after(0.2, lambda world=world: world.transport.cut(0, 2))
+        world.agenda.after(0.4, lambda world=world: world.transport.send(2, weights(0)))
+        finish(world.agenda)
+        ends.append([(receiver, time) for _, receiver, time in world.delivered])
+    assert ends[0] == [(2, pytest.approx(ends[1][0][1]))]
+
+
+def test_what_has_left_is_still_delivered_after_a_cut():
+    world, message = World(), weights(0)
+    world.transport.send(2, message)
+    world.agenda.after(on_the_wire(message) / 1e6 + 0.01, lambda: world.transport.cut(0, 2))
+    finish(world.agenda)
+    assert [each for each, _, _ in world.delivered] == [message]
+
+
+def test_what_crosses_no_link_can_be_cut_only_in_its_instant():
+    server = Routing(from_data(DATA).cluster, [0])
+    world = World(server)
+    world.transport.send(4, weights(0))
+    assert world.transport.cut(0, 4) == ([], 1)
+    finish(world.agenda)
+    assert not world.delivered
 
 
 def memory(workers: int) -> tuple[float, float]:

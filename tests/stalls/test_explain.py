@@ -160,3 +160,9 @@ def test_a_scenario_that_can_never_end_is_refused(tmp_path):
     gone = "cluster.wan.bandwidth={steps: {0 s: 1 Mbps, 100 ms: 0 Mbps}}"
     with pytest.raises(InputError, match="ended before all iterations: stall"):
         explained(tmp_path, "system=baseline", gone)
+
+
+def test_machines_that_are_not_always_there_are_refused():
+    scenario = digits(availability={"workers": {"*": {"down": [["1 s", "2 s"]]}}})
+    with pytest.raises(InputError, match="availability: steps add up only where everybody is there all the time"):
+        variants(scenario, 5)

@@ -22,7 +22,8 @@ def test_the_pages_sweeps_can_be_run(tmp_path, number, runs):
 
 
 @pytest.mark.parametrize(
-    ("name", "runs"), [("sweeps/digits", 45), ("sweeps/paper_systems", 150), ("sweeps/shakespeare", 12)]
+    ("name", "runs"),
+    [("sweeps/digits", 45), ("sweeps/paper_systems", 150), ("sweeps/shakespeare", 12), ("sweeps/failure_interval", 84)],
 )
 def test_a_ready_sweep_can_be_run_by_name(name, runs):
     points = load_sweep(find_sweep(name))
@@ -44,6 +45,7 @@ def test_sweeps_are_no_scenarios():
         "sweeps/bounded_loss",
         "sweeps/digits",
         "sweeps/digits_search",
+        "sweeps/failure_interval",
         "sweeps/paper_systems",
         "sweeps/shakespeare",
     }

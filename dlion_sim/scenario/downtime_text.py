@@ -1,0 +1,105 @@
+"""Lines, tables and JSON of files that others have published, and may be anything: bounded, faults with their line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dlion_sim.errors import InputError, did_you_mean
+from dlion_sim.files import read_bytes
+from dlion_sim.scenario.faults import RuleError, listed
+from dlion_sim.scenario.units import DURATION
+
+MOST_MACHINES = 10_000
+_MOST_BYTES = 20_000_000
+
+
+def table(file: Path, where: Mapping[str, object], *columns: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line and cells by column of each row of a CSV table that is meant. Raises RuleError where it cannot be read."""
+    reader = csv.DictReader(_lines(file))
+    for column in (*columns, *where):
+        if column not in (known := reader.fieldnames or ()):
+            raise RuleError(
+                f"trace {file} has no column '{column}'{did_you_mean(column, known)}", allowed=listed(known)
+            )
+    found = False
+    try:
+        for row in reader:
+            if all(row[column] == str(value) for column, value in where.items()):
+                found = True
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise fault(file, reader.line_num, str(error)) from None
+    if not found:
+        raise RuleError(f"trace {file} has no rows" + (f" where {dict(where)}" if where else ""))
+
+
+def rows(file: Path, *columns: str, separator: str | None = ",") -> Iterator[tuple[int, list[str]]]:
+    """Line and cells of each row, comments apart. Raises RuleError where it cannot be read."""
+    empty = True
+    for number, line in enumerate(_lines(file), start=1):
+        if not line.strip() or line.lstrip()[0] in "#%":
+            continue
+        cells = [cell.strip() for cell in line.split(separator)]
+        if len(cells) != len(columns):
+            raise fault(file, number, f"{line[:60]!r} has not {len(columns)} cells", (separator or " ").join(columns))
+        empty = False
+        yield number, cells
+    if empty:
+        raise RuleError(f"trace {file} is empty")
+
+
+def time_of(file: Path, line: int, text: str | None, unit: str, least: float = 0.0) -> float:
+    """A cell as a time in seconds, `least` or later. Raises RuleError."""
+    try:
+        time = DURATION.parse(f"{text} {unit}")
+    except ValueError:
+        raise fault(file, line, f"{text!r} is no time", f"a number of {unit}") from None
+    if time < least:
+        raise fault(file, line, f"{DURATION.format(time)} comes after {DURATION.format(least)}", "times in order")
+    return time
+
+
+def count_of(file: Path, line: int | None, given: object) -> int:
+    """A cell as a number of machines. Raises RuleError."""
+    whole = int(str(given)) if str(given).isdecimal() and len(str(given)) < 10 else -1
+    if not 0 <= whole <= MOST_MACHINES:
+        raise fault(file, line, f"{given!r} is no count", f"0 to {MOST_MACHINES}")
+    return whole
+
+
+def json_of(file: Path) -> Any:
+    """What a JSON file holds. Raises RuleError where it cannot be read."""
+    try:
+        return json.loads(_text(file))
+    except (ValueError, RecursionError) as error:
+        raise RuleError(f"trace {file} is no JSON: {error}") from None
+
+
+def _lines(file: Path) -> Iterable[str]:
+    return _text(file).splitlines()
+
+
+def _text(file: Path) -> str:
+    try:
+        content = read_bytes(file, _MOST_BYTES)
+        if file.suffix == ".gz":
+            unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+            content = unpacking.decompress(content, _MOST_BYTES + 1)
+            if len(content) > _MOST_BYTES or not unpacking.eof:
+                raise RuleError(f"trace {file} holds too much, or not all", allowed=f"{_MOST_BYTES / 1e6:g} MB")
+        return content.decode()
+    except InputError as error:
+        raise RuleError(f"trace {file} {error.problem}", allowed=error.allowed) from None
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise RuleError(f"trace {file} cannot be read: {error}") from None
+
+
+def fault(file: Path, line: int | None, problem: str, allowed: str | None = None) -> RuleError:
+    """What is wrong in that line of the file."""
+    place = f", line {line}" if line else ""
+    return RuleError(f"trace {file}{place}: {problem}", allowed=allowed)

@@ -1,0 +1,278 @@
+"""Runs whose workers come and go and whose links break: times and bytes by hand, and what holds of every system."""
+
+from __future__ import annotations
+
+import random
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dlion_sim.errors import InputError
+from dlion_sim.protocol.systems import SYSTEMS
+from dlion_sim.simulation import resume, simulate
+from dlion_sim.simulation.tcp import TCP
+from tests.simulation.churning import WAYS, churning, run, times
+from tests.simulation.test_checkpoint import After, check_same
+
+TWO = {
+    "clouds": [
+        {"name": "a", "workers": [{"count": 2, "compute": "1 cores", "nic": "80 Mbps"}], "lan": {"rtt": "100 ms"}}
+    ]
+}
+COMPUTED = 0.5 + 16e-6
+"""Seconds of a gradient."""
+RATE = 80e6 / 8 / TCP.data
+"""Bytes of messages on a link in a second."""
+SECOND = {"workers": {"a/1": {"down": [["1.2 s", "2 s"]]}}}
+
+
+def two(availability, *overrides):
+    """Two workers in step, who send each other their gradients over 80 Mbps and half a round trip of 50 ms."""
+    compute = "workload.compute_time={alpha: 500 ms, beta: 1 us}"
+    return churning("baseline", availability, compute, *overrides, cluster=TWO, duration="4 s")
+
+
+def test_a_lost_worker_is_missed_after_the_latency_and_joins_as_soon_as_the_state_is_there(tmp_path, monkeypatch):
+    ended = run(two(SECOND), tmp_path / "run", monkeypatch)
+    assert times(ended, "lost", 1) == [pytest.approx(1.25)]
+    assert times(ended, "found", 1) == [pytest.approx(2.1)]
+    joined = ended.membership().query("what == 'joined'").iloc[0]
+    # Hello, request and state pass the link, which is 50 ms long, one after the other.
+    assert joined["virtual_time"] == pytest.approx(2.25 + joined["bytes"] / RATE, abs=1e-4)
+    assert joined["seconds"] == pytest.approx(joined["virtual_time"] - 2.0)
+    assert (joined["peer"], joined["incarnation"]) == (0, 1)
+    states = ended.transfers().query("kind == 'state'")
+    assert joined["bytes"] == states["bytes"].sum() > ended.manifest["parameters"] * 4
+    # Its peer had sent and received a second gradient by then, and went on alone with the third and the fourth.
+    own = ended.iterations().query("worker == 0")
+    assert own["applied"].tolist()[:5] == [1, 1, 0, 0, 1]
+    assert joined["iteration"] == 4
+    assert ended.iterations().query("worker == 1")["iteration"].tolist()[:3] == [1, 2, 5]
+
+
+def test_a_peer_that_waits_stands_still_until_it_is_back(tmp_path, monkeypatch):
+    """Then it goes on without it until that has its state, from the next iteration on."""
+    ended = run(two({**SECOND, "on_loss": "wait"}), tmp_path / "run", monkeypatch)
+    own = ended.iterations().query("worker == 0")
+    assert not own["virtual_time"].between(1.2, 2.1, inclusive="left").any()
+    assert own["applied"].tolist() == [1, 1, 0, *[1] * (len(own) - 3)]
+    assert ended.membership().query("what == 'joined'")["iteration"].tolist() == [3]
+
+
+def test_an_abort_says_so(tmp_path, monkeypatch):
+    ended = run(two({**SECOND, "on_loss": "abort"}), tmp_path / "run", monkeypatch)
+    assert ended.manifest["status"] == "failed"
+    assert "waits for every peer" in ended.summary["stopped_by"]
+    assert ended.summary["virtual_seconds"] == pytest.approx(1.25)
+
+
+def test_of_what_is_on_a_link_the_bytes_so_far_were_carried(tmp_path, monkeypatch):
+    """A crash 2 ms after both began to send; neither message is ever there."""
+    crash = COMPUTED + 0.002
+    ended = run(two({"workers": {"a/1": {"down": [[f"{crash} s", None]]}}}), tmp_path / "run", monkeypatch)
+    cut = ended.transfers()
+    assert cut["end"].isna().tolist()[:2] == [True, True]
+    assert cut["bytes"].tolist()[:2] == [pytest.approx(0.002 * RATE / (1 + TCP.acknowledgements), rel=1e-3)] * 2
+    messages = ended.summary["availability"]["messages"]
+    assert messages == {"sent": 2, "delivered": 0, "cut": 2, "refused": 0, "under_way": 0}
+    assert ended.summary["bytes_sent"] == cut["bytes"].sum()
+
+
+def test_what_had_left_is_there_unless_its_receiver_is_gone(tmp_path, monkeypatch):
+    """A crash 20 ms after both began: these are on the way. The gradient that was computed is lost with its worker."""
+    crash = COMPUTED + 0.02
+    ended = run(two({"workers": {"a/1": {"down": [[f"{crash} s", None]]}}}), tmp_path / "run", monkeypatch)
+    messages = ended.summary["availability"]["messages"]
+    assert (messages["sent"], messages["delivered"], messages["cut"]) == (2, 1, 1)
+    first = ended.iterations().iloc[0]
+    assert (first["worker"], first["applied"]) == (0, 1)
+    (cut,) = ended.metrics().query("kind == 'cut'").to_dict("records")
+    assert (cut["worker"], cut["iteration"], cut["batch_size"]) == (1, 1, 16)
+    assert cut["compute_seconds"] == pytest.approx(COMPUTED)
+    assert cut["wait_seconds"] == pytest.approx(0.02)
+    told = ended.summary["availability"]
+    assert told["computed"] - told["useful"] == 16
+    assert told["up"] == [1.0, pytest.approx(crash / 4)]
+
+
+def test_to_send_to_who_is_gone_is_refused_until_that_is_noticed(tmp_path, monkeypatch):
+    """Noticed only after 450 ms: the peer sends its gradient at 1.56 s into the void, and waits."""
+    availability = {"workers": {"a/1": {"down": [["1.2 s", None]]}}, "detection": "0.4 s"}
+    ended = run(two(availability), tmp_path / "run", monkeypatch)
+    assert ended.summary["availability"]["messages"]["refused"] == 1
+    assert times(ended, "lost", 1) == [pytest.approx(1.65)]
+    third = ended.iterations().query("worker == 0").iloc[2]
+    assert third["virtual_time"] == pytest.approx(1.65)
+    assert third["wait_reason"] == "lost"
+
+
+def test_a_leave_ends_with_the_iteration_under_way_and_costs_nothing(tmp_path, monkeypatch):
+    availability = {"workers": {"a/1": {"down": [["1.2 s", None]], "kind": "leave"}}}
+    ended = run(two(availability), tmp_path / "run", monkeypatch)
+    told = ended.summary["availability"]
+    assert told["computed"] == told["useful"]
+    (left,) = times(ended, "left", 1)
+    assert 1.6 < left < 1.7
+    assert ended.iterations().query("worker == 0")["applied"].tolist()[:4] == [1, 1, 1, 0]
+
+
+def test_who_is_not_there_is_not_evaluated(tmp_path, monkeypatch):
+    ended = run(two(SECOND), tmp_path / "run", monkeypatch)
+    evaluated = ended.evaluations().groupby("virtual_time")["worker"].agg(list).to_dict()
+    assert {time: workers for time, workers in evaluated.items() if workers != [0, 1]} == {1.5: [0], 2.0: [0]}
+
+
+def test_a_newcomer_draws_other_batches_than_the_one_before_and_has_the_same_data(tmp_path, monkeypatch):
+    drawn = {}
+    for name, availability in (("first", {}), ("second", SECOND)):
+        from dlion_sim.assembly import Setting
+
+        setting = Setting.of(two(availability))
+        drawn[name] = setting.sampler(1, int(name == "second")).take(16)
+        assert set(drawn[name]) <= set(setting.shards[1])
+    assert set(drawn["first"]) != set(drawn["second"])
+
+
+def test_a_run_ends_when_all_that_will_come_back_have_done_theirs(tmp_path, monkeypatch):
+    """And is not waited for who never does."""
+    back = churning("dpsgd", WAYS["rejoin"], iterations=8, duration="60 s")
+    gone = churning("dpsgd", WAYS["crash"], iterations=8, duration="60 s")
+    ended = [run(scenario, tmp_path / name, monkeypatch) for name, scenario in (("back", back), ("gone", gone))]
+    assert [each.summary["stopped_by"] for each in ended] == ["iterations", "iterations"]
+    assert [each.summary["iterations"]["per_worker"][3] < 8 for each in ended] == [False, True]
+
+
+def test_where_all_are_gone_for_good_the_run_stalls(tmp_path, monkeypatch):
+    availability = {"clouds": {"*": {"down": [["0.5 s", None]]}}}
+    ended = run(churning("dpsgd", availability, duration="60 s"), tmp_path / "run", monkeypatch)
+    assert ended.summary["stopped_by"] == "stall"
+    assert ended.summary["virtual_seconds"] == pytest.approx(0.5)
+
+
+def test_where_all_were_gone_training_begins_anew_and_the_record_says_so(tmp_path, monkeypatch):
+    availability = {"clouds": {"*": {"down": [["0.5 s", "0.8 s"]]}}}
+    ended = run(churning("dpsgd", availability), tmp_path / "run", monkeypatch)
+    assert times(ended, "begins_anew", 0) == [pytest.approx(0.8 + 0.06, abs=0.1)]
+    assert sum(len(times(ended, "joined", worker)) for worker in range(1, 4)) == 3
+    told = ended.summary["availability"]
+    assert told["useful"] < told["computed"]
+
+
+def test_packets_and_who_comes_and_goes_are_refused_together(tmp_path):
+    with pytest.raises(InputError, match=r"^availability: in a network of packets nobody can come or go; allowed: "):
+        simulate(churning("dpsgd", WAYS["crash"], network={"model": "packets"}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+STOPS = {
+    **{("ring_allreduce", way): "the ring is broken" for way in WAYS},
+    ("parameter_server", "link"): "a part of the parameters is lost with its server",
+}
+"""What cannot go on without those who are lost, and says so."""
+OFTEN = {"diloco": {"name": "diloco", "exchange": {"period": 5}}}
+"""Systems that would not come to exchange anything in so short a time."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("system", sorted(SYSTEMS))
+def test_every_system_goes_on_or_stops_with_its_reason(tmp_path, monkeypatch, system, way):
+    ended = run(churning(OFTEN.get(system, system), WAYS[way]), tmp_path / "run", monkeypatch)
+    reason = STOPS.get((system, way))
+    assert ended.manifest["status"] == ("failed" if reason else "completed")
+    assert ended.summary["stopped_by"] == (reason or "duration")
+    if reason:
+        return
+    membership = ended.membership()
+    assert len(membership)
+    later = ended.iterations().query("virtual_time > 1.6")
+    expected = {0, 1, 2} if way == "crash" else {0, 1, 2, 3}
+    assert set(later["worker"]) == expected
+    if way in ("notice", "rejoin", "new worker", "cloud"):
+        assert len(membership.query("what == 'joined'")) == (2 if way == "cloud" else 1)
+        assert ended.summary["availability"]["state_bytes"] > 0
+
+
+SOME = ["dlion", "hop", "parameter_server", "diloco", "adpsgd", "gaia"]
+
+
+@pytest.mark.parametrize("system", SOME)
+def test_a_run_interrupted_while_they_come_and_go_comes_to_the_same(tmp_path, system):
+    """Also where all of it is under way: notices, handshakes, state, a cut, a path that is down."""
+    availability = {
+        "workers": {
+            "west/1": {"down": [["0.3 s", "0.6 s"]]},
+            "east/1": {"down": [["0.9 s", "1.3 s"]], "kind": "preemption", "notice": "0.1 s"},
+            "west/0": {"process": "exponential", "up": "0.8 s", "down": "0.2 s"},
+        },
+        "links": {} if system == "parameter_server" else {"east-west": {"down": [["1.4 s", "1.6 s"]]}},
+        "silence": "0.1 s",
+        "detection": "50 ms",
+        "restart": "20 ms",
+    }
+    scenario = churning(OFTEN.get(system, system), availability)
+    whole = simulate(scenario, tmp_path / "whole")
+    assert len(whole.membership()) > 15
+    events = random.Random(system)
+    parts = simulate(scenario, tmp_path / "parts", interrupted=After(events.randrange(80)))
+    while parts.manifest["status"] == "interrupted":
+        parts = resume(tmp_path / "parts", interrupted=After(events.randrange(1, 150)))
+    assert len(parts.manifest["resumed_at"]) >= 2
+    check_same(parts, whole)
+    pd.testing.assert_frame_equal(parts.membership(), whole.membership(), check_exact=True)
+
+
+@pytest.mark.parametrize("system", SOME)
+def test_the_same_scenario_gives_the_same(tmp_path, system):
+    availability = {"workers": {"*": {"process": "exponential", "up": "1 s", "down": "0.2 s"}}, "restart": "10 ms"}
+    scenario = churning(OFTEN.get(system, system), availability)
+    one, other = (simulate(scenario, tmp_path / name, checkpoint_every=None) for name in ("one", "other"))
+    check_same(one, other)
+    pd.testing.assert_frame_equal(one.membership(), other.membership(), check_exact=True)
+
+
+edges = st.lists(st.integers(0, 40), min_size=1, max_size=5, unique=True).map(sorted)
+
+
+@st.composite
+def availabilities(draw):
+    """Some of the workers and of the paths are down at some times, and all of them come back but perhaps one."""
+
+    def down(is_for_good=False):
+        found = [f"{edge / 20} s" for edge in draw(edges)]
+        found = [*found, *([] if len(found) % 2 == 0 else [None if is_for_good else "2.5 s"])]
+        return {"down": [list(each) for each in zip(found[::2], found[1::2], strict=True)]}
+
+    def worker(is_for_good):
+        kind = draw(st.sampled_from(["crash", "preemption", "leave"]))
+        return {**down(is_for_good), "kind": kind, **({"notice": "0.2 s"} if kind == "preemption" else {})}
+
+    names = ["east/0", "east/1", "west/0", "west/1"]
+    chosen = draw(st.lists(st.sampled_from(names), max_size=4, unique=True))
+    for_good = draw(st.sampled_from([None, *chosen])) if len(chosen) < 4 else None
+    links = draw(st.lists(st.sampled_from(["east>west", "west>east"]), max_size=2, unique=True))
+    return {
+        "workers": {name: worker(name == for_good) for name in chosen},
+        "links": {name: {"down": [["1 s", "1.5 s"]]} for name in links},
+        "on_loss": draw(st.sampled_from(["go_on", "go_on", "wait"])),
+        "sponsor": draw(st.sampled_from(["nearest", "least_loaded", "best"])),
+        "detection": draw(st.sampled_from(["0 s", "0.3 s"])),
+        "silence": draw(st.sampled_from(["0.1 s", "2 s"])),
+        "restart": draw(st.sampled_from(["0 s", "50 ms"])),
+    }
+
+
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("system", sorted(SYSTEMS))
+@given(availability=availabilities())
+def test_whatever_happens_runs_come_to_their_end(tmp_path_factory, monkeypatch, system, availability):
+    """All do their iterations, but in a ring, without a server, or where they wait for who never comes."""
+    scenario = churning(OFTEN.get(system, system), availability, iterations=8, duration="60 s")
+    ended = run(scenario, tmp_path_factory.mktemp("churn") / "run", monkeypatch)
+    if ended.manifest["status"] == "failed":
+        assert system in ("ring_allreduce", "parameter_server")
+    elif availability["on_loss"] == "wait":
+        assert ended.summary["stopped_by"] in ("iterations", "stall")
+    else:
+        assert ended.summary["stopped_by"] == "iterations"
