@@ -64,4 +64,5 @@ class Leaving(Body, frozen=True, array_like=True):
     iteration: Count
 
 
-MEMBERSHIP = (Hello, Begins, StateRequest, State, Leaving)
+MEMBERSHIP: frozenset[type[Body]] = frozenset({Hello, Begins, StateRequest, State, Leaving})
+"""What says nothing to a worker's choices."""
