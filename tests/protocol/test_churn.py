@@ -1,7 +1,5 @@
 """Whatever comes and goes, whenever: who is there goes on, and learns."""
 
-import os
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,8 +9,6 @@ from dlion_sim.protocol.membership_messages import State
 from dlion_sim.protocol.phases import Phase
 from tests.protocol.churn import SYSTEMS, World, noise
 
-EXAMPLES = int(os.environ.get("DLION_EXAMPLES", "60"))
-"""Of random schedules."""
 ITERATIONS = 12
 
 
@@ -173,7 +169,7 @@ def let_happen(world, happenings):
         world.happen(60, world.come, number)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(
     system=st.sampled_from(SYSTEMS),
     seed=st.integers(0, 2**16),
