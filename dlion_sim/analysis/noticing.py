@@ -20,7 +20,7 @@ def compare_delays(simulated: Run, real: Run, end: float) -> pd.DataFrame:
     start of the process. NaN is what happened in one of the runs alone.
     """
     model, measured = (_delays(run, end) for run in (simulated, real))
-    both = model.join(measured, how="outer", lsuffix="_simulated", rsuffix="_real")
+    both = model.add_suffix("_simulated").join(measured.add_suffix("_real"), how="outer")
     # A node does not know since when nothing comes over a link: but how much later than simulated it was.
     later = both["virtual_time_real"] - both["virtual_time_simulated"]
     measured_seconds = both["seconds_real"].fillna(both["seconds_simulated"] + later)

@@ -6,6 +6,7 @@ import torch
 from dlion_sim.errors import InputError
 from dlion_sim.live.gathering import gather
 from dlion_sim.live.node_config import NodeConfig
+from dlion_sim.simulation import simulate
 from tests.live.together import Together
 from tests.simulation.scenarios import digits
 
@@ -201,3 +202,36 @@ def test_a_node_that_is_back_exchanges_datagrams_again(tmp_path):
     lost = run.gathered.transfers().query("begin > @joined and channel == 'data'").dropna(subset=["lost_bytes"])
     assert {(0, 2), (2, 0), (1, 2), (2, 1)} <= set(zip(lost["sender"], lost["receiver"], strict=True))
     assert {0, 2} == set(run.gathered.iterations().query("worker == 2 and iteration > 35")["applied"]) | {0, 2}
+
+
+async def leaves_and_is_back(run):
+    await run.go_on(0, 1, 2, iterations=5)
+    run.drivers[2].leave()
+    await run.until(run.tasks[2].done)
+    await run.go_on(0, 1, iterations=5)
+    await run.start_again(2)
+    await run.until(lambda: run.iteration(2) > 0)
+    await run.go_on(0, 1, 2, iterations=5)
+
+
+@pytest.mark.parametrize("system", ["baseline", "gaia", "dpsgd"])
+def test_in_step_a_live_run_with_a_leave_and_a_return_learns_what_a_simulated_one_does_to_the_bit(tmp_path, system):
+    """When somebody went and came is taken from the live run: by iterations, for which time stands in the simulated."""
+    run = Run(brief(system=system), tmp_path, leaves_and_is_back)
+    live = losses(run.gathered)
+    (begun,) = run.told.query("what == 'joined'")["iteration"]
+    gone = live[2].loc[:begun].last_valid_index() + 1
+    undisturbed = simulate(brief("duration=1 s", system=system), tmp_path / "undisturbed", device="cpu")
+    ends = undisturbed.iterations().query("worker == 0").set_index("iteration")["virtual_time"]
+    within = ((ends + ends.shift(fill_value=0)) / 2).map("{:.6f} s".format)
+    workers = {"a/2": {"down": [[within[gone], within[begun]]], "kind": "leave"}}
+    scenario = brief("duration=1 s", system=system, availability={"workers": workers})
+    simulated = losses(simulate(scenario, tmp_path / "simulated", device="cpu"))
+    whole = live.loc[: live.notna().all(axis=1)[::-1].idxmax()]
+    assert whole[2].isna().any()
+    assert len(whole) > begun + 3
+    assert whole.equals(simulated.loc[: whole.index[-1]])
+
+
+def losses(run):
+    return run.iterations().pivot(index="iteration", columns="worker", values="loss")
