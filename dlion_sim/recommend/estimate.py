@@ -42,5 +42,5 @@ def estimate(seen: Seen, ahead: Seen) -> Estimate:
     if own.last > 0 and (of_ahead := other.seconds_to(own.last)) > 0:
         whole = other.least_seconds if ahead.reached is None else ahead.reached
         seconds = max(seconds, own.seconds_to(own.last) * whole / of_ahead)
-    money = seen.money * seconds / seen.seconds if math.isfinite(seconds) else math.inf
+    money = seen.money_by(seconds) if math.isfinite(seconds) else math.inf
     return Estimate(seconds, money, is_measured=False, is_least=ahead.reached is None)

@@ -40,7 +40,7 @@ def out(rung: int, seen: Seen, goal: Goal, most_seconds: float) -> Left | None:
         return Left(rung, f"{progress(seen)}, and no more; {goal.bound}")
     needed = seen.curve.least_seconds
     if seen.curve.last >= _SURE and needed > most_seconds:
-        money = "" if goal.deadline else f", which costs {number(seen.money * needed / seen.seconds)}"
+        money = "" if goal.deadline else f", which costs {number(seen.money_by(needed))}"
         return Left(rung, f"{progress(seen)}; needs {duration(needed)} at the least{money}; {goal.bound}")
     return None
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dlion_sim.analysis.cost import costs_until
 from dlion_sim.analysis.curves import mean_metric
 from dlion_sim.results import Run
+from dlion_sim.results.cost import billed_hours
 
 _LATE_PART = 0.5
 """Of the time: in the last half of it a run's steepness counts by itself."""
@@ -111,6 +112,12 @@ class Seen:
     def money(self) -> float:
         """What it had cost by then."""
         return costs_until(self.run, [self.seconds])[0]
+
+    def money_by(self, seconds: float) -> float:
+        """What it will have cost after so many seconds, if it goes on to send as much as so far."""
+        tariff = self.run.manifest["tariff"]
+        now, then = (billed_hours(tariff, time) * sum(tariff["per_hour"]) for time in (self.seconds, seconds))
+        return float(then + (self.money - now) * seconds / self.seconds)
 
     @cached_property
     def bytes(self) -> float:

@@ -55,7 +55,10 @@ class Glimpse:
 
     @property
     def money(self):
-        return self.seconds * self.per_hour / HOUR
+        return self.money_by(self.seconds)
+
+    def money_by(self, seconds):
+        return seconds * self.per_hour / HOUR
 
 
 def raced(learners, goal, *, seeds=2, look=None):
