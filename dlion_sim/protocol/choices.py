@@ -113,7 +113,7 @@ class Choice:
         return None
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """A peer that was lost, or never there, takes part from `iteration` on; messages to it come after its own word.
+        """A peer that was lost, or never there, takes part from `iteration` on. Returns what to do, such as to tell it.
 
         A choice that keeps something for each peer has to say what a new one gets: here it gives up if there is a
         method `lost` only.

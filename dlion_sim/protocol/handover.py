@@ -21,38 +21,40 @@ def messages(sender: int, iteration: int, tensors: Sequence[Tensor]) -> Iterator
 
 
 def state_of(setup: Setup, choices: Sequence[Choice], applied: Mapping[int, int]) -> list[Tensor]:
-    """A worker's state: the newest contribution that is in it of each peer, parameters and optimizer, choices.
+    """A worker's state: how many iterations' contributions of each worker are in it, parameters and optimizer, choices.
 
-    `applied`: the iterations of those contributions. They are sent as float32 [workers], which is exact up to 2^24.
+    `applied`: of each peer the newest of these iterations. Numbers are sent as float32, which is exact up to 2^24.
     """
-    newest = torch.full((setup.workers,), -1.0)
+    counts = torch.zeros(setup.workers)
     for peer, iteration in applied.items():
-        newest[peer] = iteration
-    return [newest, *setup.replica.state(), *chain.from_iterable(choice.state() for choice in choices)]
+        counts[peer] = iteration + 1
+    return [counts, *setup.replica.state(), *chain.from_iterable(choice.state() for choice in choices)]
 
 
 def take_over(setup: Setup, choices: Sequence[Choice], tensors: Sequence[Tensor]) -> dict[int, int]:
-    """Be in the state that `state_of` has told, and return what contributions are in it."""
-    newest, *rest = tensors
+    """Be in the state that `state_of` has told, and return `applied` of those of whom something is in it."""
+    counts, *rest = tensors
     remaining = iter(rest)
     setup.replica.take_over([next(remaining) for _ in setup.replica.state()])
     for choice in choices:
         choice.take_over([next(remaining) for _ in choice.state()])
-    return {peer: int(iteration) for peer, iteration in enumerate(newest.tolist()) if iteration >= 0}
+    return {peer: int(count) - 1 for peer, count in enumerate(counts.tolist()) if count}
 
 
 class Handover:
     """The parts that have come so far of a state that was asked for: at the beginning of iteration `least`, or later.
 
-    `sizes` [parts] tells how long they are to be; where it is 0, they may have `parameters` entries, too.
+    `sizes` [parts] tells how long they are to be; where it is 0, they may have `parameters` entries, too. The first
+    `numbers` of them are of numbers from 0 on.
     """
 
-    def __init__(self, least: int, sizes: Sequence[int], parameters: int) -> None:
+    def __init__(self, least: int, sizes: Sequence[int], parameters: int, numbers: int) -> None:
         self.iteration = least
         """Of the state, once a part of it is here."""
         self.tensors: list[Tensor] = []
         self._sizes = sizes
         self._parameters = parameters
+        self._numbers = numbers
 
     @property
     def is_complete(self) -> bool:
@@ -70,5 +72,7 @@ class Handover:
             raise MalformedMessageError(f"the state of iteration {state.iteration} in place of {self.iteration}")
         if len(tensor) != self._sizes[number] and (self._sizes[number] or len(tensor) != self._parameters):
             raise MalformedMessageError(f"part {number} of a state has {len(tensor)} entries")
+        if number < self._numbers and not bool(((tensor >= 0) & (tensor < 2**24) & (tensor == tensor.floor())).all()):
+            raise MalformedMessageError(f"part {number} of a state has what are no iterations")
         self.iteration = state.iteration
         self.tensors.append(tensor)

@@ -129,7 +129,10 @@ class Joining:
         actions: list[Action] = []
         for sponsor in self._sponsors():
             least = self._hellos[sponsor].first if self._first is None else self._first
-            self._handovers[sponsor] = Handover(least, self._sizes(sponsor), self._setup.replica.layout.size)
+            numbers = 0 if self._choices.exchange.needs_servers else 2
+            self._handovers[sponsor] = Handover(
+                least, self._sizes(sponsor), self._setup.replica.layout.size, numbers=numbers
+            )
             actions.append(self._members.say(sponsor, StateRequest(least)))
         return actions
 

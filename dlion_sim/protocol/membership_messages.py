@@ -43,7 +43,7 @@ class StateRequest(Body, frozen=True, array_like=True):
 class State(Body, frozen=True, array_like=True):
     """A part of the sender's state at the beginning of `iteration` (values [m]); `part` counts from 0 to `parts` - 1.
 
-    The first part of a worker's tells of each worker the newest contribution that the state has taken in.
+    The first part of a worker's tells of how many iterations the contributions of each worker are in it.
     """
 
     kind: ClassVar[str] = "state"
@@ -64,4 +64,5 @@ class Leaving(Body, frozen=True, array_like=True):
     iteration: Count
 
 
-MEMBERSHIP = (Hello, Begins, StateRequest, State, Leaving)
+MEMBERSHIP: frozenset[type[Body]] = frozenset({Hello, Begins, StateRequest, State, Leaving})
+"""What says nothing to a worker's choices."""

@@ -46,7 +46,7 @@ from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.handover import messages, state_of
 from dlion_sim.protocol.joining import Joining
 from dlion_sim.protocol.membership import Membership
-from dlion_sim.protocol.membership_messages import Begins, Hello, Leaving, State, StateRequest
+from dlion_sim.protocol.membership_messages import MEMBERSHIP, Begins, Hello, Leaving, State, StateRequest
 from dlion_sim.protocol.messages import Channel, Contribution, Message
 from dlion_sim.protocol.phases import Move, Phase, after
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
@@ -200,9 +200,8 @@ class Worker:
             return []
         if not self.setup.links.is_connected(sender):
             raise MalformedMessageError(f"{sender} is no peer of {self.setup.worker}")
-        match message.body:
-            case Hello() | Begins() | StateRequest() | State() | Leaving():
-                return self._hear(message)
+        if type(message.body) in MEMBERSHIP:
+            return self._hear(message)
         receiver = self._receivers.get(type(message.body))
         if receiver is None:
             raise MalformedMessageError(f"none of its choices takes a message of the kind {message.body.wire_kind!r}")
@@ -252,7 +251,7 @@ class Worker:
         transfer = self._queue(self.choices.knowledge_transfer.stepped(self.iteration, ready.loss))
         if self._skipped and self.choices.exchange.catches_up:
             self._move(Move.CATCH_UP)
-            return [report, *transfer, *self._step_if_allowed(event)]
+            return [report, *transfer, *self._answer(), *self._step_if_allowed(event)]
         self.iteration += self._skipped
         return [report, *transfer, *self._compute()]
 
@@ -391,8 +390,8 @@ class Worker:
 
     def _answer(self) -> list[Action]:
         """Hand the state on to newcomers who can begin with it."""
-        if self.phase in (Phase.JOINING, Phase.CATCHING_UP):
-            return []  # It is about to be another one.
+        if self.phase is Phase.JOINING:
+            return []
         asked = self._members.answerable(math.inf if self.phase is Phase.STOPPED else self.iteration)
         tensors = state_of(self.setup, self.choices.all, self._members.applied(self._inbox)) if asked else []
         return [

@@ -10,9 +10,8 @@ from typing import Any, Literal, assert_never
 
 import numpy as np
 
-from dlion_sim.assembly import ComputeDevice, Recorder, Transfer
-from dlion_sim.assembly.outages import Outages
-from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Score, Ticket
+from dlion_sim.assembly import Recorder, Transfer
+from dlion_sim.learning import Score, Ticket
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import (
     Abort,
@@ -39,6 +38,7 @@ from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, MembershipRow, Status, What
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.carrier import Carrier
+from dlion_sim.simulation.equipment import Equipment, Node
 from dlion_sim.simulation.guarded import GuardedCarrier
 from dlion_sim.simulation.presence import Presence
 from dlion_sim.simulation.routing import Routing
@@ -50,33 +50,6 @@ that a worker or server says that it cannot."""
 
 OBSERVE_EVERY = 0.1
 """Wall seconds between two looks at the progress."""
-
-
-@dataclass(frozen=True)
-class Node:
-    """A worker with its machine and its data."""
-
-    worker: Worker
-    device: ComputeDevice
-    sampler: BatchSampler
-
-
-@dataclass(frozen=True)
-class Newcomers:
-    """When anybody comes and goes, and as what."""
-
-    outages: Outages
-    node: Callable[[int, int, frozenset[int], float], Node]
-    """A worker that begins: its number, how often it has ended before, which neighbours are absent, and when (s)."""
-
-
-@dataclass(frozen=True)
-class Equipment:
-    """What computes, and what is computed: all that is of the process and not of the simulation."""
-
-    executor: GradientExecutor | FusedGradientExecutor
-    evaluator: Evaluator
-    newcomers: Newcomers
 
 
 @dataclass(frozen=True)
@@ -106,7 +79,7 @@ class Engine:
     computed, side by side with all others that were started and not read.
 
     Between two events its state can be saved, all but the equipment. `equip` gives it another, with which it goes on
-    to the bit. `transport` makes what carries the messages.
+    to the bit. `transport` makes what carries the messages, and `presence` what says who is there, where that changes.
     """
 
     def __init__(

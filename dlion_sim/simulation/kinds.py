@@ -43,7 +43,8 @@ from dlion_sim.scenario.workload import ConstantRate, CosineDecay, Optimizer, St
 from dlion_sim.simulation.agenda import Agenda, Background
 from dlion_sim.simulation.changes import Changes
 from dlion_sim.simulation.connections import Connection, Connections
-from dlion_sim.simulation.engine import Engine, Node, StopRule
+from dlion_sim.simulation.engine import Engine, StopRule
+from dlion_sim.simulation.equipment import Node
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.guarded import Counts, GuardedCarrier
 from dlion_sim.simulation.presence import Delays, Presence

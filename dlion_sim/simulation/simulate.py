@@ -19,7 +19,8 @@ from dlion_sim.results.run_folder import MANIFEST, SCENARIO
 from dlion_sim.scenario import Packets, Scenario, dump, load
 from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints, Identity
-from dlion_sim.simulation.engine import Engine, Equipment, Newcomers, Node, Progress, StopRule
+from dlion_sim.simulation.engine import Engine, Progress, StopRule
+from dlion_sim.simulation.equipment import Equipment, Newcomers, Node
 from dlion_sim.simulation.presence import Delays, Presence
 from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.tcp import TcpModel

@@ -42,7 +42,18 @@ def figures(cells: list[str]) -> list[float]:
 def test_each_benchmark_has_its_test():
     apart = {"__init__", "fabric", "measuring", "rounds"}
     named = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - apart
-    assert named == {"bounded_loss", "gpu", "gradients", "incast", "live", "network", "packets", "scale", "selection"}
+    assert named == {
+        "bounded_loss",
+        "churn",
+        "gpu",
+        "gradients",
+        "incast",
+        "live",
+        "network",
+        "packets",
+        "scale",
+        "selection",
+    }
 
 
 def test_gradients():
@@ -51,6 +62,15 @@ def test_gradients():
     assert table[""][-4:] == systems
     (times,) = (cells for heading, cells in table.items() if heading.startswith("times plain loop"))
     assert len(figures(times)) == len(figures(table["samples/s"])) == len(table[""]) >= 6
+
+
+def test_churn():
+    table = columns("churn")
+    assert table[""] == ["dpsgd", "ring_allreduce"]
+    ways = ["nobody", "crash", "notice", "rejoin", "new worker", "link, 20 s", "cloud"]
+    assert list(table) == ["", *ways]
+    assert all(figures(table[way][:1]) for way in ways)
+    assert {table[way][1] for way in ways[1:]} == {"the ring is broken"}
 
 
 def test_bounded_loss():

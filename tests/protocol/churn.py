@@ -35,7 +35,7 @@ from dlion_sim.protocol.events import (
     Stop,
 )
 from dlion_sim.protocol.exchange.partitions import by_bytes
-from dlion_sim.protocol.messages import Channel, Contribution, Message, decode
+from dlion_sim.protocol.messages import Body, Channel, Contribution, Message, decode
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.topology import mixing_weights
@@ -45,6 +45,42 @@ from tests.protocol.joined import Gradients, layout, setup
 
 P = 6
 RATE = 0.1
+
+SYSTEMS: list[dict[str, Any]] = [
+    {"name": "baseline"},
+    {"name": "baseline", "exchange": {"kind": "top_k", "density": 0.3}},
+    {"name": "baseline", "exchange": "dgc", "synchronization": "asynchronous"},
+    {"name": "baseline", "knowledge_transfer": {"kind": "weight_exchange", "period": 2}},
+    {"name": "ako"},
+    {"name": "gaia"},
+    {"name": "gaia", "exchange": {"barrier": "selective"}},
+    {"name": "hop"},
+    {"name": "hop", "synchronization": {"max_gap": 1, "backup_workers": 0, "staleness": 3}},
+    {"name": "hop", "synchronization": {"max_gap": 2, "skip_from": 1}},
+    {
+        "name": "hop",
+        "exchange": {"kind": "parameters", "staleness": 5},
+        "synchronization": {"max_gap": 6, "skip_from": 1},
+    },
+    {"name": "dpsgd"},
+    {"name": "adpsgd"},
+    {"name": "parameter_server"},
+    {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [0, 1]}},
+    {"name": "parameter_server", "exchange": {"asynchronous": True}},
+    {"name": "local_sgd", "exchange": {"period": 3}},
+    {"name": "diloco", "exchange": {"period": 3}},
+    {"name": "sparta", "exchange": {"part": 0.5}},
+    {"name": "dlion", "knowledge_transfer": {"period": 3}},
+    {"name": "dlion", "exchange": {"residual": "accumulate"}, "synchronization": "synchronous"},
+]
+"""All that can do without a worker, one way or another."""
+
+
+def noise(worker: Worker, batch_size: int) -> tuple[float, torch.Tensor]:
+    """A gradient [P] that differs by worker, incarnation and iteration."""
+    setup = worker.setup
+    generator = torch.Generator().manual_seed(10_000 * setup.worker + 1000 * setup.incarnation + worker.iteration)
+    return 1.0, torch.randn(P, generator=generator)
 
 
 @dataclass
@@ -109,8 +145,10 @@ class World:
         self._broken: set[frozenset[int]] = set()
         self._last: defaultdict[Any, float] = defaultdict(float)
         """When the last thing of a channel is to happen."""
+        self._watched: dict[type[Body], Callable[[int, int], None]] = {}
         self._origins: dict[int, tuple[int, Message]] = {}
         hosts = getattr(self._composed.topology, "hosts", ())
+        self.servers = len(hosts)
         everyone = [each for each in range(workers) if each not in absent]
         for number, (begin, end) in enumerate(by_bytes(P, len(hosts)) if hosts else []):
             replica = Replica(layout(end - begin), torch.zeros(end - begin), learning_rate=RATE, **self._optimizer)
@@ -149,6 +187,10 @@ class World:
     def happen(self, time: float, call: Callable[..., Any], *args: Any) -> None:
         """Let something happen at a time."""
         heappush(self._planned, (time, next(self._numbers), lambda: call(*args)))
+
+    def watch(self, kind: type[Body], call: Callable[[int, int], None]) -> None:
+        """Once, when a message of that kind is sent, let something happen to its sender and receiver."""
+        self._watched[kind] = call
 
     def run(self, most: int = 50_000) -> None:
         """Go on until nothing happens any more, or somebody gives up."""
@@ -306,6 +348,8 @@ class World:
         worker = self.at(sender)
         assert connection is not None or (worker and worker.phase is Phase.LEAVING), "nothing goes to who is lost"
         pair, channel = frozenset((sender, receiver)), message.body.channel
+        if call := self._watched.pop(type(message.body), None):
+            self.happen(self.time, call, sender, receiver)
         if connection is None or self._open.get(pair) != connection:
             self.lost_messages += 1
             return

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.simulation import resume, simulate
@@ -124,15 +125,11 @@ def test_who_is_not_there_is_not_evaluated(tmp_path, monkeypatch):
     assert {time: workers for time, workers in evaluated.items() if workers != [0, 1]} == {1.5: [0], 2.0: [0]}
 
 
-def test_a_newcomer_draws_other_batches_than_the_one_before_and_has_the_same_data(tmp_path, monkeypatch):
-    drawn = {}
-    for name, availability in (("first", {}), ("second", SECOND)):
-        from dlion_sim.assembly import Setting
-
-        setting = Setting.of(two(availability))
-        drawn[name] = setting.sampler(1, int(name == "second")).take(16)
-        assert set(drawn[name]) <= set(setting.shards[1])
-    assert set(drawn["first"]) != set(drawn["second"])
+def test_a_newcomer_draws_other_batches_of_the_same_data():
+    setting = Setting.of(two(SECOND))
+    first, again, second = (set(setting.sampler(1, incarnation).take(16)) for incarnation in (0, 0, 1))
+    assert first == again != second
+    assert first | second <= set(setting.shards[1])
 
 
 def test_a_run_ends_when_all_that_will_come_back_have_done_theirs(tmp_path, monkeypatch):
@@ -194,7 +191,7 @@ def test_every_system_goes_on_or_stops_with_its_reason(tmp_path, monkeypatch, sy
         assert ended.summary["availability"]["state_bytes"] > 0
 
 
-SOME = ["dlion", "hop", "parameter_server", "diloco", "adpsgd", "gaia"]
+SOME = ["dlion", "hop", "parameter_server", "diloco"]
 
 
 @pytest.mark.parametrize("system", SOME)
@@ -223,7 +220,7 @@ def test_a_run_interrupted_while_they_come_and_go_comes_to_the_same(tmp_path, sy
     pd.testing.assert_frame_equal(parts.membership(), whole.membership(), check_exact=True)
 
 
-@pytest.mark.parametrize("system", SOME)
+@pytest.mark.parametrize("system", SOME[:2])
 def test_the_same_scenario_gives_the_same(tmp_path, system):
     availability = {"workers": {"*": {"process": "exponential", "up": "1 s", "down": "0.2 s"}}, "restart": "10 ms"}
     scenario = churning(OFTEN.get(system, system), availability)
