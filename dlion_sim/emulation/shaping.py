@@ -40,6 +40,9 @@ _BURST_SECONDS = 0.002
 _LEAST_BURST_FRAMES = 2
 _LEAST_BPS = 8000.0
 """What an outage lets through: a frame every 1.5 s, so that what waits goes on soon after it."""
+_OWN_BPS = 80.0
+"""What each flow may send besides what it borrows. All of them together must be far below what an outage lets through:
+what they send above that the link owes afterwards, up to a minute for which it would stay slow."""
 _ANY_RATE = "100gbit"
 _SHORT = 2
 """Number of the class of short frames."""
@@ -100,7 +103,7 @@ class FairQueues:
     flows: Sequence[Flow]
 
     def made(self, device: str, bps: float, parent: str) -> list[str]:
-        share = f"rate {_LEAST_BPS:.0f}bit ceil {_ANY_RATE} quantum {FRAME_BYTES}"
+        share = f"rate {_OWN_BPS:.0f}bit ceil {_ANY_RATE} quantum {FRAME_BYTES}"
         commands = [
             f"tc qdisc replace dev {device} {parent} handle 2: htb default {_SHORT}",
             f"tc class add dev {device} {_whole(bps)}",

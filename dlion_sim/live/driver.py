@@ -6,19 +6,18 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from dlion_sim.assembly import Recorder, Transfer
-from dlion_sim.assembly.outages import Outage
 from dlion_sim.errors import InputError
 from dlion_sim.live.frames import Kind, News
 from dlion_sim.live.machine import Machine
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.node_config import LEFT
 from dlion_sim.live.observer import Observer, Snapshot
+from dlion_sim.live.plan import Plan
 from dlion_sim.live.rendezvous import Connections, Rendezvous
 from dlion_sim.live.roster import Roster
 from dlion_sim.live.timeouts import Timeouts
@@ -55,31 +54,7 @@ _GOOD_BYE_SECONDS = 5.0
 _EARLY_SECONDS = 0.5
 """By which a notice may come earlier than the scenario has it."""
 _FLUSH_SECONDS, _LAST_WORDS_SECONDS = 0.5, 0.03
-"""What a node has measured outlives it, where it may be lost, but for so much; or less if it is known when."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Who takes part, and when there is something to do: seconds since the start."""
-
-    workers: int
-    participants: int
-    same_machine: Collection[int]
-    """Those to whom messages cross no link, and are no traffic."""
-    duration: float | None
-    evaluate_every: float
-    is_open: bool = False
-    """Whether who is lost may come back, and who was not there may come."""
-    absent: Collection[int] = ()
-    """Who is not there at the start."""
-    returns: Callable[[int, float], bool] = lambda rank, now: False
-    """Whether somebody who is not there at a time is still to come."""
-    next_outage: Callable[[float], Outage | None] = lambda now: None
-    """When the node's machine is to go next after a time."""
-    joins: bool = False
-    """Whether the run is under way."""
-    began: float | None = None
-    """When it began, by this machine's `time.monotonic`, where that need not be asked of others."""
+"""What a node has measured outlives it, where it may be lost, but for so much; less if it is known when it will be."""
 
 
 class Driver:

@@ -19,12 +19,13 @@ from dlion_sim.learning import GradientExecutor
 from dlion_sim.live.bounded_loss import BoundedLoss
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.datagrams import Counts
-from dlion_sim.live.driver import Driver, Plan
+from dlion_sim.live.driver import Driver
 from dlion_sim.live.handshake import Credentials, run_digest
 from dlion_sim.live.machine import Machine
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.node_config import NodeConfig
 from dlion_sim.live.observer import Snapshot
+from dlion_sim.live.plan import Plan
 from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.session import Terms
 from dlion_sim.live.watching import first

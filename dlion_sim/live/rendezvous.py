@@ -243,12 +243,13 @@ class Rendezvous:
         while True:
             pair.changed.clear()
             missing = [] if pair.is_met else [each for each in Channel if each not in pair.connections.outgoing]
+            again = asyncio.get_running_loop().time() + _RETRY_SECONDS
             connected = await asyncio.gather(*(self._connect(pair, channel) for channel in missing))
             if not (all(connected) or pair.is_tried) and self._host is not None:
                 pair.is_tried = True
                 self._host.missed(pair.peer)
             with suppress(TimeoutError):
-                async with asyncio.timeout(None if all(connected) else _RETRY_SECONDS):
+                async with asyncio.timeout_at(None if all(connected) else again):
                     await pair.changed.wait()
 
     async def _connect(self, pair: _Pair, channel: Channel) -> bool:

@@ -47,6 +47,15 @@ def test_the_kernel_delays_ahead_of_the_bucket():
     assert shape("r0-eth1", None) == []
 
 
+def test_after_an_outage_with_many_flows_a_link_owes_next_to_nothing():
+    """What each may send of its own goes on in an outage, and the link would pay for it afterwards."""
+    flows = [(f"10.0.0.{number}", "10.1.0.1") for number in range(1, 17)]
+    commands = [words(command) for command in shape("r0-eth1", 10e6, queues=FairQueues(flows))]
+    _, *each = (after("rate", command) for command in commands if command[1:3] == ["class", "add"])
+    outage = float(after("rate", words(FairQueues(flows).changed("r0-eth1", 0.0, "root"))).removesuffix("bit"))
+    assert sum(float(rate.removesuffix("bit")) for rate in each) < outage / 2
+
+
 def test_each_flow_and_its_weights_have_classes_that_borrow_from_the_whole_rate():
     flows = [("10.0.0.1", "10.0.0.2"), ("10.0.0.1", "10.0.0.3")]
     commands = [words(command) for command in shape("h0-eth0", 10e6, queues=FairQueues(flows))]

@@ -66,7 +66,7 @@ def test_what_came_of_a_stream_is_gathered_and_summed_up(tmp_path):
 
 
 def written(folder, rank, incarnation, iterations, membership, stopped_by=None):
-    """Of a worker that has done `iterations`, (time, number) each; of one that was killed, without an ending."""
+    """The part of a worker that has done `iterations`, (time, number) each, and was killed if nothing stopped it."""
     about = {"rank": rank, "incarnation": incarnation, "run": "one", "workers": ["a/0", "a/1"], "versions": {}}
     writer = RunWriter.create(
         part_folder(folder, rank, incarnation), scenario_yaml="name: made-up\n", manifest={**ABOUT, **about}

@@ -89,14 +89,20 @@ def test_a_node_that_is_no_peer_is_refused():
     asyncio.run(scenario())
 
 
-def test_a_second_connection_on_the_same_lane_is_refused():
+def test_a_second_connection_on_the_same_lane_takes_the_place_of_the_first():
+    """As where its sender has not heard that the first one was welcome."""
+
     async def scenario():
         async with alone() as (rendezvous, address):
-            connection, _ = await introduce(address, Ends(1, 0, Channel.DATA))
-            with pytest.raises(PeerError, match="the connection"):
-                await introduce(address, Ends(1, 0, Channel.DATA))
-            assert rendezvous.refused == 1
-        connection.close()
+            first, _ = await introduce(address, Ends(1, 0, Channel.DATA))
+            second, _ = await introduce(address, Ends(1, 0, Channel.DATA))
+            loop = asyncio.get_running_loop()
+            assert await asyncio.wait_for(loop.sock_recv(first, 1), 5) == b""
+            with pytest.raises(BlockingIOError):
+                second.recv(1)
+            assert rendezvous.refused == 0
+        first.close()
+        second.close()
 
     asyncio.run(scenario())
 

@@ -27,7 +27,7 @@ CLUSTER = {
 }
 WAYS: dict[str, dict[str, Any]] = {
     "crash": {"workers": {"west/1": {"down": [["0.5 s", None]]}}},
-    "notice": {"workers": {"west/1": {"down": [["1 s", "1.5 s"]], "kind": "preemption", "notice": "0.5 s"}}},
+    "notice": {"workers": {"west/1": {"down": [["0.8 s", "1.1 s"]], "kind": "preemption", "notice": "0.5 s"}}},
     "rejoin": {"workers": {"west/1": {"down": [["0.5 s", "0.8 s"]]}}},
     "new worker": {"workers": {"west/1": {"down": [["0 s", "0.6 s"]]}}},
     "link": {"links": {"east-west": {"down": [["0.5 s", "1.1 s"]]}}, "silence": "0.3 s"},
