@@ -84,7 +84,7 @@ def checked(table: pa.Table, file: Path, workers: int | None) -> pd.DataFrame:
                 most = workers - 1
             _check_range(frame[name], table.schema.field(name).nullable, least, most, file)
     for of, (name, kinds) in _KINDS.items():
-        if of in frame and not frame[name].isin(kinds).all():
+        if {of, name} <= set(frame) and not frame[name].isin(kinds).all():
             raise InputError("holds rows of another kind", file=file, path=name, allowed=", ".join(sorted(kinds)))
     return frame
 
