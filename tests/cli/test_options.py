@@ -11,7 +11,7 @@ from dlion_sim.cli.conventions import with_options
 from dlion_sim.cli.main import app
 
 PACKAGE = Path(dlion_sim.__file__).parent
-COMPOSES_COMMANDS = {"live/nodes.py", "live/coordinate.py", "calibration/nodes.py", "emulation/emulate.py"}
+COMPOSES_COMMANDS = {"live/nodes.py", "live/run_nodes.py", "calibration/nodes.py", "emulation/emulate.py"}
 """Which start nodes by their command."""
 
 
