@@ -110,17 +110,17 @@ def test_what_only_packets_have_is_there_where_something_is_told(tmp_path: Path)
     writer.flush()
     writer.close()
     assert [len(Run.open(tmp_path / "run").parts()), len(Run.open(tmp_path / "run").queues())] == [1, 1]
-    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (0, 0, 0, 0, 1, 0))
+    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (0, 0, 0, 0, 1, 0, 0))
     again.finish(SUMMARY)
     run = Run.open(tmp_path / "run")
     assert run.queues().to_dict("records") == [queue._asdict()]
     assert not any((tmp_path / "run" / name).exists() for name in tables if name != "queues.parquet")
-    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (0, 0, 0, 0, 0, 0))
+    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (0, 0, 0, 0, 0, 0, 0))
     third.parts(part)
     third.finish(SUMMARY)
     assert [len(run.parts()), len(run.queues())] == [1, 0]
     assert run.parts()["large"].tolist() == [True]
-    assert create(tmp_path / "run", force=True).rows == (0, 0, 0, 0, 0, 0)
+    assert create(tmp_path / "run", force=True).rows == (0, 0, 0, 0, 0, 0, 0)
     assert not (tmp_path / "run" / "parts.parquet").exists()
 
 

@@ -90,14 +90,14 @@ def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
         writer.metrics(row)
     writer.flush()
     del writer  # as if the process was killed
-    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (4, 0, 0, 0, 0, 0), resumed_at=[1.0])
-    assert again.rows == (4, 0, 0, 0, 0, 0)
+    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (4, 0, 0, 0, 0, 0, 0), resumed_at=[1.0])
+    assert again.rows == (4, 0, 0, 0, 0, 0, 0)
     again.metrics(rows[5])
     again.finish({"status": "interrupted"})
     run = Run.open(tmp_path / "run")
     assert run.manifest["resumed_at"] == [1.0]
     assert run.metrics()["iteration"].tolist() == [0, 1, 2, 3, 5]
-    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0, 0, 0, 0))  # of the one file, now
+    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0, 0, 0, 0, 0))  # of the one file, now
     assert Run.open(tmp_path / "run").summary is None
     third.metrics(rows[2])
     third.finish({"status": "completed"})
@@ -115,7 +115,7 @@ def test_each_file_of_rows_is_read_once_to_go_on(tmp_path: Path, monkeypatch: py
     writer.close()
     opened: list[str] = []
     monkeypatch.setattr(growing, "opened", lambda file: opened.append(file.name) or files.opened(file))
-    RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0, 0, 0, 0)).close()
+    RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0, 0, 0, 0, 0)).close()
     tables = ["metrics.parquet", "links.parquet", "transfers.parquet"]
     assert opened == (tables if whole else ["00001.parquet", "00002.parquet"])
 
@@ -128,7 +128,7 @@ def test_a_run_does_not_go_on_in_the_midst_of_a_part_or_after_its_end(tmp_path: 
     writer.flush()
     del writer
     with pytest.raises(InputError, match=f"has no part that ends with row {rows}"):
-        RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (rows, 0, 0, 0, 0, 0))
+        RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (rows, 0, 0, 0, 0, 0, 0))
 
 
 @pytest.mark.parametrize("whole", [False, True])
