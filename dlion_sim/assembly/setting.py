@@ -91,7 +91,8 @@ class Setting:
             stream=stream,
         )
         check_clouds(setting.hosts, scenario.cluster)
-        _ = setting.outages  # It knows what cannot be down.
+        _ = setting._mixing  # It knows where servers cannot be,
+        _ = setting.outages  # and this who cannot be down.
         if isinstance(scenario.transport, Dlcp):
             scenario.transport.by_variable(setting.layout.names)
         return setting
