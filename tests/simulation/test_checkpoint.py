@@ -369,7 +369,7 @@ def test_a_folder_that_lost_rows_is_refused(ended_early):
 
 
 def test_a_writer_goes_on_after_a_row(tmp_path, ended_early):
-    rows = len(ended_early.metrics()), len(ended_early.links()), len(ended_early.transfers()), 0, 0, 0
+    rows = len(ended_early.metrics()), len(ended_early.links()), len(ended_early.transfers()), 0, 0, 0, 0
     writer = RunWriter.resume(ended_early.folder, Hold(ended_early.folder), rows)
     assert writer.rows == rows
     assert len(Run.open(ended_early.folder).metrics()) == rows[0]
