@@ -364,9 +364,9 @@ def evaluated_on(monkeypatch):
     samples = []
     evaluate = Evaluator.evaluate
 
-    def observed(evaluator, replicas, number=None):
+    def observed(evaluator, replicas, number=None, moment=None):
         samples.append(number)
-        return evaluate(evaluator, replicas, number)
+        return evaluate(evaluator, replicas, number, moment)
 
     monkeypatch.setattr(Evaluator, "evaluate", observed)
     return samples
@@ -389,10 +389,10 @@ def test_the_share_of_evaluation_is_that_of_the_evaluators_own_calls(tmp_path, m
     wall, evaluations, events = 0.0, 0, 0
     evaluate = Evaluator.evaluate
 
-    def slow(evaluator, replicas, number=None):
+    def slow(evaluator, replicas, number=None, moment=None):
         nonlocal wall, evaluations
         wall, evaluations = wall + 2, evaluations + 1
-        return evaluate(evaluator, replicas, number)
+        return evaluate(evaluator, replicas, number, moment)
 
     def tick():
         nonlocal wall, events
