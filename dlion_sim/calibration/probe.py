@@ -17,6 +17,8 @@ from dlion_sim.scenario.matrix import FRAME
 
 _PINGS, _PING_SECONDS, _FEWEST_PINGS = 100, 3.0, 10
 """So many, or as many as there is time for, but no fewer."""
+_PART_SECONDS = 0.25
+"""Of what is told apart of a load."""
 _WARM_UP_SECONDS, _WARM_UP_ROUND_TRIPS = 1.0, 20
 """Until TCP is at full speed: the longer of the two."""
 _QUEUED = 3
@@ -95,24 +97,37 @@ class Probe:
 
 
 class Intake:
-    """The receiving end's part: what has come of a load, and since when."""
+    """The receiving end's part: what has come of a load, and since when.
+
+    What counts is told apart in parts of equal length, and the median one is taken: a machine that is busy with
+    something else for a moment says nothing of the path.
+    """
 
     def __init__(self) -> None:
         self._since: float | None = None
         self._size = 0
+        self._parts: list[tuple[int, float]] = []
+        """(bytes, seconds)"""
 
     def take(self, message: Message, body: Load, now: float) -> tuple[int, float] | None:
-        """A load has come; (bytes, seconds) of what counts, after the last one. Raises MalformedMessageError."""
+        """A load has come; (bytes, seconds) of a typical part of what counts, after the last one.
+
+        Raises MalformedMessageError.
+        """
         if not body.counts:
             self._since, self._size = now, 0
+            self._parts.clear()
             return None
         if self._since is None or now <= self._since:
             raise MalformedMessageError("it counts, and nothing was before it")
         self._size += message.size + HEAD_BYTES
+        if now - self._since >= _PART_SECONDS or (body.last and not self._parts):
+            self._parts.append((self._size, now - self._since))
+            self._since, self._size = now, 0
         if not body.last:
             return None
-        since, self._since = self._since, None
-        return self._size, now - since
+        self._since = None
+        return sorted(self._parts, key=lambda part: part[0] / part[1])[len(self._parts) // 2]
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dlion_sim.calibration.bodies import Load, Measured, Ping, Pong, Received, Turn
-from dlion_sim.calibration.probe import PathFound
+from dlion_sim.calibration.probe import Intake, PathFound
 from dlion_sim.calibration.prober import Prober
 from dlion_sim.calibration.turns import one_by_one, tournament
 from dlion_sim.live.frames import HEAD_BYTES
@@ -146,3 +146,16 @@ def test_a_load_is_of_values_and_bounded() -> None:
     for tensors in [(), (torch.ones(11),), (torch.ones(1, dtype=torch.int32),), (torch.ones(1), torch.ones(1))]:
         with pytest.raises(MalformedMessageError):
             decode(Message(1, Load(True, False), tensors).encode(), workers=3, parameters=10)
+
+
+def test_a_moment_in_which_a_machine_is_busy_says_nothing_of_the_path():
+    """Loads come at 1 MB/s, but for half a second in which nothing does."""
+    intake = Intake()
+    values = torch.zeros(25_000)
+    intake.take(Message(0, Load(counts=False, last=False), (values,)), Load(counts=False, last=False), 0.0)
+    times = [0.1 * number + 0.5 * (number > 12) for number in range(1, 31)]
+    for number, now in enumerate(times, start=1):
+        body = Load(counts=True, last=number == len(times))
+        found = intake.take(Message(0, body, (values,)), body, now)
+    size, seconds = found
+    assert size / seconds == pytest.approx(1e6, rel=0.01)
