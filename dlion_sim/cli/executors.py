@@ -28,6 +28,9 @@ class ExecutorKind(StrEnum):
     RAY = "ray"
 
 
+Jobs = Annotated[int | None, typer.Option(min=1, help="Runs side by side; by default one a core.", show_default=False)]
+ComputesOn = Annotated[Device, typer.Option(help="Where gradients are computed.")]
+RunBy = Annotated[ExecutorKind, typer.Option(help="Processes on this machine, or a Ray cluster.")]
 Address = Annotated[
     str | None, typer.Option(help="With ray: a cluster's host:port; by default one is started.", show_default=False)
 ]

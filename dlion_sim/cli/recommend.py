@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
-from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob
+from dlion_sim.cli.executors import Address, ComputesOn, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
 from dlion_sim.cli.options import Device, Overrides, Quiet, ScenarioName
 from dlion_sim.errors import InputError
 
@@ -58,13 +58,9 @@ def recommend(
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
     seeds: Annotated[int, typer.Option(min=1, help="Seeds of the last few candidates.")] = 3,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the candidates.")] = False,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Runs side by side; by default one a core.", show_default=False)
-    ] = None,
-    device: Annotated[Device, typer.Option(help="Where gradients are computed.")] = Device.AUTO,
-    executor: Annotated[
-        ExecutorKind, typer.Option(help="Processes on this machine, or a Ray cluster.")
-    ] = ExecutorKind.LOCAL,
+    jobs: Jobs = None,
+    device: ComputesOn = Device.AUTO,
+    executor: RunBy = ExecutorKind.LOCAL,
     address: Address = None,
     gpus_per_job: GpusPerJob = None,
     quiet: Quiet = False,

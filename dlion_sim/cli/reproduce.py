@@ -9,7 +9,7 @@ import typer
 from rich.box import HEAVY_HEAD
 from rich.console import Console
 
-from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob
+from dlion_sim.cli.executors import Address, ComputesOn, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.options import Device, Quiet
 from dlion_sim.cli.sweep import run_sweep
@@ -31,13 +31,9 @@ def reproduce(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for tables, figures and verdicts.")] = Path(
         "results"
     ),
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Runs side by side; by default one a core.", show_default=False)
-    ] = None,
-    device: Annotated[Device, typer.Option(help="Where gradients are computed.")] = Device.AUTO,
-    executor: Annotated[
-        ExecutorKind, typer.Option(help="Processes on this machine, or a Ray cluster.")
-    ] = ExecutorKind.LOCAL,
+    jobs: Jobs = None,
+    device: ComputesOn = Device.AUTO,
+    executor: RunBy = ExecutorKind.LOCAL,
     address: Address = None,
     gpus_per_job: GpusPerJob = None,
     quiet: Quiet = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Message
@@ -33,9 +33,6 @@ class Carrier(Protocol):
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
 
-    def cut(self, one: int, other: int) -> Dropped:
-        """Drop all between two, in both directions, whose last byte has not left, and tell what that was."""
-
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
         """Every message that has begun to leave and of which nothing was told as yet, and how many bytes of it have."""
 
@@ -48,3 +45,11 @@ class Carrier(Protocol):
 
     def bytes_per_second(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """What messages of each (sender, receiver) could have now: alone, and if all send at once."""
+
+
+@runtime_checkable
+class CuttingCarrier(Carrier, Protocol):
+    """One whose messages can be lost, as those are who send and receive them."""
+
+    def cut(self, one: int, other: int) -> Dropped:
+        """Drop all between two, in both directions, whose last byte has not left, and tell what that was."""

@@ -352,6 +352,7 @@ class Engine:
 
     def _on_cut(self, one: int, other: int) -> None:
         """All between two is lost that has not left."""
+        assert isinstance(self._transport, GuardedCarrier)
         for transfer, carried in self._transport.cut(one, other).begun:
             self.recorder.carried(transfer, carried)
             self.recorder.cut_off(transfer)

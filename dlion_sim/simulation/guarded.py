@@ -10,7 +10,7 @@ from dlion_sim.protocol.membership_messages import State
 from dlion_sim.protocol.messages import Message
 from dlion_sim.results import QueuesRow
 from dlion_sim.simulation.agenda import Agenda
-from dlion_sim.simulation.carrier import Carrier, Delivered, Dropped, Sent, Timed
+from dlion_sim.simulation.carrier import Carrier, CuttingCarrier, Delivered, Dropped, Sent, Timed
 from dlion_sim.simulation.changes import CapacityChanged
 from dlion_sim.simulation.presence import Presence
 from dlion_sim.simulation.routing import Routing
@@ -51,9 +51,9 @@ class GuardedCarrier:
     ) -> None:
         self._presence = presence
         self._sent, self._delivered = sent, delivered
-        self._carrier = make(
-            agenda, routing, sent=self._on_sent, timed=timed, delivered=self._on_delivered, changed=changed
-        )
+        carrier = make(agenda, routing, sent=self._on_sent, timed=timed, delivered=self._on_delivered, changed=changed)
+        assert isinstance(carrier, CuttingCarrier), "scenarios with others are refused"
+        self._carrier = carrier
         self.counts = Counts()
         self.fetched: dict[int, int] = {}
         """Bytes of others' state that have been sent to each receiver since that was last asked."""

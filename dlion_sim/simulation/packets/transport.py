@@ -13,7 +13,7 @@ from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.results import QueuesRow
 from dlion_sim.scenario import Dlcp, Packets, Pfabric
 from dlion_sim.simulation.agenda import Agenda
-from dlion_sim.simulation.carrier import Delivered, Dropped, Sent, Timed
+from dlion_sim.simulation.carrier import Delivered, Sent, Timed
 from dlion_sim.simulation.changes import CapacityChanged, Changes
 from dlion_sim.simulation.packets.fabric import ports_of
 from dlion_sim.simulation.packets.lossy import LossyMessages, loss
@@ -122,10 +122,6 @@ class PacketTransport:
             number = self._network.send(connection, transfer.size)
             self._transfers[number] = transfer
             self._leaving.setdefault(queue, deque()).append(number)
-
-    def cut(self, one: int, other: int) -> Dropped:
-        """Not possible as yet, and never asked for: such scenarios are refused."""
-        raise NotImplementedError("packets between two cannot be cut")
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
         """Every message that has begun to leave and is not known to be there, and how many of its bytes have left."""

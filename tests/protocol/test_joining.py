@@ -1,0 +1,213 @@
+"""A member and a newcomer, one event at a time."""
+
+import pytest
+import torch
+
+from dlion_sim.learning.replica import Replica
+from dlion_sim.protocol.events import (
+    Joined,
+    PeerFound,
+    PeerLost,
+    Send,
+)
+from dlion_sim.protocol.exchange.periodic import DiLoCoExchange
+from dlion_sim.protocol.membership_messages import Begins, Hello, State, StateRequest
+from dlion_sim.protocol.messages import decode
+from dlion_sim.protocol.phases import Phase
+from tests.protocol.churn import P
+from tests.protocol.joined import layout, setup
+from tests.protocol.members import (
+    NEWCOMER,
+    RATE,
+    at,
+    came,
+    computed,
+    contributed,
+    joining,
+    member,
+    messages,
+    sent,
+    state_of,
+    worker_of,
+)
+
+# A member and a newcomer
+
+
+def test_a_member_waits_for_a_newcomer_from_the_iteration_on_that_it_has_told_it():
+    worker = worker_of()
+    worker.handle(PeerLost(2), 0.1)
+    assert sent(worker.handle(PeerFound(2), 0.2), 2) == [Hello(1, 0, float("inf"), 0, True)]
+    assert [action.peer for action in worker.handle(computed(1.0), 1.0) if isinstance(action, Send)] == [1, 2]
+    worker.handle(contributed(1, 0, 3.0), 1.0)
+    assert worker.iteration == 1
+    at(worker, -RATE * (1 + 3) / 2)
+    worker.handle(computed(1.0), 2.0)
+    worker.handle(contributed(1, 1, 3.0), 2.0)
+    assert worker.iteration == 1, "it may begin with this one"
+    worker.handle(came(2, NEWCOMER), 2.5)
+    worker.handle(came(2, Begins(2)), 2.5)
+    assert worker.iteration == 2
+    at(worker, -RATE * (1 + 3) / 2 * 2)
+
+
+def test_a_newcomer_counts_from_its_first_contribution_on_even_if_that_is_faster_than_its_word():
+    worker = worker_of()
+    worker.handle(PeerLost(2), 0.1)
+    worker.handle(PeerFound(2), 0.2)
+    worker.handle(contributed(2, 1, 8.0), 0.3)
+    for iteration in range(2):
+        worker.handle(contributed(1, iteration, 3.0), 1.0)
+        worker.handle(computed(1.0), 1.0)
+    at(worker, -RATE * (1 + 3) / 2 - RATE * (1 + 3 + 8) / 3)
+
+
+def test_a_newcomer_begins_with_the_first_iteration_of_which_it_gets_everything():
+    worker, actions = joining()
+    assert sent(actions, 1) == [Begins(4), StateRequest(4)]
+    assert sent(actions, 2) == [Begins(4)]
+    for peer, iteration, value in ((1, 4, 2.0), (2, 3, 50.0), (2, 4, 3.0)):
+        worker.handle(contributed(peer, iteration, value), 3.0)
+    *first, last = state_of(worker, 4, torch.full((P,), 7.0), applied=(-1, 3, 3))
+    for part in first:
+        assert worker.handle(part, 4.0) == []
+    actions = worker.handle(last, 5.0)
+    assert actions[0] == Joined(4, 1, 5.0)
+    assert (worker.phase, worker.iteration) == (Phase.COMPUTING, 4)
+    worker.handle(computed(1.0), 6.0)
+    assert worker.iteration == 5
+    at(worker, 7 - RATE * (1 + 2 + 3) / 3)
+
+
+def test_what_the_state_has_of_a_peer_is_not_applied_again():
+    worker, actions = joining({"name": "baseline", "synchronization": "bounded_staleness"})
+    assert sent(actions, 1) == [Begins(4), StateRequest(4)]
+    for iteration in (3, 4, 5):
+        worker.handle(contributed(2, iteration, iteration * 10.0), 3.0)
+    for part in state_of(worker, 4, torch.zeros(P), applied=(-1, -1, 4)):
+        worker.handle(part, 4.0)
+    worker.handle(computed(0.0), 6.0)
+    at(worker, -RATE * 50 / 3)
+
+
+def test_where_nobody_waits_a_newcomer_begins_where_its_sponsor_is():
+    worker, actions = joining("ako")
+    assert sent(actions) == [StateRequest(4)]
+    actions = [each for part in state_of(worker, 6, torch.zeros(P)) for each in worker.handle(part, 4.0)]
+    assert actions[0] == Joined(6, 1, 4.0)
+    assert [sent(actions, peer)[:1] for peer in (1, 2)] == [[Begins(6)]] * 2
+
+
+@pytest.mark.parametrize(
+    ("sponsor", "chosen"), [("nearest", 1), ("least_loaded", 2), ("best", 2)], ids=["nearest", "least_loaded", "best"]
+)
+def test_a_sponsor_is_chosen_as_is_said(sponsor, chosen):
+    worker = worker_of({"name": "baseline", "synchronization": "bounded_staleness"}, joining=True)
+    object.__setattr__(worker.setup, "sponsor", sponsor)
+    for peer in (1, 2):
+        worker.handle(PeerFound(peer), 1.0)
+    worker.handle(came(1, member(4, loss=float("nan"), queued=9)), 2.0)
+    actions = worker.handle(came(2, member(3, loss=0.5, queued=5)), 2.0)
+    assert StateRequest(4) in sent(actions, chosen)
+
+
+def test_who_is_further_behind_than_peers_may_be_is_no_sponsor():
+    worker = worker_of({"name": "hop", "synchronization": {"staleness": 2}}, joining=True)
+    for peer in (1, 2):
+        worker.handle(PeerFound(peer), 1.0)
+    worker.handle(came(1, member(4)), 2.0)
+    actions = worker.handle(came(2, member(90)), 2.0)
+    assert sent(actions, 1) == [Begins(90)]
+    assert sent(actions, 2) == [Begins(90), StateRequest(90)]
+
+
+def test_another_sponsor_is_asked_where_one_is_lost():
+    worker, _ = joining()
+    worker.handle(state_of(worker, 4, torch.zeros(P))[0], 3.0)
+    assert sent(worker.handle(PeerLost(1), 3.5), 2) == [StateRequest(4)]
+    for part in state_of(worker, 4, torch.full((P,), 7.0), peer=2):
+        worker.handle(part, 4.0)
+    assert worker.phase is Phase.COMPUTING
+    at(worker, 7.0)
+
+
+def test_who_is_reachable_is_waited_for_and_who_is_not_is_not():
+    worker = worker_of(joining=True, absent=(2,))
+    worker.handle(PeerFound(1), 1.0)
+    assert sent(worker.handle(came(1, member(4)), 2.0)) == [Begins(4), StateRequest(4)]
+    worker = worker_of(joining=True)
+    worker.handle(PeerFound(1), 1.0)
+    assert not sent(worker.handle(came(1, member(4)), 2.0))
+    assert sent(worker.handle(PeerLost(2), 3.0)) == [Begins(4), StateRequest(4)]
+
+
+def test_where_nobody_has_a_state_the_lowest_begins_anew():
+    worker = worker_of(joining=True)
+    for peer in (1, 2):
+        worker.handle(PeerFound(peer), 1.0)
+    assert not worker.handle(came(1, NEWCOMER), 2.0)
+    actions = worker.handle(came(2, NEWCOMER), 2.0)
+    assert actions[0] == Joined(0, None, 2.0)
+    assert [sent(actions, peer) for peer in (1, 2)] == [[Hello(0, 0, float("inf"), 0, True)]] * 2
+    worker = worker_of(joining=True, worker=2, mixing={0: 1 / 3, 1: 1 / 3})
+    for peer in (0, 1):
+        worker.handle(PeerFound(peer), 1.0)
+        assert not worker.handle(came(peer, NEWCOMER), 2.0)
+
+
+def test_a_sponsor_hands_its_state_on_as_soon_as_it_is_there():
+    worker = worker_of()
+    worker.handle(PeerLost(2), 0.1)
+    worker.handle(PeerFound(2), 0.2)
+    worker.handle(came(2, NEWCOMER), 0.3)
+    worker.handle(came(2, Begins(1)), 0.3)
+    assert not worker.handle(came(2, StateRequest(1)), 0.3)
+    worker.handle(computed(4.0), 1.0)
+    actions = worker.handle(contributed(1, 0, 2.0), 1.5)
+    parts = [each for each in messages(actions, 2) if isinstance(each.body, State)]
+    assert [each.body for each in parts] == [State(1, part, 4) for part in range(4)]
+    assert parts[0].tensors[0].tolist() == [0, 1, 1]
+    assert torch.equal(parts[2].tensors[0], worker.replica.parameters)
+    for part in parts:
+        assert len(part.encode()) == part.size
+        decode(part.encode(), workers=3, parameters=P)
+
+
+def test_two_members_take_each_other_in_where_both_get_everything():
+    worker = worker_of()
+    worker.handle(PeerLost(2), 0.1)
+    worker.handle(PeerFound(2), 0.2)
+    worker.handle(came(2, member(3)), 0.3)
+    for iteration in range(3):
+        worker.handle(contributed(1, iteration), 1.0)
+        worker.handle(computed(), 1.0)
+    assert worker.iteration == 3
+    worker.handle(contributed(1, 3, 2.0), 1.0)
+    worker.handle(computed(4.0), 1.0)
+    assert worker.iteration == 3
+    worker.handle(contributed(2, 3, 3.0), 2.0)
+    at(worker, -RATE * (4 + 2 + 3) / 3)
+
+
+@pytest.mark.parametrize("optimizer", [{}, {"momentum": 0.9}, {"kind": "adam"}], ids=str)
+def test_a_replica_goes_on_from_anothers_state_to_the_bit(optimizer):
+    one, other = (Replica(layout(P), torch.zeros(P), learning_rate=RATE, **optimizer) for _ in range(2))
+    gradients = torch.randn(6, P, generator=torch.Generator().manual_seed(1))
+    for gradient in gradients[:3]:
+        one.step(gradient)
+    other.take_over(one.state())
+    for gradient in gradients[3:]:
+        one.step(gradient)
+        other.step(gradient)
+    assert torch.equal(one.parameters, other.parameters)
+    assert one.learning_rate == other.learning_rate
+
+
+def test_the_outer_optimizers_state_is_handed_on():
+    one, other = (DiLoCoExchange(DiLoCoExchange.Parameters(period=1), setup(index)) for index in range(2))
+    for exchange in (one, other):
+        assert [len(tensor) for tensor in exchange.state()] == [P, 0]
+    for step in range(3):
+        one._next_start(torch.full((P,), float(step)))
+    other.take_over(one.state())
+    assert torch.equal(one._next_start(torch.ones(P)), other._next_start(torch.ones(P)))

@@ -1,0 +1,66 @@
+"""Servers whose workers come and go, one event at a time."""
+
+import torch
+
+from dlion_sim.protocol.events import (
+    PeerFound,
+    PeerLost,
+)
+from dlion_sim.protocol.membership_messages import Begins, Hello, Leaving, State, StateRequest
+from tests.protocol.churn import P
+from tests.protocol.members import NEWCOMER, RATE, came, member, pushed, refused, sent, server_of
+
+
+def test_a_server_goes_on_with_the_mean_of_those_who_are_there():
+    server = server_of()
+    server.handle(pushed(0, 0, 2.0), 1.0)
+    server.handle(pushed(2, 0, 99.0), 1.0)
+    assert not server.handle(PeerLost(2), 2.0)
+    actions = server.handle(pushed(1, 0, 4.0), 3.0)
+    assert [action.peer for action in actions] == [0, 1]
+    torch.testing.assert_close(actions[0].message.tensors[0], torch.full((P,), -RATE * 3))
+
+
+def test_a_server_counts_the_last_gradient_of_who_has_left():
+    server = server_of(on_loss="wait")
+    server.handle(pushed(2, 0, 6.0), 1.0)
+    assert not server.handle(came(2, Leaving(1)), 1.0)
+    server.handle(pushed(0, 0, 0.0), 1.0)
+    actions = server.handle(pushed(1, 0, 0.0), 3.0)
+    assert [action.peer for action in actions] == [0, 1]
+    torch.testing.assert_close(actions[0].message.tensors[0], torch.full((P,), -RATE * 2))
+
+
+def test_a_server_takes_a_worker_in_between_two_steps():
+    server = server_of(absent=(2,))
+    assert sent(server.handle(PeerFound(2), 1.0)) == [Hello(0, 0, 0.0, 0, True)]
+    for sender in (0, 1):
+        assert not server.handle(pushed(sender, 0, 3.0), 1.0)
+    server.handle(came(2, NEWCOMER), 1.0)
+    assert [action.peer for action in server.handle(came(2, Begins(1)), 2.0)] == [0, 1]
+    (answer,) = server.handle(came(2, StateRequest(1)), 2.0)
+    assert answer.message.body == State(1, 0, 1)
+    torch.testing.assert_close(answer.message.tensors[0], torch.full((P,), -RATE * 3))
+    for sender in (0, 1):
+        assert not server.handle(pushed(sender, 1), 3.0)
+    assert len(server.handle(pushed(2, 1), 3.0)) == 3
+
+
+def test_nobody_says_to_a_server_what_is_not_its_to_say():
+    server = server_of(absent=(2,))
+    refused(server, pushed(2, 0), "not connected")
+    refused(server, came(1, Begins(0)), "begins")
+    refused(server, came(1, NEWCOMER), "another hello")
+    server.handle(PeerFound(2), 1.0)
+    refused(server, came(2, Begins(0)), "begins")
+    refused(server, came(2, member(0, 0)), "takes no message")
+    server.handle(came(2, NEWCOMER), 1.0)
+    refused(server, came(2, NEWCOMER), "another hello")
+    refused(server, came(2, StateRequest(0)), "not for it")
+    server.handle(came(2, Begins(0)), 1.0)
+    refused(server, came(2, Begins(0)), "begins")
+    server.handle(came(2, StateRequest(0)), 1.0)
+    refused(server, came(2, StateRequest(0)), "not for it")
+    for sender in range(3):
+        server.handle(pushed(sender, 0), 2.0)
+    refused(server, pushed(1, 0), "over")
