@@ -95,7 +95,7 @@ class Driver:
         self._roster = Roster(rank, plan.participants, workers, absent=plan.absent, serves=serves)
         self._settled = asyncio.Event()
         self._observer = Observer(rank, participant, recorder, plan.same_machine)
-        self._observer.is_member = not plan.joins
+        self._observer.member_since = math.inf if plan.joins else 0.0
         self._early: list[PeerFound | PeerLost] = []
         """What happened before it was known when the run began."""
         self._state_bytes = 0
@@ -388,7 +388,7 @@ class Driver:
         self._recorder.membership(MembershipRow(self.now, participant, 0, what, peer))
 
     def _on_joined(self, joined: Joined, at: float) -> None:
-        self._observer.is_member = True
+        self._observer.member_since = at
         what: What = "begins_anew" if joined.sponsor is None else "joined"
         told = joined.sponsor, joined.seconds, self._state_bytes, joined.iteration
         self._recorder.membership(MembershipRow(at, self._rank, 0, what, *told))

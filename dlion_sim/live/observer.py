@@ -43,8 +43,8 @@ class Observer:
         self._participant = participant
         self._recorder = recorder
         self._same_machine = same_machine
-        self.is_member = True
-        """Whether the participant has a state of the run's; without, there is nothing to evaluate."""
+        self.member_since = 0.0
+        """Since when the participant has a state of the run's; before, there is nothing to evaluate."""
         self._is_over = False
         """Whether all is written down that belongs to the run; what leaves during the good-byes does not."""
         self.snapshots: list[Snapshot] = []
@@ -56,7 +56,7 @@ class Observer:
 
     def observe(self, links: Links, now: float) -> None:
         """Keep the parameters as they are, for evaluation, and write down what the links have carried."""
-        if self.is_member and isinstance(self._participant, Worker):
+        if now >= self.member_since and isinstance(self._participant, Worker):
             if self.snapshots and self.snapshots[-1].time >= now:
                 self.snapshots.pop()
             replica = self._participant.replica
