@@ -213,19 +213,33 @@ async def leaves_and_is_back(run):
     await run.go_on(0, 1, 2, iterations=5)
 
 
+def three_clouds(sponsor=None):
+    """A worker in each; another one than `sponsor` answers the last one later, where times are simulated."""
+    clouds = [{"name": name, "workers": [{"compute": "400 cores"}]} for name in "abc"]
+    far = [] if sponsor is None else [{"between": ["ab"[1 - sponsor], "c"], "rtt": "100 us"}]
+    return {"clouds": clouds, "wan": {"bandwidth": "10 Gbps", "rtt": "20 us", "paths": far}}
+
+
 @pytest.mark.parametrize("system", ["baseline", "gaia", "dpsgd"])
 def test_in_step_a_live_run_with_a_leave_and_a_return_learns_what_a_simulated_one_does_to_the_bit(tmp_path, system):
-    """When somebody went and came is taken from the live run: by iterations, for which time stands in the simulated."""
-    run = Run(brief(system=system), tmp_path, leaves_and_is_back)
+    """When somebody went and came, and from whom it has the state, is taken from the live run.
+
+    By iterations, for which time stands in the simulated, and by who answers first.
+    """
+    run = Run(brief(system=system, cluster=three_clouds()), tmp_path, leaves_and_is_back)
     live = losses(run.gathered)
-    (begun,) = run.told.query("what == 'joined'")["iteration"]
+    ((sponsor, begun),) = run.told.query("what == 'joined'")[["peer", "iteration"]].to_numpy(dtype=int)
     gone = live[2].loc[:begun].last_valid_index() + 1
-    undisturbed = simulate(brief("duration=1 s", system=system), tmp_path / "undisturbed", device="cpu")
+    keys = {"system": system, "cluster": three_clouds(sponsor)}
+    undisturbed = simulate(brief("duration=1 s", **keys), tmp_path / "undisturbed", device="cpu")
     ends = undisturbed.iterations().query("worker == 0").set_index("iteration")["virtual_time"]
     within = ((ends + ends.shift(fill_value=0)) / 2).map("{:.6f} s".format)
-    workers = {"a/2": {"down": [[within[gone], within[begun]]], "kind": "leave"}}
-    scenario = brief("duration=1 s", system=system, availability={"workers": workers})
-    simulated = losses(simulate(scenario, tmp_path / "simulated", device="cpu"))
+    workers = {"c/0": {"down": [[within[gone], within[begun]]], "kind": "leave"}}
+    again = simulate(brief("duration=1 s", availability={"workers": workers}, **keys), tmp_path / "again", device="cpu")
+    simulated = losses(again)
+    assert again.membership().query("what == 'joined'")[["peer", "iteration"]].to_numpy(dtype=int).tolist() == [
+        [sponsor, begun]
+    ]
     whole = live.loc[: live.notna().all(axis=1)[::-1].idxmax()]
     assert whole[2].isna().any()
     assert len(whole) > begun + 3
