@@ -160,6 +160,14 @@ def online(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = Fal
 
 
 @plot.command()
+def presence(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
+    """Machines that come and go: how many were there, accuracy (or other metric) meanwhile, and what was in vain."""
+    from dlion_sim.figures import plot_presence
+
+    _done(plot_presence(_groups(runs, labels), output), quiet=quiet)
+
+
+@plot.command()
 def timeline(
     run: OneRun,
     output: Output,

@@ -27,7 +27,7 @@ from mininet.nodelib import LinuxBridge
 from dlion_sim.assembly import server_hosts
 from dlion_sim.assembly.outages import Outages
 from dlion_sim.emulation.leftovers import workplace
-from dlion_sim.emulation.path import Path
+from dlion_sim.emulation.path import Path, with_routes
 from dlion_sim.emulation.requirements import has_netem, has_red
 from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL, Link, run
 from dlion_sim.emulation.shaping import FairQueues, Flow, MarkingQueues, OneQueue, Queues, shape, unbundled
@@ -202,8 +202,10 @@ class Network:
             names = [self._cluster.clouds[cloud].name for cloud in (here, there)]
             bandwidth, rtt = self._cluster.wan_path(*names)
             if self._outages and (outages := self._outages.link_outages(*names)):
-                bandwidth = self._outages.links(*names)
                 long = [each for each in outages if each.end - each.begin > self._silence]
+                interrupted = self._outages.links(*names)
+                assert interrupted is not None and bandwidth is not None, "a path that is limited"
+                bandwidth = with_routes(long, interrupted, bandwidth)
                 self.paths.append(Path(routers[here], _subnet(there), str(gateway), long))
             delay = rtt / 2 if self._delayed else 0.0
             flows = product(self._addresses(here), self._addresses(there))

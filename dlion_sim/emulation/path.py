@@ -9,6 +9,7 @@ from typing import Any
 
 from dlion_sim.assembly.outages import Outage
 from dlion_sim.emulation.shaped_link import run
+from dlion_sim.scenario import Schedule
 
 
 @dataclass(frozen=True)
@@ -31,3 +32,16 @@ class Path:
         """Cut it off, by the router's routes, or have it be there again. Raises InputError where the kernel refuses."""
         way = [self.subnet, "via", self.gateway] if is_there else ["blackhole", self.subnet]
         run(self.router, "ip", "route", "replace", *way)
+
+
+def with_routes(outages: Sequence[Outage], interrupted: Schedule, whole: Schedule) -> Schedule:
+    """What the device at the path's begin is to send: as `interrupted`, but all it can (`whole`) in such `outages`.
+
+    In these it is the routes that let nothing through. A device that hardly sent anything would hold back what waits in
+    it until the path is there again, and then owe for a second and more what it has sent.
+    """
+
+    def is_cut(time: float) -> bool:
+        return any(outage.begin <= time < outage.end for outage in outages)
+
+    return Schedule(tuple((time, whole.value_at(time) if is_cut(time) else bps) for time, bps in interrupted.steps))

@@ -9,6 +9,7 @@ from dlion_sim.figures.fidelity import plot_fidelity
 from dlion_sim.figures.heatmap import Quantity, plot_heatmap
 from dlion_sim.figures.links import plot_links
 from dlion_sim.figures.pareto import plot_pareto
+from dlion_sim.figures.presence import plot_presence
 from dlion_sim.figures.queues import plot_queues
 from dlion_sim.figures.stalls import plot_stalls
 from dlion_sim.figures.timeline import plot_timeline
@@ -26,6 +27,7 @@ __all__ = [
     "plot_links",
     "plot_online",
     "plot_pareto",
+    "plot_presence",
     "plot_queues",
     "plot_stalls",
     "plot_time_to_accuracy",

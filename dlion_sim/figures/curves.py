@@ -93,7 +93,7 @@ def _plot(
             if len(table):
                 axes = grid.flat[panels.panel(group)]
                 shown = table[table.index >= begin]
-                handles[line] = _draw(axes, shown.set_index(shown.index / unit), panels.looks[line])
+                handles[line] = draw_curve(axes, shown.set_index(shown.index / unit), panels.looks[line])
         for axes, name in zip_longest(grid.flat, panels.panels):
             if name is None:
                 axes.set_visible(False)
@@ -156,6 +156,7 @@ def _mark(axes: Axes, changes: Sequence[Change], unit: float) -> None:
         )
 
 
-def _draw(axes: Axes, table: pd.DataFrame, look: Look) -> object:
+def draw_curve(axes: Axes, table: pd.DataFrame, look: Look) -> object:
+    """Draw a table of `mean`, `low` and `high` as a line and a band; its handle for a legend."""
     axes.fill_between(table.index, table["low"], table["high"], color=look.colour, alpha=0.2, linewidth=0)
     return axes.plot(table.index, table["mean"], **look.line())[0]

@@ -1,0 +1,51 @@
+"""How many workers were there over time, and what was of use of what they computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dlion_sim.analysis.curves import Curve
+from dlion_sim.errors import InputError
+from dlion_sim.results import Run
+
+
+class Goodput(NamedTuple):
+    """Samples of a second of the run, over all workers."""
+
+    useful: float
+    """In the state that somebody has."""
+    lost: float
+    """Computed in vain."""
+
+
+def presence(run: Run) -> Curve:
+    """How many workers' processes run, by the time (s) from which on; the last point is the run's end.
+
+    Raises InputError for a run in which nobody could go.
+    """
+    workers = len(run.manifest.get("workers", []))
+    end = _outcome(run)["virtual_seconds"]
+    told = run.membership().query("participant < @workers and what in ('up', 'down', 'left')")
+    steps = told["what"].map({"up": 1}).fillna(-1).to_numpy(dtype=int)
+    absent = int((told.groupby("participant")["what"].first() == "up").sum())
+    counts = workers - absent + np.concatenate([[0], steps.cumsum()])
+    times = [0.0, *told["virtual_time"]]
+    return pd.Series([*counts, counts[-1]], index=[*times, end]).groupby(level=0).last()
+
+
+def goodput(run: Run) -> Goodput:
+    """What of the samples that a run computed was of use. Raises InputError for a run in which nobody could go."""
+    outcome = _outcome(run)
+    told, seconds = outcome["availability"], outcome["virtual_seconds"] or 1.0
+    return Goodput(told["useful"] / seconds, (told["computed"] - told["useful"]) / seconds)
+
+
+def _outcome(run: Run) -> Mapping[str, Any]:
+    outcome = run.outcome
+    if "availability" not in outcome:
+        raise InputError("is a run in which nobody could go", file=run.folder, allowed="one with availability")
+    return outcome
