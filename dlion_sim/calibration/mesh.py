@@ -15,7 +15,7 @@ from dlion_sim.calibration.prober import Prober
 from dlion_sim.calibration.turns import Pair, one_by_one, tournament
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
-from dlion_sim.live import MeshConfig
+from dlion_sim.live import MeshConfig, event_loop
 from dlion_sim.live.frames import Kind, News
 from dlion_sim.live.handshake import Credentials
 from dlion_sim.live.mesh import Mesh
@@ -56,7 +56,7 @@ def measure_mesh(
         def watched(end: Callable[[], None]) -> None:
             watch(end, interrupts, attached=config.attached)
 
-        return asyncio.run(take_part(config, seconds=seconds, together=together, observe=observe, watched=watched))
+        return event_loop.run(take_part(config, seconds=seconds, together=together, observe=observe, watched=watched))
 
 
 async def take_part(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.learning import Replica
 from dlion_sim.learning.process import frozen_objects, one_core
+from dlion_sim.live import event_loop
 from dlion_sim.live.driver import Driver
 from dlion_sim.live.gathering import manifest_of, part_folder
 from dlion_sim.live.member import Member, take_part
@@ -63,7 +63,7 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
                     leave = driver.leave if leaves else None
                     watch(driver.interrupt, interrupts, attached=config.attached, leave=leave)
 
-                outcome = asyncio.run(take_part(setting, config, listener, member, recorder, watched, began=began))
+                outcome = event_loop.run(take_part(setting, config, listener, member, recorder, watched, began=began))
             except InputError:
                 shutil.rmtree(writer.folder)  # It has never begun.
                 raise
