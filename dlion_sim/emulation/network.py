@@ -204,7 +204,8 @@ class Network:
             if self._outages and (outages := self._outages.link_outages(*names)):
                 long = [each for each in outages if each.end - each.begin > self._silence]
                 interrupted = self._outages.links(*names)
-                assert interrupted is not None and bandwidth is not None, "a path that is limited"
+                assert interrupted
+                assert bandwidth
                 bandwidth = with_routes(long, interrupted, bandwidth)
                 self.paths.append(Path(routers[here], _subnet(there), str(gateway), long))
             delay = rtt / 2 if self._delayed else 0.0

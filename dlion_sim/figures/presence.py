@@ -20,6 +20,8 @@ _HEIGHTS = 0.7, 1.7
 """Of who is there, and of the metric (inches)."""
 _BAR_HEIGHT = 0.16
 _LOST = "0.75"
+_ROOM_FOR_WORDS = 1.25
+"""Beside the longest bar."""
 
 
 def plot_presence(groups: Sequence[Group], file: Path) -> Path:
@@ -71,6 +73,6 @@ def _draw_goodput(axes: Axes, groups: Sequence[Group], panels: Panels) -> None:
         axes.annotate(f" {100 * share:.1f} % useful", (useful + lost, place), va="center", size=5.5, color="0.25")
     axes.set_yticks(range(len(groups)), [panels.names[panels.line(group)] for group in groups])
     axes.invert_yaxis()
-    axes.margins(x=0.25)
+    axes.set_xlim(right=_ROOM_FOR_WORDS * axes.get_xlim()[1])
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("Samples a second, all workers")
