@@ -36,6 +36,7 @@ from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.registry import REGISTRY
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
+from dlion_sim.protocol.training import Training
 from dlion_sim.protocol.updates import Update
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario.feeding import Input
@@ -60,7 +61,7 @@ _CLASSES: tuple[type, ...] = (
     *(Changes, Connection, Connections, LeafSpine, SlowStart, TcpModel),
     *(Attendance, Counts, Delays, GuardedCarrier, Outage, Presence),
     *(ComputeDevice, InputPipeline, LinkInterval, Loss, Losses, Part, Recorder, Stall, Transfer),
-    *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
+    *(Choices, ParameterServer, Peer, Phase, Setup, Training, WeightedSums, Worker),
     *(Barrier, Handover, Joining, Meeting, Membership),
     *(Channel, Message, Merge, Update),
     *(GradientReady, ProfileReady),
