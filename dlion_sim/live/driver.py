@@ -17,8 +17,9 @@ from dlion_sim.live.machine import Machine
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.node_config import LEFT
 from dlion_sim.live.observer import Observer, Snapshot
+from dlion_sim.live.pair import Connections
 from dlion_sim.live.plan import Plan
-from dlion_sim.live.rendezvous import Connections, Rendezvous
+from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.roster import Roster
 from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.events import (
