@@ -18,6 +18,7 @@ from dlion_sim.assembly.losses import Losses
 from dlion_sim.assembly.outages import Outage
 from dlion_sim.assembly.recording import LinkInterval
 from dlion_sim.assembly.streamed import Streamed
+from dlion_sim.assembly.totals import Totals
 from dlion_sim.assembly.transfer import Loss, Part, Transfer
 from dlion_sim.learning import BatchSampler, Layout, Newest, Replica, Reservoir, Ticket
 from dlion_sim.learning.optimizer import Adam, Clipped, Sgd
@@ -62,7 +63,7 @@ _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
     *(Changes, Computing, Connection, Connections, Evaluations, LeafSpine, SlowStart, TcpModel),
     *(Attendance, Counts, Delays, GuardedCarrier, Outage, Presence),
-    *(ComputeDevice, InputPipeline, LinkInterval, Loss, Losses, Part, Recorder, Stall, Transfer),
+    *(ComputeDevice, InputPipeline, LinkInterval, Loss, Losses, Part, Recorder, Stall, Totals, Transfer),
     *(Choices, ParameterServer, Peer, Phase, Setup, Training, WeightedSums, Worker),
     *(Barrier, Handover, Joining, Meeting, Membership),
     *(Channel, Message, Merge, Update),
