@@ -1,6 +1,7 @@
 """Who takes part in a run, what they compute on and what they measure: the same in virtual and in real time."""
 
 from dlion_sim.assembly.compute import ComputeDevice
+from dlion_sim.assembly.facts import facts_of
 from dlion_sim.assembly.feeding import InputPipeline, Stall
 from dlion_sim.assembly.hosts import server_hosts
 from dlion_sim.assembly.outages import Outage, Outages
@@ -21,5 +22,6 @@ __all__ = [
     "Stall",
     "StreamSampler",
     "Transfer",
+    "facts_of",
     "server_hosts",
 ]

@@ -1,4 +1,4 @@
-"""What a run measures, row by row into its folder and in sums for its summary."""
+"""What a run measures, row by row into its folder."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
-from dlion_sim.assembly.attendance import Attendance
 from dlion_sim.assembly.feeding import Stall
-from dlion_sim.assembly.losses import Losses
-from dlion_sim.assembly.streamed import Streamed
+from dlion_sim.assembly.totals import Totals
 from dlion_sim.assembly.transfer import Transfer
 from dlion_sim.learning import Score
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import Report, Unfinished
 from dlion_sim.protocol.messages import Channel, Contribution
 from dlion_sim.results import (
-    SPENT,
-    TESTS,
     ClassesRow,
     Ending,
     LinksRow,
@@ -29,11 +23,7 @@ from dlion_sim.results import (
     PartsRow,
     QueuesRow,
     RunWriter,
-    Tariff,
     TransfersRow,
-    cost_of,
-    summarize,
-    system_label,
 )
 
 
@@ -49,8 +39,6 @@ class LinkInterval:
 
 
 _CHANNEL_NAMES = {channel: channel.name.lower() for channel in Channel}
-_SAME_SECONDS = 1e-6
-"""Times that differ by less are the same: they are sums."""
 
 
 class Recorder:
@@ -71,27 +59,10 @@ class Recorder:
     ) -> None:
         self.attach(writer, wall)
         self._each_transfer = each_transfer
+        self._totals = Totals(workers)
         self._links: dict[tuple[int, int], LinkInterval] = {}
-        self._samples = 0
-        self._bytes_sent = 0
-        self._losses = Losses()
-        self._streamed = Streamed()
-        self._between_clouds: dict[tuple[str, str], int] = {}
-        """Bytes from one to another, where they have a price."""
-        self._last_losses: dict[int, float] = {}
-        self._evaluations: dict[float, dict[int, float]] = {}
-        """The task's metric by time and worker."""
-        self.iterations = dict.fromkeys(workers, 0)
-        """That each worker has done."""
-        self._ends = dict.fromkeys(self.iterations, 0.0)
-        """When each worker has ended its last one."""
         self._stalls: dict[int, Stall] = {}
         """That the computation of a worker's iteration began with, where machines have an input."""
-        self._exchanges = dict.fromkeys(self.iterations, 0)
-        """Iterations of each worker that took in something from a peer."""
-        self._spent = {worker: dict.fromkeys(SPENT, 0.0) for worker in self.iterations}
-        """Seconds of each worker."""
-        self._attendance = Attendance(self.iterations)
 
     def attach(self, writer: RunWriter, wall: Callable[[float], float]) -> None:
         """Write and time by these from now on."""
@@ -106,14 +77,12 @@ class Recorder:
     @property
     def score(self) -> float | None:
         """The metric's mean over the workers at the last evaluation, if there was one."""
-        last = next(reversed(self._evaluations.values()), None)
-        return float(np.mean(list(last.values()))) if last else None
+        return self._totals.score
 
     @property
-    def _tariff(self) -> Tariff | None:
-        """The run's prices, if it has any. What a live node writes is a part of a run, whose cost is not its own."""
-        about = self._writer.manifest
-        return None if "rank" in about else about.get("tariff")
+    def iterations(self) -> Mapping[int, int]:
+        """That each worker has done."""
+        return self._totals.iterations
 
     def iteration(self, worker: int, report: Report, now: float) -> None:
         """A worker has ended an iteration."""
@@ -210,51 +179,17 @@ class Recorder:
 
     def metrics(self, row: MetricsRow) -> None:
         """Take in a row of the metrics."""
-        if row.kind not in TESTS:
-            self._check_times(row)
-            self._spend(row)
+        self._totals.metrics(row)
         self._writer.metrics(row)
-        if row.kind == "arrivals":
-            self._streamed.arrivals(row)
-        elif row.score is not None:
-            self._evaluations.setdefault(row.virtual_time, {})[row.worker] = row.score
-        elif row.kind == "iteration" and row.loss is not None:
-            self.iterations[row.worker] = row.iteration
-            self._last_losses[row.worker] = row.loss
-            self._samples += row.batch_size or 0
-            self._exchanges[row.worker] += bool(row.applied or row.merged)
-        elif row.kind == "cut":
-            self._attendance.cut(row.batch_size or 0, row.compute_seconds or 0.0)
-
-    def _check_times(self, row: MetricsRow) -> None:
-        """A worker computes and waits one after the other, within the time since its last iteration ended."""
-        computed, waited = row.compute_seconds or 0.0, row.wait_seconds or 0.0
-        elapsed = row.virtual_time - self._ends[row.worker]
-        assert waited >= 0, f"worker {row.worker} cannot have waited for {waited} s"
-        assert computed + waited <= elapsed + _SAME_SECONDS, (
-            f"worker {row.worker} cannot have computed for {computed} s and waited for {waited} s within {elapsed} s"
-        )
-        self._ends[row.worker] = row.virtual_time
-
-    def _spend(self, row: MetricsRow) -> None:
-        spent, fed = self._spent[row.worker], (row.prep_seconds or 0.0) + (row.fetch_seconds or 0.0)
-        spent["profile" if row.kind == "profile" else "compute"] += max(0.0, (row.compute_seconds or 0.0) - fed)
-        spent["input"] += fed
-        spent["wait"] += row.wait_seconds or 0.0
 
     def links(self, row: LinksRow) -> None:
         """Take in a row of the links."""
+        self._totals.links(row, self._writer.manifest)
         self._writer.links(row)
-        self._bytes_sent += row.bytes
-        if self._tariff is not None:
-            clouds = self._writer.manifest["clouds"]
-            path = clouds[row.sender], clouds[row.receiver]
-            if path[0] != path[1]:
-                self._between_clouds[path] = self._between_clouds.get(path, 0) + row.bytes
 
     def transfers(self, row: TransfersRow) -> None:
         """Take in a row of the transfers."""
-        self._losses.add(row)
+        self._totals.transfers(row)
         if self._each_transfer:
             self._writer.transfers(row)
 
@@ -265,8 +200,8 @@ class Recorder:
 
     def classes(self, row: ClassesRow) -> None:
         """Take in a row of the classes."""
+        self._totals.classes(row)
         self._writer.classes(row)
-        self._streamed.classes(row)
 
     def queues(self, rows: Iterable[QueuesRow]) -> None:
         """Take in rows of the queues, as an interval ends."""
@@ -275,9 +210,7 @@ class Recorder:
 
     def membership(self, row: MembershipRow) -> None:
         """Take in a row of the membership."""
-        self._attendance.add(row, self._samples)
-        if row.iteration is not None and row.participant in self.iterations:
-            self.iterations[row.participant] = row.iteration
+        self._totals.membership(row)
         self._writer.membership(row)
 
     def flush(self) -> None:
@@ -297,33 +230,14 @@ class Recorder:
 
         `messages` are counts of what became of them, where anybody may have come or gone.
         """
-        about = self._writer.manifest
-        availability = self._attendance.told(self._samples, ending.seconds)
-        up = availability["up"] if availability else ()
-        return summarize(
-            scenario=about["scenario"],
-            system=about["system"],
-            system_label=system_label(about),
-            seed=about["seed"],
-            ending=ending,
+        return self._totals.summary(
+            self._writer.manifest,
+            ending,
             wall_seconds=self._wall(ending.seconds),
             evaluation_seconds=evaluation_seconds,
-            samples=self._samples,
-            bytes_sent=self._bytes_sent,
-            iterations=self.iterations,
-            exchanges=self._exchanges,
-            last_losses=self._last_losses,
-            spent=self._spent,
-            metric=self.metric,
-            evaluations=list(self._evaluations.items()),
-            evaluated_on=about.get("evaluated_on", "test"),
             target=target,
             late=late,
-            cost_as=about.get("cost_as"),
-            transport=self._losses.told,
-            availability=availability and {**availability, **({"messages": messages} if messages else {})},
-            stream=self._streamed.told(ending.seconds),
-            cost=cost_of(self._tariff, ending.seconds, self._between_clouds, up) if self._tariff else None,
+            messages=messages,
         )
 
     def __getstate__(self) -> dict[str, Any]:

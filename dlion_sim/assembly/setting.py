@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from dlion_sim.assembly.feeding import InputPipeline
 from dlion_sim.assembly.hosts import check_clouds, hosts_of
 from dlion_sim.assembly.outages import Outages
 from dlion_sim.assembly.sampling import StreamSampler
-from dlion_sim.assembly.shards import classes_of, shards_of, validation_of
+from dlion_sim.assembly.shards import shards_of, validation_of
 from dlion_sim.assembly.stream import DataStream
 from dlion_sim.assembly.workload import check_target, dataset_of, model_of, of_workload
 from dlion_sim.learning import (
@@ -28,13 +27,10 @@ from dlion_sim.learning import (
     Layout,
     Moment,
     Replica,
-    class_histogram,
     flatten,
     usable_kernels,
 )
-from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.learning.partition import Indices
-from dlion_sim.learning.tasks import Classification
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.compose import System, compose
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange
@@ -43,7 +39,7 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.scenario import Dlcp, Scenario, tariff
+from dlion_sim.scenario import Dlcp, Scenario
 from dlion_sim.scenario.topology import ServerHost
 from dlion_sim.streams import stream
 
@@ -151,48 +147,14 @@ class Setting:
         return cost_as.parameters / self.layout.size if cost_as else 1.0
 
     @cached_property
+    def training_samples(self) -> int:
+        """In all shards together."""
+        return len(np.unique(np.concatenate(self.shards)))
+
+    @cached_property
     def kernels(self) -> Kernels:
         """Whose kernels compute the model: as the scenario says, as far as they can be had here."""
         return usable_kernels(self.model, self.device, self.scenario.workload.kernels)
-
-    @property
-    def manifest(self) -> dict[str, Any]:
-        """What the manifest of the run tells of it, however it is run."""
-        labels = classes_of(self.dataset)
-        classes = task.classes if isinstance(task := self.dataset.task, Classification) else 1
-        clouds = [worker.cloud for worker in self.scenario.cluster.workers]
-        cost_as = self.scenario.workload.cost_as
-        held_out = None if self.validation is None else class_histogram(labels, [self.validation], classes)[0]
-        return {
-            "scenario": self.scenario.name,
-            "system": self.scenario.system.name,
-            "replaced": dict(self.system.replaced),
-            "transport": self.scenario.transport.kind,
-            "seed": self.scenario.seed,
-            "device": str(self.device),
-            "threads": torch.get_num_threads(),
-            "arithmetic": arithmetic(self.device),
-            "device_name": torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU",
-            "kernels": self.kernels,
-            "workers": [worker.name for worker in self.scenario.cluster.workers],
-            "servers": [f"server {number}" for number in range(self.workers, self.participants)],
-            "clouds": [*clouds, *(host.cloud if isinstance(host, ServerHost) else clouds[host] for host in self.hosts)],
-            "parameters": self.layout.size,
-            **({"variables": list(self.layout.names)} if isinstance(self.scenario.transport, Dlcp) else {}),
-            "core_seconds_per_sample": self.core_seconds_per_sample,
-            **({"cost_as": cost_as.model_dump(mode="json")} if cost_as else {}),
-            **({"tariff": prices} if (prices := tariff(self.scenario)) else {}),
-            "partition": class_histogram(labels, self.shards, classes),
-            "training_samples": self._training_samples,
-            **({"drift": self.stream.changes} if self.stream else {}),
-            "metric": self.dataset.task.metric.told,
-            "own_code": {
-                path: {"name": name, "source": own_code.digest(own_code.module_of(name))}
-                for path, name in self.scenario.references.items()
-            },
-            "evaluated_on": self.scenario.workload.evaluated_on,
-            "validation": held_out,
-        }
 
     def neighbours(self, number: int) -> Sequence[int]:
         """Whom a participant exchanges messages with: a worker's peers, or all workers for a server."""
@@ -218,7 +180,7 @@ class Setting:
                 replica=self._initial.twin(),
                 mixing=self._mixing[number],
                 batch_size=self.scenario.workload.batch_size,
-                training_samples=self._training_samples,
+                training_samples=self.training_samples,
                 shard_samples=self.stream.most_kept(number) if self.stream else len(self.shards[number]),
                 side=self._sides[number],
                 iterations=self.scenario.iterations,
@@ -289,10 +251,6 @@ class Setting:
         if issubclass(exchange, Exchange) and exchange.needs_sides:
             return sides(self.system.topology, self.workers, self.scenario.seed)
         return [None] * self.workers
-
-    @cached_property
-    def _training_samples(self) -> int:
-        return len(np.unique(np.concatenate(self.shards)))
 
     @cached_property
     def _sums(self) -> WeightedSums:

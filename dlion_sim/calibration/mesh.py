@@ -20,6 +20,7 @@ from dlion_sim.live.frames import Kind, News
 from dlion_sim.live.handshake import Credentials
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.rendezvous import Rendezvous
+from dlion_sim.live.roster import Roster
 from dlion_sim.live.session import Terms
 from dlion_sim.live.watching import first, watch
 from dlion_sim.protocol.events import Send
@@ -100,8 +101,7 @@ class _Node:
         self._prober = prober
         self._patience = _PATIENCE * seconds + config.timeouts.silence
         self._observe = observe
-        self._ready = {config.rank}
-        self._done: set[int] = set()
+        self._roster = Roster(config.rank, len(config.addresses), (), serves=False)
         self._all_ready = asyncio.Event()
         self._told = 0
         """How many paths `observe` has been told of."""
@@ -138,10 +138,10 @@ class _Node:
                 for peer, connections in (await rendezvous.meet(others)).items():
                     self._mesh.connect(peer, connections)
                 self._mesh.tell(Kind.READY, self._config.rank)
+                self._note_ready(self._config.rank)
                 await self._all_ready.wait()
         except TimeoutError:
-            unready = set(range(len(self._config.addresses))) - self._ready
-            missing = rendezvous.missing(others) or [f"node {rank} is not ready" for rank in sorted(unready)]
+            missing = rendezvous.missing(others) or [f"node {rank} is not ready" for rank in self._roster.unready]
             raise InputError(f"could not start within {within:g} s: {'; '.join(missing)}") from None
         finally:
             meeting.cancel()  # Nobody joins later.
@@ -180,18 +180,21 @@ class _Node:
     def heard(self, kind: News, rank: int) -> None:
         """Somebody is ready; or node 0 has measured all, and others have heard that."""
         if kind is Kind.READY:
-            self._ready.add(rank)
-            if len(self._ready) == len(self._config.addresses):
-                self._all_ready.set()
+            self._note_ready(rank)
         elif kind is Kind.DONE:
-            self._done.add(rank)
+            self._roster.done(rank)
             if rank == 0:
                 self._finish(Outcome())
 
     def lost(self, peer: int, reason: str) -> None:
         """A peer's connections have ended."""
-        if peer not in self._done:
+        if not self._roster.is_done(peer):
             self._finish(Outcome(failed=f"node {peer} was lost: it {reason}"))
+
+    def _note_ready(self, rank: int) -> None:
+        self._roster.ready(rank)
+        if not self._roster.unready:
+            self._all_ready.set()
 
     def _send(self, sends: Sequence[Send]) -> None:
         for send in sends:

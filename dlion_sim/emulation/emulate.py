@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlion_sim.assembly import Setting
-from dlion_sim.emulation.changes import Changes
+from dlion_sim.emulation.changes import in_order
 from dlion_sim.emulation.cpu import Processor, processors
 from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.requirements import has_netem
@@ -20,6 +20,7 @@ from dlion_sim.live import (
     RunNodes,
     Spot,
     Timeouts,
+    Timetable,
     announced,
     check_live,
     gather,
@@ -87,11 +88,11 @@ def emulate(
         places = on_hosts(network, range(setting.participants), limited)
         # The nodes end first, so that changes learn of it where the run has never begun.
         with (
-            Changes([*network.links, *network.paths, *limited]) as changes,
+            Timetable() as changes,
             RunNodes(setting, parts, places, paced=paced, timeouts=timeouts) as nodes,
             Churn(nodes) as churn,
         ):
-            changes.follow(nodes.clock)
+            changes.follow(nodes.clock, in_order([*network.links, *network.paths, *limited]))
             churn.follow(nodes.clock)
 
             def over() -> bool:

@@ -12,6 +12,7 @@ from dlion_sim.live.run_nodes import RunNodes
 from dlion_sim.live.secret import read_secret
 from dlion_sim.live.sockets import Address
 from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
+from dlion_sim.live.timetable import Timetable
 
 __all__ = [
     "DEFAULT_TIMEOUTS",
@@ -26,6 +27,7 @@ __all__ = [
     "RunNodes",
     "Spot",
     "Timeouts",
+    "Timetable",
     "announced",
     "check_live",
     "gather",

@@ -19,10 +19,10 @@ from dlion_sim.live.datagrams import ORIGIN_BYTES, Counts, Feedback, Key, Packet
 from dlion_sim.live.delivery import least_round_trip
 from dlion_sim.live.frames import Kind, PeerError
 from dlion_sim.live.notices import Notice
+from dlion_sim.live.pair import Connections
 from dlion_sim.live.pump import Pump
 from dlion_sim.live.receiving import Receiver, Rules
 from dlion_sim.live.rehearsal import rehearse
-from dlion_sim.live.rendezvous import Connections
 from dlion_sim.live.sending import Carried, Sender
 from dlion_sim.live.sockets import PeerClosedError
 from dlion_sim.protocol.messages import Channel, Message

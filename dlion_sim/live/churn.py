@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import heapq
 import math
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from dlion_sim.assembly.outages import Outage
 from dlion_sim.live.clock import Clock
 from dlion_sim.live.run_nodes import RunNodes
+from dlion_sim.live.timetable import Timetable
 from dlion_sim.results import MembershipRow
 
 
@@ -38,46 +39,34 @@ class Churn:
         self._nodes = nodes
         availability = nodes.setting.scenario.availability
         self._restart = availability.restart if availability else 0.0
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._error: Exception | None = None
-        self._next: Change | None = None
+        self._timetable = Timetable()
         self.rows: list[MembershipRow] = []
         """What was done to whom, and when."""
-        self.most_seconds_late = 0.0
-        """Of all changes."""
 
     @property
     def told(self) -> dict[str, Any]:
         """What a run's manifest says of it, if anything was done."""
         if not self.rows:
             return {}
-        return {"churn": {"crash": "SIGKILL", "leave": "SIGTERM", "seconds_late": self.most_seconds_late}}
+        return {"churn": {"crash": "SIGKILL", "leave": "SIGTERM", "seconds_late": self._timetable.most_seconds_late}}
 
     def follow(self, clock: Clock) -> None:
         """The times are those of this clock, from now on."""
         absent = self._nodes.setting.outages.absent_at_start
         self.rows += [MembershipRow(0.0, rank, 0, "down") for rank in sorted(absent)]
-        changes = self._changes()
-        self._next = next(changes, None)
-        if self._next is not None:
-            self._thread = threading.Thread(target=self._make_all, args=(clock, changes), name="churn")
-            self._thread.start()
+        self._timetable.follow(clock, ((each.time, partial(self._make, each, clock)) for each in self._changes()))
 
     def expects_more(self) -> bool:
         """Whether somebody is still to come, where all who were there had to go."""
-        duration = self._nodes.setting.scenario.duration or math.inf
-        return self._next is not None and self._next.time < duration and self._nodes.all_had_to_go
+        coming, duration = self._timetable.next_time, self._nodes.setting.scenario.duration or math.inf
+        return coming is not None and coming < duration and self._nodes.all_had_to_go
 
     def __enter__(self) -> Churn:
+        self._timetable.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._stop.set()
-        if self._thread:
-            self._thread.join()
-        if self._error and kind is None:
-            raise self._error
+    def __exit__(self, *ended: Any) -> None:
+        self._timetable.__exit__(*ended)
 
     def _changes(self) -> Iterator[Change]:
         """All changes in order; without end if somebody's are."""
@@ -85,20 +74,9 @@ class Churn:
         participants = range(setting.participants)
         return heapq.merge(*(_of(rank, setting.outages.participant(rank), self._restart) for rank in participants))
 
-    def _make_all(self, clock: Clock, changes: Iterator[Change]) -> None:
+    def _make(self, change: Change, clock: Clock) -> None:
         began = clock.wait()
-        try:
-            while began is not None and self._next is not None:
-                change = self._next
-                if self._stop.wait(max(0.0, began + change.time - time.monotonic())):
-                    return
-                self._make(change, began)
-                self.most_seconds_late = max(self.most_seconds_late, time.monotonic() - began - change.time)
-                self._next = next(changes, None)
-        except Exception as error:
-            self._error = error
-
-    def _make(self, change: Change, began: float) -> None:
+        assert began is not None, "changes of a run that has not begun"
         now = time.monotonic() - began
         match change.what:
             case "told":

@@ -1,4 +1,4 @@
-"""The wall-clock driver: turns a participant's actions into frames and computations, and those into events again."""
+"""The wall-clock driver: sees to it that a participant begins and ends with the others, and tells it who is there."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from dlion_sim.live.machine import Machine
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.node_config import LEFT
 from dlion_sim.live.observer import Observer, Snapshot
+from dlion_sim.live.pair import Connections
+from dlion_sim.live.participation import Decision, Participation
 from dlion_sim.live.plan import Plan
-from dlion_sim.live.rendezvous import Connections, Rendezvous
+from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.roster import Roster
 from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.events import (
     Abort,
-    Compute,
-    Event,
-    GradientReady,
     Joined,
     Leave,
     Left,
@@ -34,10 +33,6 @@ from dlion_sim.protocol.events import (
     MessageTimed,
     PeerFound,
     PeerLost,
-    Profile,
-    ProfileReady,
-    Report,
-    Send,
     Started,
     Stop,
 )
@@ -58,7 +53,7 @@ _FLUSH_SECONDS, _LAST_WORDS_SECONDS = 0.5, 0.03
 
 
 class Driver:
-    """Runs participant `rank`: a worker on its machine, or a parameter server, which has none.
+    """Runs participant `rank` on its node: a worker on its machine, or a parameter server, which has none.
 
     All begin once each of them has all its connections: everyone passes on of whom it has heard that. A worker that has
     done its part says so and answers its peers until they have done theirs.
@@ -78,8 +73,7 @@ class Driver:
         tasks: asyncio.TaskGroup,
     ) -> None:
         self._rank = rank
-        self._participant = participant
-        self._machine = machine
+        self._participation = Participation(rank, participant, machine, recorder, self)
         self._plan = plan
         self._recorder = recorder
         self._timeouts = timeouts
@@ -100,8 +94,6 @@ class Driver:
         """What happened before it was known when the run began."""
         self._state_bytes = 0
         """Of others' state that has come."""
-        self._turn = 0
-        """Whose messages leave first."""
 
     @property
     def now(self) -> float:
@@ -126,7 +118,7 @@ class Driver:
     async def run(self, links: Mesh, rendezvous: Rendezvous) -> Ending:
         """Run until a stop rule holds, or it cannot go on. Raises InputError where it cannot start."""
         self._links, self._rendezvous = links, rendezvous
-        self._spawn(self._start())
+        self.spawn(self._start())
         ending = await self._end
         self._observer.end(links, ending.seconds)
         if ending.status == "completed":
@@ -147,9 +139,9 @@ class Driver:
             return
         outage = self._plan.next_outage(self.now)
         if outage and outage.kind == "preemption" and outage.begin - outage.notice <= self.now + _EARLY_SECONDS:
-            self._tell(Leave(outage.begin))
+            self._participation.tell(Leave(outage.begin))
         else:
-            self._tell(Leave(None))
+            self._participation.tell(Leave(None))
 
     def arrived(self, message: Message) -> None:
         """A message; whoever sends one has begun, so that all are ready.
@@ -159,7 +151,7 @@ class Driver:
         self._begin()
         if isinstance(message.body, State):
             self._state_bytes += message.size
-        self._tell(MessageArrived(message))
+        self._participation.tell(MessageArrived(message))
 
     def left(self, transfer: Transfer) -> None:
         """A message has left this machine."""
@@ -167,11 +159,11 @@ class Driver:
 
     def sent(self, peer: int, message: Message) -> None:
         """A message on the data channel has left, or never will."""
-        self._tell(MessageSent(peer, message.size))
+        self._participation.tell(MessageSent(peer, message.size))
 
     def timed(self, peer: int, message: Message, seconds: float) -> None:
         """The link took so many seconds for a message on the data channel."""
-        self._tell(MessageTimed(peer, message.size, seconds))
+        self._participation.tell(MessageTimed(peer, message.size, seconds))
 
     def heard(self, kind: News, rank: int) -> None:
         """News from a peer; what concerns all is passed on, once."""
@@ -196,7 +188,7 @@ class Driver:
         if self._roster.is_done(peer):
             self._roster.left(peer)
             if self._plan.is_open:
-                self._tell(PeerLost(peer))
+                self._participation.tell(PeerLost(peer))
             return
         if self._began is None:
             if self._plan.joins:
@@ -205,7 +197,7 @@ class Driver:
         if self._roster.lost(peer, f"it {reason}"):
             self._pass_on(peer)
         self._record(peer, "lost", self._rank)
-        self._tell(PeerLost(peer))
+        self._participation.tell(PeerLost(peer))
         self._settle()
 
     def met(self, peer: int, connections: Connections) -> None:
@@ -224,9 +216,43 @@ class Driver:
         """A peer connects anew: if it was not missed, it is now."""
         self._links.superseded(peer)
 
+    def is_over(self, at: float) -> bool:
+        """Whether nothing is to happen any more at that time; the loop may be late to tell so."""
+        return self._end.done() or (self._plan.duration is not None and at > self._plan.duration)
+
+    def send(self, peer: int, message: Message) -> None:
+        """Queue a message of the participant."""
+        self._links.send(peer, message)
+
+    def decided(self, decision: Decision, at: float) -> None:
+        """The participant has decided something of its taking part, at that time."""
+        match decision:
+            case Stop():
+                self._say_done()
+            case Joined():
+                self._observer.member_since = at
+                what: What = "begins_anew" if decision.sponsor is None else "joined"
+                told = decision.sponsor, decision.seconds, self._state_bytes, decision.iteration
+                self._recorder.membership(MembershipRow(at, self._rank, 0, what, *told))
+            case Left():
+                self._record(self._rank, "left")
+                self._finish("completed", LEFT)
+            case Abort():
+                lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self.gone.items())
+                self._finish("failed", f"{decision.reason}; lost: {lost}")
+            case _:
+                assert_never(decision)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do some work beside everything else, until the run has ended here."""
+        task = self._tasks.create_task(work)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
+        return task
+
     async def _start(self) -> None:
         """Connect, wait for all others, begin; or, where the run is under way, join whoever is there."""
-        meeting = self._spawn(self._rendezvous.run())
+        meeting = self.spawn(self._rendezvous.run())
         try:
             async with asyncio.timeout(self._timeouts.start):
                 if self._plan.joins:
@@ -274,85 +300,14 @@ class Driver:
         if self._plan.duration is not None:
             left = self._plan.duration - self.now
             asyncio.get_running_loop().call_later(max(0.0, left), self._finish, "completed", "duration")
-        self._spawn(self._observe_regularly())
+        self.spawn(self._observe_regularly())
         if self._plan.is_open:
-            self._spawn(self._flush_regularly())
+            self.spawn(self._flush_regularly())
         if self._plan.joins:
             self._record(self._rank, "up")
-        self._tell(Started(joining=self._plan.joins))
+        self._participation.tell(Started(joining=self._plan.joins))
         for event in self._early:
             self._notice(event)
-
-    def _tell(self, event: Event, at: float | None = None) -> None:
-        """Hand an event of that time, by default now, to the participant and do what it asks for.
-
-        A computation begins at the time of the event that led to it: what is between counts as a part of it, as the
-        fixed cost of a modelled iteration stands for updating and serialising, too.
-        """
-        at = self.now if at is None else at
-        if self._end.done() or self._is_over(at):
-            return
-        sends: list[Send] = []
-        for action in self._participant.handle(event, at):
-            if isinstance(action, Send):
-                sends.append(action)
-                continue
-            self._send(sends)
-            match action:
-                case Compute():
-                    self._spawn(self._compute(action.batch_size, at))
-                case Report():
-                    self._recorder.iteration(self._rank, action, at)
-                case Profile():
-                    self._spawn(self._profile(action.batch_sizes, at))
-                case Stop():
-                    self._say_done()
-                case Joined():
-                    self._on_joined(action, at)
-                case Left():
-                    self._record(self._rank, "left")
-                    self._finish("completed", LEFT)
-                case Abort():
-                    lost = ", ".join(f"node {rank} ({reason})" for rank, reason in self.gone.items())
-                    self._finish("failed", f"{action.reason}; lost: {lost}")
-                case _:
-                    assert_never(action)
-        self._send(sends)
-
-    def _send(self, sends: list[Send]) -> None:
-        """Send all of `sends`, to another peer first each time, and empty it.
-
-        The first message has the machine's link to itself for a moment. If that were always the same peer's, DLion
-        would find that peer's link better than others, and send it more and more.
-        """
-        order = {peer: place for place, peer in enumerate(sorted({send.peer for send in sends}))}
-        if len(order) > 1:
-            self._turn += 1
-            sends.sort(key=lambda send: (order[send.peer] - self._turn) % len(order))
-        for send in sends:
-            self._links.send(send.peer, send.message)
-        sends.clear()
-
-    async def _compute(self, batch_size: int, at: float) -> None:
-        assert self._machine is not None
-        done = await self._machine.gradient(batch_size, at, self.now - at)
-        if done.stall:
-            self._recorder.fed(self._rank, done.stall)
-        if done.arrivals:
-            self._recorder.arrivals(self._rank, *done.arrivals, at)
-        self._tell(GradientReady(done.loss, done.gradient, done.seconds), self._ended(at + done.seconds))
-
-    async def _profile(self, batch_sizes: Sequence[int], at: float) -> None:
-        assert self._machine is not None
-        measurements = await self._machine.profile(batch_sizes, at, self.now - at)
-        took = sum(seconds for _, seconds in measurements)
-        ended = self._ended(at + took)
-        self._recorder.profiled(self._rank, took, self.now if ended is None else ended)
-        self._tell(ProfileReady(measurements), ended)
-
-    def _ended(self, due: float) -> float | None:
-        """When a computation ended: when it was due if it was held back until then, and just now otherwise."""
-        return due if self._machine is not None and self._machine.is_paced else None
 
     async def _observe_regularly(self) -> None:
         every = self._plan.evaluate_every
@@ -379,19 +334,13 @@ class Driver:
         if isinstance(event, PeerFound):
             self._roster.found(event.peer)
             self._record(event.peer, "found", self._rank)
-        self._tell(event)
+        self._participation.tell(event)
         if self._roster.is_done(self._rank):
             self._links.tell(Kind.DONE)
 
     def _record(self, participant: int, what: What, peer: int | None = None) -> None:
         """Write down what has become of somebody; which incarnation it is of, is known when all is put together."""
         self._recorder.membership(MembershipRow(self.now, participant, 0, what, peer))
-
-    def _on_joined(self, joined: Joined, at: float) -> None:
-        self._observer.member_since = at
-        what: What = "begins_anew" if joined.sponsor is None else "joined"
-        told = joined.sponsor, joined.seconds, self._state_bytes, joined.iteration
-        self._recorder.membership(MembershipRow(at, self._rank, 0, what, *told))
 
     def _say_done(self) -> None:
         if self._roster.done(self._rank):
@@ -423,17 +372,7 @@ class Driver:
         _LOG.warning("node %d has lost node %d: %s", self._rank, lost, self.gone[lost])
         self._links.tell(Kind.GONE, lost)
 
-    def _is_over(self, at: float) -> bool:
-        """Whether the run's duration is over by then; the loop may be late to tell so."""
-        return self._plan.duration is not None and at > self._plan.duration
-
     def _finish(self, status: Status, stopped_by: str) -> None:
         if not self._end.done():
             now = self._plan.duration if stopped_by == "duration" and self._plan.duration is not None else self.now
             self._end.set_result(Ending(status, stopped_by, now))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self._tasks.create_task(work)
-        self._spawned.add(task)
-        task.add_done_callback(self._spawned.discard)
-        return task

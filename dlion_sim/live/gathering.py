@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from dlion_sim.assembly import Recorder, Setting
+from dlion_sim.assembly import Recorder, Setting, facts_of
 from dlion_sim.errors import InputError
 from dlion_sim.live.handshake import run_digest
 from dlion_sim.live.incarnations import with_incarnations
@@ -127,7 +127,7 @@ def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
 
 def manifest_of(setting: Setting) -> dict[str, Any]:
     """What the manifest of a live run begins with, and that of each part."""
-    return {**environment(), "way": "live", **setting.manifest, "run": run_digest(setting).hex()}
+    return {**environment(), "way": "live", **facts_of(setting), "run": run_digest(setting).hex()}
 
 
 def part_folder(folder: Path, rank: int, incarnation: int = 0) -> Path:

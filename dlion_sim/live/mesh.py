@@ -10,7 +10,7 @@ from dlion_sim.assembly import Transfer
 from dlion_sim.live.bounded_loss import BoundedLoss
 from dlion_sim.live.frames import Kind, Payload, PeerError
 from dlion_sim.live.notices import Notice
-from dlion_sim.live.rendezvous import Connections
+from dlion_sim.live.pair import Connections
 from dlion_sim.live.session import RANK, Hub, Session, Terms
 from dlion_sim.protocol.messages import Channel, Message
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from dlion_sim.assembly import Transfer
 from dlion_sim.live.delivery import Delivery, Meter
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError
-from dlion_sim.live.rendezvous import Connection
+from dlion_sim.live.pair import Connection
 from dlion_sim.live.sending import Carried
 from dlion_sim.live.sockets import all_left, end, send_frame, set_apart
 from dlion_sim.protocol.messages import Channel, Message

@@ -1,8 +1,6 @@
 """How a node and its peers come to be connected, and are again once they have lost each other.
 
-Each end connects to the other for what it has to send. Both tell their standing with each connection, so that both know
-which connections belong together: those between the same processes, of which neither has lost the other since. A node
-that was started again is another process, which takes the former one's place for good.
+Each end connects to the other for what it has to send. Which connections belong together tells `pair`.
 """
 
 from __future__ import annotations
@@ -13,12 +11,13 @@ import socket
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from dataclasses import replace
+from typing import Protocol
 
 from dlion_sim.live.delivery import least_round_trip
 from dlion_sim.live.frames import Kind, Payload, PeerError, Seal
 from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Credentials, Ends, Standing
+from dlion_sim.live.pair import Connection, Connections, Pair
 from dlion_sim.live.sockets import Address, FrameReader, connect, prepare, send_frame
 from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.messages import Channel
@@ -33,31 +32,6 @@ _LONGEST_ROUND_TRIP = 1.0
 _STRANGERS = 32
 """Connections whose other end is not known yet, at most: more wait in the kernel."""
 _REFUSALS_LOGGED = 10
-
-
-class Connection(NamedTuple):
-    """A connection whose other end is known, and the seal of its frames."""
-
-    socket: socket.socket
-    seal: Seal
-
-
-@dataclass(frozen=True)
-class Connections:
-    """A node's connections with one peer: those that it sends on, and those that it receives from."""
-
-    outgoing: dict[Channel, Connection] = field(default_factory=dict)
-    incoming: dict[Channel, Connection] = field(default_factory=dict)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether there is one for each channel, in both directions."""
-        return len(self.outgoing) == len(self.incoming) == len(Channel)
-
-    def close(self) -> None:
-        """Close them all."""
-        for connection in (*self.outgoing.values(), *self.incoming.values()):
-            connection.socket.close()
 
 
 class Host(Protocol):
@@ -75,27 +49,6 @@ class Host(Protocol):
 
     def superseded(self, peer: int) -> None:
         """A peer connects anew, so that the connections with it are worth nothing any more."""
-
-
-@dataclass(eq=False)
-class _Pair:
-    """What is known of a peer, and the connections with it until the host has them."""
-
-    peer: int
-    mine: Standing
-    theirs: Standing | None = None
-    connections: Connections = field(default_factory=Connections)
-    is_met: bool = False
-    """Whether the host has the connections."""
-    is_tried: bool = False
-    """Whether the host knows what came of trying to reach it."""
-    former: set[bytes] = field(default_factory=set)
-    """Processes that others have taken the place of."""
-    patience: float | None = None
-    """For how many seconds an answer is waited for, if not for as long as a handshake may take."""
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    """There may be something to connect."""
-    trouble: str = "no answer"
 
 
 class Rendezvous:
@@ -123,7 +76,7 @@ class Rendezvous:
         process = Standing(Standing.fresh_process(), joins=joins)
         # Who joins has to decide without those whom it does not reach.
         patience = _LONGEST_ROUND_TRIP if joins else None
-        self._pairs = {peer: _Pair(peer, process, patience=patience) for peer in peers}
+        self._pairs = {peer: Pair(peer, process, patience=patience) for peer in peers}
         self._host: Host | None = None
         self._news = asyncio.Event()
         """Set whenever somebody is connected, or tells its clock."""
@@ -166,12 +119,7 @@ class Rendezvous:
 
     def parted(self, peer: int) -> None:
         """The connections with a peer have ended: others are to take their place."""
-        pair = self._pairs[peer]
-        if pair.is_met:
-            pair.is_met = False
-            pair.mine = replace(pair.mine, session=pair.mine.session + 1)
-            pair.connections = Connections()
-            pair.changed.set()
+        self._pairs[peer].part()
 
     def missing(self, whom: Collection[int]) -> list[str]:
         """What keeps `meet` waiting, in words."""
@@ -238,13 +186,12 @@ class Rendezvous:
         if self.refused <= _REFUSALS_LOGGED:
             _LOG.warning("node %d refused a connection that %s", self._me, reason)
 
-    async def _reach(self, pair: _Pair) -> None:
+    async def _reach(self, pair: Pair) -> None:
         """Connect to a peer, which may not be there yet, whenever it is not connected."""
         while True:
             pair.changed.clear()
-            missing = [] if pair.is_met else [each for each in Channel if each not in pair.connections.outgoing]
             again = asyncio.get_running_loop().time() + _RETRY_SECONDS
-            connected = await asyncio.gather(*(self._connect(pair, channel) for channel in missing))
+            connected = await asyncio.gather(*(self._connect(pair, channel) for channel in pair.unreached))
             if not (all(connected) or pair.is_tried) and self._host is not None:
                 pair.is_tried = True
                 self._host.missed(pair.peer)
@@ -252,7 +199,7 @@ class Rendezvous:
                 async with asyncio.timeout_at(None if all(connected) else again):
                     await pair.changed.wait()
 
-    async def _connect(self, pair: _Pair, channel: Channel) -> bool:
+    async def _connect(self, pair: Pair, channel: Channel) -> bool:
         """Connect to a peer on one channel; whether that has worked."""
         mine = pair.mine
         try:
@@ -277,7 +224,7 @@ class Rendezvous:
         self._check(pair)
         return True
 
-    async def _introduced(self, pair: _Pair, channel: Channel) -> tuple[Connection, Standing]:
+    async def _introduced(self, pair: Pair, channel: Channel) -> tuple[Connection, Standing]:
         """A connection to a peer that this node and it are known on, and its standing."""
         async with asyncio.timeout(pair.patience):
             connection = await connect(self._addresses[pair.peer])
@@ -296,40 +243,24 @@ class Rendezvous:
     def _clock(self) -> float | None:
         return None if self._host is None else self._host.clock
 
-    def _standing(self, pair: _Pair) -> Standing:
+    def _standing(self, pair: Pair) -> Standing:
         return replace(pair.mine, clock=self._clock)
 
-    def _hear(self, pair: _Pair, theirs: Standing) -> None:
-        """Take in a peer's standing: what was before a new one is over. Raises PeerError for one that is none."""
-        known = pair.theirs
-        if known is not None and theirs.process == known.process:
-            if theirs.session < known.session:
-                raise PeerError(f"is of a session with node {pair.peer} that is over")
-            if theirs.session == known.session:
-                return
-        elif theirs.process in pair.former:
-            raise PeerError(f"is a node {pair.peer} whose place another one has taken")
-        elif theirs.clock is None and theirs.joins and self._clock is None:
-            raise PeerError(f"is node {pair.peer}, which wants to join a run that has not begun")
-        elif theirs.clock is None and not theirs.joins and (pair.mine.joins or self._clock is not None):
-            raise PeerError(f"is node {pair.peer}, which wants to begin a run that is under way")
-        elif known is not None:
-            pair.former.add(known.process)
-        pair.theirs = theirs
-        self._begin_anew(pair)
+    def _hear(self, pair: Pair, theirs: Standing) -> None:
+        """Take in a peer's standing. Raises PeerError for one that is none."""
+        if pair.hear(theirs, self._clock):
+            self._begin_anew(pair)
 
-    def _begin_anew(self, pair: _Pair) -> None:
+    def _begin_anew(self, pair: Pair) -> None:
         """Let go of the connections with a peer."""
         if pair.is_met:
             if self._host is not None:
                 self._host.superseded(pair.peer)
-            self.parted(pair.peer)
+            pair.part()
         else:
-            pair.connections.close()
-            pair.connections = Connections()
-        pair.changed.set()
+            pair.let_go()
 
-    def _note(self, pair: _Pair, theirs: Standing, connection: socket.socket) -> None:
+    def _note(self, pair: Pair, theirs: Standing, connection: socket.socket) -> None:
         """What a connection tells of the link and of the run: who knew of its beginning first, knows it best."""
         round_trip = min(least_round_trip(connection), _LONGEST_ROUND_TRIP)
         pair.patience = max(_PATIENCE * round_trip, _RETRY_SECONDS)
@@ -342,7 +273,7 @@ class Rendezvous:
         self._news.clear()
         await self._news.wait()
 
-    def _check(self, pair: _Pair) -> None:
+    def _check(self, pair: Pair) -> None:
         if pair.connections.is_complete and not pair.is_met:
             self._news.set()
             if self._host is not None:

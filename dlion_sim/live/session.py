@@ -17,7 +17,7 @@ from dlion_sim.assembly import Transfer
 from dlion_sim.live.bounded_loss import BoundedLoss
 from dlion_sim.live.frames import Kind, News, Payload, PeerError
 from dlion_sim.live.outbox import Outbox
-from dlion_sim.live.rendezvous import Connection, Connections
+from dlion_sim.live.pair import Connection, Connections
 from dlion_sim.live.sockets import FrameReader, PeerClosedError, acknowledge_at_once, end
 from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.messages import Channel, Message, decode

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Required, TypedDict
+from typing import Annotated, Any, Generic, Literal, Required, TypedDict, TypeVar
 
 import msgspec
 import numpy as np
@@ -31,6 +31,8 @@ Evaluation = tuple[float, Mapping[int, float]]
 
 Status = Literal["completed", "interrupted", "failed"]
 
+T = TypeVar("T")
+
 
 class PerWorker(TypedDict, total=False):
     """A count of each worker, and their mean."""
@@ -39,33 +41,18 @@ class PerWorker(TypedDict, total=False):
     per_worker: list[Count]
 
 
-class LastAccuracy(TypedDict, total=False):
-    """Of the workers at the last evaluation; None of who was not evaluated."""
+class Last(TypedDict, Generic[T], total=False):
+    """A metric of the workers at the last evaluation; None of who was not evaluated."""
 
-    mean: Required[Fraction | None]
-    std: Fraction | None
-    per_worker: list[Fraction | None]
+    mean: Required[T | None]
+    std: T | None
+    per_worker: list[T | None]
 
 
-class FinalAccuracy(TypedDict):
+class Final(TypedDict, Generic[T]):
     """The mean over the last evaluations, and how many these are."""
 
-    mean: Fraction | None
-    evaluations: Count
-
-
-class LastMetric(TypedDict, total=False):
-    """As `LastAccuracy`, of another metric, which may be any number."""
-
-    mean: Required[Measured | None]
-    std: Measured | None
-    per_worker: list[Measured | None]
-
-
-class FinalMetric(TypedDict):
-    """As `FinalAccuracy`, of another metric."""
-
-    mean: Measured | None
+    mean: T | None
     evaluations: Count
 
 
@@ -133,11 +120,11 @@ class Summary(TypedDict, total=False):
     iterations: PerWorker
     exchanges: PerWorker
     evaluated_on: EvaluatedOn
-    accuracy: LastAccuracy
-    final_accuracy: FinalAccuracy
+    accuracy: Last[Fraction]
+    final_accuracy: Final[Fraction]
     time_to_accuracy: dict[TargetText, Seconds | None]
-    metric: LastMetric
-    final_metric: FinalMetric
+    metric: Last[Measured]
+    final_metric: Final[Measured]
     time_to_metric: dict[TargetText, Seconds | None]
     late: Lateness | None
     diverged: list[Count]

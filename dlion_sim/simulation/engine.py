@@ -10,14 +10,12 @@ from typing import Any, Literal, assert_never
 
 import numpy as np
 
-from dlion_sim.assembly import Recorder, StreamSampler, Transfer
-from dlion_sim.learning import Score, Ticket
+from dlion_sim.assembly import Recorder, Transfer
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import (
     Abort,
     Compute,
     Event,
-    GradientReady,
     Joined,
     Left,
     LinkCapacity,
@@ -26,7 +24,6 @@ from dlion_sim.protocol.events import (
     MessageTimed,
     PeerFound,
     Profile,
-    ProfileReady,
     Report,
     Send,
     Started,
@@ -38,7 +35,9 @@ from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, MembershipRow, Status, What
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.carrier import Carrier
+from dlion_sim.simulation.computing import Computing
 from dlion_sim.simulation.equipment import Equipment, Node
+from dlion_sim.simulation.evaluations import Evaluations
 from dlion_sim.simulation.guarded import GuardedCarrier
 from dlion_sim.simulation.presence import Presence
 from dlion_sim.simulation.routing import Routing
@@ -75,9 +74,6 @@ class Progress:
 class Engine:
     """Runs the nodes in virtual time.
 
-    A gradient is started at its virtual start, when its inputs are fixed, and read at its virtual end; in between it is
-    computed, side by side with all others that were started and not read.
-
     Between two events its state can be saved, all but the equipment. `equip` gives it another, with which it goes on
     to the bit. `transport` makes what carries the messages, and `presence` what says who is there, where that changes.
     """
@@ -99,21 +95,22 @@ class Engine:
     ) -> None:
         self._agenda = Agenda()
         self._nodes = list(nodes)
-        self._gradients: dict[int, Ticket] = {}
-        """That were started and not read, by worker."""
-        self._batch_sizes: dict[int, int] = {}
-        """Of the last one of each worker."""
         self._participants: list[Worker | ParameterServer] = [*(node.worker for node in nodes), *servers]
         self._routing = routing
-        self._equipment = equipment
+        self._newcomers = equipment.newcomers
         self.recorder = recorder
         self._evaluate_every = evaluate_every
-        self._evaluation_samples = evaluation_samples
         self._sample_every = sample_every
         """Virtual seconds between rows of queues, where there are any."""
         self._stop = stop
         self._members = set(range(len(nodes)))
         """The workers that take part now, or will as soon as they are started."""
+        self._computing = Computing(
+            self._agenda, self._nodes, equipment.executor, recorder, tell=self._tell, incarnation=self._incarnation
+        )
+        self._evaluations = Evaluations(
+            self._nodes, self._members, equipment, recorder, samples=evaluation_samples, target=stop.target
+        )
         self._presence: Presence | None = None
         """Where anybody may come or go."""
         if presence is not None:
@@ -145,9 +142,6 @@ class Engine:
         self._stopped_by: StoppedBy | None = None
         self.abort_reason = ""
         """Where the run was ended by an abort."""
-        self._last_evaluation = -1.0
-        self._evaluation_seconds = 0.0
-        """Wall time that they took."""
 
     @property
     def now(self) -> float:
@@ -156,12 +150,11 @@ class Engine:
 
     def equip(self, equipment: Equipment) -> None:
         """Compute with this from now on; what was under way is started anew."""
-        self._equipment = equipment
+        self._newcomers = equipment.newcomers
         if self._presence is not None:
             self._presence.attach(equipment.newcomers.outages)
-        for index, ticket in self._gradients.items():
-            if not ticket.is_answered:
-                self._gradients[index] = equipment.executor.submit(ticket.replica, ticket.samples)
+        self._computing.equip(equipment.executor)
+        self._evaluations.equip(equipment)
 
     def run(
         self,
@@ -194,8 +187,8 @@ class Engine:
                 self._stopped_by = "duration"
             else:
                 self._agenda.step()
-        if self._last_evaluation < self.now:
-            self._evaluate(None)
+        if self._evaluations.last < self.now:
+            self._evaluate(on_all=True)
         self.recorder.queues(self._transport.queues())
         observe(self._progress())
         return self._stopped_by
@@ -209,7 +202,7 @@ class Engine:
             self.recorder.unfinished(index, self._nodes[index].worker.unfinished(self.now), self.now)
         return self.recorder.summary(
             Ending(status, stopped_by, self.now),
-            evaluation_seconds=self._evaluation_seconds,
+            evaluation_seconds=self._evaluations.seconds,
             target=self._stop.target,
             messages=self._transport.counts.told if isinstance(self._transport, GuardedCarrier) else None,
         )
@@ -229,13 +222,14 @@ class Engine:
         for action in self._participants[index].handle(event, self.now):
             match action:
                 case Compute():
-                    self._compute(index, action.batch_size)
+                    self._evaluations.receive(index, self.now)
+                    self._computing.gradient(index, action.batch_size)
                 case Send():
                     self._transport.send(action.peer, action.message)
                 case Report():
                     self.recorder.iteration(index, action, self.now)
                 case Profile():
-                    self._profile(index, action.batch_sizes)
+                    self._computing.profile(index, action.batch_sizes)
                 case Stop():
                     self._is_any_done = True
                     self._drop(index)
@@ -248,50 +242,6 @@ class Engine:
                     self._stopped_by, self.abort_reason = "abort", action.reason
                 case _:
                     assert_never(action)
-
-    def _compute(self, index: int, batch_size: int) -> None:
-        node = self._nodes[index]
-        if isinstance(node.sampler, StreamSampler):
-            self._receive(index, node.sampler)
-        stall = node.device.feed(batch_size, self.now)
-        fed_at = stall.seconds if stall else 0.0
-        seconds = fed_at + node.device.seconds(batch_size, self.now + fed_at)
-        if stall:
-            self.recorder.fed(index, stall)
-        self._gradients[index] = self._equipment.executor.submit(node.worker.replica, node.sampler.take(batch_size))
-        self._batch_sizes[index] = batch_size
-        self._agenda.after(seconds, partial(self._on_gradient, index, self._incarnation(index), seconds))
-
-    def _receive(self, index: int, sampler: StreamSampler) -> None:
-        """Test a worker on what has come to it, before it may train on that; takes no virtual time."""
-        came = sampler.receive(self.now)
-        if len(came):
-            began = time.perf_counter()
-            score = self._equipment.evaluator.score(self._nodes[index].worker.replica, came)
-            self._evaluation_seconds += time.perf_counter() - began
-            self.recorder.arrivals(index, score, len(came), self.now)
-
-    def _on_gradient(self, index: int, incarnation: int, seconds: float) -> None:
-        if incarnation != self._incarnation(index):
-            return
-        loss, gradient = self._equipment.executor.result(self._gradients.pop(index))
-        self._tell(index, GradientReady(loss, gradient, seconds))
-
-    def _profile(self, index: int, batch_sizes: Sequence[int]) -> None:
-        measurements = []
-        end = self.now
-        for batch_size in batch_sizes:
-            seconds = self._nodes[index].device.seconds(batch_size, end)
-            measurements.append((batch_size, seconds))
-            end += seconds
-        seconds, ready = end - self.now, ProfileReady(tuple(measurements))
-        self._agenda.after(seconds, partial(self._on_profile, index, self._incarnation(index), seconds, ready))
-
-    def _on_profile(self, index: int, incarnation: int, seconds: float, ready: ProfileReady) -> None:
-        if incarnation != self._incarnation(index):
-            return
-        self.recorder.profiled(index, seconds, self.now)
-        self._tell(index, ready)
 
     def _on_sent(self, transfer: Transfer) -> None:
         if transfer.message.body.channel is Channel.DATA:
@@ -317,7 +267,7 @@ class Engine:
         assert self._presence is not None
         if index < len(self._nodes):
             absent, incarnation = self._presence.out_of_reach(index), self._incarnation(index)
-            node = self._nodes[index] = self._equipment.newcomers.node(index, incarnation, absent, self.now)
+            node = self._nodes[index] = self._newcomers.node(index, incarnation, absent, self.now)
             self._participants[index] = node.worker
         elif self._incarnation(index):
             self._stopped_by, self.abort_reason = "abort", f"what server {index} had of the parameters is lost"
@@ -336,10 +286,8 @@ class Engine:
         """A participant's process has ended, with all that it was at."""
         if index >= len(self._nodes):
             return
-        self.recorder.lost(
-            index, self._nodes[index].worker.unfinished(self.now), self._batch_sizes.get(index), self.now
-        )
-        self._gradients.pop(index, None)
+        unfinished = self._nodes[index].worker.unfinished(self.now)
+        self.recorder.lost(index, unfinished, self._computing.drop(index), self.now)
         self._members.discard(index)
         if for_good:
             self._drop(index)
@@ -375,47 +323,26 @@ class Engine:
             self._agenda.after(self._sample_every, self._sample_regularly, background=True)
 
     def _evaluate_regularly(self) -> None:
-        self._evaluate(self._evaluation_samples)
+        self._evaluate()
         if self.now + self._evaluate_every < self._end:
             self._agenda.after(self._evaluate_every, self._evaluate_regularly, background=True)
 
-    def _evaluate(self, samples: int | None) -> None:
-        """Evaluate the replicas of all that take part on so many samples, by default all; takes no virtual time.
-
-        A metric that ends the run is that on all.
-        """
-        began = time.perf_counter()
-        members = sorted(self._members)
-        replicas = [self._nodes[index].worker.replica for index in members]
-        moment = self._equipment.moment(self.now)
-        scores = self._equipment.evaluator.evaluate(replicas, samples, moment) if replicas else []
-        if samples is not None and self._is_target_reached(scores):
-            scores, samples = self._equipment.evaluator.evaluate(replicas, None, moment), None
-        self._evaluation_seconds += time.perf_counter() - began
-        for index, score in zip(members, scores, strict=True):
-            self.recorder.evaluation(index, score, self.recorder.iterations[index], self.now)
+    def _evaluate(self, *, on_all: bool = False) -> None:
+        is_target_reached = self._evaluations.evaluate(self.now, on_all=on_all)
         self._end_interval()
-        if samples is None:
-            self._last_evaluation = self.now
-            if self._is_target_reached(scores):
-                self._stopped_by = "target_accuracy" if self.recorder.metric == ACCURACY else "target"
+        if is_target_reached:
+            self._stopped_by = "target_accuracy" if self.recorder.metric == ACCURACY else "target"
 
     def _end_interval(self) -> None:
         for transfer, size in self._transport.under_way():
             self.recorder.carried(transfer, size)
         self.recorder.end_interval(self.now)
 
-    def _is_target_reached(self, scores: Sequence[Score]) -> bool:
-        target = self._stop.target
-        if target is None or not scores:
-            return False
-        return self.recorder.metric.reaches(float(np.mean([score.metric for score in scores])), target)
-
     def _progress(self) -> Progress:
         iterations = list(self.recorder.iterations.values())
         return Progress(self.now, float(np.mean(iterations)), self.recorder.score, self.recorder.metric)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in self.__dict__.items() if name != "_equipment"}
+        state = {name: value for name, value in self.__dict__.items() if name != "_newcomers"}
         # First: a carrier may hand on methods of its own, none of which is to be come upon before it.
         return {"_transport": self._transport, **state}

@@ -18,6 +18,7 @@ from dlion_sim.assembly.losses import Losses
 from dlion_sim.assembly.outages import Outage
 from dlion_sim.assembly.recording import LinkInterval
 from dlion_sim.assembly.streamed import Streamed
+from dlion_sim.assembly.totals import Totals
 from dlion_sim.assembly.transfer import Loss, Part, Transfer
 from dlion_sim.learning import BatchSampler, Layout, Newest, Replica, Reservoir, Ticket
 from dlion_sim.learning.optimizer import Adam, Clipped, Sgd
@@ -36,6 +37,7 @@ from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.registry import REGISTRY
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
+from dlion_sim.protocol.training import Training
 from dlion_sim.protocol.updates import Update
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario.feeding import Input
@@ -44,9 +46,11 @@ from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.workload import ConstantRate, CosineDecay, Optimizer, StepDecay
 from dlion_sim.simulation.agenda import Agenda, Background
 from dlion_sim.simulation.changes import Changes
+from dlion_sim.simulation.computing import Computing
 from dlion_sim.simulation.connections import Connection, Connections
 from dlion_sim.simulation.engine import Engine, StopRule
 from dlion_sim.simulation.equipment import Node
+from dlion_sim.simulation.evaluations import Evaluations
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.guarded import Counts, GuardedCarrier
 from dlion_sim.simulation.presence import Delays, Presence
@@ -57,10 +61,10 @@ from dlion_sim.simulation.transport import Transport
 
 _CLASSES: tuple[type, ...] = (
     *(Agenda, Background, Engine, FlowNetwork, Framing, Node, Route, SharedLinks, StopRule, Routing, Transport),
-    *(Changes, Connection, Connections, LeafSpine, SlowStart, TcpModel),
+    *(Changes, Computing, Connection, Connections, Evaluations, LeafSpine, SlowStart, TcpModel),
     *(Attendance, Counts, Delays, GuardedCarrier, Outage, Presence),
-    *(ComputeDevice, InputPipeline, LinkInterval, Loss, Losses, Part, Recorder, Stall, Transfer),
-    *(Choices, ParameterServer, Peer, Phase, Setup, WeightedSums, Worker),
+    *(ComputeDevice, InputPipeline, LinkInterval, Loss, Losses, Part, Recorder, Stall, Totals, Transfer),
+    *(Choices, ParameterServer, Peer, Phase, Setup, Training, WeightedSums, Worker),
     *(Barrier, Handover, Joining, Meeting, Membership),
     *(Channel, Message, Merge, Update),
     *(GradientReady, ProfileReady),
@@ -71,8 +75,9 @@ _CLASSES: tuple[type, ...] = (
 )
 _METHODS: frozenset[object] = frozenset(
     {
-        *(Engine._evaluate_regularly, Engine._on_delivered, Engine._on_gradient, Engine._on_profile, Engine._on_sent),
+        *(Engine._evaluate_regularly, Engine._incarnation, Engine._on_delivered, Engine._on_sent),
         *(Engine._on_timed, Engine._sample_regularly, Engine._tell, Engine._tell_capacities),
+        *(Computing._on_gradient, Computing._on_profile),
         *(Transport._begin, Transport._end, Transport._come),
         *(FlowNetwork._end, FlowNetwork._settle, FlowNetwork.resize),
         *(Engine._on_came, Engine._on_cut, Engine._on_news, Engine._on_went, Recorder.membership),

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dlion_sim.assembly import Recorder, Setting
+from dlion_sim.assembly import Recorder, Setting, facts_of
 from dlion_sim.errors import InputError
 from dlion_sim.learning import gradient_executor
 from dlion_sim.learning.process import Device, device_named, frozen_objects, one_core
@@ -62,7 +62,7 @@ def simulate(
     writer = RunWriter.create(
         folder,
         scenario_yaml=dump(setting.scenario),
-        manifest={**environment(), "way": "simulate", **setting.manifest, **manifest},
+        manifest={**environment(), "way": "simulate", **facts_of(setting), **manifest},
         force=force,
     )
     wall = _clock(0.0)
@@ -110,7 +110,7 @@ def resume(
         setting = Setting.of(scenario, device_named("cuda" if former.manifest["device"] == "cuda" else "cpu"))
         identity = Identity.of(setting)
         checkpoint = Checkpoint.of(folder, identity)
-        if former.manifest["workers"] != setting.manifest["workers"]:
+        if former.manifest["workers"] != facts_of(setting)["workers"]:
             allowed = f"those of {SCENARIO}"
             raise InputError("tells of other workers", file=folder / MANIFEST, path="workers", allowed=allowed)
         engine = checkpoint.engine

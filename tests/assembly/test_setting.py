@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dlion_sim.assembly import Setting
+from dlion_sim.assembly import Setting, facts_of
 from dlion_sim.errors import InputError
 from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.protocol.events import PeerLost
@@ -57,13 +57,13 @@ def test_servers_hold_all_parameters_between_them():
 
 
 def test_the_manifest_names_the_variables_where_tables_tell_of_them():
-    told = Setting.of(digits(transport="dlcp")).manifest
+    told = facts_of(Setting.of(digits(transport="dlcp")))
     assert told["variables"] == ["1.weight", "1.bias", "3.weight", "3.bias"]
-    assert "variables" not in Setting.of(digits()).manifest
+    assert "variables" not in facts_of(Setting.of(digits()))
 
 
 def test_the_manifest_tells_all_that_decides_bits():
-    told = Setting.of(digits()).manifest
+    told = facts_of(Setting.of(digits()))
     assert told["threads"] == torch.get_num_threads()
     assert told["arithmetic"] == arithmetic(CPU)
     assert {"cpu", "cpu_capability", "vector_lanes", "libc", "denormals", "default_dtype", "onednn"} <= set(

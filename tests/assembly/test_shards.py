@@ -11,7 +11,7 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dlion_sim.assembly import Setting
+from dlion_sim.assembly import Setting, facts_of
 from dlion_sim.assembly.shards import shards_of, validation_of
 from dlion_sim.errors import InputError
 from dlion_sim.learning.partition import Indices
@@ -72,16 +72,17 @@ def test_batches_come_from_what_is_left():
 
 def test_the_manifest_tells_who_has_which_classes():
     without, setting = Setting.of(digits()), Setting.of(digits("workload.validation=0.2"))
-    assert (without.manifest["evaluated_on"], without.manifest["validation"]) == ("test", None)
-    assert setting.manifest["evaluated_on"] == "validation"
-    every = np.sum(without.manifest["partition"], axis=0)
-    assert np.array_equal(np.sum([*setting.manifest["partition"], setting.manifest["validation"]], axis=0), every)
-    assert np.abs(setting.manifest["validation"] - 0.2 * every).max() <= 0.5
-    assert setting.worker(0).setup.training_samples == sum(map(sum, setting.manifest["partition"]))
+    whole, told = facts_of(without), facts_of(setting)
+    assert (whole["evaluated_on"], whole["validation"]) == ("test", None)
+    assert told["evaluated_on"] == "validation"
+    every = np.sum(whole["partition"], axis=0)
+    assert np.array_equal(np.sum([*told["partition"], told["validation"]], axis=0), every)
+    assert np.abs(told["validation"] - 0.2 * every).max() <= 0.5
+    assert setting.worker(0).setup.training_samples == sum(map(sum, told["partition"]))
 
 
 @pytest.mark.parametrize("kind", ["iid", "shared"])
 def test_the_manifest_tells_how_many_samples_are_trained_on_whoever_has_them(kind):
     setting = Setting.of(digits("workload.validation=0.2", f"workload.partition={kind}"))
-    manifest = setting.manifest
+    manifest = facts_of(setting)
     assert manifest["training_samples"] == len(setting.dataset.train_targets) - sum(manifest["validation"])

@@ -15,7 +15,8 @@ from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.frames import Kind, Payload, Seal
 from dlion_sim.live.handshake import Acceptor, Connector, Credentials, Ends, Standing
 from dlion_sim.live.mesh import Mesh
-from dlion_sim.live.rendezvous import Connections, Rendezvous, _expect, _first_frames
+from dlion_sim.live.pair import Connections
+from dlion_sim.live.rendezvous import Rendezvous, _expect, _first_frames
 from dlion_sim.live.session import Terms
 from dlion_sim.live.sockets import Address, connect, listen, prepare, send_frame
 from dlion_sim.live.timeouts import Timeouts

@@ -139,7 +139,7 @@ def test_nothing_happens_after_the_duration_though_the_loop_be_late(monkeypatch)
         )
         for now in (0.9, 1.1):
             monkeypatch.setattr(Driver, "now", now)
-            driver._tell(PeerLost(1))
+            driver._participation.tell(PeerLost(1))
 
     asyncio.run(scenario())
     assert heard == [0.9]

@@ -20,6 +20,7 @@ from dlion_sim.protocol.membership_messages import Hello, State
 from dlion_sim.protocol.messages import Contribution, Message, decode
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
+from dlion_sim.protocol.worker import Worker
 from tests.protocol.churn import P
 from tests.protocol.joined import layout, setup, workers_of
 
@@ -89,7 +90,9 @@ def state_of(worker, iteration, parameters, applied=(-1, -1, -1), peer=1):
 
 def state(participant):
     """All of it but the time of the last event."""
-    return pickle.dumps({name: value for name, value in vars(participant).items() if name != "_now"})
+    if isinstance(participant, Worker):
+        participant._training.now = 0.0
+    return pickle.dumps(participant)
 
 
 def refused(participant, event, match):

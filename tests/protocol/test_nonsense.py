@@ -1,7 +1,5 @@
 """Messages that are well-formed, but that no honest peer sends: refused, with nothing changed."""
 
-import pickle
-
 import pytest
 import torch
 
@@ -19,6 +17,7 @@ from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.synchronization.hop import Token
 from tests.protocol.joined import layout, setup, workers_of
+from tests.protocol.members import state
 
 P = 6
 INDICES = torch.tensor([1, 4], dtype=torch.int32)
@@ -35,11 +34,6 @@ def worker_of(system, **keys):
     if worker.phase is Phase.PROFILING:
         worker.handle(ProfileReady(((8, 0.1), (16, 0.2))), 0.0)
     return worker
-
-
-def state(participant):
-    """All of it but the time of the last event."""
-    return pickle.dumps({name: value for name, value in vars(participant).items() if name != "_now"})
 
 
 def refused(participant, message):

@@ -1,0 +1,131 @@
+"""A participant's part in a run on wall clocks: its actions become frames and computations, and those events again."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol, assert_never
+
+from dlion_sim.assembly import Recorder
+from dlion_sim.live.machine import Machine
+from dlion_sim.protocol.events import (
+    Abort,
+    Compute,
+    Event,
+    GradientReady,
+    Joined,
+    Left,
+    Profile,
+    ProfileReady,
+    Report,
+    Send,
+    Stop,
+)
+from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.server import ParameterServer
+from dlion_sim.protocol.worker import Worker
+
+Decision = Stop | Joined | Left | Abort
+"""What a participant decides of its taking part."""
+
+
+class Node(Protocol):
+    """The node that a participant runs on."""
+
+    @property
+    def now(self) -> float:
+        """The run's clock, in seconds."""
+
+    def is_over(self, at: float) -> bool:
+        """Whether nothing is to happen any more at that time."""
+
+    def send(self, peer: int, message: Message) -> None:
+        """Queue a message."""
+
+    def decided(self, decision: Decision, at: float) -> None:
+        """The participant has decided something, at that time."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> object:
+        """Do some work beside everything else, as long as the run goes on."""
+
+
+class Participation:
+    """Runs participant `rank`: a worker on its machine, or a parameter server, which has none."""
+
+    def __init__(
+        self,
+        rank: int,
+        participant: Worker | ParameterServer,
+        machine: Machine | None,
+        recorder: Recorder,
+        node: Node,
+    ) -> None:
+        self._rank = rank
+        self._participant = participant
+        self._machine = machine
+        self._recorder = recorder
+        self._node = node
+        self._turn = 0
+        """Whose messages leave first."""
+
+    def tell(self, event: Event, at: float | None = None) -> None:
+        """Hand an event of that time, by default now, to the participant and do what it asks for.
+
+        A computation begins at the time of the event that led to it: what is between counts as a part of it, as the
+        fixed cost of a modelled iteration stands for updating and serialising, too.
+        """
+        at = self._node.now if at is None else at
+        if self._node.is_over(at):
+            return
+        sends: list[Send] = []
+        for action in self._participant.handle(event, at):
+            if isinstance(action, Send):
+                sends.append(action)
+                continue
+            self._send(sends)
+            match action:
+                case Compute():
+                    self._node.spawn(self._compute(action.batch_size, at))
+                case Report():
+                    self._recorder.iteration(self._rank, action, at)
+                case Profile():
+                    self._node.spawn(self._profile(action.batch_sizes, at))
+                case Stop() | Joined() | Left() | Abort():
+                    self._node.decided(action, at)
+                case _:
+                    assert_never(action)
+        self._send(sends)
+
+    def _send(self, sends: list[Send]) -> None:
+        """Send all of `sends`, to another peer first each time, and empty it.
+
+        The first message has the machine's link to itself for a moment. If that were always the same peer's, DLion
+        would find that peer's link better than others, and send it more and more.
+        """
+        order = {peer: place for place, peer in enumerate(sorted({send.peer for send in sends}))}
+        if len(order) > 1:
+            self._turn += 1
+            sends.sort(key=lambda send: (order[send.peer] - self._turn) % len(order))
+        for send in sends:
+            self._node.send(send.peer, send.message)
+        sends.clear()
+
+    async def _compute(self, batch_size: int, at: float) -> None:
+        assert self._machine is not None
+        done = await self._machine.gradient(batch_size, at, self._node.now - at)
+        if done.stall:
+            self._recorder.fed(self._rank, done.stall)
+        if done.arrivals:
+            self._recorder.arrivals(self._rank, *done.arrivals, at)
+        self.tell(GradientReady(done.loss, done.gradient, done.seconds), self._ended(at + done.seconds))
+
+    async def _profile(self, batch_sizes: Sequence[int], at: float) -> None:
+        assert self._machine is not None
+        measurements = await self._machine.profile(batch_sizes, at, self._node.now - at)
+        took = sum(seconds for _, seconds in measurements)
+        ended = self._ended(at + took)
+        self._recorder.profiled(self._rank, took, self._node.now if ended is None else ended)
+        self.tell(ProfileReady(measurements), ended)
+
+    def _ended(self, due: float) -> float | None:
+        """When a computation ended: when it was due if it was held back until then, and just now otherwise."""
+        return due if self._machine is not None and self._machine.is_paced else None

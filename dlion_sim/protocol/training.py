@@ -1,0 +1,247 @@
+"""A worker's training: one iteration after another, as its four choices say. Sans-I/O, like all of the worker.
+
+An iteration is (DLion, HPDC'21, and its ancestor TF.AKO):
+
+1. compute a gradient on a batch of the size that *batching* says;
+2. send what *exchange* makes of it;
+3. wait until *synchronization* lets it go on;
+4. merge the weights that *knowledge transfer* has fetched, apply the own gradient and those received in one step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+from dlion_sim.protocol.barrier import Barrier, cause
+from dlion_sim.protocol.choices import Choices, Due, Setup
+from dlion_sim.protocol.events import (
+    Abort,
+    Action,
+    Compute,
+    Event,
+    GradientReady,
+    Profile,
+    Report,
+    Send,
+    Stop,
+    Unfinished,
+)
+from dlion_sim.protocol.faults import MalformedMessageError
+from dlion_sim.protocol.handover import messages, state_of
+from dlion_sim.protocol.membership import Membership
+from dlion_sim.protocol.membership_messages import Hello
+from dlion_sim.protocol.messages import Channel, Contribution, Message
+from dlion_sim.protocol.phases import Move, Phase, after
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
+
+
+class Training:
+    """How far a worker is, and what it has for the iterations to come; `members` are those that it trains with."""
+
+    def __init__(self, setup: Setup, choices: Choices, members: Membership, barrier: Barrier) -> None:
+        self.phase = Phase.READY
+        self.iteration = 0
+        """How many are done."""
+        self.now = 0.0
+        """When what is being handled has happened (seconds)."""
+        self.since = 0.0
+        """When the present phase began."""
+        self._setup = setup
+        self._choices = choices
+        self._members = members
+        self._barrier = barrier
+        self._batch_size = 0
+        self._own: tuple[GradientReady, Update | None] | None = None
+        self._skipped = 0
+        """Iterations to leave out after the last one."""
+        self._loss = math.inf
+        """Of its last gradient."""
+        self._inbox: list[Update] = []
+        self._receivers = choices.receivers()
+
+    @property
+    def hello(self) -> Hello:
+        """How a member stands."""
+        match self.phase:
+            case Phase.COMPUTING | Phase.WAITING:
+                # Of this one, something may have left already; nor does it get what those who have left contributed.
+                first = max(self.iteration, *(word.body.iteration for word in self._members.last_words), 0) + 1
+            case Phase.CATCHING_UP:
+                first = self.iteration + self._skipped
+            case _:
+                first = self.iteration
+        return Hello(first, self.iteration, self._loss, self._setup.links.waiting, member=True)
+
+    def unfinished(self, now: float) -> Unfinished | None:
+        """What it is at, at time `now` (seconds); None before it takes part and once it has stopped."""
+        lasted = max(0.0, now - self.since)
+        match self.phase:
+            case Phase.PROFILING:
+                return Unfinished("profile", 0, lasted)
+            case Phase.COMPUTING:
+                return Unfinished("unfinished", self.iteration + 1, lasted)
+            case Phase.WAITING | Phase.CATCHING_UP:
+                computed = self._own[0].seconds if self._own else 0.0
+                last = self.iteration + (self._skipped - 1 if self.phase is Phase.CATCHING_UP else 0)
+                waited_for = self._barrier.furthest_behind(last)
+                return Unfinished("unfinished", self.iteration + 1, computed, lasted, *waited_for)
+            case Phase.READY | Phase.JOINING | Phase.STOPPED | Phase.LEAVING:
+                return None
+            case _:
+                assert_never(self.phase)
+
+    def move(self, what: type[Event] | Move) -> None:
+        """Be in the phase that `what` leads to. Raises LocalProtocolError where it cannot happen."""
+        self.phase, self.since = after(self.phase, what), self.now
+
+    def give_up(self, reason: str) -> list[Action]:
+        """Nothing can go on."""
+        if self.phase in (Phase.STOPPED, Phase.LEAVING):
+            return []
+        self.move(Move.GIVE_UP)
+        return [Abort(reason)]
+
+    def begin(self) -> list[Action]:
+        """Time the machine if batching wants that; else begin the iteration that it is at."""
+        batch_sizes = self._choices.batching.profile()
+        if not batch_sizes:
+            return self._compute()
+        self.move(Move.PROFILE)
+        return [Profile(batch_sizes)]
+
+    def profiled(self, measurements: Sequence[tuple[int, float]]) -> list[Action]:
+        """The machine is timed: (batch size, seconds) each."""
+        return [*self.queue(self._choices.batching.measured(measurements)), *self._compute()]
+
+    def computed(self, ready: GradientReady) -> list[Action]:
+        """The iteration's gradient is here: send what is to be sent of it."""
+        self._loss = ready.loss
+        factor = self._factor(len(self._members.counting(self.iteration)))
+        own = factor(Contribution(self.iteration, self._batch_size))
+        self._setup.links.computed(ready.seconds)
+        outgoing = self._choices.exchange.outgoing(
+            LocalGradient(self.iteration, self._batch_size, ready.gradient, ready.seconds, own, self.now)
+        )
+        self._own = ready, outgoing.own
+        measured = self._choices.batching.measured([(self._batch_size, ready.seconds)])
+        return self.queue([*measured, *(Send(peer, message) for peer, message in outgoing.messages)])
+
+    def received(self, message: Message) -> list[Action]:
+        """A peer's message for one of the choices is here. Raises MalformedMessageError for one that is for none."""
+        receiver = self._receivers.get(type(message.body))
+        if receiver is None:
+            raise MalformedMessageError(f"none of its choices takes a message of the kind {message.body.wire_kind!r}")
+        if not isinstance(message.body, Contribution):
+            if not self._members.may_say(message):
+                raise MalformedMessageError(f"{message.sender} sends a {message.body.kind} before it has begun")
+            return self.queue(receiver.received(message))
+        update = Update.of(message)
+        self._choices.exchange.arrived(update)
+        if self._members.admits(update):
+            self._inbox.append(update)
+        return []
+
+    def taken_from(self, peer: int) -> list[Update]:
+        """What a peer has contributed, and is here no longer."""
+        taken = [update for update in self._inbox if update.sender == peer]
+        self._inbox = [update for update in self._inbox if update.sender != peer]
+        return taken
+
+    def sort_out(self) -> None:
+        """Keep only those contributions that count, now that it is known when this worker begins."""
+        self._inbox = [update for update in self._inbox if self._members.admits(update)]
+
+    def hand_over(self) -> list[Action]:
+        """Hand the state on to newcomers who can begin with it."""
+        if self.phase is Phase.JOINING:
+            return []
+        asked = self._members.answerable(math.inf if self.phase is Phase.STOPPED else self.iteration)
+        tensors = state_of(self._setup, self._choices.all, self._members.applied(self._inbox)) if asked else []
+        return [
+            Send(peer, message)
+            for peer, least in asked.items()
+            for message in messages(self._setup.worker, max(self.iteration, least), tensors)
+        ]
+
+    def go_on_if_allowed(self, event: Event) -> list[Action]:
+        """End the iteration if it may end, now that `event` has happened, and begin the next one."""
+        if self.phase is Phase.CATCHING_UP and not self._barrier.holds_up(last := self.iteration + self._skipped - 1):
+            self._apply(last, None, self._due(last))
+            self.iteration = last + 1
+            return self._compute()
+        if self.phase is not Phase.WAITING or self._own is None or self._barrier.holds_up(self.iteration):
+            return []
+        ready, own = self._own
+        merges = self._choices.knowledge_transfer.merges()
+        for merge in merges:
+            self._setup.replica.merge(merge.weights, merge.share)
+        received = self._due(self.iteration)
+        applied = self._apply(self.iteration, own, received)
+        lags = [self.iteration - update.body.iteration for update in received]
+        self._skipped = self._choices.synchronization.skipped(self.iteration)
+        self.iteration += 1
+        self._own = None
+        waited = self.now - self.since
+        waited_for, wait_reason = cause(event) if waited > 0 else (None, None)
+        report = Report(
+            iteration=self.iteration,
+            loss=ready.loss,
+            batch_size=self._batch_size,
+            global_batch_size=self._choices.batching.global_batch_size(self.iteration - 1),
+            staleness=sum(lags) / len(lags) if lags else None,
+            applied=applied,
+            merged=len(merges),
+            compute_seconds=ready.seconds,
+            wait_seconds=waited,
+            waited_for=waited_for,
+            wait_reason=wait_reason,
+        )
+        transfer = self.queue(self._choices.knowledge_transfer.stepped(self.iteration, ready.loss))
+        if self._skipped and self._choices.exchange.catches_up:
+            self.move(Move.CATCH_UP)
+            return [report, *transfer, *self.hand_over(), *self.go_on_if_allowed(event)]
+        self.iteration += self._skipped
+        return [report, *transfer, *self._compute()]
+
+    def queue(self, actions: list[Action]) -> list[Action]:
+        """The same actions, the data among them noted, since choices watch the links."""
+        for action in actions:
+            if isinstance(action, Send) and action.message.body.channel is Channel.DATA:
+                self._setup.links.queued(action.peer, action.message.size, self.now)
+        return actions
+
+    def _compute(self) -> list[Action]:
+        if self._setup.iterations is not None and self.iteration >= self._setup.iterations:
+            self.move(Move.FINISH)
+            return [*self.hand_over(), Stop()]
+        self.move(Move.COMPUTE)
+        handed_over = self.hand_over()
+        self._batch_size = self._choices.batching.batch_size(self.iteration)
+        entered = self._choices.synchronization.entered(self.iteration)
+        began = [Send(*each) for each in self._choices.exchange.began(self.iteration, self._batch_size)]
+        return [*handed_over, *self.queue([*entered, *began]), Compute(self._batch_size)]
+
+    def _apply(self, iteration: int, own: Update | None, received: list[Update]) -> int:
+        peers = self._members.counting(iteration)
+        applied = self._choices.exchange.apply(Incoming(iteration, own, received, self._factor(len(peers)), peers))
+        self._members.ended(iteration)
+        return applied
+
+    def _due(self, iteration: int) -> list[Update]:
+        """Take the received contributions that belong to `iteration` out of the inbox."""
+        now, self._inbox = self._by_time(self._inbox, iteration)
+        last, self._members.last_words = self._by_time(self._members.last_words, iteration)
+        return [*now, *last]
+
+    def _by_time(self, updates: list[Update], iteration: int) -> tuple[list[Update], list[Update]]:
+        """Those that are due at the end of `iteration`, and those that are due later."""
+        by_time: dict[Due, list[Update]] = {"now": [], "later": [], "never": []}
+        for update in updates:
+            by_time[self._choices.synchronization.due(update.body.iteration, iteration)].append(update)
+        return by_time["now"], by_time["later"]
+
+    def _factor(self, peers: int) -> Callable[[Contribution], float]:
+        """By which contributions enter the mean over this worker and so many peers, whoever of them was heard."""
+        return lambda contribution: self._choices.batching.weight(contribution, self._batch_size) / (peers + 1)

@@ -1,0 +1,91 @@
+"""What workers compute in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from dlion_sim.assembly import Recorder
+from dlion_sim.learning import FusedGradientExecutor, GradientExecutor, Ticket
+from dlion_sim.protocol.events import GradientReady, ProfileReady
+from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.equipment import Node
+
+
+class Computing:
+    """The computations of the `nodes`, by worker; each one's outcome is an event for `tell`, when it is over.
+
+    A gradient is started at its virtual start, when its inputs are fixed, and read at its virtual end; in between it is
+    computed, side by side with all others that were started and not read. `incarnation` says how often a worker's
+    process has ended: what it was at is over with it.
+    """
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        nodes: Sequence[Node],
+        executor: GradientExecutor | FusedGradientExecutor,
+        recorder: Recorder,
+        *,
+        tell: Callable[[int, GradientReady | ProfileReady], None],
+        incarnation: Callable[[int], int],
+    ) -> None:
+        self._agenda = agenda
+        self._nodes = nodes
+        self._executor = executor
+        self._recorder = recorder
+        self._tell = tell
+        self._incarnation = incarnation
+        self._gradients: dict[int, Ticket] = {}
+        """That were started and not read, by worker."""
+        self._batch_sizes: dict[int, int] = {}
+        """Of the last one of each worker."""
+
+    def equip(self, executor: GradientExecutor | FusedGradientExecutor) -> None:
+        """Compute with this from now on; what was under way is started anew."""
+        self._executor = executor
+        for worker, ticket in self._gradients.items():
+            if not ticket.is_answered:
+                self._gradients[worker] = executor.submit(ticket.replica, ticket.samples)
+
+    def gradient(self, worker: int, batch_size: int) -> None:
+        """Start a worker's gradient, once its samples are ready."""
+        node, now = self._nodes[worker], self._agenda.now
+        stall = node.device.feed(batch_size, now)
+        fed_at = stall.seconds if stall else 0.0
+        seconds = fed_at + node.device.seconds(batch_size, now + fed_at)
+        if stall:
+            self._recorder.fed(worker, stall)
+        self._gradients[worker] = self._executor.submit(node.worker.replica, node.sampler.take(batch_size))
+        self._batch_sizes[worker] = batch_size
+        self._agenda.after(seconds, partial(self._on_gradient, worker, self._incarnation(worker), seconds))
+
+    def profile(self, worker: int, batch_sizes: Sequence[int]) -> None:
+        """Time a worker's machine at these batch sizes."""
+        measurements = []
+        began = end = self._agenda.now
+        for batch_size in batch_sizes:
+            seconds = self._nodes[worker].device.seconds(batch_size, end)
+            measurements.append((batch_size, seconds))
+            end += seconds
+        seconds, ready = end - began, ProfileReady(tuple(measurements))
+        self._agenda.after(seconds, partial(self._on_profile, worker, self._incarnation(worker), seconds, ready))
+
+    def drop(self, worker: int) -> int | None:
+        """A worker's process has ended; returns the batch size of its last gradient, if it had begun one."""
+        self._gradients.pop(worker, None)
+        return self._batch_sizes.get(worker)
+
+    def _on_gradient(self, worker: int, incarnation: int, seconds: float) -> None:
+        if incarnation == self._incarnation(worker):
+            loss, gradient = self._executor.result(self._gradients.pop(worker))
+            self._tell(worker, GradientReady(loss, gradient, seconds))
+
+    def _on_profile(self, worker: int, incarnation: int, seconds: float, ready: ProfileReady) -> None:
+        if incarnation == self._incarnation(worker):
+            self._recorder.profiled(worker, seconds, self._agenda.now)
+            self._tell(worker, ready)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_executor"}
