@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from heapq import heappop, heappush
 
 import pandas as pd
@@ -56,13 +57,31 @@ def sending(run: Run) -> pd.DataFrame:
 def transfers(run: Run) -> pd.DataFrame:
     """The transfers of a run with the `lane` of each (from 0 on), so that those of a sender that overlap differ in it.
 
-    In order of their begin; what was still under way when the run ended ends there. Empty for a run without records.
+    In order of their begin; what was still under way when one of its ends was lost or the run ended ends there. Empty
+    for a run without records.
     """
     sent = run.transfers()
     last = max(run.metrics()["virtual_time"].max(), sent["end"].max()) if len(sent) else 0.0
-    sent["end"] = sent["end"].fillna(last)
+    cut = sent.loc[sent["end"].isna(), ["begin", "sender", "receiver"]]
+    sent["end"] = sent["end"].fillna(_losses(run, cut)).fillna(last)
     sent = sent.sort_values(["begin", "end"], kind="stable", ignore_index=True)
     return sent.assign(lane=_lanes(sent))
+
+
+def _losses(run: Run, sent: pd.DataFrame) -> pd.Series:
+    """For each message the first time (s) from its begin on at which an end of it went or the other one lost it."""
+    membership = run.membership()
+    went = membership[membership["what"].isin(["down", "left"])]
+    lost = membership[membership["what"] == "lost"]
+    times = []
+    for begin, *ends in sent.itertuples(index=False):
+        of_ends = pd.concat([went[went["participant"].isin(ends)], lost[_between(lost, ends)]])["virtual_time"]
+        times.append(of_ends[of_ends >= begin].min())
+    return pd.Series(times, index=sent.index, dtype=float)
+
+
+def _between(rows: pd.DataFrame, ends: Sequence[int]) -> pd.Series:
+    return rows["participant"].isin(ends) & rows["peer"].isin(ends)
 
 
 def _lanes(sent: pd.DataFrame) -> list[int]:

@@ -185,6 +185,7 @@ class Setting:
             "partition": class_histogram(labels, self.shards, classes),
             "training_samples": self._training_samples,
             **({"drift": self.stream.changes} if self.stream else {}),
+            **({"paths_down": down} if (down := self.outages.of_paths) else {}),
             "metric": self.dataset.task.metric.told,
             "own_code": {
                 path: {"name": name, "source": own_code.digest(own_code.module_of(name))}
