@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from dlion_sim.analysis.absence import absences, paths_down
-from dlion_sim.analysis.traffic import crossings, interval_rates, mean_rates
+from dlion_sim.analysis.traffic import crossings, interval_ends, interval_rates, mean_rates
 from dlion_sim.errors import InputError
 from dlion_sim.figures.link_map import draw_link_map
 from dlion_sim.figures.looks import look_in_order
@@ -89,9 +88,7 @@ def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Seq
     links = interval_rates(run)
     end = links["virtual_time"].max()
     seconds, unit = time_unit(end)
-    links = links.assign(virtual_time=links["virtual_time"] / seconds, rate=links["rate"] / 1e6)
-    ends = np.union1d(links["virtual_time"], run.evaluations()["virtual_time"] / seconds)
-    ends = ends[ends > 0]
+    links = links.assign(rate=links["rate"] / 1e6)
     senders, receivers = sorted(rates["sender"].unique()), sorted(rates["receiver"].unique())
     columns = {"n_percent": "N of Max-N (%)", "rate": "Sent (Mbps)"}
     if rates["n_percent"].isna().all():
@@ -101,7 +98,7 @@ def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Seq
         figure.suptitle(title(run), x=0.02, ha="left", size=8.5)
         panels = figure.subplots(len(senders), len(columns), sharex=True, sharey="col", squeeze=False)
         handles: dict[int, Line2D] = {}
-        away, paths, down = absences(run), paths_down(run), {}
+        ends, away, paths, down = interval_ends(run), absences(run), paths_down(run), {}
         clouds = dict(enumerate(run.manifest.get("clouds", [])))
         for row, sender in zip(panels, senders, strict=True):
             ways = {(clouds.get(sender), clouds.get(receiver)) for receiver in receivers}
@@ -112,11 +109,12 @@ def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Seq
                 one = links[(links["sender"] == sender) & (links["receiver"] == receiver)]
                 look = {**look_in_order(place).line(), "linewidth": 0.8}
                 for axes, column in zip(row, columns, strict=True):
-                    known = one.set_index("virtual_time")[column].dropna()
+                    # Two incarnations of a node may have a row each at the end.
+                    known = one.groupby("virtual_time")[column].agg("sum" if column == "rate" else "mean").dropna()
                     if len(known):
-                        # An interval in which nothing was sent has no row.
-                        shown = known.reindex(ends, fill_value=0.0) if column == "rate" else known
-                        (handles[receiver],) = axes.plot(shown.index, shown, **look)
+                        # An interval in which nothing was sent has none.
+                        shown = known.reindex(ends[sender], fill_value=0.0) if column == "rate" else known
+                        (handles[receiver],) = axes.plot(shown.index / seconds, shown, **look)
         for axes, label in zip(panels[0], columns.values(), strict=True):
             axes.set_title(label, size=7.5)
             axes.set_ylim(bottom=0)
