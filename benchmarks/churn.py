@@ -54,7 +54,7 @@ PAGE = """# Systems whose workers come and go
 Four workers in two micro-clouds learn the digits for 60 s by each system, while somebody goes or something breaks:
 
 - `crash`: a worker at 20 s, for good;
-- `notice`: the same worker is told at 10 s that it goes at 20 s, and is back at 30 s;
+- `notice`: the same worker is told at 10 s that it goes at 20 s, leaves at once, and is back at 30 s;
 - `rejoin`: it crashes at 20 s, and is back at 30 s;
 - `new worker`: it comes at 20 s, for the first time;
 - `link, 20 s`: nothing goes between the micro-clouds from 20 to 40 s, and after 10 s both take each other for lost;
@@ -62,8 +62,8 @@ Four workers in two micro-clouds learn the digits for 60 s by each system, while
 
 In a cell stand the iterations that the slowest of those who are there in the end has come to, or why the run was ended.
 Who is new, or comes back, goes on from the iterations of the one that it has its state from. Systems are as they are by
-default, but DiLoCo exchanges every 10 iterations. [Every run](churn.csv), with accuracies of 0 to 1, seconds of work that
-were lost, and means of seconds until a loss was noticed and until who came took part.
+default, but DiLoCo exchanges every 10 iterations. [Every run](churn.csv), with accuracies of 0 to 1, seconds of work
+that were lost, and means of seconds until a loss was noticed and until who came took part.
 
 `python -m benchmarks.churn --output results/churn` writes this page.
 """

@@ -12,7 +12,7 @@ from dlion_sim.analysis.cost import costs_until
 from dlion_sim.analysis.curves import mean_metric
 from dlion_sim.analysis.groups import Group, metric_of, without_exchange
 from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, paired_p, ratio, restricted_mean
-from dlion_sim.analysis.summarized import number, of_availability, of_packets, of_stream
+from dlion_sim.analysis.summarized import known, of_availability, of_packets, of_stream
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY
 from dlion_sim.results import Run, final_metric
@@ -117,11 +117,11 @@ class _Samples:
         self._group = group
         runs = group.samples
         finals = {key: final(run) for key, run in runs.items()}
-        self.finals = {key: number(final["mean"]) for key, final in finals.items()}
+        self.finals = {key: known(final["mean"]) for key, final in finals.items()}
         """The mean metric at the end."""
         self.durations = {key: duration_until(run, target) for key, run in runs.items()}
         """Until the target."""
-        self._last = [number(run.outcome[run.metric.key]["mean"]) for run in runs.values()]
+        self._last = [known(run.outcome[run.metric.key]["mean"]) for run in runs.values()]
         self._evaluations = [final["evaluations"] for final in finals.values()]
 
     @property

@@ -14,8 +14,8 @@ def of_packets(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     told = [transport for summary in summaries if (transport := summary.get("transport"))]
     return _means(
         lost=[each["lost"] for each in told],
-        completion=[number(each["completion"]["mean"]) for each in told],
-        completion_p99=[number(each["completion"]["p99"]) for each in told],
+        completion=[known(each["completion"]["mean"]) for each in told],
+        completion_p99=[known(each["completion"]["p99"]) for each in told],
     )
 
 
@@ -23,9 +23,9 @@ def of_stream(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """How workers did on samples that came; adaptation is unknown where one never adapted to a class."""
     told = [stream for summary in summaries if (stream := summary.get("stream"))]
     return _means(
-        online=[number(each["online_accuracy"]) for each in told],
-        forgetting=[number(each["forgetting"]) for each in told],
-        adaptation=[mean_of(list(map(number, each["adaptation"].values()))).value for each in told],
+        online=[known(each["online_accuracy"]) for each in told],
+        forgetting=[known(each["forgetting"]) for each in told],
+        adaptation=[mean_of(list(map(known, each["adaptation"].values()))).value for each in told],
     )
 
 
@@ -37,7 +37,7 @@ def of_availability(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     away = any("availability" in summary for summary in summaries)
     told = [summary.get("availability", _nobody_went(summary)) for summary in summaries] if away else []
     seconds = [summary["virtual_seconds"] for summary in summaries]
-    joins = [number(each["to_join"]["mean"]) for each in told if "to_join" in each]
+    joins = [known(each["to_join"]["mean"]) for each in told if "to_join" in each]
     return _means(
         up=[mean_of(each.get("up", [])).value for each in told],
         goodput=[each.get("useful", math.nan) / over for each, over in zip(told, seconds, strict=False) if over],
@@ -55,6 +55,6 @@ def _means(**values: Sequence[float]) -> dict[str, float]:
     return {name: mean_of(of_runs).value for name, of_runs in values.items()}
 
 
-def number(told: float | None) -> float:
+def known(told: float | None) -> float:
     """JSON has no word for NaN."""
     return math.nan if told is None else told

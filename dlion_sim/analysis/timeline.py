@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
 from heapq import heappop, heappush
 
 import pandas as pd
@@ -70,18 +71,17 @@ def transfers(run: Run) -> pd.DataFrame:
 
 def _losses(run: Run, sent: pd.DataFrame) -> pd.Series:
     """For each message the first time (s) from its begin on at which an end of it went or the other one lost it."""
-    membership = run.membership()
-    went = membership[membership["what"].isin(["down", "left"])]
-    lost = membership[membership["what"] == "lost"]
-    times = []
-    for begin, *ends in sent.itertuples(index=False):
-        of_ends = pd.concat([went[went["participant"].isin(ends)], lost[_between(lost, ends)]])["virtual_time"]
-        times.append(of_ends[of_ends >= begin].min())
-    return pd.Series(times, index=sent.index, dtype=float)
+    times: defaultdict[frozenset[int], list[float]] = defaultdict(list)
+    membership = run.membership().sort_values("virtual_time", kind="stable")
+    for time, what, *who in membership[["virtual_time", "what", "participant", "peer"]].itertuples(index=False):
+        if what in ("down", "left", "lost"):
+            times[frozenset(who if what == "lost" else who[:1])].append(time)
 
+    def first(begin: float, *ends: int) -> float:
+        of_ends = (times.get(frozenset(each), ()) for each in (ends[:1], ends[1:], ends))
+        return min((own[place] for own in of_ends if (place := bisect_left(own, begin)) < len(own)), default=math.nan)
 
-def _between(rows: pd.DataFrame, ends: Sequence[int]) -> pd.Series:
-    return rows["participant"].isin(ends) & rows["peer"].isin(ends)
+    return pd.Series([first(*each) for each in sent.itertuples(index=False)], index=sent.index, dtype=float)
 
 
 def _lanes(sent: pd.DataFrame) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from dlion_sim.errors import InputError
@@ -20,12 +19,13 @@ _NOTHING = pd.DataFrame({"sender": [], "receiver": [], "crossed": [], "full": []
 
 def interval_rates(run: Run) -> pd.DataFrame:
     """The links' rows with `begin` (s) of the interval that each ends, and `rate` over that (bits per second)."""
-    links, begins = run.links(), {}
+    links = run.links()
+    begins: dict[tuple[int, float], float] = {}
     for sender, ends in interval_ends(run).items():
         begins |= {(sender, end): begin for begin, end in zip([0.0, *ends], ends, strict=False)}
     keys = zip(links["sender"], links["virtual_time"], strict=True)
-    links["begin"] = np.array([begins.get(key, 0.0) for key in keys], dtype=float)
-    return links.assign(rate=_BITS * links["bytes"] / (links["virtual_time"] - links["begin"]))
+    begin = pd.Series([begins.get(key, 0.0) for key in keys], index=links.index, dtype=float)
+    return links.assign(begin=begin, rate=_BITS * links["bytes"] / (links["virtual_time"] - begin))
 
 
 def interval_ends(run: Run) -> Mapping[int, Sequence[float]]:

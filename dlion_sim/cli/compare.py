@@ -176,7 +176,7 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
         yield "adapts: from when a class came until its accuracy was nine tenths of its level at the end"
     if any(not math.isnan(row["up"]) for row in rows):
         yield "up: share of time that workers were there; goodput: samples a second that are in somebody's state"
-        yield "work lost: computed in iterations that were cut; fetched: state, by who came; rejoins: until it takes part"
+        yield "work lost: computed in iterations that were cut; fetched: state, by who came; rejoins: until they had it"
     if any(row["reference"] < 0 for row in rows):
         yield "several Baselines in one environment: nothing there is compared with them"
     if any(not math.isnan(row["completion"]) for row in rows):

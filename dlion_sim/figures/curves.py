@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 
 from dlion_sim.analysis.absence import Interval, down_in_all
 from dlion_sim.analysis.curves import Curve, Progress, against, mean_metric, over_seeds, worker_deviation
@@ -53,8 +54,8 @@ def plot_accuracies(groups: Sequence[Group], file: Path, progress: Progress = "t
 def plot_deviation(groups: Sequence[Group], file: Path) -> Path:
     """Draw how far apart the workers of each group are: the standard deviation of their metric over time.
 
-    A panel is shaded where somebody or a path was down in all of its runs. Draws to `file` (.png, .svg or .pdf) and returns it. Raises InputError where a run cannot be read or the file
-    cannot be written.
+    A panel is shaded where somebody or a path was down in all of its runs. Draws to `file` (.png, .svg or .pdf) and
+    returns it. Raises InputError where a run cannot be read or the file cannot be written.
     """
     points = "\n(percentage points)" * (metric_of(groups) == ACCURACY)
     label = f"Deviation among workers\nof {metric_name(groups)}{points}"
@@ -90,7 +91,8 @@ def _plot(
     rows = -(-len(panels.panels) // columns)
     with drawing(file, height=0.75 + _PANEL_HEIGHT * rows, width=WIDTH if columns == 1 else WIDE) as figure:
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        handles, down = {}, {}
+        handles = {}
+        down: dict[str, Patch] = {}
         for number, axes in enumerate(grid.flat[: len(panels.panels)]):
             runs = [run for group in groups if panels.panel(group) == number for run in group.runs]
             _mark(axes, changes(runs[-1]), unit)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from dlion_sim.analysis.absence import absences, paths_down
@@ -98,10 +99,11 @@ def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Seq
         figure.suptitle(title(run), x=0.02, ha="left", size=8.5)
         panels = figure.subplots(len(senders), len(columns), sharex=True, sharey="col", squeeze=False)
         handles: dict[int, Line2D] = {}
-        ends, away, paths, down = interval_ends(run), absences(run), paths_down(run), {}
-        clouds = dict(enumerate(run.manifest.get("clouds", [])))
+        ends, away, paths = interval_ends(run), absences(run), paths_down(run)
+        clouds: dict[int, str] = dict(enumerate(run.manifest.get("clouds", [])))
+        down: dict[str, Patch] = {}
         for row, sender in zip(panels, senders, strict=True):
-            ways = {(clouds.get(sender), clouds.get(receiver)) for receiver in receivers}
+            ways = {(clouds.get(sender, ""), clouds.get(receiver, "")) for receiver in receivers}
             held_up = [*away.get(sender, ()), *(each for way in ways for each in paths.get(way, ()))]
             down |= shade(row, held_up, end, seconds)
             row[0].set_ylabel(f"from\n{names[sender]}")
@@ -122,6 +124,6 @@ def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Seq
         for axes in panels[-1]:
             axes.set_xlabel(time_label(run, unit))
             axes.set_xlim(left=0)
-        legend = {f"to {names[number]}": line for number, line in sorted(handles.items())} | down
+        legend = {**{f"to {names[number]}": line for number, line in sorted(handles.items())}, **down}
         legend_below(figure, list(legend.values()), list(legend), notes)
     return file

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from dlion_sim.analysis.absence import Interval
 
-_LOOK = {"color": "0.86", "linewidth": 0, "zorder": 0}
+_LOOK: dict[str, Any] = {"color": "0.86", "linewidth": 0, "zorder": 0}
 
 
 def shade(panels: Iterable[Axes], outages: Sequence[Interval], end: float, unit: float = 1.0) -> dict[str, Patch]:

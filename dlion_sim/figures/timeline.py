@@ -42,8 +42,8 @@ def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float |
 
     By default from the beginning until every worker has done 10 iterations. A strip below each worker's bar has each
     message that it sent from its first byte to its last, those that overlap one above the other; of runs without a
-    record of these, the mean rate in each interval of the links' table. A row is shaded while its worker was down. Raises InputError where the run cannot be read,
-    has done nothing in that time, or the file cannot be written.
+    record of these, the mean rate in each interval of the links' table. A row is shaded while its worker was down.
+    Raises InputError where the run cannot be read, has done nothing in that time, or the file cannot be written.
     """
     all_spans = spans(run)
     begin, end = _window(all_spans, begin, end)

@@ -85,7 +85,7 @@ def test_churn_writes_its_table(tmp_path):
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
     assert rows[0] == list(table)
     assert rows[2:] == [list(each) for each in zip(*table.values(), strict=True)]
-    assert page == (ROOT / "results" / "churn" / "README.md").read_text().split("| ako")[0] + page[page.index("| dpsgd") :]
+    assert (ROOT / "results" / "churn" / "README.md").read_text().startswith(page[: page.index("| dpsgd")])
     runs = pd.read_csv(tmp_path / "churn.csv").set_index(["system", "way"])
     assert len(runs) == 2 * 7
     rejoined = runs.loc["dpsgd", "rejoin"]
