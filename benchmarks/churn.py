@@ -1,7 +1,8 @@
 """What becomes of every system where workers come and go or a link breaks, and what it costs to simulate that.
 
 Four workers in two clouds learn the digits for a minute, while one of them, a link or a cloud goes as the heading says.
-In a cell stand the iterations that the slowest of those who are there has come to, or why the run was ended.
+In a cell stand the iterations that the slowest of those who are there has come to, or why the run was ended. The table
+and a CSV of all runs go to `--output`.
 
 The cost is CPU time for an iteration of a worker: of many that mix parameters with eight neighbours each (D-PSGD) and
 compute for about a second, of whom one is lost or back every second, against the same without. Both are simulated in
@@ -12,11 +13,12 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
@@ -47,23 +49,67 @@ CLUSTER = {
 }
 """Of the runs of every system."""
 TURNS = 3
+PAGE = """# Systems whose workers come and go
+
+Four workers in two micro-clouds learn the digits for 60 s by each system, while somebody goes or something breaks:
+
+- `crash`: a worker at 20 s, for good;
+- `notice`: the same worker is told at 10 s that it goes at 20 s, leaves at once, and is back at 30 s;
+- `rejoin`: it crashes at 20 s, and is back at 30 s;
+- `new worker`: it comes at 20 s, for the first time;
+- `link, 20 s`: nothing goes between the micro-clouds from 20 to 40 s, and after 10 s both take each other for lost;
+- `cloud`: both workers of a micro-cloud crash at 20 s, and are back at 30 s.
+
+In a cell stand the iterations that the slowest of those who are there in the end has come to, or why the run was ended.
+Who is new, or comes back, goes on from the iterations of the one that it has its state from. Systems are as they are by
+default, but DiLoCo exchanges every 10 iterations. [Every run](churn.csv), with accuracies of 0 to 1, seconds of work
+that were lost, and means of seconds until a loss was noticed and until who came took part.
+
+`python -m benchmarks.churn --output results/churn` writes this page.
+"""
 
 
-def outcome(system: str, availability: dict[str, Any], part: float) -> str:
-    """What became of a system, with all times multiplied by `part`."""
+def outcome(system: str, way: str, part: float) -> dict[str, object]:
+    """What becomes of a system as somebody goes, with all times multiplied by `part`."""
     given = {"name": system, "exchange": {"period": 10}} if system == "diloco" else system
     with _simulated(
         workload={"compute_time": {"alpha": f"{100 * part} ms", "beta": "10 ms"}, "evaluate_every": "60 s"},
         duration=f"{60 * part} s",
         cluster=CLUSTER,
         system=given,
-        availability=_scaled(availability, part),
+        availability=_scaled(WAYS[way], part),
     ) as run:
-        if run.manifest["status"] == "failed":
-            return str(run.outcome["stopped_by"])
+        told, ended = run.outcome.get("availability", {}), run.manifest["status"] == "failed"
         members = run.evaluations().query("virtual_time == virtual_time.max()")["worker"]
         done = run.outcome["iterations"]["per_worker"]
-        return str(min(done[worker] for worker in members))
+        return {
+            "system": system,
+            "way": way,
+            "ended by": run.outcome["stopped_by"] if ended else "",
+            "iterations": min(done[worker] for worker in members),
+            "accuracy": run.outcome["accuracy"]["mean"],
+            "iterations by worker": " ".join(map(str, done)),
+            "work lost s": told.get("lost_seconds", 0.0),
+            "fetched bytes": told.get("state_bytes", 0),
+            **{f"{name.replace('_', ' ')} s": told.get(name, {}).get("mean") for name in ("to_notice", "to_join")},
+        }
+
+
+def cells(rows: Sequence[Mapping[str, object]]) -> dict[str, list[str]]:
+    """By system what stands in the columns of the ways."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        found.setdefault(str(row["system"]), []).append(str(row["ended by"] or row["iterations"]))
+    return found
+
+
+def write(folder: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write the table in Markdown, and a CSV of all runs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [["", *WAYS], ["---"] * (1 + len(WAYS)), *([system, *each] for system, each in cells(rows).items())]
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    (folder / "README.md").write_text(f"{PAGE}\n{table}")
+    pd.DataFrame(rows).to_csv(folder / "churn.csv", index=False, float_format="%.4g")
 
 
 def cost(workers: int, iterations: int, *, churning: bool) -> float:
@@ -112,23 +158,33 @@ def _scaled(told: Any, part: float) -> Any:
 
 def main() -> None:
     """Run every system in every way, and measure."""
-    arguments = options(__doc__).parse_args()
+    parser = options(__doc__)
+    parser.add_argument("--output", type=Path, help="folder for README.md and churn.csv")
+    arguments = parser.parse_args()
     part = SHORT if arguments.short else 1.0
     systems = ["dpsgd", "ring_allreduce"] if arguments.short else sorted(SYSTEMS)
-    workers, iterations = (64, 3) if arguments.short else (1024, 20)
-    with_churn, without = [], []
-    for turn in range(1 if arguments.short else TURNS + 1):
-        measured = [cost(workers, iterations, churning=churning) for churning in (True, False)]
-        if turn or arguments.short:  # the first one loads what is loaded once
-            with_churn.append(measured[0])
-            without.append(measured[1])
-    caption = f"{workers} workers, a loss or return a second: {ratio(with_churn, without)} times the CPU time"
+    caption = None if arguments.output else measured_cost(short=arguments.short)
     table = Table(title="what becomes of systems whose workers come and go", caption=caption)
     for column in ("", *WAYS):
         table.add_column(column, justify="right", overflow="fold")
-    for system in systems:
-        table.add_row(system, *(outcome(system, availability, part) for availability in WAYS.values()))
+    rows = [outcome(system, way, part) for system in systems for way in WAYS]
+    for system, each in cells(rows).items():
+        table.add_row(system, *each)
     Console().print(table)
+    if arguments.output:
+        write(arguments.output, rows)
+
+
+def measured_cost(*, short: bool) -> str:
+    """What it costs that somebody goes or comes every second, in words."""
+    workers, iterations = (64, 3) if short else (1024, 20)
+    with_churn, without = [], []
+    for turn in range(1 if short else TURNS + 1):
+        measured = [cost(workers, iterations, churning=churning) for churning in (True, False)]
+        if turn or short:  # the first one loads what is loaded once
+            with_churn.append(measured[0])
+            without.append(measured[1])
+    return f"{workers} workers, a loss or return a second: {ratio(with_churn, without)} times the CPU time"
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from dlion_sim.analysis.cost import costs_until
 from dlion_sim.analysis.curves import mean_metric
 from dlion_sim.analysis.groups import Group, metric_of, without_exchange
 from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, paired_p, ratio, restricted_mean
+from dlion_sim.analysis.summarized import known, of_availability, of_packets, of_stream
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY
 from dlion_sim.results import Run, final_metric
@@ -39,6 +40,9 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
       tell of messages that were sent in packets, as far as there were any
     - `online`, the accuracy of samples of a stream as they came, `forgetting`, and `adaptation` (s), its mean over the
       classes that came late, see `Streamed`: means of runs that tell of a stream
+    - `up`, the share of time that workers were there, `goodput` (useful samples a second), `work_lost` (s, computed in
+      iterations that were cut), `state_bytes`, what newcomers fetched, and `to_join` (s), from the start of a process
+      until it took part: means of runs that tell who came and went, see `Availability`
     - `cost` of a run and `cost_to_target`, the means of runs with prices; the latter where all reached it
     - `bytes_sent`, a run's mean; `without_exchange`, a note on runs in which some worker never took anything in
     """
@@ -113,11 +117,11 @@ class _Samples:
         self._group = group
         runs = group.samples
         finals = {key: final(run) for key, run in runs.items()}
-        self.finals = {key: _number(final["mean"]) for key, final in finals.items()}
+        self.finals = {key: known(final["mean"]) for key, final in finals.items()}
         """The mean metric at the end."""
         self.durations = {key: duration_until(run, target) for key, run in runs.items()}
         """Until the target."""
-        self._last = [_number(run.outcome[run.metric.key]["mean"]) for run in runs.values()]
+        self._last = [known(run.outcome[run.metric.key]["mean"]) for run in runs.values()]
         self._evaluations = [final["evaluations"] for final in finals.values()]
 
     @property
@@ -145,35 +149,14 @@ class _Samples:
             "time_bound": time.bound,
             "reached": sum(each.reached for each in durations),
             "waited": min((each.seconds for each in durations if not each.reached), default=math.nan),
-            **_of_packets(summaries),
-            **_of_stream(summaries),
+            **of_packets(summaries),
+            **of_stream(summaries),
+            **of_availability(summaries),
             "bytes_sent": mean_of([summary["bytes_sent"] for summary in summaries]).value,
             "cost": mean_of([_total(summary) for summary in summaries]).value,
             "cost_to_target": mean_of([_cost_to_target(*each) for each in zip(runs, durations, strict=True)]).value,
             "without_exchange": without_exchange([self._group]),
         }
-
-
-def _of_packets(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """What became of messages that were sent in packets, on average."""
-    told = [transport for summary in summaries if (transport := summary.get("transport"))]
-    measured = {
-        "lost": [each["lost"] for each in told],
-        "completion": [_number(each["completion"]["mean"]) for each in told],
-        "completion_p99": [_number(each["completion"]["p99"]) for each in told],
-    }
-    return {name: mean_of(values).value for name, values in measured.items()}
-
-
-def _of_stream(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """How workers did on samples that came, on average; adaptation is unknown where one never adapted to a class."""
-    told = [stream for summary in summaries if (stream := summary.get("stream"))]
-    measured = {
-        "online": [_number(each["online_accuracy"]) for each in told],
-        "forgetting": [_number(each["forgetting"]) for each in told],
-        "adaptation": [mean_of(list(map(_number, each["adaptation"].values()))).value for each in told],
-    }
-    return {name: mean_of(values).value for name, values in measured.items()}
 
 
 def _references(groups: Sequence[Group]) -> list[int]:
@@ -201,11 +184,6 @@ def _cost_to_target(run: Run, duration: Duration) -> float:
     if "tariff" not in run.manifest or not duration.reached:
         return math.nan
     return costs_until(run, [duration.seconds])[0]
-
-
-def _number(told: float | None) -> float:
-    """JSON has no word for NaN."""
-    return math.nan if told is None else told
 
 
 def duration_until(run: Run, target: float) -> Duration:

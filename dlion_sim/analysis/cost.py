@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dlion_sim.analysis.absence import absences
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run, Tariff, cost_of
 from dlion_sim.results.cost import GB, machines_cost, spot_machines
@@ -90,18 +90,8 @@ def _tariff(run: Run) -> Tariff:
 
 def _away(run: Run, prices: Tariff, times: Sequence[float]) -> list[dict[int, float]]:
     """For how many seconds each machine was away by each of the times (s), of those that are not paid then."""
-    changes = run.membership().query("what in ('down', 'left', 'up')")
-    gone: dict[int, list[tuple[float, float]]] = {}
-    for number in spot_machines(prices) & {*changes["participant"]}:
-        of_one = changes[changes["participant"] == number].sort_values("virtual_time", kind="stable")
-        begin = math.inf
-        for time, what in zip(of_one["virtual_time"], of_one["what"], strict=True):
-            if what != "up":
-                begin = min(begin, time)
-            elif begin < time:
-                gone.setdefault(number, []).append((begin, time))
-                begin = math.inf
-        gone.setdefault(number, []).append((begin, math.inf))
+    unpaid = spot_machines(prices)
+    gone = {number: spans for number, spans in absences(run).items() if number in unpaid}
     return [
         {number: sum(min(end, time) - min(begin, time) for begin, end in spans) for number, spans in gone.items()}
         for time in times

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections import defaultdict
 from heapq import heappop, heappush
 
@@ -56,13 +58,30 @@ def sending(run: Run) -> pd.DataFrame:
 def transfers(run: Run) -> pd.DataFrame:
     """The transfers of a run with the `lane` of each (from 0 on), so that those of a sender that overlap differ in it.
 
-    In order of their begin; what was still under way when the run ended ends there. Empty for a run without records.
+    In order of their begin; what was still under way when one of its ends was lost or the run ended ends there. Empty
+    for a run without records.
     """
     sent = run.transfers()
     last = max(run.metrics()["virtual_time"].max(), sent["end"].max()) if len(sent) else 0.0
-    sent["end"] = sent["end"].fillna(last)
+    cut = sent.loc[sent["end"].isna(), ["begin", "sender", "receiver"]]
+    sent["end"] = sent["end"].fillna(_losses(run, cut)).fillna(last)
     sent = sent.sort_values(["begin", "end"], kind="stable", ignore_index=True)
     return sent.assign(lane=_lanes(sent))
+
+
+def _losses(run: Run, sent: pd.DataFrame) -> pd.Series:
+    """For each message the first time (s) from its begin on at which an end of it went or the other one lost it."""
+    times: defaultdict[frozenset[int], list[float]] = defaultdict(list)
+    membership = run.membership().sort_values("virtual_time", kind="stable")
+    for time, what, *who in membership[["virtual_time", "what", "participant", "peer"]].itertuples(index=False):
+        if what in ("down", "left", "lost"):
+            times[frozenset(who if what == "lost" else who[:1])].append(time)
+
+    def first(begin: float, *ends: int) -> float:
+        of_ends = (times.get(frozenset(each), ()) for each in (ends[:1], ends[1:], ends))
+        return min((own[place] for own in of_ends if (place := bisect_left(own, begin)) < len(own)), default=math.nan)
+
+    return pd.Series([first(*each) for each in sent.itertuples(index=False)], index=sent.index, dtype=float)
 
 
 def _lanes(sent: pd.DataFrame) -> list[int]:

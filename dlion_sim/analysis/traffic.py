@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pandas as pd
 
 from dlion_sim.errors import InputError
@@ -18,9 +20,22 @@ _NOTHING = pd.DataFrame({"sender": [], "receiver": [], "crossed": [], "full": []
 def interval_rates(run: Run) -> pd.DataFrame:
     """The links' rows with `begin` (s) of the interval that each ends, and `rate` over that (bits per second)."""
     links = run.links()
-    ends = sorted({*links["virtual_time"], *run.evaluations()["virtual_time"]})
-    begins = links["virtual_time"].map(dict(zip(ends, [0.0, *ends], strict=False))).astype(float)
-    return links.assign(begin=begins, rate=_BITS * links["bytes"] / (links["virtual_time"] - begins))
+    begins: dict[tuple[int, float], float] = {}
+    for sender, ends in interval_ends(run).items():
+        begins |= {(sender, end): begin for begin, end in zip([0.0, *ends], ends, strict=False)}
+    keys = zip(links["sender"], links["virtual_time"], strict=True)
+    begin = pd.Series([begins.get(key, 0.0) for key in keys], index=links.index, dtype=float)
+    return links.assign(begin=begin, rate=_BITS * links["bytes"] / (links["virtual_time"] - begin))
+
+
+def interval_ends(run: Run) -> Mapping[int, Sequence[float]]:
+    """When the intervals of the links' rows end (s), by sender; one in which it sent nothing has no row.
+
+    Live nodes whose run is open to newcomers have times of their own, besides those of evaluations.
+    """
+    evaluated = {*run.evaluations()["virtual_time"]} - {0.0}
+    times = run.links().groupby("sender")["virtual_time"]
+    return {int(str(sender)): sorted({*own} | evaluated) for sender, own in times}
 
 
 def mean_rates(run: Run) -> pd.DataFrame:

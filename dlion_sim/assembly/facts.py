@@ -45,6 +45,7 @@ def facts_of(setting: Setting) -> dict[str, Any]:
         "partition": class_histogram(labels, setting.shards, classes),
         "training_samples": setting.training_samples,
         **({"drift": setting.stream.changes} if setting.stream else {}),
+        **({"paths_down": down} if (down := setting.outages.of_paths) else {}),
         "metric": setting.dataset.task.metric.told,
         "own_code": {
             path: {"name": name, "source": own_code.digest(own_code.module_of(name))}

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 from operator import attrgetter, itemgetter
+from typing import Any
 
 from dlion_sim.assembly.downtime import intervals_of
 from dlion_sim.errors import InputError, did_you_mean
@@ -22,6 +23,8 @@ _MOST_MERGED = 10_000
 """Outages without a pause between them, after which it is for good."""
 _MOST_STEPS = 1_000_000
 """Of one link's capacity."""
+_MOST_TOLD = 1000
+"""Outages of paths that a manifest tells: nobody could look at more."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,16 @@ class Outages:
     def links(self, a: str, b: str) -> Schedule | None:
         """What the path from cloud `a` to cloud `b` carries, 0 in its outages; None of one that is never down."""
         return self._links[a, b].bandwidth if (a, b) in self._links else None
+
+    @property
+    def of_paths(self) -> list[dict[str, Any]]:
+        """When nothing goes over which path, as the manifest tells it; nothing where that would be too much of it."""
+        told = [
+            {"sender": a, "receiver": b, "begin": each.begin, "end": each.end if math.isfinite(each.end) else None}
+            for (a, b), link in self._links.items()
+            for each in link.outages
+        ]
+        return told if len(told) <= _MOST_TOLD else []
 
 
 class History:

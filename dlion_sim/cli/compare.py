@@ -139,13 +139,18 @@ def _columns(rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, targe
         "speed-up\n(pairs)": [_speedup(row, place) for place, row in enumerate(rows)],
         "p": ["ref." if place in compared_with else _p(row["p_holm"]) for place, row in enumerate(rows)],
         "lost": ["" if math.isnan(row["lost"]) else percent(row["lost"]) for row in rows],
-        "completion\n(s)": ["" if math.isnan(row["completion"]) else number(row["completion"]) for row in rows],
-        "99 %\n(s)": ["" if math.isnan(row["completion_p99"]) else number(row["completion_p99"]) for row in rows],
+        "completion\n(s)": [_number(row["completion"]) for row in rows],
+        "99 %\n(s)": [_number(row["completion_p99"]) for row in rows],
         "online\n(%)": [_known("{:.1f}", 100 * row["online"]) for row in rows],
         "forgotten\n(points)": [_known("{:.1f}", 100 * row["forgetting"]) for row in rows],
         "adapts\n(s)": [_known("{:.1f}", row["adaptation"]) for row in rows],
-        "cost": [_cost(row["cost"]) for row in rows],
-        f"cost to {of_metric(target, metric)}": [_cost(row["cost_to_target"]) for row in rows],
+        "up\n(%)": [_known("{:.1f}", 100 * row["up"]) for row in rows],
+        "goodput\n(samples/s)": [_number(row["goodput"]) for row in rows],
+        "work lost\n(s)": [_number(row["work_lost"]) for row in rows],
+        "fetched": ["" if math.isnan(row["state_bytes"]) else in_bytes(row["state_bytes"]) for row in rows],
+        "rejoins\n(s)": [_number(row["to_join"]) for row in rows],
+        "cost": [_number(row["cost"]) for row in rows],
+        f"cost to {of_metric(target, metric)}": [_number(row["cost_to_target"]) for row in rows],
         "sent": ["" if math.isnan(row["bytes_sent"]) else in_bytes(row["bytes_sent"]) for row in rows],
     }
 
@@ -169,6 +174,9 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
         yield "online: accuracy of samples as they came, before they were trained on; forgotten: best former less last"
     if any(not math.isnan(row["adaptation"]) for row in rows):
         yield "adapts: from when a class came until its accuracy was nine tenths of its level at the end"
+    if any(not math.isnan(row["up"]) for row in rows):
+        yield "up: share of time that workers were there; goodput: samples a second that are in somebody's state"
+        yield "work lost: computed in iterations that were cut; fetched: state, by who came; rejoins: until they had it"
     if any(row["reference"] < 0 for row in rows):
         yield "several Baselines in one environment: nothing there is compared with them"
     if any(not math.isnan(row["completion"]) for row in rows):
@@ -202,7 +210,7 @@ def _p(p: float) -> str:
     return _known("{:.3f}", p).replace("0.000", "<0.001") + "*" * (p < _SIGNIFICANT)
 
 
-def _cost(value: float) -> str:
+def _number(value: float) -> str:
     return "" if math.isnan(value) else number(value)
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.axes import Axes
 
+from dlion_sim.analysis.absence import down_in_all
 from dlion_sim.figures.batch_sizes import draw_batch_sizes
 from dlion_sim.figures.looks import system_look
+from dlion_sim.figures.outages import shade
 from dlion_sim.figures.style import drawing, legend_below, limit_scores, say_nothing_there, time_label, time_unit, title
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run
@@ -30,13 +32,17 @@ def plot_accuracy(run: Run, file: Path) -> Path:
     for frame in (evaluations, iterations):
         frame["virtual_time"] /= seconds
     with_batch_sizes = iterations["batch_size"].nunique() > 1
+    outages = down_in_all([run])
 
     with drawing(file, height=3.3 if with_batch_sizes else 2.4) as figure:
         if with_batch_sizes:
             top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
-            legend_below(figure, *draw_batch_sizes(bottom, iterations, run))
+            handles, names, notes = draw_batch_sizes(bottom, iterations, run)
         else:
             top = bottom = figure.subplots()
+            handles, names, notes = [], [], []
+        down = shade(figure.axes, outages, end, seconds)
+        legend_below(figure, [*handles, *down.values()], [*names, *down], notes)
         _draw_metric(top, evaluations, run.metric, system_look(run.system).colour)
         top.set_ylabel(f"{run.evaluated_on.capitalize()} {run.metric.name}{run.metric.unit}")
         top.set_title(title(run), wrap=True)

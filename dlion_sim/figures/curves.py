@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 
+from dlion_sim.analysis.absence import Interval, down_in_all
 from dlion_sim.analysis.curves import Curve, Progress, against, mean_metric, over_seeds, worker_deviation
 from dlion_sim.analysis.groups import Group, metric_name, metric_of
 from dlion_sim.analysis.online import Change, changes, online_accuracy
 from dlion_sim.figures.looks import Look
+from dlion_sim.figures.outages import shade
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import (
     DECADE,
@@ -40,21 +43,23 @@ def plot_accuracies(groups: Sequence[Group], file: Path, progress: Progress = "t
 
     It is drawn over virtual time, or over other `progress`: bytes sent by all workers, iterations (the workers' mean),
     epochs (samples that all workers processed over training samples) or cost. Lines are means over seeds and bands
-    their range, as far as all seeds get. Raises InputError where a run cannot be read, does not tell what epochs are or
+    their range, as far as all seeds get. Over time a panel is shaded where somebody or a path was down in all of its
+    runs. Raises InputError where a run cannot be read, does not tell what epochs are or
     has no prices, or the file cannot be written.
     """
-    return _plot(groups, file, mean_metric, f"{metric_name(groups).capitalize()}{metric_of(groups).unit}", progress)
+    label = f"{metric_name(groups).capitalize()}{metric_of(groups).unit}"
+    return _plot(groups, file, mean_metric, label, progress, outages=down_in_all)
 
 
 def plot_deviation(groups: Sequence[Group], file: Path) -> Path:
     """Draw how far apart the workers of each group are: the standard deviation of their metric over time.
 
-    Draws to `file` (.png, .svg or .pdf) and returns it. Raises InputError where a run cannot be read or the file
-    cannot be written.
+    A panel is shaded where somebody or a path was down in all of its runs. Draws to `file` (.png, .svg or .pdf) and
+    returns it. Raises InputError where a run cannot be read or the file cannot be written.
     """
     points = "\n(percentage points)" * (metric_of(groups) == ACCURACY)
     label = f"Deviation among workers\nof {metric_name(groups)}{points}"
-    return _plot(groups, file, worker_deviation, label)
+    return _plot(groups, file, worker_deviation, label, outages=down_in_all)
 
 
 def plot_online(groups: Sequence[Group], file: Path) -> Path:
@@ -73,6 +78,7 @@ def _plot(
     label: str,
     progress: Progress = "time",
     changes: Callable[[Run], Sequence[Change]] = lambda run: (),
+    outages: Callable[[Sequence[Run]], Sequence[Interval]] = lambda runs: (),
 ) -> Path:
     panels = Panels.of(groups)
     curves = [[against(run, quantity(run), progress) for run in group.runs] for group in groups]
@@ -86,8 +92,12 @@ def _plot(
     with drawing(file, height=0.75 + _PANEL_HEIGHT * rows, width=WIDTH if columns == 1 else WIDE) as figure:
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         handles = {}
-        for number, group in {panels.panel(group): group for group in groups}.items():
-            _mark(grid.flat[number], changes(group.runs[0]), unit)
+        down: dict[str, Patch] = {}
+        for number, axes in enumerate(grid.flat[: len(panels.panels)]):
+            runs = [run for group in groups if panels.panel(group) == number for run in group.runs]
+            _mark(axes, changes(runs[-1]), unit)
+            if progress == "time":
+                down |= shade([axes], outages(runs), end, unit)
         for group, table in zip(groups, tables, strict=True):
             line = panels.line(group)
             if len(table):
@@ -116,8 +126,8 @@ def _plot(
         known = sorted(handles) if len(panels.lines) > 1 else []
         legend_below(
             figure,
-            [handles[line] for line in known],
-            [panels.names[line] for line in known],
+            [*(handles[line] for line in known), *down.values()],
+            [*(panels.names[line] for line in known), *down],
             of_seeds("band: least to greatest", counts, groups),
         )
     return file

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pandas as pd
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from dlion_sim.analysis.traffic import crossings, interval_rates, mean_rates
+from dlion_sim.analysis.absence import absences, paths_down
+from dlion_sim.analysis.traffic import crossings, interval_ends, interval_rates, mean_rates
 from dlion_sim.errors import InputError
 from dlion_sim.figures.link_map import draw_link_map
 from dlion_sim.figures.looks import look_in_order
+from dlion_sim.figures.outages import shade
 from dlion_sim.figures.style import drawing, legend_below, time_label, time_unit, title, worker_names
 from dlion_sim.results import Run
 from dlion_sim.results.numbers import percent
@@ -26,7 +29,8 @@ _FULLEST = 3
 def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Sequence[str] = ()) -> Path:
     """Draw what each directed link of `run` carried to `file` (.png, .svg or .pdf), and return `file`.
 
-    Of up to 8 senders and receivers: N of Max-N (%) and the rate (Mbps) by interval, a row a sender, a line a receiver.
+    Of up to 8 senders and receivers: N of Max-N (%) and the rate (Mbps) by interval, a row a sender, a line a receiver;
+    shaded, when the sender was down, or a path from its micro-cloud.
     Of more: maps of the means over the run, and of how full the fullest is that a link's messages cross; see
     `analysis.traffic.crossings`. Below stands what was fullest.
 
@@ -83,8 +87,9 @@ def _fullest(ways: pd.DataFrame) -> list[str]:
 
 def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Sequence[str], file: Path) -> Path:
     links = interval_rates(run)
-    seconds, unit = time_unit(links["virtual_time"].max())
-    links = links.assign(virtual_time=links["virtual_time"] / seconds, rate=links["rate"] / 1e6)
+    end = links["virtual_time"].max()
+    seconds, unit = time_unit(end)
+    links = links.assign(rate=links["rate"] / 1e6)
     senders, receivers = sorted(rates["sender"].unique()), sorted(rates["receiver"].unique())
     columns = {"n_percent": "N of Max-N (%)", "rate": "Sent (Mbps)"}
     if rates["n_percent"].isna().all():
@@ -94,15 +99,24 @@ def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Seq
         figure.suptitle(title(run), x=0.02, ha="left", size=8.5)
         panels = figure.subplots(len(senders), len(columns), sharex=True, sharey="col", squeeze=False)
         handles: dict[int, Line2D] = {}
+        ends, away, paths = interval_ends(run), absences(run), paths_down(run)
+        clouds: dict[int, str] = dict(enumerate(run.manifest.get("clouds", [])))
+        down: dict[str, Patch] = {}
         for row, sender in zip(panels, senders, strict=True):
+            ways = {(clouds.get(sender, ""), clouds.get(receiver, "")) for receiver in receivers}
+            held_up = [*away.get(sender, ()), *(each for way in ways for each in paths.get(way, ()))]
+            down |= shade(row, held_up, end, seconds)
             row[0].set_ylabel(f"from\n{names[sender]}")
             for place, receiver in enumerate(receivers):
                 one = links[(links["sender"] == sender) & (links["receiver"] == receiver)]
                 look = {**look_in_order(place).line(), "linewidth": 0.8}
                 for axes, column in zip(row, columns, strict=True):
-                    known = one.dropna(subset=column)
+                    # Two incarnations of a node may have a row each at the end.
+                    known = one.groupby("virtual_time")[column].agg("sum" if column == "rate" else "mean").dropna()
                     if len(known):
-                        (handles[receiver],) = axes.plot(known["virtual_time"], known[column], **look)
+                        # An interval in which nothing was sent has none.
+                        shown = known.reindex(ends[sender], fill_value=0.0) if column == "rate" else known
+                        (handles[receiver],) = axes.plot(shown.index / seconds, shown, **look)
         for axes, label in zip(panels[0], columns.values(), strict=True):
             axes.set_title(label, size=7.5)
             axes.set_ylim(bottom=0)
@@ -110,6 +124,6 @@ def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Seq
         for axes in panels[-1]:
             axes.set_xlabel(time_label(run, unit))
             axes.set_xlim(left=0)
-        shown = sorted(handles)
-        legend_below(figure, [handles[number] for number in shown], [f"to {names[number]}" for number in shown], notes)
+        legend = {**{f"to {names[number]}": line for number, line in sorted(handles.items())}, **down}
+        legend_below(figure, list(legend.values()), list(legend), notes)
     return file

@@ -10,8 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from dlion_sim.analysis.absence import absences
 from dlion_sim.analysis.timeline import sending, spans, transfers
 from dlion_sim.errors import InputError
+from dlion_sim.figures.outages import shade_rows
 from dlion_sim.figures.style import PALETTE, WIDE, WIDTH, drawing, legend_below, time_label, title
 from dlion_sim.results import Run, participants
 
@@ -40,8 +42,8 @@ def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float |
 
     By default from the beginning until every worker has done 10 iterations. A strip below each worker's bar has each
     message that it sent from its first byte to its last, those that overlap one above the other; of runs without a
-    record of these, the mean rate in each interval of the links' table. Raises InputError where the run cannot be read,
-    has done nothing in that time, or the file cannot be written.
+    record of these, the mean rate in each interval of the links' table. A row is shaded while its worker was down.
+    Raises InputError where the run cannot be read, has done nothing in that time, or the file cannot be written.
     """
     all_spans = spans(run)
     begin, end = _window(all_spans, begin, end)
@@ -52,7 +54,8 @@ def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float |
     sent = _within(recorded if len(recorded) else sending(run), begin, end)
     names = dict(enumerate(participants(run.manifest)))
     senders: set[int] = set(sent["sender"]) if len(recorded) else set()
-    rows = sorted({*all_spans["worker"]} | senders)
+    away = absences(run)
+    rows = sorted({*all_spans["worker"]} | senders | {*away})
     lanes = int(sent["lane"].max()) + 1 if len(recorded) and len(sent) else 1
     strip = min(max(_LANE * lanes, _LEAST_STRIP), _GREATEST_STRIP)
     row = _BAR + strip + _GAP
@@ -70,6 +73,8 @@ def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float |
                 place = places[int(str(worker))], _BAR / row
                 # What may be thin, computing, is not to be hidden by what is beside it.
                 _draw_spans(axes, own, place, colour, end - begin, above=what != "wait")
+        rows_of = [(places[number], outage) for number, outages in away.items() for outage in outages]
+        legend |= shade_rows(axes, rows_of, (_BAR + strip) / row, begin, end)
         top, height = _BAR / row, strip / row
         if len(senders):
             _draw_transfers(axes, sent, places, top, height, end - begin)

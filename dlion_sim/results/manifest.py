@@ -48,6 +48,15 @@ class ChangeTold(TypedDict):
     end: Seconds
 
 
+class PathDown(TypedDict):
+    """From when to when nothing goes from a cloud to another one, if the end is known: it may be for good."""
+
+    sender: ShortText
+    receiver: ShortText
+    begin: Seconds
+    end: Seconds | None
+
+
 class MetricTold(TypedDict):
     """As `Metric` has it."""
 
@@ -101,6 +110,8 @@ class Manifest(TypedDict, total=False):
     """Where the scenario has prices."""
     drift: list[ChangeTold]
     """Where samples come as a stream."""
+    paths_down: list[PathDown]
+    """Where the scenario says so, and they are not too many to be told."""
     training_samples: Count
     metric: MetricTold
     """What evaluations are by, besides the loss."""

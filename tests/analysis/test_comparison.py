@@ -214,3 +214,20 @@ def test_without_a_completed_run_there_is_nothing_to_compare(tmp_path):
     with pytest.raises(InputError, match="none of the runs is completed"):
         common_target(groups)
     assert comparison(groups, 0.5)["completed"].tolist() == [0]
+
+
+def test_comparisons_tell_who_was_away_where_somebody_was(tmp_path):
+    runs = [made_up_run(tmp_path / f"d{seed}", seed=seed, absent=seed < 1) for seed in range(2)]
+    table = comparison(group_runs([*runs, made_up_run(tmp_path / "b", system="baseline")]), 0.5)
+    always_there, away = table[["up", "goodput", "work_lost", "state_bytes", "to_join"]].to_numpy().tolist()
+    # Of the second seed nobody went, who lost nothing: all of its 100 samples in 20 s are good.
+    assert away == pytest.approx([(0.95 + 1) / 2, (75 + 100) / 2 / 20, 0.125, 2000, 0.5])
+    assert all(math.isnan(each) for each in always_there)
+
+
+def test_an_older_summary_that_tells_less_of_who_was_away_is_compared_as_far_as_it_goes(tmp_path):
+    run = made_up_run(tmp_path / "run", absent=True)
+    run.summary["availability"] = {"up": [0.5, 1.0], "lost_seconds": 2.0}
+    (row,) = comparison(group_runs([run]), 0.5).to_dict("records")
+    assert (row["up"], row["work_lost"]) == (0.75, 2.0)
+    assert all(math.isnan(row[name]) for name in ("goodput", "state_bytes", "to_join"))

@@ -36,6 +36,17 @@ def test_rates_are_means_over_intervals_and_over_the_run(run):
     assert rates["n_percent"].tolist() == [7.5] * 3
 
 
+def test_rates_are_over_intervals_of_the_sender_where_each_has_its_own(run):
+    """As live nodes have that may be lost."""
+    links = run.links()
+    links.loc[(links["sender"] == 1) & (links["virtual_time"] == 20), "virtual_time"] = 10.5
+    links.loc[(links["sender"] == 2) & (links["virtual_time"] == 20), "virtual_time"] = 10.501
+    object.__setattr__(run, "links", links.copy)
+    rates = interval_rates(run).set_index(["sender", "virtual_time"])["rate"].to_dict()
+    steady = {(sender, 10.0): 8e5 for sender in range(3)} | {(0, 20.0): 8e5}
+    assert rates == pytest.approx(steady | {(1, 10.5): 16e6, (2, 10.501): 8e6 / 0.501})
+
+
 def test_what_a_link_crosses_is_as_full_as_all_links_make_it(run):
     full = crossings(run).set_index(["sender", "crossed"])["full"].to_dict()
     assert full == pytest.approx(

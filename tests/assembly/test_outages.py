@@ -239,3 +239,13 @@ def test_what_is_never_there_again_ends_what_is_asked_for() -> None:
         "clouds": {"edge": {"down": [["5 s", "10 s"]], "repeat": "10 s"}},
     }
     assert times(outages(told, duration=None, iterations=1), 0) == [(0.0, math.inf)]
+
+
+def test_a_manifest_tells_when_paths_are_down_unless_they_are_too_many() -> None:
+    told = outages({"links": {"core>edge": {"down": [["10 s", "20 s"], ["50 s", None]]}}}).of_paths
+    path = {"sender": "core", "receiver": "edge"}
+    assert told == [{**path, "begin": 10.0, "end": 20.0}, {**path, "begin": 50.0, "end": None}]
+    often = {"down": [["0.01 s", "0.02 s"]], "repeat": "0.1 s"}
+    assert len(outages({"links": {"core>edge": often}}).of_paths) == 1000
+    assert outages({"links": {"core-edge": often}}).of_paths == []
+    assert outages({}).of_paths == []

@@ -8,17 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
+
+from tests.made_up import made_up_run
 
 ROOT = Path(__file__).parents[2]
 NO_FIGURE = {"-", "not installed"}
 """Where there is nothing to compare with."""
 
 
-def columns(name: str) -> dict[str, list[str]]:
+def columns(name: str, *arguments: str | Path) -> dict[str, list[str]]:
     """The table that a benchmark prints: cells by heading."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", "--short"]
+    command = [sys.executable, "-m", f"benchmarks.{name}", *map(str, arguments or ["--short"])]
     ran = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "COLUMNS": "200"}, capture_output=True, text=True, timeout=300
     )
@@ -46,6 +49,7 @@ def test_each_benchmark_has_its_test():
         "bounded_loss",
         "calibration",
         "churn",
+        "drift",
         "gpu",
         "gradients",
         "incast",
@@ -73,6 +77,36 @@ def test_churn():
     assert list(table) == ["", *ways]
     assert all(figures(table[way][:1]) for way in ways)
     assert {table[way][1] for way in ways[1:]} == {"the ring is broken"}
+
+
+def test_churn_writes_its_table(tmp_path):
+    table = columns("churn", "--short", "--output", tmp_path)
+    page = (tmp_path / "README.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
+    assert rows[0] == list(table)
+    assert rows[2:] == [list(each) for each in zip(*table.values(), strict=True)]
+    assert (ROOT / "results" / "churn" / "README.md").read_text().startswith(page[: page.index("| dpsgd")])
+    runs = pd.read_csv(tmp_path / "churn.csv").set_index(["system", "way"])
+    assert len(runs) == 2 * 7
+    rejoined = runs.loc["dpsgd", "rejoin"]
+    assert rejoined["work lost s"] > 0
+    assert rejoined["fetched bytes"] > 1000
+    assert 0 < rejoined["to notice s"] < rejoined["to join s"] < 1
+
+
+def test_drift(tmp_path):
+    for seed in (0, 1):
+        point = {"workload.stream.drift": "late_class", "system": "dlion", "seed": str(seed)}
+        made_up_run(tmp_path / str(seed), (0.2, 0.6, 0.7, 0.8), every=45.0, seed=seed, streamed=True, point=point)
+    table = columns("drift", tmp_path, "--output", tmp_path / "out")
+    assert (table["drift"], table["system"]) == (["late_class"], ["dlion"])
+    assert table["adaptation s"] == ["10 (10 to 10)"]
+    rows = pd.read_csv(tmp_path / "out" / "drift.csv")
+    assert list(rows) == list(pd.read_csv(ROOT / "results" / "drift" / "drift.csv"))
+    assert rows["seed"].tolist() == [0, 1]
+    # The class comes at 45 s with 60 %, has 75 % at 135 s, and its level is of the last three evaluations.
+    assert rows[["final_level", "to_75_percent_s", "online_90_150"]].to_numpy().tolist() == [[0.7, 90, 0.5]] * 2
+    assert (tmp_path / "out" / "online.png").stat().st_size > 5000
 
 
 def test_bounded_loss():

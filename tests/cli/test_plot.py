@@ -127,6 +127,22 @@ def test_compare_tells_of_packets_where_there_were_any(capsys, monkeypatch, runs
     assert "completion" not in capsys.readouterr().out
 
 
+def test_compare_tells_who_was_away_where_somebody_was(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "250")
+    made_up_run(tmp_path / "always", system="baseline")
+    assert dlion(monkeypatch, "compare", tmp_path) == 0
+    assert "goodput" not in capsys.readouterr().out
+    made_up_run(tmp_path / "away", absent=True)
+    assert dlion(monkeypatch, "compare", tmp_path) == 0
+    told = capsys.readouterr().out
+    assert all(word in told for word in ("up", "goodput", "work lost", "fetched", "rejoins"))
+    (away,) = (line for line in told.splitlines() if "dlion" in line)
+    assert [cell.strip() for cell in away.split("│")[-7:-2]] == ["95.0", "3.75", "0.25", "4 kB", "0.5"]
+    (always,) = (line for line in told.splitlines() if "baseline" in line)
+    assert [cell.strip() for cell in always.split("│")[-7:-2]] == ["-"] * 5
+    assert "goodput: samples a second" in told
+
+
 def test_compare_says_what_is_a_bound_and_what_is_not_significant(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", "130")
     for seed in range(3):

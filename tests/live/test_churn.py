@@ -220,7 +220,10 @@ def three_clouds(sponsor=None):
     return {"clouds": clouds, "wan": {"bandwidth": "10 Gbps", "rtt": "20 us", "paths": far}}
 
 
-@pytest.mark.parametrize("system", ["baseline", "gaia", "dpsgd"])
+LOCAL_SGD = {"name": "local_sgd", "exchange": {"period": 5}}
+
+
+@pytest.mark.parametrize("system", ["baseline", "gaia", "dpsgd", LOCAL_SGD], ids=str)
 def test_in_step_a_live_run_with_a_leave_and_a_return_learns_what_a_simulated_one_does_to_the_bit(tmp_path, system):
     """When somebody went and came, and from whom it has the state, is taken from the live run.
 
