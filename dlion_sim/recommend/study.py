@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -15,8 +15,10 @@ from dlion_sim.recommend.goal import Goal
 from dlion_sim.recommend.options import least, options
 from dlion_sim.recommend.race import Race, Start
 from dlion_sim.recommend.seen import Seen
+from dlion_sim.results import Hold
+from dlion_sim.results.run_folder import holds_run, remove_checkpoint
 from dlion_sim.scenario import Scenario, from_data
-from dlion_sim.sweep import Base, Found, Job, State, check, survey
+from dlion_sim.sweep import Base, Found, Job, Point, State, check, survey
 
 Execute = Callable[[str, Sequence[Job]], bool]
 """Does the jobs of a rung, whose title it is told; whether it has done so, and was not interrupted."""
@@ -74,14 +76,20 @@ class Study:
     def run(self, execute: Execute, device: Device) -> bool:
         """Have all be simulated that the recommendation follows from; whether it was, and not interrupted.
 
-        What is in the folder is not done again. Raises InputError for runs there of another scenario, and where all
+        What is in the folder is not done again. Once there is a winner, no run there goes on: checkpoints, which take
+        most of the space, are removed. Raises InputError for runs there of another scenario, and where all
         candidates fail alike.
         """
         for rung in self.race.rungs():
             if not self._execute(execute, rung.title, rung.starts, device):
                 return False
         self._check_failures()
-        return self._what_if(execute, device) if self.race.winners else self._beyond(execute, device)
+        if not self.race.winners:
+            return self._beyond(execute, device)
+        is_done = self._what_if(execute, device)
+        if is_done:
+            self._remove_checkpoints()
+        return is_done
 
     def _what_if(self, execute: Execute, device: Device) -> bool:
         """Simulate the winner with more of something."""
@@ -101,6 +109,14 @@ class Study:
             self.race.seen[needed.candidate.name] = seen
         return is_done
 
+    def _remove_checkpoints(self) -> None:
+        starts = [Start(each, seed, 0.0) for each in self.candidates for seed in range(self.seeds)]
+        for start in [*starts, *(each.start for each in self.counterfactuals)]:
+            folder = self.output / self._point(start).name
+            if holds_run(folder):
+                with suppress(InputError), closing(Hold(folder)):  # Somebody may have it go on by hand.
+                    remove_checkpoint(folder)
+
     def look(self, start: Start) -> Seen | str:
         """What a run came to that was done, or why it failed. Raises InputError where it cannot be read."""
         found = self._found(start)
@@ -119,13 +135,14 @@ class Study:
         return not jobs or execute(title, jobs)
 
     def _job(self, start: Start, device: Device) -> Job:
-        return Job.of(
-            start.candidate.point(self.base, self.scenario.seed + start.seed), self.output, device, start.until
-        )
+        return Job.of(self._point(start), self.output, device, start.until)
 
     def _found(self, start: Start) -> Found:
-        point = start.candidate.point(self.base, self.scenario.seed + start.seed)
+        point = self._point(start)
         return survey([point], self.output)[point.name]
+
+    def _point(self, start: Start) -> Point:
+        return start.candidate.point(self.base, self.scenario.seed + start.seed)
 
     def _check_failures(self) -> None:
         if not self.race.seen:
