@@ -54,12 +54,13 @@ def _named(candidate: Candidate) -> list[str]:
 
 
 def _shown(study: Study, told: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The best by what was asked for: those within the bound, the measured ones first."""
+    """The best, those within the bound by what was asked for, others by what they need; the measured ones first."""
     goal = study.goal
 
     def rank(each: Mapping[str, Any]) -> tuple[bool, bool, float]:
         seconds, money = each["seconds"]["mean"], each["money"]["mean"]
-        return not goal.allows(seconds, money), not each["seeds"], goal.spent(seconds, money)
+        decides = goal.spent if goal.allows(seconds, money) else goal.bounded
+        return not goal.allows(seconds, money), not each["seeds"], decides(seconds, money)
 
     first = told["winner"] and told["winner"]["candidate"]
     return sorted(told["candidates"], key=lambda each: (each["candidate"] != first, *rank(each)))[:_BEST_SHOWN]

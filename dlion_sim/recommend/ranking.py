@@ -11,7 +11,9 @@ from dlion_sim.recommend.goal import Goal
 
 Who = TypeVar("Who")
 _APART = 0.999
-"""Of what one interval between evaluations takes: so far apart are two that take another number of them."""
+"""Of what one interval between evaluations takes: less of it may be due to when the target was seen to be reached."""
+_ALIKE = 1.1
+"""Times the least: however long that interval is, who takes more takes more."""
 
 
 @dataclass(frozen=True, order=True)
@@ -34,7 +36,8 @@ class Takes:
 
     def is_like(self, least: Takes) -> bool:
         """Whether it cannot be told from the one that takes least."""
-        return self.shortcoming == least.shortcoming and self.spent <= least.spent + _APART * least.step
+        most = min(least.spent + _APART * self.step, _ALIKE * least.spent)
+        return self.shortcoming == least.shortcoming and self.spent <= max(most, least.spent)
 
 
 def best_first(who: Iterable[Who], takes: Callable[[Who], Takes]) -> list[Who]:

@@ -12,8 +12,8 @@ from dlion_sim.errors import InputError
 from dlion_sim.recommend.candidates import VALIDATION, Choices, Refused, candidates
 from dlion_sim.recommend.counterfactuals import Counterfactual, counterfactuals
 from dlion_sim.recommend.goal import Goal
-from dlion_sim.recommend.options import least, options
-from dlion_sim.recommend.race import Race, Start
+from dlion_sim.recommend.options import options
+from dlion_sim.recommend.race import FINALISTS, Race, Start
 from dlion_sim.recommend.seen import Seen
 from dlion_sim.results import Hold
 from dlion_sim.results.run_folder import holds_run, remove_checkpoint
@@ -99,15 +99,23 @@ class Study:
         return self._execute(execute, "what if", [each.start for each in self.counterfactuals], device)
 
     def _beyond(self, execute: Execute, device: Device) -> bool:
-        """Have who needs least go on beyond the bound, to see what that is."""
-        needed = least(self.goal, options(self.race))
-        if needed is None:
-            return True
-        start = Start(needed.candidate, 0, _BEYOND * self.goal.most_seconds(needed.candidate.per_hour))
-        is_done = self._execute(execute, "beyond the bound", [start], device)
-        if is_done and isinstance(seen := self.look(start), Seen):
-            self.race.seen[needed.candidate.name] = seen
-        return is_done
+        """Have who seems to need least go on beyond the bound, to see what that is; then who may need even less."""
+        for _ in range(FINALISTS):
+            known = options(self.race)
+            nearest = min(known, key=lambda each: self.goal.bounded(*each.means), default=None)
+            if nearest is None or nearest.seeds:
+                return True
+            candidate = nearest.candidate
+            start = Start(candidate, 0, _BEYOND * self.goal.most_seconds(candidate.per_hour))
+            if not self._execute(execute, "beyond the bound", [start], device):
+                return False
+            seen = self.look(start)
+            if isinstance(seen, str):
+                return True
+            self.race.seen[candidate.name] = seen
+            if seen.reached is None:
+                return True
+        return True
 
     def _remove_checkpoints(self) -> None:
         starts = [Start(each, seed, 0.0) for each in self.candidates for seed in range(self.seeds)]

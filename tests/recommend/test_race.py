@@ -107,7 +107,7 @@ def winner_of(learners, goal):
     ("learners", "goal"),
     [
         ([(274.0, 6.12), (137.0, 12.24)], Goal(deadline=400.0)),  # both cost as much,
-        ([(273.0, 6.12), (137.0, 12.2)], Goal(deadline=400.0)),  # or one less, but by less than an evaluation's time
+        ([(272.0, 6.12), (137.0, 12.2)], Goal(deadline=400.0)),  # or one less, but by less than an evaluation's time
         ([(100.0, 9.0), (100.0, 4.0)], Goal(budget=1.0)),
     ],
 )
@@ -118,6 +118,8 @@ def test_of_those_that_cannot_be_told_apart_the_one_wins_that_takes_less_of_the_
 def test_who_takes_one_evaluation_more_takes_more():
     assert winner_of([(272.0, 6.12), (137.0, 12.24)], Goal(deadline=400.0)) == (0, {0})
     assert winner_of([(100.0, 9.0), (101.0, 4.0)], Goal(budget=1.0)) == (0, {0})
+    few = [(6.0, 2.0), (3.0, 4.5)]  # an evaluation takes a third of all, which hides no eighth
+    assert winner_of(few, Goal(deadline=400.0)) == (0, {0})
 
 
 def test_the_fastest_of_many_that_cost_the_same_is_among_the_last():

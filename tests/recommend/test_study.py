@@ -169,6 +169,15 @@ def test_an_impossible_deadline_says_what_would_be_needed(tried):
     assert not (study.output / WINNER).exists()
 
 
+def test_beyond_the_bound_who_seems_to_need_less_is_tried_too(tmp_path):
+    study = study_of(tmp_path, Goal(deadline=5.0), counts=(2,), systems=("ring_allreduce",))
+    assert study.run(in_this_process, "cpu")
+    told = write_recommendation(study)
+    needed = told["needed"]
+    assert needed["seeds"] == 1
+    assert needed["seconds"]["mean"] <= min(each["seconds"]["mean"] for each in told["candidates"])
+
+
 def test_where_nothing_comes_to_the_target_what_is_needed_is_extrapolated(tmp_path):
     study = study_of(tmp_path, Goal(deadline=4.0), counts=(1,), systems=("ring_allreduce",), target_accuracy=0.97)
     assert study.run(in_this_process, "cpu")
