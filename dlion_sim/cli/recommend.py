@@ -140,7 +140,7 @@ def _run(study: Study, options: ExecutorOptions, lock: int, *, quiet: bool) -> b
         def execute(title: str, jobs: Sequence[Job]) -> bool:
             if not opened:  # Where all is there already, it takes no processes.
                 opened.append(stack.enter_context(options.open(len(study.candidates), study.output, lock)))
-            with SweepProgress(len(jobs), title=title, quiet=quiet) as progress:
+            with SweepProgress(len(jobs), title=title, each=False, quiet=quiet) as progress:
                 for event in run_all(jobs, opened[0], interrupts.asked):
                     progress.show(event)
             return not interrupts.asked()

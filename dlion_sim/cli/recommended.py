@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.box import HEAVY_HEAD
@@ -36,6 +37,8 @@ def print_recommendation(study: Study, told: Mapping[str, Any], console: Console
     headings = [*_HEADINGS, "time", "cost", "sent", "seeds", "why not"]
     bold = [place for place, each in enumerate(shown) if each["candidate"] == best]
     title = f"{told['scenario']} to {told['target']['value']:g} {told['target']['metric']}, {study.goal.bound}"
+    if any(each["seeds"] > 1 for each in shown):
+        title += " (± 95 % t-interval over seeds)"
     if rows:
         numbers = ["time", "cost", "sent"]
         console.print(Fitted(headings, rows, title=title, numbers=numbers, bold=bold, names=4, box=HEAVY_HEAD))
@@ -51,12 +54,13 @@ def _named(candidate: Candidate) -> list[str]:
 
 
 def _shown(study: Study, told: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The best by what was asked for: those within the bound, the measured ones first."""
+    """The best, those within the bound by what was asked for, others by what they need; the measured ones first."""
     goal = study.goal
 
     def rank(each: Mapping[str, Any]) -> tuple[bool, bool, float]:
         seconds, money = each["seconds"]["mean"], each["money"]["mean"]
-        return not goal.allows(seconds, money), not each["seeds"], goal.spent(seconds, money)
+        decides = goal.spent if goal.allows(seconds, money) else goal.bounded
+        return not goal.allows(seconds, money), not each["seeds"], decides(seconds, money)
 
     first = told["winner"] and told["winner"]["candidate"]
     return sorted(told["candidates"], key=lambda each: (each["candidate"] != first, *rank(each)))[:_BEST_SHOWN]
@@ -64,23 +68,28 @@ def _shown(study: Study, told: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]
 
 def _row(study: Study, each: Mapping[str, Any]) -> list[str]:
     candidate: Candidate = next(other for other in study.candidates if other.name == each["candidate"])
-    left = study.race.left.get(candidate.name)
-    how = "" if each["seeds"] else "> " if each["estimated"] == "at the least" else "~ "
+    seeds = f"{each['seeds']} of {each['seeds'] + each['missed']}" if each["missed"] else f"{each['seeds'] or '-'}"
     quantities = [
-        how + written(each[what]["mean"])
-        for what, written in (("seconds", duration), ("money", number), ("bytes", in_bytes))
+        _quantity(each, "seconds", duration),
+        _quantity(each, "money", number),
+        _quantity(each, "bytes", in_bytes),
     ]
-    return [*_named(candidate), *quantities, f"{each['seeds'] or '-'}", left.reason if left else ""]
+    return [*_named(candidate), *quantities, seeds, each["why_not"]]
+
+
+def _quantity(each: Mapping[str, Any], what: str, written: Callable[[float], str]) -> str:
+    """E.g. "3.2 h ± 5 min" over seeds, "~ 3.2 h" of an estimate, "?" where nothing is known."""
+    value, half = each[what]["mean"], each[what]["high"] - each[what]["mean"]
+    if math.isnan(value):
+        return "?"
+    how = "" if each["seeds"] else "> " if each["estimated"] == "at the least" else "~ "
+    return how + written(value) + (f" ± {written(half)}" if half > 0 else "")
 
 
 def _lines(study: Study, told: Mapping[str, Any]) -> Iterator[str]:
     yield told["told"]
     if winner := told["winner"]:
-        confidence = told["confidence"]
-        yield (
-            f"it gets there with {confidence['reaches_the_target']} of {confidence['seeds']} seeds, and is the best of "
-            f"the last {1 + len(confidence['against'])} with {confidence['wins']}"
-        )
+        yield told["confidence"]["told"]
         yield f"{winner['stalls']['told']}"
         if told["next_best"]:
             yield f"next best: {told['next_best']['in_words']}: {told['next_best']['why']}"

@@ -25,10 +25,10 @@ _AVERAGE_SECONDS = 24 * 3600.0
 class SweepProgress:
     """Shows the progress of a sweep of so many runs on standard error, while entered.
 
-    Where that is no terminal, it gets a line for each run that ends.
+    Where that is no terminal, it gets a line for each run that ends; without `each`, for those only that fail.
     """
 
-    def __init__(self, runs: int, *, title: str = "sweep", quiet: bool = False) -> None:
+    def __init__(self, runs: int, *, title: str = "sweep", each: bool = True, quiet: bool = False) -> None:
         self._console = Console(stderr=True, quiet=quiet)
         self._bars = Progress(
             TextColumn("{task.description}"),
@@ -41,6 +41,7 @@ class SweepProgress:
             console=self._console,
             speed_estimate_period=_AVERAGE_SECONDS,
         )
+        self._names_each = each and not self._console.is_terminal
         self._runs = runs
         self._pace = Pace(runs)
         self._ended = self._failed = 0
@@ -66,7 +67,7 @@ class SweepProgress:
                 self._bars.remove_task(self._running.pop(event.name))
                 self._ended += 1
                 self._failed += event.status == "failed"
-                if event.problem or not self._console.is_terminal:
+                if event.problem or self._names_each:
                     line = f"{event.name}: {event.status} {event.problem}".rstrip()
                     self._console.print(line, markup=False, highlight=False, soft_wrap=True)
         self._tell_all()

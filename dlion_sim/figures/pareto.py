@@ -19,6 +19,8 @@ _MARKERS = "osD^vPX<>hdp"
 """Of machines, in the order in which they come; more of them share."""
 _HOURS_FROM = 2 * 3600.0
 _SIZE = 26.0
+_ROOM = 0.1
+"""Around the points, for the ring."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def plot_pareto(
         axes.set_xlabel(f"Time to the target ({unit})")
         axes.set_ylabel("Cost")
         front = sorted((point.seconds / size, point.money) for point in points if point.is_on_front)
-        axes.plot(*zip(*front, strict=True), color="0.6", linewidth=0.8, zorder=1) if front else None
+        if len(front) > 1:
+            axes.plot(*zip(*front, strict=True), color="0.6", linewidth=0.8, zorder=1)
         for point in points:
             colour = system_look(point.system).colour
             face = colour if point.is_measured else "none"
@@ -73,14 +76,24 @@ def plot_pareto(
                 axes.scatter(
                     *place, s=5 * _SIZE, marker="o", facecolors="none", edgecolors="0.2", linewidths=1, zorder=3
                 )
+        axes.margins(_ROOM)
         _scale(axes, points)
         _shade(axes, None if deadline is None else deadline / size, budget)
         systems = list(dict.fromkeys(point.system for point in points))
         handles: list[Artist] = [Patch(color=system_look(system).colour) for system in systems]
         handles += [_handle(marker[machine]) for machine in machines]
-        notes = ["circled: recommended; hollow: estimated; line: none is faster and as cheap, nor cheaper and as fast"]
-        legend_below(figure, handles, [*systems, *machines], notes)
+        legend_below(figure, handles, [*systems, *machines], _notes(points))
     return file
+
+
+def _notes(points: Sequence[Point]) -> list[str]:
+    """What of it is to be seen."""
+    notes = {
+        "circled: recommended": any(point.is_best for point in points),
+        "hollow: estimated": not all(point.is_measured for point in points),
+        "line: none is faster and as cheap, nor cheaper and as fast": sum(point.is_on_front for point in points) > 1,
+    }
+    return ["; ".join(note for note, is_seen in notes.items() if is_seen)]
 
 
 def _unit(most: float) -> tuple[float, str]:

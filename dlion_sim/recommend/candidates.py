@@ -22,7 +22,7 @@ ALL = "all"
 VALIDATION = 0.1
 """Held out where the scenario holds out nothing: what is chosen must not be chosen by the test set."""
 _NEVER = DURATION.format(DURATION.most)
-_ALONE = "alone"
+ALONE = "alone"
 """What a single worker does, whatever its system."""
 
 
@@ -94,7 +94,7 @@ def candidates(base: Base, scenario: Scenario, choices: Choices) -> tuple[list[C
         _candidate(base, scenario, place, count, system)
         for place in _places(scenario, catalog, choices.instances, refused)
         for count in choices.counts
-        for system in (tried if count * len(place.machines) > 1 else [Tried({"system": _ALONE}, {"name": "baseline"})])
+        for system in (tried if count * len(place.machines) > 1 else [Tried({"system": ALONE}, {"name": "baseline"})])
     ]
     if not found:
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in refused)

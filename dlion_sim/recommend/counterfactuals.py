@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dlion_sim.recommend.candidates import Candidate
+from dlion_sim.recommend.candidates import ALONE, Candidate
 from dlion_sim.recommend.race import Start
 from dlion_sim.scenario import Scenario, Schedule, Wan
 
@@ -21,7 +21,9 @@ class Counterfactual:
 
 def counterfactuals(scenario: Scenario, winner: Candidate, until: float) -> list[Counterfactual]:
     """What to simulate, up to a virtual time (s): one more machine; twice the bandwidth of paths that have one."""
-    changed = {"one more machine": _with_one_more(winner)}
+    larger = _with_one_more(winner)
+    joined = "" if larger.labels["system"] == winner.labels["system"] else f" and {larger.system}"
+    changed = {f"one more machine{joined}": larger}
     wan = scenario.cluster.wan
     if len(winner.values["cluster.clouds"]) > 1 and wan is not None and (wider := _twice(wan)) is not None:
         values = {**winner.values, "cluster.wan": wider}
@@ -30,14 +32,17 @@ def counterfactuals(scenario: Scenario, winner: Candidate, until: float) -> list
 
 
 def _with_one_more(winner: Candidate) -> Candidate:
-    """In the cloud where it costs least."""
+    """In the cloud where it costs least. Who was alone then has a peer, and a system."""
     clouds: list[dict[str, Any]] = copy.deepcopy(winner.values["cluster.clouds"])
     (group,) = min((cloud["workers"] for cloud in clouds), key=lambda groups: float(groups[0]["price"]))
     group["count"] += 1
+    labels = {**winner.labels, "count": f"{winner.labels['count']} and one more"}
+    if winner.labels["system"] == ALONE:
+        labels["system"] = winner.values["system"]["name"]
     return replace(
         winner,
         name=f"{winner.name}-one.more.machine",
-        labels={**winner.labels, "count": f"{winner.labels['count']} and one more"},
+        labels=labels,
         values={**winner.values, "cluster.clouds": clouds},
         per_hour=winner.per_hour + group["price"],
     )

@@ -10,12 +10,12 @@ from dlion_sim.recommend.goal import Goal
 from dlion_sim.recommend.margins import margins
 from dlion_sim.recommend.options import Option, front, least, of, options
 from dlion_sim.recommend.race import Race
+from dlion_sim.recommend.ranking import best_first
+from dlion_sim.recommend.reasons import part
 from dlion_sim.recommend.seen import Seen
 from dlion_sim.recommend.study import Study
+from dlion_sim.recommend.words import compared
 from dlion_sim.results import participants
-from dlion_sim.results.numbers import percent
-
-_ALIKE = 0.0005
 
 
 def document(study: Study) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def document(study: Study) -> dict[str, Any]:
         told |= {"told": sentence(study, known), "needed": _needed(study, known)}
     return told | {
         "pareto": [each.told() for each in front(known)],
-        "candidates": [each.told() for each in known],
+        "candidates": _candidates(study, known),
         "rejected": _rejected(study, known),
         "samples": {"simulated": study.samples, "exhaustive": _exhaustive(study, known), "margins": _of_margins(study)},
     }
@@ -59,8 +59,11 @@ def sentence(study: Study, known: Sequence[Option]) -> str:
     goal = study.goal
     if study.race.winners:
         best = of(known, study.race.winners[0])
-        what = "the cheapest" if goal.deadline else "the fastest"
-        return f"{best.candidate.in_words} is {what}: {best.takes} ({goal.bound})"
+        words = ("cheapest", "cost", "fastest") if goal.deadline else ("fastest", "time", "cheapest")
+        what, by, then = words
+        count = len(study.race.alike)
+        of_these = f", and of {count} that cannot be told apart by {by} the {then}" if count > 1 else ""
+        return f"{best.candidate.in_words} is the {what}{of_these}: {best.takes} ({goal.bound})"
     needed = least(goal, known)
     if needed is None:
         return f"nothing comes to the target ({goal.bound}), and nothing learns enough to say what would"
@@ -73,6 +76,7 @@ def _winner(study: Study, known: Sequence[Option]) -> dict[str, Any]:
     finals = study.race.finals[winner.name]
     return {
         **of(known, winner).told(),
+        "alike": [each.name for each in study.race.alike if each is not winner],
         "overrides": dict(winner.values),
         "runs": [
             {
@@ -113,17 +117,27 @@ def _next_best(study: Study, known: Sequence[Option]) -> dict[str, Any] | None:
     if not others:
         return None
     second = of(known, race.winners[1]) if len(race.winners) > 1 else min(others, key=lambda each: _order(goal, each))
-    dearer = second.money.value / best.money.value - 1
-    slower = second.seconds.value / best.seconds.value - 1
     stalled = in_a_sentence(stalls(race.seen[second.candidate.name].run))
-    costs = [_compared(dearer, "dearer", "cheaper"), _compared(slower, "slower", "faster")]
-    return {**second.told(), "why": f"{', '.join(costs if goal.deadline else costs[::-1])}; {stalled}"}
+    return {**second.told(), "why": f"{_why_not(study, best, second)}; {stalled}"}
 
 
-def _compared(more: float, words: str, opposite: str) -> str:
-    if abs(more) < _ALIKE:
-        return f"as {words.removesuffix('er')}"
-    return f"{percent(round(abs(more), 3))} {words if more > 0 else opposite}"
+def _candidates(study: Study, known: Sequence[Option]) -> list[dict[str, Any]]:
+    """What each takes, and why it is not the winner."""
+    best = of(known, study.race.winners[0]) if study.race.winners else None
+    return [{**each.told(), "why_not": "" if each is best else _why_not(study, best, each)} for each in known]
+
+
+def _why_not(study: Study, best: Option | None, option: Option) -> str:
+    left = study.race.left.get(option.candidate.name)
+    if left is not None and (best is None or not left.is_behind):
+        return left.reason
+    assert best is not None
+    money = compared(option.money.value, best.money.value, "dearer", "cheaper")
+    seconds = compared(option.seconds.value, best.seconds.value, "slower", "faster")
+    differences = f"{money}, {seconds}" if study.goal.deadline else f"{seconds}, {money}"
+    if option.seeds:
+        return differences
+    return f"{differences}, by {part(study.race.seen[option.candidate.name])} of the way"
 
 
 def _order(goal: Goal, option: Option) -> tuple[bool, bool, float]:
@@ -136,15 +150,28 @@ def _confidence(race: Race, seeds: int) -> dict[str, Any]:
     winner, *others = race.winners
     wins = 0
     for seen in race.successes(winner.name):
-        spent = race.goal.spent(seen.seconds, seen.money)
-        rivals = [each for other in others for each in race.successes(other.name) if _seed(each) == _seed(seen)]
-        wins += all(spent <= race.goal.spent(each.seconds, each.money) for each in rivals)
+        rivals = [
+            (other, each) for other in others for each in race.successes(other.name) if _seed(each) == _seed(seen)
+        ]
+        (first, _), *_ = best_first(
+            [(winner, seen), *rivals], lambda one: race.takes(one[0], one[1].seconds, one[1].money)
+        )
+        wins += first is winner
+    reached = len(race.successes(winner.name))
     return {
         "seeds": seeds,
-        "reaches_the_target": len(race.successes(winner.name)),
+        "reaches_the_target": reached,
         "wins": wins,
         "against": [each.name for each in others],
+        "told": _of_seeds(seeds, reached, len(race.winners), wins),
     }
+
+
+def _of_seeds(seeds: int, reached: int, last: int, wins: int) -> str:
+    if seeds == 1:
+        return "only one seed was tried, which does not tell by how much others differ"
+    best = f", and is the best of the last {last} with {wins}" if last > 1 else ""
+    return f"it gets there with {reached} of {seeds} seeds{best}"
 
 
 def _seed(seen: Seen) -> int:

@@ -29,6 +29,10 @@ class Goal:
         """Of these, that which is bounded."""
         return money if self.deadline is None else seconds
 
+    def step(self, seconds: float, per_hour: float) -> float:
+        """Of what little is to be spent of, what so much time takes on machines that cost so much an hour."""
+        return self.spent(seconds, per_hour * seconds / _HOUR)
+
     def relaxed(self, seconds: float, factor: float) -> Goal:
         """With a deadline so much later, or a budget so many times as large."""
         if self.deadline is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dlion_sim.recommend.goal import Goal
 from dlion_sim.recommend.options import Option, of, of_seeds
+from dlion_sim.recommend.race import Race
+from dlion_sim.recommend.ranking import best_first
 from dlion_sim.recommend.study import Study
 from dlion_sim.recommend.words import duration
 from dlion_sim.results.numbers import number
@@ -17,8 +18,9 @@ _MORE_SECONDS, _MORE_MONEY = 3600.0, 1.1
 
 def margins(study: Study, known: Sequence[Option]) -> list[dict[str, Any]]:
     """What more of each thing would bring."""
-    goal, best = study.goal, of(known, study.race.winners[0])
-    told = [_relaxed(goal, best, known)]
+    best = of(known, study.race.winners[0])
+    told = [_relaxed(study.race, best, known)]
+    with_one = " with the same seed" if study.seeds > 1 else ""
     for each in study.counterfactuals:
         seen = study.look(each.start)
         if isinstance(seen, str) or seen.reached is None:
@@ -32,27 +34,22 @@ def margins(study: Study, known: Sequence[Option]) -> list[dict[str, Any]]:
                 "run": seen.run.folder.name,
                 "seconds": seen.seconds,
                 "money": seen.money,
-                "told": f"{changed.takes}, in place of {duration(first.seconds)} and {number(first.money)}",
+                "told": f"{changed.takes}, in place of {duration(first.seconds)} and {number(first.money)}{with_one}",
             }
         )
     return told
 
 
-def _relaxed(goal: Goal, best: Option, known: Sequence[Option]) -> dict[str, Any]:
+def _relaxed(race: Race, best: Option, known: Sequence[Option]) -> dict[str, Any]:
     """Who would win within a wider bound."""
+    goal = race.goal
     wider = goal.relaxed(_MORE_SECONDS, _MORE_MONEY)
-    spent = goal.spent(best.seconds.value, best.money.value)
-    better = [
-        each
-        for each in known
-        if not goal.allows(each.seconds.value, each.money.value)
-        and wider.allows(each.seconds.value, each.money.value)
-        and goal.spent(each.seconds.value, each.money.value) < spent
-        and not each.is_least
+    others = [
+        each for each in known if not each.is_least and not goal.allows(*each.means) and wider.allows(*each.means)
     ]
-    what = {"with": "one more hour" if goal.deadline else "10 % more money"}
-    if not better:
-        return {**what, "winner": best.candidate.name, "told": "the same"}
-    new = min(better, key=lambda each: goal.spent(each.seconds.value, each.money.value))
+    new, *_ = best_first([best, *others], lambda each: race.takes(each.candidate, *each.means))
+    what = {"with": "one more hour" if goal.deadline else "10 % more money", "winner": new.candidate.name}
+    if new is best:
+        return {**what, "told": "the same"}
     about = "" if new.seeds else ", by estimate"
-    return {**what, "winner": new.candidate.name, "told": f"{new.candidate.in_words}: {new.takes}{about}"}
+    return {**what, "told": f"{new.candidate.in_words}: {new.takes}{about}"}

@@ -30,8 +30,15 @@ class Option:
     """At the target; NaN of an estimate."""
     seeds: int
     """Over how many seeds this was measured; 0: it is an estimate."""
+    missed: int
+    """With how many more it did not come to the target, of which the means tell nothing."""
     is_least: bool
     """Of an estimate: whether it is too low, as nobody came to the target."""
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Seconds and money."""
+        return self.seconds.value, self.money.value
 
     @property
     def takes(self) -> str:
@@ -51,6 +58,7 @@ class Option:
             "bytes": _interval(self.bytes),
             "metric": _interval(self.metric),
             "seeds": self.seeds,
+            "missed": self.missed,
             **({} if self.seeds else {"estimated": "at the least" if self.is_least else "about"}),
         }
 
@@ -93,8 +101,8 @@ def least(goal: Goal, known: Sequence[Option]) -> Option | None:
     return known[ranked.index(min(ranked))] if ranked else None
 
 
-def of_seeds(candidate: Candidate, reached: Sequence[Seen]) -> Option:
-    """What the runs of a candidate took that came to the target."""
+def of_seeds(candidate: Candidate, reached: Sequence[Seen], missed: int = 0) -> Option:
+    """What the runs of a candidate took that came to the target, beside which so many did not."""
     return Option(
         candidate,
         seconds=mean_of([seen.seconds for seen in reached]),
@@ -102,6 +110,7 @@ def of_seeds(candidate: Candidate, reached: Sequence[Seen]) -> Option:
         bytes=mean_of([seen.bytes for seen in reached]),
         metric=mean_of([seen.metric for seen in reached]),
         seeds=len(reached),
+        missed=missed,
         is_least=False,
     )
 
@@ -109,9 +118,17 @@ def of_seeds(candidate: Candidate, reached: Sequence[Seen]) -> Option:
 def _option(candidate: Candidate, race: Race, ahead: Seen) -> Option:
     seen = race.seen[candidate.name]
     reached = [each for each in race.finals.get(candidate.name, [seen]) if each.reached is not None]
+    tried = race.seeds if candidate.name in race.finals else 1
     if reached:
-        return of_seeds(candidate, reached)
+        return of_seeds(candidate, reached, missed=tried - len(reached))
     told = estimate(seen, ahead)
-    sent = seen.bytes * told.seconds / seen.seconds if seen.seconds and math.isfinite(told.seconds) else math.nan
-    seconds, money, carried = map(Interval, (told.seconds, told.money, sent))
-    return Option(candidate, seconds, money, carried, Interval(), seeds=0, is_least=told.is_least)
+    seconds, money, carried = map(Interval, (told.seconds, told.money, _will_send(seen, told.seconds)))
+    return Option(candidate, seconds, money, carried, Interval(), seeds=0, missed=0, is_least=told.is_least)
+
+
+def _will_send(seen: Seen, seconds: float) -> float:
+    """The bytes by then, if all goes on as so far; NaN where nothing is known of what peers will send each other."""
+    has_peers = len(seen.run.manifest["workers"]) > 1
+    if not math.isfinite(seconds) or (has_peers and not seen.bytes):
+        return math.nan
+    return seen.bytes * seconds / seen.seconds

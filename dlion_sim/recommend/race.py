@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from dlion_sim.recommend.candidates import Candidate
 from dlion_sim.recommend.estimate import Estimate, estimate, leader
 from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.ranking import Takes, alike, best_first
 from dlion_sim.recommend.reasons import Left, behind, out, unseen
 from dlion_sim.recommend.seen import Seen
 
@@ -22,6 +24,8 @@ _TELLING = 0.5
 """Of the target's progress: before somebody is that far, nobody is left behind for being slower."""
 _BEATEN = 1.25
 """Times what the best takes: who has spent so much is out. Less would leave it to a single seed."""
+_NOTHING = Takes(shortcoming=1, spent=math.inf, bounded=math.inf, step=0.0)
+"""Of whom nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -93,16 +97,30 @@ class Race:
     @property
     def winners(self) -> list[Candidate]:
         """Who reached the target within the bound with more than half of the seeds; the best first."""
-        good = [each for each in self.candidates if 2 * len(self.successes(each.name)) > self.seeds]
-        return sorted(good, key=lambda each: (-len(self.successes(each.name)), *self._mean_spent(each.name)))
+        return best_first(self._successful, self._mean)
+
+    @property
+    def alike(self) -> list[Candidate]:
+        """Of the winners who cannot be told apart by what little is to be spent of: the first one among them."""
+        return alike(self._successful, self._mean)
 
     def successes(self, name: str) -> list[Seen]:
         """The runs of who was in at the end that reached the target within the bound."""
         return [seen for seen in self.finals.get(name, []) if self._succeeds(seen)]
 
-    def _mean_spent(self, name: str) -> tuple[float, float]:
-        good = self.successes(name)
-        return sum(map(self._spent, good)) / len(good), sum(seen.seconds for seen in good) / len(good)
+    def takes(self, candidate: Candidate, seconds: float, money: float, shortcoming: int = 0) -> Takes:
+        """What decides on a candidate that takes so much time and money."""
+        step = self.goal.step(self.evaluate_every, candidate.per_hour)
+        return Takes.of(self.goal, seconds, money, step=step, shortcoming=shortcoming)
+
+    @property
+    def _successful(self) -> list[Candidate]:
+        return [each for each in self.candidates if 2 * len(self.successes(each.name)) > self.seeds]
+
+    def _mean(self, candidate: Candidate) -> Takes:
+        good = self.successes(candidate.name)
+        seconds, money = sum(seen.seconds for seen in good) / len(good), sum(seen.money for seen in good) / len(good)
+        return self.takes(candidate, seconds, money, shortcoming=-len(good))
 
     def _best(self) -> float:
         """The least that is spent by whom is in, with the first seed."""
@@ -132,7 +150,8 @@ class Race:
             return waiting
         ahead = leader(self.seen.values())
         told = {name: estimate(seen, ahead) for name, seen in self.seen.items()}
-        ranked = sorted(running, key=lambda each: self._rank(told[each.name]))
+        takes = partial(self._estimated, told)
+        ranked = best_first(running, takes)
         if ahead.curve.last < _TELLING:
             return [*ranked, *waiting]
         until = {start.candidate.name: start.until for start in due}
@@ -142,9 +161,10 @@ class Race:
         kept = ranked[: FINALISTS if is_over else max(FINALISTS, math.ceil(len(ranked) / GROWTH))]
         others = [*ranked[len(kept) :], *beaten]
         left = {*self.left, *(each.name for each in others)}
-        first = min((name for name in told if name not in left), key=lambda name: self._rank(told[name]))
+        first, *_ = best_first([each for each in self.candidates if each.name in {*told} - left], takes)
         for each in others:
-            self._leave(each, behind(number, self.seen[each.name], told[each.name], self.goal, first, told[first]))
+            of_first = first.name, told[first.name]
+            self._leave(each, behind(number, self.seen[each.name], told[each.name], self.goal, *of_first))
         return [*kept, *waiting]
 
     def _goes_on(self, number: int, start: Start) -> bool:
@@ -176,9 +196,11 @@ class Race:
         """For how long (s) a candidate may run where the best takes so much."""
         return math.inf if math.isinf(best) else self.goal.seconds(_BEATEN * best, candidate.per_hour)
 
-    def _rank(self, told: Estimate) -> tuple[bool, float, float]:
-        spent = self.goal.spent(told.seconds, told.money)
-        return not self.goal.allows(told.seconds, told.money), spent, told.seconds
+    def _estimated(self, told: Mapping[str, Estimate], candidate: Candidate) -> Takes:
+        if candidate.name not in told:
+            return _NOTHING
+        seconds, money = told[candidate.name].seconds, told[candidate.name].money
+        return self.takes(candidate, seconds, money, shortcoming=not self.goal.allows(seconds, money))
 
     def _leave(self, candidate: Candidate, left: Left) -> None:
         self.left[candidate.name] = left
@@ -189,13 +211,13 @@ class Race:
         the best, now that it is known how it learns up to the target. Before, they may have seemed to be too late."""
         if not self._reserve:
             return []
-        winners, nothing = self.winners, (True, math.inf, math.inf)
+        winners = self.winners
         ahead = self.seen[winners[0].name] if winners else leader(self.seen.values())
-        told = {name: self._rank(estimate(seen, ahead)) for name, seen in self.seen.items()}
-        ranked = sorted(self._reserve, key=lambda each: told.get(each.name, nothing))
+        takes = partial(self._estimated, {name: estimate(seen, ahead) for name, seen in self.seen.items()})
+        ranked = best_first(self._reserve, takes)
         if winners:
             best = self._spent(ahead)
-            better = [each for each in ranked if told.get(each.name, nothing) < (False, best, 0.0)]
+            better = [each for each in ranked if not takes(each).shortcoming and takes(each).spent < best]
             ranked = [each for each in better if self.seen[each.name].until < self._most(each, best)]
         back = ranked[:FINALISTS]
         self._reserve = [each for each in self._reserve if each not in back]

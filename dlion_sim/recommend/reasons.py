@@ -22,6 +22,8 @@ class Left:
     rung: int | None
     """After which one, from 1; None: at the end."""
     reason: str
+    is_behind: bool = False
+    """Whether that is only that others do better."""
 
 
 def out(rung: int, seen: Seen, goal: Goal, most_seconds: float) -> Left | None:
@@ -47,7 +49,8 @@ def out(rung: int, seen: Seen, goal: Goal, most_seconds: float) -> Left | None:
 
 def unseen(rung: int, spent: float, goal: Goal, best: float) -> Left:
     """It takes more than the best before anything is known of it."""
-    return Left(rung, f"takes {written(goal, spent)} until it is first evaluated; the best takes {written(goal, best)}")
+    reason = f"takes {written(goal, spent)} until it is first evaluated; the best takes {written(goal, best)}"
+    return Left(rung, reason, is_behind=True)
 
 
 def behind(rung: int, seen: Seen, told: Estimate, goal: Goal, best: str, of_best: Estimate) -> Left:
@@ -61,12 +64,18 @@ def behind(rung: int, seen: Seen, told: Estimate, goal: Goal, best: str, of_best
         late = "" if goal.allows(told.seconds, told.money) else f"; {goal.bound}"
         way = f"{progress(seen)}; needs {duration(told.seconds)} and {number(told.money)}{least}{late}"
     spent = goal.spent(of_best.seconds, of_best.money)
-    return Left(rung, f"{way}; {best} needs {written(goal, spent)}{' at the least' * of_best.is_least}")
+    reason = f"{way}; {best} needs {written(goal, spent)}{' at the least' * of_best.is_least}"
+    return Left(rung, reason, is_behind=True)
 
 
 def progress(seen: Seen) -> str:
     """E.g. "35 % of the target's progress at 10 min"."""
-    return f"{max(0.0, seen.curve.last):.0%} of the target's progress at {duration(seen.seconds)}".replace("%", " %")
+    return f"{part(seen)} of the target's progress at {duration(seen.seconds)}"
+
+
+def part(seen: Seen) -> str:
+    """How much of the target's progress was made, e.g. "35 %"."""
+    return f"{100 * max(0.0, seen.curve.last):.0f} %"
 
 
 def written(goal: Goal, spent: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -12,11 +12,13 @@ from dlion_sim.errors import InputError
 from dlion_sim.recommend.candidates import VALIDATION, Choices, Refused, candidates
 from dlion_sim.recommend.counterfactuals import Counterfactual, counterfactuals
 from dlion_sim.recommend.goal import Goal
-from dlion_sim.recommend.options import least, options
-from dlion_sim.recommend.race import Race, Start
+from dlion_sim.recommend.options import options
+from dlion_sim.recommend.race import FINALISTS, Race, Start
 from dlion_sim.recommend.seen import Seen
+from dlion_sim.results import Hold
+from dlion_sim.results.run_folder import holds_run, remove_checkpoint
 from dlion_sim.scenario import Scenario, from_data
-from dlion_sim.sweep import Base, Found, Job, State, check, survey
+from dlion_sim.sweep import Base, Found, Job, Point, State, check, survey
 
 Execute = Callable[[str, Sequence[Job]], bool]
 """Does the jobs of a rung, whose title it is told; whether it has done so, and was not interrupted."""
@@ -74,14 +76,20 @@ class Study:
     def run(self, execute: Execute, device: Device) -> bool:
         """Have all be simulated that the recommendation follows from; whether it was, and not interrupted.
 
-        What is in the folder is not done again. Raises InputError for runs there of another scenario, and where all
+        What is in the folder is not done again. Once there is a winner, no run there goes on: checkpoints, which take
+        most of the space, are removed. Raises InputError for runs there of another scenario, and where all
         candidates fail alike.
         """
         for rung in self.race.rungs():
             if not self._execute(execute, rung.title, rung.starts, device):
                 return False
         self._check_failures()
-        return self._what_if(execute, device) if self.race.winners else self._beyond(execute, device)
+        if not self.race.winners:
+            return self._beyond(execute, device)
+        is_done = self._what_if(execute, device)
+        if is_done:
+            self._remove_checkpoints()
+        return is_done
 
     def _what_if(self, execute: Execute, device: Device) -> bool:
         """Simulate the winner with more of something."""
@@ -91,15 +99,31 @@ class Study:
         return self._execute(execute, "what if", [each.start for each in self.counterfactuals], device)
 
     def _beyond(self, execute: Execute, device: Device) -> bool:
-        """Have who needs least go on beyond the bound, to see what that is."""
-        needed = least(self.goal, options(self.race))
-        if needed is None:
-            return True
-        start = Start(needed.candidate, 0, _BEYOND * self.goal.most_seconds(needed.candidate.per_hour))
-        is_done = self._execute(execute, "beyond the bound", [start], device)
-        if is_done and isinstance(seen := self.look(start), Seen):
-            self.race.seen[needed.candidate.name] = seen
-        return is_done
+        """Have who seems to need least go on beyond the bound, to see what that is; then who may need even less."""
+        for _ in range(FINALISTS):
+            known = options(self.race)
+            nearest = min(known, key=lambda each: self.goal.bounded(*each.means), default=None)
+            if nearest is None or nearest.seeds:
+                return True
+            candidate = nearest.candidate
+            start = Start(candidate, 0, _BEYOND * self.goal.most_seconds(candidate.per_hour))
+            if not self._execute(execute, "beyond the bound", [start], device):
+                return False
+            seen = self.look(start)
+            if isinstance(seen, str):
+                return True
+            self.race.seen[candidate.name] = seen
+            if seen.reached is None:
+                return True
+        return True
+
+    def _remove_checkpoints(self) -> None:
+        starts = [Start(each, seed, 0.0) for each in self.candidates for seed in range(self.seeds)]
+        for start in [*starts, *(each.start for each in self.counterfactuals)]:
+            folder = self.output / self._point(start).name
+            if holds_run(folder):
+                with suppress(InputError), closing(Hold(folder)):  # Somebody may have it go on by hand.
+                    remove_checkpoint(folder)
 
     def look(self, start: Start) -> Seen | str:
         """What a run came to that was done, or why it failed. Raises InputError where it cannot be read."""
@@ -119,13 +143,14 @@ class Study:
         return not jobs or execute(title, jobs)
 
     def _job(self, start: Start, device: Device) -> Job:
-        return Job.of(
-            start.candidate.point(self.base, self.scenario.seed + start.seed), self.output, device, start.until
-        )
+        return Job.of(self._point(start), self.output, device, start.until)
 
     def _found(self, start: Start) -> Found:
-        point = start.candidate.point(self.base, self.scenario.seed + start.seed)
+        point = self._point(start)
         return survey([point], self.output)[point.name]
+
+    def _point(self, start: Start) -> Point:
+        return start.candidate.point(self.base, self.scenario.seed + start.seed)
 
     def _check_failures(self) -> None:
         if not self.race.seen:

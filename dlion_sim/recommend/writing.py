@@ -36,9 +36,10 @@ def write_recommendation(study: Study) -> dict[str, Any]:
         )
         for each in known
     ]
+    goal = study.goal
+    title = f"{study.scenario.name}, {goal.bound}"
     for name in FIGURES:
-        goal = study.goal
-        plot_pareto(points, study.scenario.name, study.output / name, deadline=goal.deadline, budget=goal.budget)
+        plot_pareto(points, title, study.output / name, deadline=goal.deadline, budget=goal.budget)
     winner = study.output / WINNER
     if best:
         write(winner, _winner(study, told["told"]).encode())

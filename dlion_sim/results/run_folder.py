@@ -43,3 +43,9 @@ def clear(folder: Path) -> None:
     for name in (SUMMARY, *PLOTS, CHECKPOINT, SCENARIO, MANIFEST):
         for file in (folder / name, folder / (name + TEMPORARY)):
             file.unlink(missing_ok=True)
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Remove that of a run, which then goes on no more; nothing happens where there is none. Raises OSError."""
+    for file in (folder / CHECKPOINT, folder / (CHECKPOINT + TEMPORARY)):
+        file.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.results import RunWriter, environment
 from dlion_sim.results.atomic import replacing
-from dlion_sim.results.run_folder import CHECKPOINT, SCENARIO
+from dlion_sim.results.run_folder import CHECKPOINT, SCENARIO, remove_checkpoint
 from dlion_sim.scenario import Packets, to_data
 from dlion_sim.simulation.checkpoint_file import Header, read_header, read_state, write
 from dlion_sim.simulation.decoding import Decoder
@@ -143,7 +143,7 @@ class Checkpoints:
 
     def remove(self) -> None:
         """The run has ended, and nothing is left to go on with."""
-        (self._writer.folder / CHECKPOINT).unlink(missing_ok=True)
+        remove_checkpoint(self._writer.folder)
 
 
 def _check(header: Header, identity: Identity, file: Path) -> None:

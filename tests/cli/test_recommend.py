@@ -1,7 +1,11 @@
 """`dlion recommend` as people use it."""
 
 import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from dlion_sim.cli.recommend import CATALOG
@@ -74,14 +78,16 @@ def test_it_recommends_and_goes_on_where_it_was_stopped(capsys, monkeypatch, her
     assert 0 < len(runs) <= 2
 
     assert dlion(monkeypatch, *ASKED, "--deadline", "1 min") == 0
-    said = capsys.readouterr().out
+    said, progress = capsys.readouterr()
+    assert "rung" in progress
+    assert "completed" not in progress  # runs pause, rung by rung
     told = json.loads((here / "out/recommendation.json").read_text())
     assert told["winner"]["system"] == "ring_allreduce"
     for words in (
         told["told"],
         "is the cheapest",
         "(deadline 60 s)",
-        "it gets there with 1 of 1 seeds",
+        "only one seed was tried",
         "next best: ring_allreduce on 2 middle in each of east, west",
         "with one more hour",
         "with one more machine",
@@ -98,6 +104,30 @@ def test_it_recommends_and_goes_on_where_it_was_stopped(capsys, monkeypatch, her
 
     assert dlion(monkeypatch, "run", "out/winner.yaml", "-o", "again", "-q") == 0
     assert Run.open(here / "again").summary["stopped_by"] == "target_accuracy"
+
+
+@pytest.mark.parametrize(("gpus", "device"), [([], "cpu"), (["--gpus-per-job", "0.5"], "cuda")])
+def test_a_cluster_gets_the_jobs_where_one_is_asked_for(monkeypatch, here, gpus, device):
+    opened, started = [], []
+
+    class Cluster(Here):
+        def __init__(self, runs, **given) -> None:
+            super().__init__()
+            opened.append((runs, given))
+
+        def start(self, job) -> None:
+            started.append(job)
+            super().start(msgspec.structs.replace(job, device="cpu"))
+
+    monkeypatch.setattr("dlion_sim.sweep.ray_setup.prepare_ray", lambda private: None)
+    monkeypatch.setitem(sys.modules, "dlion_sim.sweep.ray_cluster", SimpleNamespace(RayCluster=Cluster))
+    ray = ["--executor", "ray", "--address", "head:6379", *gpus]
+    assert dlion(monkeypatch, *ASKED, "--deadline", "1 min", "--quiet", *ray) == 0
+    given = {"address": "head:6379", "jobs": 1, "gpus_per_job": 0.5 if gpus else 0.0, "output": Path("out")}
+    assert opened == [(2, given)]  # once for all rungs
+    assert {job.device for job in started} == {device}
+    assert len({job.until for job in started}) > 1
+    assert (here / "out/winner.yaml").exists()
 
 
 @pytest.mark.usefixtures("at_once")

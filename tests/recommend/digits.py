@@ -53,10 +53,19 @@ def write_scenario(folder: Path, **keys: object) -> Path:
     return file
 
 
-def study_of(folder: Path, goal: Goal, *, seeds: int = 3, counts=(1, 2), systems=("dlion", "ring_allreduce"), **keys):
+def study_of(
+    folder: Path,
+    goal: Goal,
+    *,
+    seeds: int = 3,
+    instances=(),
+    counts=(1, 2),
+    systems=("dlion", "ring_allreduce"),
+    **keys,
+):
     """A study whose runs are below `folder`."""
     file = write_scenario(folder, **keys)
-    choices = Choices(str(folder / "catalog.csv"), counts=counts, systems=systems)
+    choices = Choices(str(folder / "catalog.csv"), instances, counts, systems)
     study = Study(Base(file, read_file(file)), choices, goal, seeds, folder / "out")
     study.check()
     return study

@@ -84,6 +84,49 @@ def spent(learner, goal):
     return goal.spent(seconds, money) if goal.allows(seconds, money) else math.inf
 
 
+def steady(learners):
+    """How those look that learn evenly for so many seconds, at so much an hour."""
+
+    def look(start):
+        seconds, per_hour = learners[int(start.candidate.name)]
+        times = np.arange(0.0, min(start.until, seconds) + 1e-9, EVERY)
+        reached = seconds if start.until >= seconds else None
+        return Glimpse(Curve(times, times / seconds), start.until, reached, per_hour)
+
+    return look
+
+
+def winner_of(learners, goal):
+    """The number of the one of these that is recommended, and of those that cannot be told from it."""
+    race, _ = raced([Learner(1.0, per_hour) for _, per_hour in learners], goal, look=steady(learners))
+    return int(race.winners[0].name), {int(each.name) for each in race.alike}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    ("learners", "goal"),
+    [
+        ([(274.0, 6.12), (137.0, 12.24)], Goal(deadline=400.0)),  # both cost as much,
+        ([(272.0, 6.12), (137.0, 12.2)], Goal(deadline=400.0)),  # or one less, but by less than an evaluation's time
+        ([(100.0, 9.0), (100.0, 4.0)], Goal(budget=1.0)),
+    ],
+)
+def test_of_those_that_cannot_be_told_apart_the_one_wins_that_takes_less_of_the_other(learners, goal, order):
+    assert winner_of(learners[::order], goal) == ([1, 0][::order][0], {0, 1})
+
+
+def test_who_takes_one_evaluation_more_takes_more():
+    assert winner_of([(272.0, 6.12), (137.0, 12.24)], Goal(deadline=400.0)) == (0, {0})
+    assert winner_of([(100.0, 9.0), (101.0, 4.0)], Goal(budget=1.0)) == (0, {0})
+    few = [(6.0, 2.0), (3.0, 4.5)]  # an evaluation takes a third of all, which hides no eighth
+    assert winner_of(few, Goal(deadline=400.0)) == (0, {0})
+
+
+def test_the_fastest_of_many_that_cost_the_same_is_among_the_last():
+    learners = [*[(200.0 + number, 2.0) for number in range(6)], (102.0, 3.93)]
+    assert winner_of(learners, Goal(deadline=400.0)) == (6, {0, 6})
+
+
 @pytest.mark.parametrize("number", range(60))
 def test_where_all_learn_along_one_curve_the_best_wins(number):
     draw = random.Random(number)

@@ -106,6 +106,30 @@ def test_it_says_who_is_next_and_why_and_what_more_would_bring(by_deadline):
     assert json.loads((study.output / DOCUMENT).read_text())["winner"]["candidate"] == winner["candidate"]
 
 
+def test_every_candidate_is_compared_with_the_winner(by_deadline):
+    _, told = by_deadline
+    for each in told["candidates"]:
+        is_best = each["candidate"] == told["winner"]["candidate"]
+        assert bool(each["why_not"]) != is_best
+    assert any(each["why_not"].endswith("of the way") for each in told["candidates"] if not each["seeds"])
+    assert told["winner"]["alike"] == []
+
+
+def test_checkpoints_go_once_there_is_a_winner_and_runs_stay(by_deadline, tmp_path):
+    study, told = by_deadline
+    assert not [*study.output.glob("*/checkpoint*")]
+    left_behind = [each.run for each in study.race.seen.values() if each.run.manifest["status"] == "interrupted"]
+    assert len(left_behind) > 1
+    assert all(len(run.metrics()) for run in left_behind)
+
+    # Killed before all of them were gone, it removes the others, and does nothing else again.
+    shutil.copytree(study.output, tmp_path / "out")
+    file = tmp_path / "out" / left_behind[0].folder.name / "checkpoint.pt"
+    file.write_bytes(b"of a run that was left behind")
+    assert json_bytes(recommended(tmp_path, DEADLINE, lambda title, jobs: False)[1]) == json_bytes(told)
+    assert not file.exists()
+
+
 def test_the_choice_never_sees_the_test_set(by_deadline):
     study, told = by_deadline
     assert told["target"]["held_out"] == 0.1
@@ -145,6 +169,15 @@ def test_an_impossible_deadline_says_what_would_be_needed(tried):
     assert not (study.output / WINNER).exists()
 
 
+def test_beyond_the_bound_who_seems_to_need_less_is_tried_too(tmp_path):
+    study = study_of(tmp_path, Goal(deadline=5.0), counts=(2,), systems=("ring_allreduce",))
+    assert study.run(in_this_process, "cpu")
+    told = write_recommendation(study)
+    needed = told["needed"]
+    assert needed["seeds"] == 1
+    assert needed["seconds"]["mean"] <= min(each["seconds"]["mean"] for each in told["candidates"])
+
+
 def test_where_nothing_comes_to_the_target_what_is_needed_is_extrapolated(tmp_path):
     study = study_of(tmp_path, Goal(deadline=4.0), counts=(1,), systems=("ring_allreduce",), target_accuracy=0.97)
     assert study.run(in_this_process, "cpu")
@@ -153,6 +186,8 @@ def test_where_nothing_comes_to_the_target_what_is_needed_is_extrapolated(tmp_pa
     assert told["needed"]["estimated"] == "at the least"
     assert told["needed"]["seconds"]["mean"] > 16.0
     assert "extrapolated" in told["told"]
+    assert {each["candidate"] for each in told["rejected"]} == {each.name for each in study.candidates} | {"strange"}
+    assert [*study.output.glob("*/checkpoint.pt")], "a later deadline goes on from them"
 
 
 def test_killed_in_the_middle_it_goes_on_to_the_same(tmp_path, by_deadline):

@@ -1,0 +1,64 @@
+"""The words of a recommendation."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from dlion_sim.analysis.statistics import mean_of
+from dlion_sim.recommend.candidates import Candidate
+from dlion_sim.recommend.document import _of_seeds, sentence
+from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.options import Option, of_seeds
+from dlion_sim.recommend.words import compared
+
+
+def option(name, seconds, money):
+    labels = {"instance": name, "count": "1", "system": "dlion"}
+    candidate = Candidate(name, labels, {"cluster.clouds": [{"name": "east"}]}, 1.0)
+    numbers = map(mean_of, ([seconds], [money], [0.0], [0.9]))
+    return Option(candidate, *numbers, seeds=1, missed=0, is_least=False)
+
+
+def told(goal, known, alike):
+    race = SimpleNamespace(winners=[each.candidate for each in known], alike=alike)
+    return sentence(SimpleNamespace(goal=goal, race=race), known)
+
+
+def test_it_says_what_decided_between_those_that_cannot_be_told_apart():
+    known = [option("large", 120.0, 0.465), option("small", 240.0, 0.465)]
+    deadline, budget = Goal(deadline=600.0), Goal(budget=1.0)
+    assert told(deadline, known, known).endswith(
+        "is the cheapest, and of 2 that cannot be told apart by cost the fastest: 2 min and 0.465 (deadline 10 min)"
+    )
+    assert "is the fastest, and of 2 that cannot be told apart by time the cheapest: " in told(budget, known, known)
+    assert "is the cheapest: " in told(deadline, known, known[:1])
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(1.2, "20 % dearer"), (0.965, "3.5 % cheaper"), (1.0004, "as dear"), (3.5, "250 % dearer")]
+)
+def test_a_difference_is_told_as_a_part(value, words):
+    assert compared(value, 1.0, "dearer", "cheaper") == words
+
+
+def test_what_is_for_nothing_is_compared_without_parts():
+    assert compared(1.0, 0.0, "dearer", "cheaper") == "dearer"
+    assert compared(0.0, 0.0, "dearer", "cheaper") == "as dear"
+
+
+def test_one_seed_tells_nothing_of_others():
+    assert _of_seeds(3, 2, last=2, wins=1) == "it gets there with 2 of 3 seeds, and is the best of the last 2 with 1"
+    assert _of_seeds(3, 3, last=1, wins=3) == "it gets there with 3 of 3 seeds"
+    assert "only one seed was tried" in _of_seeds(1, 1, last=2, wins=1)
+
+
+def test_an_interval_is_of_several_seeds_that_reached_the_target_and_the_others_are_counted():
+    candidate = option("small", 1.0, 1.0).candidate
+    reached = [SimpleNamespace(seconds=float(each), money=1.0, bytes=0.0, metric=0.9) for each in (10, 12)]
+    several = of_seeds(candidate, reached, missed=1).told()
+    assert (several["seeds"], several["missed"]) == (2, 1)
+    assert several["seconds"]["low"] < 10.0 < 12.0 < several["seconds"]["high"]
+    one = of_seeds(candidate, reached[:1]).told()
+    assert one["seconds"]["mean"] == 10.0
+    assert math.isnan(one["seconds"]["low"])

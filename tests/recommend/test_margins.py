@@ -1,0 +1,66 @@
+"""What more of something would bring: the winner with it, simulated."""
+
+import pytest
+
+from dlion_sim.recommend import Goal, write_recommendation
+from dlion_sim.recommend.counterfactuals import counterfactuals
+from tests.recommend.digits import SCENARIO, in_this_process, study_of
+
+GOAL = Goal(deadline=90.0)
+ONE = {"instances": ["middle"], "counts": (1,), "systems": ("ring_allreduce",)}
+
+
+def wider(tmp_path, wan):
+    """The network that is tried with the candidate in both clouds, as paths' bandwidth (bit/s); None for none."""
+    study = study_of(tmp_path, GOAL, **ONE, cluster={**SCENARIO["cluster"], "wan": wan})
+    in_both = study.candidates[0]
+    found = {each.what: each for each in counterfactuals(study.scenario, in_both, 1.0)}
+    if "twice the WAN" not in found:
+        return None
+    cluster = found["twice the WAN"].start.candidate.point(study.base, 1).scenario().cluster
+    ways = [cluster.wan_path(*way) for way in (("east", "west"), ("west", "east"))]
+    assert all(rtt == pytest.approx(0.06) for _, rtt in ways)
+    return [[bandwidth.value_at(time) for time in (0.0, 7.0)] for bandwidth, _ in ways]
+
+
+def test_twice_the_wan_is_twice_of_whatever_form(tmp_path):
+    (tmp_path / "wan.csv").write_text(",east,west\neast,,3 Mbps\nwest,5 Mbps,\n")
+    path = {"between": ["east", "west"], "bandwidth": "1 Mbps", "rtt": "60 ms"}
+    for wan, bandwidths in (
+        ({"bandwidth": "4 Mbps"}, (8e6, 8e6)),
+        ({"matrix": {"east": {"west": "3 Mbps"}}, "bandwidth": "4 Mbps"}, (6e6, 8e6)),
+        ({"matrix": "wan.csv"}, (6e6, 10e6)),
+        ({"bandwidth": "4 Mbps", "paths": [path]}, (2e6, 2e6)),
+    ):
+        assert wider(tmp_path, {"rtt": "60 ms", **wan}) == [[each] * 2 for each in bandwidths]
+    changing = {"steps": {"0 s": "1 Mbps", "5 s": "2 Mbps"}, "repeat": "10 s"}
+    assert wider(tmp_path, {"rtt": "60 ms", "bandwidth": changing}) == [[2e6, 4e6]] * 2
+
+
+def test_nothing_is_twice_where_only_nics_limit(tmp_path):
+    assert wider(tmp_path, {"rtt": "60 ms"}) is None
+
+
+def test_twice_a_slow_wan_is_faster(tmp_path):
+    wan = {"bandwidth": "0.5 Mbps", "rtt": "60 ms"}
+    study = study_of(tmp_path, GOAL, **ONE, seeds=1, cluster={**SCENARIO["cluster"], "wan": wan})
+    study.candidates = study.race.candidates = study.candidates[:1]  # who is alone has no use for a network
+    assert study.run(in_this_process, "cpu")
+    told = write_recommendation(study)
+    assert told["winner"]["clouds"] == "all"
+    _, machine, network = told["margins"]
+    assert (machine["with"], network["with"]) == ("one more machine", "twice the WAN")
+    assert network["seconds"] < 0.8 * told["winner"]["seconds"]["mean"]
+    assert network["money"] < 0.8 * told["winner"]["money"]["mean"]
+    assert "in place of" in network["told"]
+    assert (study.output / network["run"]).is_dir()
+
+
+def test_in_one_region_there_is_no_wan_to_widen_and_who_was_alone_gets_a_system(tmp_path):
+    clouds = SCENARIO["cluster"]["clouds"][:1]
+    study = study_of(tmp_path, GOAL, **ONE, seeds=1, cluster={"clouds": clouds}, prices=None)
+    assert study.run(in_this_process, "cpu")
+    told = write_recommendation(study)
+    assert told["winner"]["system"] == "alone"
+    assert [each["with"] for each in told["margins"]] == ["one more hour", "one more machine and baseline"]
+    assert told["confidence"]["told"] == "only one seed was tried, which does not tell by how much others differ"
