@@ -16,10 +16,18 @@ _WAITS_TOLD = 5
 """Of each worker, the longest ones."""
 
 
-def document(steps: Mapping[str, Stalls], counterfactuals: Mapping[str, Stalls], is_in_step: bool) -> dict[str, Any]:
+def document(
+    steps: Mapping[str, Stalls],
+    counterfactuals: Mapping[str, Stalls],
+    *,
+    is_in_step: bool,
+    is_recorded: bool,
+    warm_up: int,
+) -> dict[str, Any]:
     """All that is known: seconds of iterations by kind, and shares of a worker's time, which sum to 1.
 
-    `steps` are those of `STEPS`; `counterfactuals` are what it would be like if something were not in the way.
+    `steps` are those of `STEPS`; `counterfactuals` are what it would be like if something were not in the way. The two
+    ways are compared of a system that `is_in_step`, if `is_recorded`: what each message of the runs did.
     """
     as_it_is = steps[AS_IT_IS]
     compared = {name: each for name, each in {**steps, **counterfactuals}.items() if _is_like(each, as_it_is)}
@@ -33,7 +41,7 @@ def document(steps: Mapping[str, Stalls], counterfactuals: Mapping[str, Stalls],
         "workers": _workers(as_it_is),
         "iteration_seconds": {name: _spread(each) for name, each in steps.items()},
         "differencing": differences({name: each.iteration_seconds for name, each in steps.items()}).to_dict("index"),
-        "check": checks(steps).to_dict("index"),
+        "check": checks(steps, warm_up).to_dict("index") if is_in_step and is_recorded else None,
         "counterfactuals": {
             name: {
                 "iteration_seconds": _spread(each),
