@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _SURE = 0.05
 """Of an iteration's time: workers that vary more are told."""
-_AGREE = 0.03
-"""Of an iteration's time: ways of telling that are farther apart do not agree."""
 _NAMES = {
     "unlimited-paths": "WAN paths without a limit",
     "no-round-trips": "no round-trip times",
@@ -126,28 +124,14 @@ def _what_if(told: dict[str, Any]) -> Table:
 def _lines(explained: Explained) -> Iterator[str]:
     told = explained.told
     yield told["told"]
-    yield from _check(told)
+    yield told["agreement"]
     varying = {name: found["variation"] for name, found in told["iteration_seconds"].items()}
     if (most := max(varying.values())) > _SURE:
         yield f"iterations of the workers vary by up to {most:.0%} (coefficient of variation)"
-    if alone := explained.as_it_is.run.without_exchange:
-        yield f"never exchanged anything: {', '.join(alone)}; {WHY_NO_EXCHANGE}"
-
-
-def _check(told: dict[str, Any]) -> Iterator[str]:
     if not told["in_step"]:
         yield "not in step: iterations that are faster may also be staler, so compare the times to the same loss"
-        yield "so there is no check by one timeline: what a worker waits for depends on how far ahead it is"
-        return
-    if told["check"] is None:
-        yield "no check by one timeline: runs have no record of their messages (record_transfers)"
-        return
-    gaps = {what: found["gap"] for what, found in told["check"].items()}
-    far = ", ".join(f"{what} by {gap:.0%}" for what, gap in gaps.items() if gap > _AGREE)
-    if far:
-        yield f"runs and one timeline are apart, of an iteration's time: {far}; messages take longer or shorter there"
-    else:
-        yield f"runs and one timeline agree within {max(gaps.values()):.1%} of an iteration's time"
+    if alone := explained.as_it_is.run.without_exchange:
+        yield f"never exchanged anything: {', '.join(alone)}; {WHY_NO_EXCHANGE}"
 
 
 def _seconds(value: float | None) -> str:
