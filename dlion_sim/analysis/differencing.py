@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
 import pandas as pd
 
+from dlion_sim.analysis.replay import Replay
 from dlion_sim.analysis.stalls import LINKS, Stalls
 from dlion_sim.results import Run
 
@@ -21,13 +23,6 @@ _ADDS = {
     "straggler": ("R2", "R4"),
 }
 """Each kind of stall, and the runs without and with it."""
-_CHECKED = {
-    "communication": ("R0", "R1x", LINKS),
-    "prep": ("R1x", "R3", ("prep",)),
-    "fetch": ("R3", "R2", ("fetch",)),
-    "straggler": ("R2", "R4", ("straggler",)),
-}
-"""What both ways can tell: two runs, and the kinds that the timeline of the second one has for what lies between."""
 _MOST_ROLLED = 5
 """Losses of each worker that are told as their mean."""
 
@@ -46,18 +41,36 @@ def differences(seconds: Mapping[str, float]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=["seconds", "share", "slowdown"])
 
 
-def checks(steps: Mapping[str, Stalls]) -> pd.DataFrame:
+def checks(steps: Mapping[str, Stalls], warm_up: int) -> pd.DataFrame:
     """What differencing and one run's timeline tell of the same, in seconds of an iteration, and the `gap` of them.
 
-    The gap is a fraction of what an iteration takes. `difference` is that of two runs, `timeline` what the workers of
-    the second one waited, as the mean over them.
+    The gap is a fraction of what an iteration takes. `difference` is that of two runs, `timeline` what the second one
+    alone tells: of communication what its workers waited for messages, of the others what its iterations would take
+    less, gone through again with the durations of the first. The first `warm_up` iterations are left out. Only for runs
+    whose workers are in step, with a record of their messages.
     """
+    by_run: dict[Path, Replay] = {}
+
+    def replay(step: str) -> Replay:
+        run = steps[step].run
+        if run.folder not in by_run:
+            by_run[run.folder] = Replay(run)
+        return by_run[run.folder]
+
+    taken = {name: each.iteration_seconds for name, each in steps.items()}
+    without = {
+        "prep": replay("R3").iteration_seconds(warm_up, prepared=False),
+        "fetch": replay("R2").iteration_seconds(warm_up, read=False),
+        "straggler": replay("R4").iteration_seconds(warm_up, computing_as=replay("R2")),
+    }
+    told = {
+        "communication": ("R0", "R1x", float(steps["R1x"].per_iteration[[*LINKS]].sum())),
+        **{kind: (*_ADDS[kind], taken[_ADDS[kind][1]] - seconds) for kind, seconds in without.items()},
+    }
     rows = {}
-    for what, (without, with_it, kinds) in _CHECKED.items():
-        taken = steps[with_it].iteration_seconds
-        difference = taken - steps[without].iteration_seconds
-        waited = float(steps[with_it].per_iteration[[*kinds]].sum())
-        rows[what] = difference, waited, abs(difference - waited) / taken
+    for what, (first, second, timeline) in told.items():
+        difference = taken[second] - taken[first]
+        rows[what] = difference, timeline, abs(difference - timeline) / taken[second]
     return pd.DataFrame.from_dict(rows, orient="index", columns=["difference", "timeline", "gap"])
 
 

@@ -14,12 +14,12 @@ from dlion_sim.analysis.waits import QUEUE, Cause, Causes, Step, steps
 from dlion_sim.results import Run, participants
 
 KINDS = ("compute", "prep", "fetch", "profile", "interconnect", "network", "straggler", "queue", "other")
-"""What a worker's time goes to: computing; waiting for samples to be prepared, and to be read; timing its machine;
-waiting for messages between machines of one micro-cloud, or of two; for somebody to compute; for own messages to leave;
-anything else."""
+"""What a worker's time goes to: computing; waiting for samples to be prepared, and to be read, its own or those of whom
+it waits for; timing its machine; waiting for messages between machines of one micro-cloud, or of two; for somebody to
+compute; for own messages to leave; anything else."""
 LINKS = ("interconnect", "network", "queue")
 """Of these the waits for messages under way."""
-_OWN_CAUSES = {"prep": "samples to be prepared", "fetch": "samples to be read", "profile": "its machine to be timed"}
+_OF_MACHINES = {"prep": "samples to be prepared", "fetch": "samples to be read", "profile": "its machine to be timed"}
 _LITTLE = 0.01
 """Of a worker's time: less is not worth a word."""
 _WAITS = ("worker", "kind", "sender", "receiver", "seconds")
@@ -114,8 +114,8 @@ def _computing(counted: Sequence[Step], begin: float) -> dict[str, float]:
 
 
 def _kind(cause: Cause, step: Step, clouds: Sequence[str]) -> str:
-    if cause.what == "computing":
-        return "straggler"
+    if cause.what != "message":
+        return "straggler" if cause.what == "computing" else cause.what
     if step.reason == QUEUE:
         return "queue"
     return "interconnect" if clouds[cause.sender] == clouds[cause.receiver] else "network"
@@ -153,10 +153,12 @@ def _causes(stalls: Stalls, cloud: str) -> pd.Series:
     for _, kind, sender, receiver, lasted in stalls.waits[stalls.waits["worker"].isin(own)].itertuples(index=False):
         if kind == "straggler":
             seconds[f"{names[sender]} to compute"] += lasted
+        elif kind in _OF_MACHINES:
+            continue
         elif clouds[sender] == clouds[receiver]:
             seconds[f"messages within {clouds[sender] or 'the cloud'}"] += lasted
         else:
             seconds[f"{clouds[sender]} -> {clouds[receiver]}"] += lasted
-    for kind, words in _OWN_CAUSES.items():
+    for kind, words in _OF_MACHINES.items():
         seconds[words] = float(stalls.seconds.loc[own, kind].sum())
     return pd.Series(seconds).sort_values(ascending=False, kind="stable")

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from dlion_sim.scenario import Input
 
-_BITS = 8
-
 
 class Stall(NamedTuple):
     """Seconds that a computation waits for its samples."""
@@ -41,15 +39,10 @@ class InputPipeline:
 
     def take(self, batch_size: int, now: float) -> Stall:
         """Take the next batch, `now` seconds after the run's start, and wait for it if it is not ready."""
-        rate, disk = self._input.prep_rate, self._input.disk
-        prepared = batch_size / rate if rate else 0.0
-        read = _BITS * self._bytes_to_read(batch_size) / disk if disk else 0.0
+        prepared = self._input.preparing(batch_size)
+        read = self._input.reading(batch_size, self._taken, self._shard_samples)
         prep = max(0.0, self._since + prepared - now)
         fetch = max(0.0, self._since + max(prepared, read) - now) - prep
         self._taken += batch_size
         self._since = now + prep + fetch
         return Stall(prep, fetch)
-
-    def _bytes_to_read(self, batch_size: int) -> float:
-        new = min(max(self._shard_samples - self._taken, 0), batch_size)
-        return (new + (1 - self._input.cache) * (batch_size - new)) * (self._input.sample_bytes or 0.0)

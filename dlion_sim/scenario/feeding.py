@@ -10,6 +10,8 @@ from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.units import Bandwidth, Size
 
+_BITS = 8
+
 
 class Input(Model):
     """What feeds each machine: samples are read from its disk and prepared, the next batch while this one is computed
@@ -31,3 +33,14 @@ class Input(Model):
         if (self.disk is None) != (self.sample_bytes is None):
             raise RuleError("disk and sample_bytes go together", allowed="both or neither")
         return self
+
+    def preparing(self, samples: int) -> float:
+        """How long a machine prepares so many (s)."""
+        return samples / self.prep_rate if self.prep_rate else 0.0
+
+    def reading(self, samples: int, taken: int, shard_samples: int) -> float:
+        """How long it reads so many (s), having `taken` some of its shard before: in the first epoch all is on disk."""
+        if self.disk is None or self.sample_bytes is None:
+            return 0.0
+        new = min(max(shard_samples - taken, 0), samples)
+        return _BITS * (new + (1 - self.cache) * (samples - new)) * self.sample_bytes / self.disk

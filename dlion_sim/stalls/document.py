@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,25 @@ from dlion_sim.stalls.variants import AS_IT_IS
 
 _WAITS_TOLD = 5
 """Of each worker, the longest ones."""
+_AGREE = 0.03
+"""Of an iteration's time: ways of telling that are farther apart do not agree."""
 
 
-def document(steps: Mapping[str, Stalls], counterfactuals: Mapping[str, Stalls], is_in_step: bool) -> dict[str, Any]:
+def document(
+    steps: Mapping[str, Stalls],
+    counterfactuals: Mapping[str, Stalls],
+    *,
+    is_in_step: bool,
+    is_recorded: bool,
+    warm_up: int,
+) -> dict[str, Any]:
     """All that is known: seconds of iterations by kind, and shares of a worker's time, which sum to 1.
 
-    `steps` are those of `STEPS`; `counterfactuals` are what it would be like if something were not in the way.
+    `steps` are those of `STEPS`; `counterfactuals` are what it would be like if something were not in the way. The two
+    ways are compared of a system that `is_in_step`, if `is_recorded`: what each message of the runs did.
     """
     as_it_is = steps[AS_IT_IS]
+    check = checks(steps, warm_up).to_dict("index") if is_in_step and is_recorded else None
     compared = {name: each for name, each in {**steps, **counterfactuals}.items() if _is_like(each, as_it_is)}
     loss, reached = seconds_to_loss({name: each.run for name, each in compared.items()})
     return {
@@ -33,7 +44,8 @@ def document(steps: Mapping[str, Stalls], counterfactuals: Mapping[str, Stalls],
         "workers": _workers(as_it_is),
         "iteration_seconds": {name: _spread(each) for name, each in steps.items()},
         "differencing": differences({name: each.iteration_seconds for name, each in steps.items()}).to_dict("index"),
-        "check": checks(steps).to_dict("index"),
+        "check": check,
+        "agreement": _agreement(check, is_in_step),
         "counterfactuals": {
             name: {
                 "iteration_seconds": _spread(each),
@@ -43,6 +55,18 @@ def document(steps: Mapping[str, Stalls], counterfactuals: Mapping[str, Stalls],
         },
         "loss": {"training_loss": loss, "seconds": reached},
     }
+
+
+def _agreement(check: dict[Hashable, Any] | None, is_in_step: bool) -> str:
+    """Whether differencing and one run's timeline tell the same."""
+    if check is None:
+        why = "messages are not recorded" if is_in_step else "who waits for what depends on how far ahead workers are"
+        return f"differences of runs are not checked by one timeline: {why}"
+    gaps = {what: found["gap"] for what, found in check.items()}
+    far = ", ".join(f"{what} by {gap:.0%}" for what, gap in gaps.items() if gap > _AGREE)
+    if far:
+        return f"runs and one timeline are apart, of an iteration's time: {far}; messages meet at other times"
+    return f"runs and one timeline agree within {max(gaps.values()):.1%} of an iteration's time"
 
 
 def _is_like(one: Stalls, other: Stalls) -> bool:

@@ -71,7 +71,9 @@ def explain(
     told = document(
         {step: runs[names[step]] for step in STEPS},
         {name: runs[names[name]] for name in changing},
-        _is_in_step(scenario),
+        is_in_step=_is_in_step(scenario),
+        is_recorded=scenario.records_transfers,
+        warm_up=WARM_UP,
     )
     figure = plot_stalls(runs[AS_IT_IS], folder / FIGURE)
     write(folder / DOCUMENT, json_bytes(told))

@@ -13,7 +13,8 @@ CLOUDS = ["east", "east", "west", "west"]
 def run(folder, metrics, transfers=()):
     """A run of rows (worker, computed, waited, end, waited for, reason) and messages (sender, receiver, begin, end).
 
-    Of those in packets a fifth number tells when they were there.
+    Of messages in packets a fifth number tells when they were there. A seventh of rows tells for how much of the
+    computation samples had to be prepared.
     """
     writer = RunWriter.create(
         folder,
@@ -28,9 +29,10 @@ def run(folder, metrics, transfers=()):
             "clouds": CLOUDS,
         },
     )
-    for number, (worker, computed, waited, end, peer, reason) in enumerate(metrics):
+    for number, (worker, computed, waited, end, peer, reason, *prep) in enumerate(metrics):
         row = MetricsRow(end, end, worker, "iteration", number, 1.0, batch_size=8, global_batch_size=8)
-        writer.metrics(row._replace(compute_seconds=computed, wait_seconds=waited, waited_for=peer, wait_reason=reason))
+        row = row._replace(compute_seconds=computed, prep_seconds=prep[0] if prep else None)
+        writer.metrics(row._replace(wait_seconds=waited, waited_for=peer, wait_reason=reason))
     for sender, receiver, begin, end, *delivered in transfers:
         row = TransfersRow(begin, end, sender, receiver, "data", "contribution", 100)
         writer.transfers(row._replace(delivered=delivered[0] if delivered else None))
@@ -61,6 +63,24 @@ def test_who_computes_as_long_but_began_later_is_no_straggler(tmp_path):
         (0, 1.0, 2.0, 4.0, 2, "contribution"),
     ]
     found = causes_of_last(run(tmp_path / "run", rows, [(0, 2, 1.0, 2.0), (2, 0, 3.0, 4.0)]))
+    assert found == [("message", 1.0, 2, 0), ("message", 1.0, 0, 2)]
+
+
+def test_who_has_to_wait_for_its_samples_is_no_straggler(tmp_path):
+    """West computes a second longer, and waits for its samples for two."""
+    rows = [(2, 5.0, 0.0, 5.0, None, None, 3.0), (0, 2.0, 4.0, 6.0, 2, "contribution", 1.0)]
+    told = run(tmp_path / "run", rows, [(2, 0, 5.0, 6.0)])
+    assert causes_of_last(told) == [("message", 1.0, 2, 0), ("computing", 1.0, 2, 0), ("prep", 2.0, 2, 0)]
+    found = stalls(told)
+    assert found.seconds.loc[0, ["compute", "prep", "network", "straggler"]].tolist() == [1.0, 3.0, 1.0, 1.0]
+    assert in_a_sentence(found) == "east waits 83% of its time, mostly for samples to be prepared: 50%"
+
+
+def test_whose_lateness_is_of_a_message_iterations_ago_is_no_straggler(tmp_path):
+    """As they exchange but every second time: west had waited for a second, and goes on a second later ever since."""
+    rows = [(2, 1.0, 1.0, 2.0, 0, "contribution"), (2, 1.0, 0.0, 3.0, None, None), (2, 1.0, 0.0, 4.0, None, None)]
+    rows += [(0, 1.0, 0.0, end, None, None) for end in (1.0, 2.0)] + [(0, 1.0, 2.0, 5.0, 2, "contribution")]
+    found = causes_of_last(run(tmp_path / "run", rows, [(0, 2, 1.0, 2.0), (2, 0, 4.0, 5.0)]))
     assert found == [("message", 1.0, 2, 0), ("message", 1.0, 0, 2)]
 
 

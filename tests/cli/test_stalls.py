@@ -34,6 +34,7 @@ def test_it_tells_where_the_time_goes_and_goes_on_where_it_was_stopped(capsys, m
     monkeypatch.setattr(Engine, "run", ended)
     assert dlion(monkeypatch, "stalls", "small.yaml", "-o", "out", "--iterations", 10) == 0
     said = capsys.readouterr().out
+    assert "runs and one timeline agree within" in said
     for words in ("east/0", "straggler", "slowdown", "NICs without a limit", "waits", "% of its time, mostly for"):
         assert words in said
     assert {"stalls.json", "stalls.png", "R0", "R1", "R1x", "R4"} == {

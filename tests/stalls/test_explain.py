@@ -96,9 +96,17 @@ def test_unequal_machines_are_told_by_both_ways_where_nothing_hides_them(tmp_pat
     assert told["counterfactuals"]["equal-machines"]["saved_share"] > 0
 
 
+def test_without_a_record_of_messages_there_is_no_check_by_a_timeline(tmp_path):
+    told = explained(tmp_path, "system=ring_allreduce", ALIKE, "record_transfers=false", iterations=8).told
+    assert told["check"] is None
+    assert told["agreement"] == "differences of runs are not checked by one timeline: messages are not recorded"
+
+
 def test_an_asynchronous_system_is_told_as_one_with_the_times_to_the_same_loss(tmp_path):
     told = explained(tmp_path, "system=dlion").told
     assert not told["in_step"]
+    assert told["check"] is None
+    assert "depends on how far ahead workers are" in told["agreement"]
     assert {"R4", "equal-machines"} <= set(told["loss"]["seconds"])
     assert all(seconds > 0 for seconds in told["loss"]["seconds"].values())
 
