@@ -134,7 +134,10 @@ def _why_not(study: Study, best: Option | None, option: Option) -> str:
     assert best is not None
     money = compared(option.money.value, best.money.value, "dearer", "cheaper")
     seconds = compared(option.seconds.value, best.seconds.value, "slower", "faster")
-    differences = f"{money}, {seconds}" if study.goal.deadline else f"{seconds}, {money}"
+    first, then = (money, seconds) if study.goal.deadline else (seconds, money)
+    if option.candidate in study.race.alike:
+        first = f"{first}, which evaluations do not tell apart"
+    differences = f"{first}, {then}"
     if option.seeds:
         return differences
     return f"{differences}, by {part(study.race.seen[option.candidate.name])} of the way"

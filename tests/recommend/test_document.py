@@ -7,7 +7,7 @@ import pytest
 
 from dlion_sim.analysis.statistics import mean_of
 from dlion_sim.recommend.candidates import Candidate
-from dlion_sim.recommend.document import _of_seeds, sentence
+from dlion_sim.recommend.document import _of_seeds, _why_not, sentence
 from dlion_sim.recommend.goal import Goal
 from dlion_sim.recommend.options import Option, of_seeds
 from dlion_sim.recommend.words import compared
@@ -21,7 +21,7 @@ def option(name, seconds, money):
 
 
 def told(goal, known, alike):
-    race = SimpleNamespace(winners=[each.candidate for each in known], alike=alike)
+    race = SimpleNamespace(winners=[each.candidate for each in known], alike=[each.candidate for each in alike])
     return sentence(SimpleNamespace(goal=goal, race=race), known)
 
 
@@ -33,6 +33,15 @@ def test_it_says_what_decided_between_those_that_cannot_be_told_apart():
     )
     assert "is the fastest, and of 2 that cannot be told apart by time the cheapest: " in told(budget, known, known)
     assert "is the cheapest: " in told(deadline, known, known[:1])
+
+
+def test_what_evaluations_do_not_tell_apart_is_said_beside_the_difference():
+    best, other = option("large", 120.0, 0.47), option("small", 240.0, 0.465)
+    race = SimpleNamespace(left={}, alike=[best.candidate, other.candidate])
+    study = SimpleNamespace(goal=Goal(deadline=600.0), race=race)
+    assert _why_not(study, best, other) == "1.1 % cheaper, which evaluations do not tell apart, 100 % slower"
+    race.alike = [best.candidate]
+    assert _why_not(study, best, other) == "1.1 % cheaper, 100 % slower"
 
 
 @pytest.mark.parametrize(
