@@ -39,6 +39,7 @@ def lossy(runs):
         ["fct", "runs/lossy"],
         ["queues", "runs/lossy"],
         ["online", "runs/streamed"],
+        ["presence", "runs/absent"],
     ],
     ids=" ".join,
 )
@@ -47,6 +48,8 @@ def test_each_kind_is_drawn(capsys, monkeypatch, runs, arguments, request):
         request.getfixturevalue("lossy")
     if "runs/streamed" in arguments:
         made_up_run(runs / "streamed", streamed=True)
+    if "runs/absent" in arguments:
+        made_up_run(runs / "absent", absent=True)
     assert dlion(monkeypatch, "plot", *arguments, "-o", "figure.svg") == 0
     assert capsys.readouterr().out == "plot: figure.svg\n"
     assert (runs.parent / "figure.svg").read_text().startswith("<?xml")

@@ -37,7 +37,7 @@ def test_every_long_command_can_be_quiet():
 def test_a_quiet_plot_prints_nothing(capfd, monkeypatch, tmp_path, kind):
     monkeypatch.chdir(tmp_path)
     for system in ("baseline", "dlion"):
-        made_up_run(tmp_path / "runs" / system, system=system, lossy=True, streamed=True)
+        made_up_run(tmp_path / "runs" / system, system=system, lossy=True, streamed=True, absent=True)
     runs = "runs/dlion" if kind in {"batch-sizes", "links", "queues", "timeline"} else "runs"
     assert dlion(monkeypatch, "plot", kind, runs, "-o", "a.svg", "-q") == 0
     assert (tmp_path / "a.svg").exists()

@@ -27,6 +27,7 @@ def test_the_pages_sweeps_can_be_run(tmp_path, number, runs):
         ("sweeps/digits", 45),
         ("sweeps/drift", 30),
         ("sweeps/failure_interval", 84),
+        ("sweeps/preemption", 15),
         ("sweeps/paper_systems", 150),
         ("sweeps/shakespeare", 12),
     ],
@@ -53,6 +54,7 @@ def test_sweeps_are_no_scenarios():
         "sweeps/digits_search",
         "sweeps/drift",
         "sweeps/failure_interval",
+        "sweeps/preemption",
         "sweeps/paper_systems",
         "sweeps/shakespeare",
     }
