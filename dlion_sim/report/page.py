@@ -14,10 +14,13 @@ import msgspec
 from dlion_sim.figures.style import PALETTE
 from dlion_sim.report.library import plotly_script
 
+MARK = '<meta name="generator" content="dlion_sim report">'
+"""By which a page can be told from other files."""
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 """Nothing is loaded from anywhere; blob: is for pictures that a reader saves of a figure."""
-_SHARED = ("core.js", "dom.js", "theme.js", "switch.js", "figure.js", "time.js")
+_SHARED = ("core.js", "dom.js", "units.js", "theme.js", "switch.js", "figure.js", "time.js")
 """The scripts of every page, in the order in which they need each other."""
+_STYLES = ("page.css", "run.css", "print.css")
 _ON_DARK = {"#000000": "#f4f5f7", "#0072B2": "#3a9bdc"}
 """Of the palette, what does not show on a dark ground, and what is drawn there in its place."""
 
@@ -54,13 +57,12 @@ def render(title: str, sections: Sequence[Section], data: Mapping[str, Any], scr
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+{MARK}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{told}</title>
 <style>
 {_palette()}
-{_asset("page.css")}
-{_asset("print.css")}
-</style>
+{"".join(map(_asset, _STYLES))}</style>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
