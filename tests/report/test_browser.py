@@ -76,6 +76,16 @@ def test_computing_and_waiting_are_drawn_where_they_were(shown):
     assert 4 in plot(shown, "timeline", "[...gd.data[0].z[0]]") or "down" in shown.find_element("id", "timeline").text
 
 
+def test_pointing_at_a_bar_tells_what_it_is(shown):
+    from selenium.webdriver import ActionChains
+
+    bars = shown.find_element("css selector", "#timeline .nsewdrag")
+    shown.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", bars)
+    ActionChains(shown).move_to_element_with_offset(bars, 3, bars.size["height"] // 4).perform()
+    wait(shown, "return document.querySelector('#timeline .readout').textContent.startsWith('east/1, 10')")
+    assert shown.find_element("css selector", "#timeline .readout").text == "east/1, 10 s to 10.6 s: computing"
+
+
 @pytest.mark.parametrize("how", ["keys", "curve", "plot"])
 def test_one_range_of_time_is_that_of_all_views(shown, how):
     from selenium.webdriver import ActionChains, Keys
