@@ -18,15 +18,16 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@# Debian and Ubuntu ship ensurepip apart from Python.
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { SUDO=$$(command -v sudo || true); [ $$(id -u) = 0 ] && SUDO=; $$SUDO apt-get update -q && $$SUDO apt-get install -qy python3-venv; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,emulation,search,ray]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,emulation,search,ray,report]'
 	@touch $@
 
 quickstart: setup
 	$(BIN)/dlion run scenarios/quickstart.yaml
 
 system:
-	@# For emulation, whose tests are left out without root.
+	@# For emulation and pages in a browser, whose tests are left out without root or Chromium.
 	@[ $$(id -u) != 0 ] || emulation/setup.sh || echo "the system packages for emulation could not be installed"
+	@[ $$(id -u) != 0 ] || tests/setup_browser.sh || echo "the browser for the tests of pages could not be installed"
 
 lint: setup
 	$(BIN)/ruff check .

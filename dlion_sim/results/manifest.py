@@ -113,6 +113,9 @@ class Manifest(TypedDict, total=False):
     paths_down: list[PathDown]
     """Where the scenario says so, and they are not too many to be told."""
     training_samples: Count
+    partition: list[list[Count]]
+    """How many of each class lie at each worker."""
+    versions: dict[ShortText, ShortText]
     metric: MetricTold
     """What evaluations are by, besides the loss."""
     evaluated_on: EvaluatedOn

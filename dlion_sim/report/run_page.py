@@ -1,0 +1,87 @@
+"""The page of one run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from dlion_sim.report.headline import headline
+from dlion_sim.report.lines import lines_of
+from dlion_sim.report.links import links_over
+from dlion_sim.report.metric import metric_over
+from dlion_sim.report.page import Section, render
+from dlion_sim.report.provenance import provenance
+from dlion_sim.report.timeline import timeline
+from dlion_sim.results import Run, scenario_label
+
+SCRIPTS = (
+    "run/headline.js",
+    "run/brush.js",
+    "run/metric.js",
+    "run/timeline.js",
+    "run/links.js",
+    "run/map.js",
+    "run/lines.js",
+    "run/partition.js",
+    "run/provenance.js",
+)
+
+SECTIONS = (
+    Section("summary", "In short", "headline"),
+    Section("time", "Time shown", "brush"),
+    Section(
+        "metric",
+        "How good it gets",
+        "metric",
+        "Drag across a plot to look closer: all over time follows. A double click shows the whole run.",
+    ),
+    Section("timeline", "What each worker did", "timeline"),
+    Section("links", "Links over time", "links", "What each directed link carried, from one evaluation to the next."),
+    Section(
+        "map",
+        "Topology",
+        "map",
+        "In the time shown: the wider a line, the higher its rate; lines bend to the left of their way.",
+    ),
+    Section("lines", "From iteration to iteration", "lines"),
+    Section("partition", "Who has which data", "partition", "Training samples by worker and class."),
+    Section("again", "Scenario and versions", "provenance"),
+)
+
+
+def run_page(run: Run) -> str:
+    """The HTML of a run's page. Raises InputError where the run cannot be read, or plotly is not installed."""
+    data = run_data(run)
+    return render(data["title"], SECTIONS, data, SCRIPTS)
+
+
+def run_data(run: Run) -> dict[str, Any]:
+    """What the views of a run's page draw, by view; of a run in progress, as far as it is. Raises InputError."""
+    metrics, links = run.metrics(), run.links()
+    seed = f"seed {run.manifest['seed']}" if "seed" in run.manifest else ""
+    end = _end(metrics, links)
+    return {
+        "title": " · ".join(filter(None, [scenario_label(run.manifest), run.system, seed])),
+        "clock": "Virtual time" if run.is_virtual else "Time",
+        "end": end,
+        "headline": headline(run, metrics),
+        "metric": metric_over(run, metrics, links),
+        "timeline": timeline(run, metrics, end),
+        "links": links_over(run, metrics, links, end),
+        "lines": lines_of(run, metrics, links, end),
+        "partition": _partition(run),
+        "provenance": provenance(run),
+    }
+
+
+def _end(metrics: pd.DataFrame, links: pd.DataFrame) -> float:
+    """When the last thing was recorded (s), and some time for a run that has recorded none."""
+    times = [table["virtual_time"].max() for table in (metrics, links) if len(table)]
+    return float(max(times, default=0.0)) or 1.0
+
+
+def _partition(run: Run) -> dict[str, Any] | None:
+    """How many training samples of each class each worker has: a row a worker; None where the run does not tell."""
+    told, names = run.manifest.get("partition"), run.manifest["workers"]
+    return None if not told or len(told) != len(names) else {"workers": names, "counts": told}
