@@ -18,7 +18,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@# Debian and Ubuntu ship ensurepip apart from Python.
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { SUDO=$$(command -v sudo || true); [ $$(id -u) = 0 ] && SUDO=; $$SUDO apt-get update -q && $$SUDO apt-get install -qy python3-venv; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,emulation,search,ray]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,emulation,search,ray,report]'
 	@touch $@
 
 quickstart: setup

@@ -1,0 +1,44 @@
+"use strict";
+/* What all scripts of a page share: its data, and the views that draw it. */
+const report = (() => {
+  const setups = new Map();
+  const draws = [];
+  let data = null;
+
+  /** Have the sections with data-view `name` drawn: `setup(body)` is called once and returns draw(data). */
+  function view(name, setup) {
+    setups.set(name, setup);
+  }
+
+  /** Draw everything for the first time. */
+  function start() {
+    data = JSON.parse(document.getElementById("data").textContent);
+    for (const section of document.querySelectorAll("section[data-view]")) {
+      draws.push(setups.get(section.dataset.view)(section.querySelector(".body"), section));
+    }
+    redraw();
+    document.documentElement.dataset.ready = "true";
+  }
+
+  /** Draw newer data in place; switches and zoom stay. */
+  function update(newer) {
+    data = newer;
+    redraw();
+  }
+
+  /** Draw the same data again, as in other colours. */
+  function redraw() {
+    for (const draw of draws) draw(data);
+  }
+
+  const ARRAYS = { f8: Float64Array, f4: Float32Array, i4: Int32Array, i2: Int16Array, u1: Uint8Array };
+
+  /** The numbers of an array as Python packed it, in one row after the other. */
+  function numbers(packed) {
+    const text = atob(packed.bdata);
+    const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+    return new ARRAYS[packed.dtype](bytes.buffer);
+  }
+
+  return { view, start, update, redraw, numbers };
+})();

@@ -1,0 +1,66 @@
+/* A plot, with what it shows as a table behind it. */
+(() => {
+  const CONFIG = {
+    responsive: true,
+    displaylogo: false,
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+    doubleClick: "reset",
+  };
+
+  function axis(own, font) {
+    const quiet = { gridcolor: report.colour("grid"), zeroline: false, linecolor: report.colour("axis") };
+    const title = own.title ? { title: { font: { ...font, size: 13 }, standoff: 12, ...own.title } } : {};
+    return { automargin: true, tickfont: font, ticks: "outside", ticklen: 4, tickcolor: "transparent", ...quiet, ...own, ...title };
+  }
+
+  /** A layout in the page's colours around the own parts of one. */
+  function themed(own) {
+    const font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: report.colour("quiet") };
+    const layout = {
+      margin: { l: 12, r: 12, t: 12, b: 12, pad: 2 },
+      hovermode: "closest",
+      dragmode: "zoom",
+      legend: { orientation: "h", yanchor: "bottom", y: 1.02, x: 0, font },
+      ...own,
+      font,
+      paper_bgcolor: "transparent",
+      plot_bgcolor: "transparent",
+      uirevision: own.uirevision ?? "kept",
+      hoverlabel: { bgcolor: report.colour("raised"), bordercolor: report.colour("axis"), font: { ...font, color: report.colour("ink") } },
+    };
+    for (const name of Object.keys(own)) if (/^[xy]axis\d*$/.test(name)) layout[name] = axis(own[name], font);
+    return layout;
+  }
+
+  /**
+   * An empty plot at the end of `parent`, `height` pixels high. `draw(traces, layout, told)` fills it: `told` has
+   * `label`, what it shows in a sentence, and `columns` and `rows` of the table.
+   */
+  report.figure = (parent, height) => {
+    const plot = report.element("div", { class: "plot", role: "img" });
+    const details = report.element("details", { class: "as-table" }, report.element("summary", {}, "Show as table"));
+    parent.append(report.element("figure", {}, plot, details));
+    let told = null;
+    let stale = true;
+
+    function tabulate() {
+      if (!details.open || !stale) return;
+      stale = false;
+      details.querySelector(".scroll")?.remove();
+      details.append(report.table(told.label, told.columns, told.rows()));
+    }
+
+    details.addEventListener("toggle", tabulate);
+
+    function draw(traces, layout, newest) {
+      told = newest;
+      stale = true;
+      plot.style.height = `${layout.height ?? height}px`;
+      plot.setAttribute("aria-label", told.label);
+      Plotly.react(plot, traces, themed({ ...layout, height: layout.height ?? height }), CONFIG);
+      tabulate();
+    }
+
+    return { plot, draw };
+  };
+})();

@@ -1,0 +1,44 @@
+/* Light and dark: as the system has it, until the reader chooses. */
+(() => {
+  const root = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const printing = matchMedia("print");
+  const probe = report.element("span", { hidden: true });
+  document.body.append(probe);
+
+  /** The colour of a CSS variable in the theme of the moment, as rgb(...). */
+  report.colour = (name) => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  };
+
+  /** The same, seen through. */
+  report.faded = (name, part) => report.colour(name).replace(/^rgba?\(([^,]+,[^,]+,[^,)]+).*\)$/, `rgba($1, ${part})`);
+
+  /** The colour of the worker, group or kind of that number. */
+  report.series = (number) => report.colour(`series-${number % 8}`);
+
+  report.isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches) && !printing.matches;
+
+  const button = report.element("button", { type: "button", id: "theme", "aria-pressed": "false" });
+
+  function show() {
+    button.textContent = report.isDark() ? "Light" : "Dark";
+    button.setAttribute("aria-label", report.isDark() ? "Switch to light colours" : "Switch to dark colours");
+    button.setAttribute("aria-pressed", String(report.isDark()));
+  }
+
+  button.addEventListener("click", () => {
+    root.dataset.theme = report.isDark() ? "light" : "dark";
+    show();
+    report.redraw();
+  });
+  for (const query of [system, printing]) {
+    query.addEventListener("change", () => {
+      show();
+      report.redraw();
+    });
+  }
+  document.getElementById("tools").append(button);
+  show();
+})();

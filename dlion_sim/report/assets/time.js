@@ -1,0 +1,55 @@
+/* The one range of time that all views over time show. */
+report.time = (() => {
+  const listeners = new Set();
+  let whole = [0, 1];
+  let shown = null;
+
+  const range = () => shown ?? whole;
+
+  /** Hear of each new range, from now on: `changed([begin, end])`, in seconds. */
+  function follow(changed) {
+    listeners.add(changed);
+  }
+
+  function tell() {
+    for (const changed of listeners) changed(range());
+  }
+
+  /** Show from begin to end; null shows the whole run. */
+  function show(wanted) {
+    const before = range();
+    if (wanted === null) shown = null;
+    else {
+      const [begin, end] = [Math.max(whole[0], Math.min(...wanted)), Math.min(whole[1], Math.max(...wanted))];
+      shown = end > begin && (begin > whole[0] || end < whole[1]) ? [begin, end] : null;
+    }
+    if (range()[0] !== before[0] || range()[1] !== before[1]) tell();
+  }
+
+  /** Say how long the run is; as it grows, a view of all of it grows too. */
+  function span(end) {
+    whole = [0, Math.max(end, 1e-9)];
+    show(shown);
+  }
+
+  /**
+   * Join a plot whose horizontal axis `axis` is time, told in units of `unit()` seconds: zooming in it zooms
+   * everything, and it follows. A view that draws itself anew for each range follows by itself.
+   */
+  function link(plot, unit, axis = "xaxis") {
+    let own = false;
+    plot.on("plotly_relayout", (change) => {
+      if (own) return;
+      const low = change[`${axis}.range[0]`] ?? change[`${axis}.range`]?.[0];
+      const high = change[`${axis}.range[1]`] ?? change[`${axis}.range`]?.[1];
+      if (change[`${axis}.autorange`]) show(null);
+      else if (low !== undefined) show([low * unit(), high * unit()]);
+    });
+    follow(([begin, end]) => {
+      own = true;
+      Plotly.relayout(plot, { [`${axis}.range`]: [begin / unit(), end / unit()] }).then(() => (own = false));
+    });
+  }
+
+  return { range, follow, show, span, link, whole: () => whole };
+})();

@@ -1,0 +1,111 @@
+"""One HTML file that needs nothing else: its markup, style, data and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from dlion_sim.figures.style import PALETTE
+from dlion_sim.report.library import plotly_script
+
+_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+"""Nothing is loaded from anywhere; blob: is for pictures that a reader saves of a figure."""
+_SHARED = ("core.js", "dom.js", "theme.js", "switch.js", "figure.js", "time.js")
+"""The scripts of every page, in the order in which they need each other."""
+_ON_DARK = {"#000000": "#f4f5f7", "#0072B2": "#3a9bdc"}
+"""Of the palette, what does not show on a dark ground, and what is drawn there in its place."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page, which one of the scripts' views fills from the data."""
+
+    name: str
+    """Its place in the page's address: letters and dashes."""
+    heading: str
+    view: str
+    """As the script registers it by `report.view`."""
+    note: str = ""
+    """What it shows, in a line below the heading."""
+
+
+def render(title: str, sections: Sequence[Section], data: Mapping[str, Any], scripts: Sequence[str]) -> str:
+    """The HTML of a page, the same for the same arguments.
+
+    Args:
+        title: What it is headed; any text.
+        sections: Its parts, in order.
+        data: What the views draw: plain values, of which NaN and the infinities become null.
+        scripts: The files in `assets/` with the views, loaded after those that all pages share.
+
+    Raises:
+        InputError: The package with the plotting library is not installed.
+    """
+    told = escape(title)
+    links = "".join(f'<li><a href="#{each.name}">{escape(each.heading)}</a></li>' for each in sections)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{told}</title>
+<style>
+{_palette()}
+{_asset("page.css")}
+{_asset("print.css")}
+</style>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header>
+<h1 dir="auto">{told}</h1>
+<div id="tools"></div>
+</header>
+<nav aria-label="Parts of this page"><ul>{links}</ul></nav>
+<noscript><p>This page draws its figures by JavaScript, which is switched off.</p></noscript>
+<main id="content" tabindex="-1">
+{"".join(map(_markup, sections))}</main>
+<script type="application/json" id="data">{embedded(data)}</script>
+<script>{plotly_script()}</script>
+<script>
+{"".join(map(_asset, (*_SHARED, *scripts)))}report.start();
+</script>
+</body>
+</html>
+"""
+
+
+def embedded(data: Mapping[str, Any]) -> str:
+    """JSON that may stand in an HTML element: no name in it can end that, or begin another."""
+    text = msgspec.json.encode(data).decode()
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _markup(section: Section) -> str:
+    note = f'<p class="note">{escape(section.note)}</p>\n' if section.note else ""
+    return f"""<section id="{section.name}" data-view="{section.view}" aria-labelledby="{section.name}-heading">
+<h2 id="{section.name}-heading">{escape(section.heading)}</h2>
+{note}<div class="body"></div>
+</section>
+"""
+
+
+def _palette() -> str:
+    """The colours of all figures, by number: --series-0 and on."""
+    colours = (
+        f"--series-{number}: light-dark({colour}, {_ON_DARK.get(colour, colour)});"
+        for number, colour in enumerate(PALETTE)
+    )
+    return f":root {{ {' '.join(colours)} }}"
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files("dlion_sim.report") / "assets" / name).read_text(encoding="utf-8")
