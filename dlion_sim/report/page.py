@@ -16,6 +16,7 @@ from dlion_sim.report.library import plotly_script
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 """Nothing is loaded from anywhere; blob: is for pictures that a reader saves of a figure."""
+_OF_SERVED = "; connect-src 'self'"
 _SHARED = ("core.js", "dom.js", "theme.js", "switch.js", "figure.js", "time.js")
 """The scripts of every page, in the order in which they need each other."""
 _ON_DARK = {"#000000": "#f4f5f7", "#0072B2": "#3a9bdc"}
@@ -35,7 +36,15 @@ class Section:
     """What it shows, in a line below the heading."""
 
 
-def render(title: str, sections: Sequence[Section], data: Mapping[str, Any], scripts: Sequence[str]) -> str:
+def render(
+    title: str,
+    sections: Sequence[Section],
+    data: Mapping[str, Any],
+    scripts: Sequence[str],
+    *,
+    styles: Sequence[str] = (),
+    is_served: bool = False,
+) -> str:
     """The HTML of a page, the same for the same arguments.
 
     Args:
@@ -43,6 +52,8 @@ def render(title: str, sections: Sequence[Section], data: Mapping[str, Any], scr
         sections: Its parts, in order.
         data: What the views draw: plain values, of which NaN and the infinities become null.
         scripts: The files in `assets/` with the views, loaded after those that all pages share.
+        styles: Further style sheets there.
+        is_served: Whether it may ask who served it for newer data.
 
     Raises:
         InputError: The package with the plotting library is not installed.
@@ -53,13 +64,13 @@ def render(title: str, sections: Sequence[Section], data: Mapping[str, Any], scr
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}{_OF_SERVED * is_served}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{told}</title>
 <style>
 {_palette()}
 {_asset("page.css")}
-{_asset("print.css")}
+{"".join(map(_asset, styles))}{_asset("print.css")}
 </style>
 </head>
 <body>

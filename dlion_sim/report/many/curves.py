@@ -11,7 +11,7 @@ import pandas as pd
 from dlion_sim.analysis import metric_of
 from dlion_sim.analysis.curves import Progress, against, mean_metric, over_seeds
 from dlion_sim.analysis.groups import Group
-from dlion_sim.figures.style import time_unit
+from dlion_sim.figures.style import DECADE, time_unit
 from dlion_sim.results import Run
 from dlion_sim.results.numbers import byte_unit
 
@@ -20,12 +20,12 @@ _MOST_POINTS, _MOST_OF_ONE, _FEWEST_OF_ONE = 100_000, 500, 20
 _DIGITS = 5
 
 
-def lines(groups: Sequence[Group]) -> list[dict[str, Any]]:
+def curves(groups: Sequence[Group]) -> list[dict[str, Any]]:
     """The metric's mean over seeds, as it went over time, bytes sent and, where all runs have prices, cost.
 
-    An entry each: `key`, `title`, `unit`, and `groups`, of each group `x`, `mean`, `low` and `high` (least and greatest
-    of the seeds), in the unit and as the metric is shown. They are of a group's completed runs; where it has none, of
-    all its runs.
+    An entry each: `key`, `title`, `unit`, whether its axis is `logarithmic`, and `groups`, of each group `x`, `mean`,
+    `low` and `high` (least and greatest of the seeds), in the unit and as the metric is shown. They are of a group's
+    completed runs; where it has none, of all its runs.
     """
     of_groups = [[(run, mean_metric(run)) for run in group.completed or group.runs] for group in groups]
     runs = [run for group in groups for run in group.runs]
@@ -43,6 +43,7 @@ def lines(groups: Sequence[Group]) -> list[dict[str, Any]]:
                 "key": progress,
                 "title": title,
                 "unit": unit,
+                "logarithmic": progress == "bytes" and _is_wide(tables),
                 "groups": [_told(thinned(table, most), size) for table in tables],
             }
         )
@@ -63,6 +64,12 @@ def thinned(table: pd.DataFrame, most: int) -> pd.DataFrame:
         for values, extreme in ((mean, np.argmin), (mean, np.argmax), (low, np.argmin), (high, np.argmax)):
             kept.add(int(stretch[extreme(values[stretch])]))
     return table.iloc[sorted(kept)]
+
+
+def _is_wide(tables: Sequence[pd.DataFrame]) -> bool:
+    """Whether a line ends at a tenth of another's end, or sooner."""
+    ends = [float(table.index[-1]) for table in tables if len(table) > 1]
+    return bool(ends) and max(ends) > DECADE * min(ends)
 
 
 def _horizontal(progress: Progress, tables: Sequence[pd.DataFrame], runs: Sequence[Run]) -> tuple[float, str, str]:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlion_sim.analysis import common_target, group_runs, metric_name, metric_of
+from dlion_sim.analysis import common_target, group_runs, metric_name, metric_of, varying
 from dlion_sim.analysis.groups import Group, without_exchange
 from dlion_sim.errors import InputError
-from dlion_sim.report.axes import axes
-from dlion_sim.report.lines import lines
-from dlion_sim.report.outcomes import fronts, outcomes, quantities, reached
+from dlion_sim.report.many.axes import axes, capitalised
+from dlion_sim.report.many.curves import curves
+from dlion_sim.report.many.outcomes import outcomes, quantities, reached
 from dlion_sim.results import Run, run_names
 from dlion_sim.results.numbers import number, of_metric
 
@@ -41,41 +41,44 @@ class Collected:
         return cls(tuple(folders), tuple(runs), faults)
 
 
-def many(collected: Collected, target: float | None = None) -> dict[str, Any]:
+def many_data(collected: Collected, target: float | None = None) -> dict[str, Any]:
     """What a page of many runs shows, for JSON.
 
     `target` is the value of the metric whose time is told, by default the best that half of the completed runs reached.
     Raises InputError for runs of several metrics, and where what one has recorded cannot be read.
     """
     groups = group_runs(collected.runs)
-    told: dict[str, Any] = {"counts": _counts(collected), "unfinished": _unfinished(collected)}
+    told: dict[str, Any] = {
+        "title": _title(collected),
+        "counts": _counts(collected),
+        "unfinished": _unfinished(collected),
+    }
     if not groups:
-        return {**told, "groups": [], "axes": [], "quantities": [], "fronts": {}, "curves": []}
+        return {**told, "target": "", "groups": [], "axes": [], "quantities": [], "curves": []}
+    is_chosen = target is not None
     if target is None and any(group.completed for group in groups):
         target = common_target(groups)
     metric = metric_of(groups)
+    keys = [*dict.fromkeys([*varying(groups), "system"])]
     found = outcomes(groups, target)
     shown = quantities(groups, found, target)
     score = metric_name(groups)
     return {
         **told,
-        "metric": score[:1].upper() + score[1:] + metric.unit,
-        "target": None if target is None else of_metric(target, metric),
+        "metric": capitalised(score) + metric.unit,
+        "target": "" if target is None else _told_target(of_metric(target, metric), score, is_chosen=is_chosen),
         "axes": axes(groups),
-        "quantities": [
-            {"key": each.key, "heading": each.heading, "more": each.more_is_better} for each in shown
-        ],
+        "quantities": [{"key": each.key, "heading": each.heading, "more": each.more_is_better} for each in shown],
         "groups": [
-            {**_about(group), "outcome": {each.key: each.told(one[each.key]) for each in shown}}
+            {**_about(group, keys), "outcome": {each.key: each.told(one[each.key]) for each in shown}}
             for group, one in zip(groups, found, strict=True)
         ],
-        "fronts": fronts(found, shown),
-        "curves": lines(groups),
+        "curves": curves(groups),
     }
 
 
-def title_of(collected: Collected) -> str:
-    """What a page of the runs is headed."""
+def _title(collected: Collected) -> str:
+    """What the page is headed."""
     scenarios = list(dict.fromkeys(str(run.manifest.get("scenario", "")) for run in collected.runs))
     named = ", ".join(scenarios[:3]) + " and others" * (len(scenarios) > 3)
     count = len(collected.folders)
@@ -89,11 +92,17 @@ def _counts(collected: Collected) -> str:
     return ", ".join(f"{counts[state]} {state}" for state in _STATES if counts[state])
 
 
-def _about(group: Group) -> dict[str, Any]:
-    """How many of a group's runs are completed, and what is to be noted of them."""
-    many_runs, completed = len(group.runs), len(group.completed)
+def _told_target(target: str, score: str, *, is_chosen: bool) -> str:
+    return f"target: {target} {score}" + ("" if is_chosen else ", the best that half of the completed runs reached")
+
+
+def _about(group: Group, keys: Sequence[str]) -> dict[str, Any]:
+    """What to call a group and to know it again by, its runs, how many are completed, and what is to be noted."""
+    count, completed = len(group.runs), len(group.completed)
     return {
-        "runs": f"{many_runs}" if many_runs == completed else f"{completed} of {many_runs}",
+        "id": "\n".join(f"{key} {value}" for key, value in group.labels.items()),
+        "name": group.named(keys),
+        "runs": f"{count}" if count == completed else f"{completed} of {count}",
         "completed": completed,
         "note": without_exchange([group]),
     }

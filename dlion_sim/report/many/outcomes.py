@@ -13,6 +13,8 @@ from dlion_sim.analysis.curves import mean_metric
 from dlion_sim.analysis.groups import Group
 from dlion_sim.analysis.statistics import Bound, Duration, Estimate, mean_of, restricted_mean
 from dlion_sim.figures.style import time_unit
+from dlion_sim.metric import ACCURACY
+from dlion_sim.report.many.axes import capitalised
 from dlion_sim.results import Run
 from dlion_sim.results.numbers import byte_unit, number, of_metric
 
@@ -33,6 +35,8 @@ class Quantity:
     size: float
     """What one of the unit is of what estimates are in."""
     more_is_better: bool = False
+    form: str = ""
+    """How it is written; otherwise with three digits at least."""
 
     @property
     def heading(self) -> str:
@@ -44,9 +48,12 @@ class Quantity:
         value, low, high = (each / self.size for each in (estimate.value, estimate.low, estimate.high))
         text = ""
         if not math.isnan(value):
-            half = "" if math.isnan(high) else f" ± {number(high - value, 2)}"
-            text = f"{estimate.bound} {number(value)}{half}".lstrip()
+            half = "" if math.isnan(high) else f" ± {self._written(high - value)}"
+            text = f"{estimate.bound} {self._written(value)}{half}".lstrip()
         return {"value": _known(value), "low": _known(low), "high": _known(high), "bound": estimate.bound, "text": text}
+
+    def _written(self, value: float) -> str:
+        return format(value, self.form) if self.form else number(value)
 
 
 def outcomes(groups: Sequence[Group], target: float | None) -> list[Outcome]:
@@ -64,54 +71,24 @@ def quantities(groups: Sequence[Group], found: Sequence[Outcome], target: float 
     """Those of which something is known, in units that fit the largest of what was `found`."""
     metric = metric_of(groups)
     until = "" if target is None else f" to {of_metric(target, metric)}"
-    score = metric_name(groups)
     seconds, second = time_unit(_most(found, TIME))
     size, byte = byte_unit(_most(found, BYTES))
     unit = metric.unit.strip(" ()")
     every = (
-        Quantity(SCORE, score[:1].upper() + score[1:], unit, 1 / metric.scale, metric.higher_is_better),
-        Quantity(TIME, f"Time{until}", second, seconds),
+        Quantity(
+            SCORE,
+            capitalised(metric_name(groups)),
+            unit,
+            1 / metric.scale,
+            metric.higher_is_better,
+            ".1f" if metric == ACCURACY else ".4g",
+        ),
+        Quantity(TIME, f"Time{until}", second, seconds, form=",.1f"),
         Quantity(BYTES, "Sent", byte, size),
         Quantity(COST, "Cost", "", 1.0),
         Quantity(COST_TO_TARGET, f"Cost{until}", "", 1.0),
     )
     return [each for each in every if any(not math.isnan(one[each.key].value) for one in found)]
-
-
-def front(points: Sequence[tuple[float, float] | None]) -> list[int]:
-    """The numbers of the points that no other is as good as in both and better than in one, by the first and then order.
-
-    Less is better in both; None is a point of which not both are known.
-    """
-    known = [(*point, place) for place, point in enumerate(points) if point is not None]
-    best: list[int] = []
-    least, at = math.inf, math.inf
-    for first, second, place in sorted(known):
-        if second < least or (second == least and first == at):
-            best.append(place)
-            least, at = second, first
-    return best
-
-
-def fronts(found: Sequence[Outcome], shown: Sequence[Quantity]) -> dict[str, list[int]]:
-    """The groups on the front of each two quantities, under both keys with a space between; bounds are on none."""
-    return {
-        f"{one.key} {other.key}": front([_point(each, one, other) for each in found])
-        for one in shown
-        for other in shown
-        if one is not other
-    }
-
-
-def _point(outcome: Outcome, one: Quantity, other: Quantity) -> tuple[float, float] | None:
-    estimates = outcome[one.key], outcome[other.key]
-    if any(math.isnan(each.value) or each.bound for each in estimates):
-        return None
-    first, second = (
-        -each.value if quantity.more_is_better else each.value
-        for each, quantity in zip(estimates, (one, other), strict=True)
-    )
-    return first, second
 
 
 def _of_row(row: Mapping[Any, Any]) -> Outcome:

@@ -34,13 +34,18 @@ def axes(groups: Sequence[Group]) -> list[dict[str, Any]]:
         looks = [system_look(value) if key == "system" else look_in_order(place) for place, value in enumerate(values)]
         told.append(
             {
-                "heading": names[key].replace("_", " "),
+                "heading": capitalised(names[key].replace("_", " ")),
                 "values": [value or "–" for value in values],
                 **_looks(looks),
                 "places": [values.index(value) for value in own],
             }
         )
     return told
+
+
+def capitalised(name: str) -> str:
+    """A name as a heading has it."""
+    return name[:1].upper() + name[1:]
 
 
 def _looks(looks: Sequence[Look]) -> dict[str, list[str]]:
