@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import takewhile
+
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dlion_sim.errors import InputError
@@ -38,6 +43,42 @@ def mean_rates(run: Run) -> pd.DataFrame:
     )
 
 
+Capacities = npt.NDArray[np.float64]
+"""Means over intervals, in bits per second."""
+
+
+def capacities(
+    run: Run, links: Sequence[tuple[int, int]], edges: Sequence[float]
+) -> list[list[tuple[str, Capacities]]] | None:
+    """What the messages of each link (sender, receiver) cross, by name, and its mean capacity from edge to edge (s).
+
+    None where capacities are not known, as of `crossings`.
+    """
+    scenario = modelled_scenario(run)
+    if scenario is None:
+        return None
+    places = _places(scenario)
+    _check_machines(run, max(map(max, links), default=0), places)
+    known: dict[str, Capacities] = {}
+    found = []
+    for sender, receiver in links:
+        way = _way(scenario, places[sender], places[receiver])
+        for name, capacity in way:
+            if name not in known:
+                known[name] = _means(capacity, edges)
+        found.append([(name, known[name]) for name, _ in way])
+    return found
+
+
+def _means(capacity: Schedule, edges: Sequence[float]) -> Capacities:
+    steps = takewhile(lambda step: step[0] < edges[-1], capacity.changes())
+    times, values = zip((0.0, capacity.value_at(0.0)), *steps, strict=True)
+    times = np.array([*times, edges[-1]])
+    carried = np.concatenate([[0.0], np.cumsum(np.diff(times) * values)])
+    means: Capacities = np.diff(np.interp(edges, times, carried)) / np.diff(edges)
+    return means
+
+
 def crossings(run: Run) -> pd.DataFrame:
     """A row a link and a thing that its messages cross: `sender`, `receiver`, `crossed`, `full`.
 
@@ -52,19 +93,17 @@ def crossings(run: Run) -> pd.DataFrame:
     end = _end(run)
     places = _places(scenario)
     rates = mean_rates(run)
-    most = int(rates[["sender", "receiver"]].to_numpy().max(initial=0))
-    if most >= len(places):
-        raise InputError(f"tells of machine {most}", file=run.folder / LINKS, allowed=f"0 to {len(places) - 1}")
-    capacities: dict[str, float] = {}
+    _check_machines(run, int(rates[["sender", "receiver"]].to_numpy().max(initial=0)), places)
+    means: dict[str, float] = {}
     rows = []
     for sender, receiver, rate in rates[["sender", "receiver", "rate"]].itertuples(index=False):
         for name, capacity in _way(scenario, places[sender], places[receiver]):
-            if name not in capacities:
-                capacities[name] = capacity.mean(end)
+            if name not in means:
+                means[name] = capacity.mean(end)
             rows.append((sender, receiver, name, rate))
     crossed = pd.DataFrame(rows, columns=["sender", "receiver", "crossed", "rate"])
     loads = crossed.groupby("crossed")["rate"].transform("sum")
-    return crossed.assign(full=loads / crossed["crossed"].map(capacities)).drop(columns="rate")
+    return crossed.assign(full=loads / crossed["crossed"].map(means)).drop(columns="rate")
 
 
 def modelled_scenario(run: Run) -> Scenario | None:
@@ -91,6 +130,11 @@ def _places(scenario: Scenario) -> list[_Place]:
         for number, host in enumerate(hosts)
     ]
     return [*places, *servers]
+
+
+def _check_machines(run: Run, most: int, places: Sequence[_Place]) -> None:
+    if most >= len(places):
+        raise InputError(f"tells of machine {most}", file=run.folder / LINKS, allowed=f"0 to {len(places) - 1}")
 
 
 def _way(scenario: Scenario, sender: _Place, receiver: _Place) -> list[tuple[str, Schedule]]:

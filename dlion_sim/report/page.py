@@ -14,11 +14,15 @@ import msgspec
 from dlion_sim.figures.style import PALETTE
 from dlion_sim.report.library import plotly_script
 
+MARK = '<meta name="generator" content="dlion_sim report">'
+"""By which a page can be told from other files."""
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 """Nothing is loaded from anywhere; blob: is for pictures that a reader saves of a figure."""
-_OF_SERVED = "; connect-src 'self'"
-_SHARED = ("core.js", "dom.js", "theme.js", "switch.js", "figure.js", "time.js")
+_OF_SERVED, _WATCHING = "; connect-src 'self'", ("watch.js",)
+"""What is added to the policy and the scripts where newer data can be asked for."""
+_SHARED = ("core.js", "dom.js", "units.js", "theme.js", "switch.js", "figure.js", "time.js")
 """The scripts of every page, in the order in which they need each other."""
+_STYLES = ("page.css", "run.css", "many.css", "print.css")
 _ON_DARK = {"#000000": "#f4f5f7", "#0072B2": "#3a9bdc"}
 """Of the palette, what does not show on a dark ground, and what is drawn there in its place."""
 
@@ -42,7 +46,6 @@ def render(
     data: Mapping[str, Any],
     scripts: Sequence[str],
     *,
-    styles: Sequence[str] = (),
     is_served: bool = False,
 ) -> str:
     """The HTML of a page, the same for the same arguments.
@@ -52,8 +55,7 @@ def render(
         sections: Its parts, in order.
         data: What the views draw: plain values, of which NaN and the infinities become null.
         scripts: The files in `assets/` with the views, loaded after those that all pages share.
-        styles: Further style sheets there.
-        is_served: Whether it may ask who served it for newer data.
+        is_served: Whether it asks who serves it for newer data, and draws these.
 
     Raises:
         InputError: The package with the plotting library is not installed.
@@ -65,13 +67,12 @@ def render(
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}{_OF_SERVED * is_served}">
+{MARK}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{told}</title>
 <style>
 {_palette()}
-{_asset("page.css")}
-{"".join(map(_asset, styles))}{_asset("print.css")}
-</style>
+{"".join(map(_asset, _STYLES))}</style>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
@@ -86,7 +87,7 @@ def render(
 <script type="application/json" id="data">{embedded(data)}</script>
 <script>{plotly_script()}</script>
 <script>
-{"".join(map(_asset, (*_SHARED, *scripts)))}report.start();
+{"".join(map(_asset, (*_SHARED, *scripts, *_WATCHING * is_served)))}report.start();
 </script>
 </body>
 </html>

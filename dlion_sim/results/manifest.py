@@ -102,6 +102,9 @@ class Manifest(TypedDict, total=False):
     drift: list[ChangeTold]
     """Where samples come as a stream."""
     training_samples: Count
+    partition: list[list[Count]]
+    """How many of each class lie at each worker."""
+    versions: dict[ShortText, ShortText]
     metric: MetricTold
     """What evaluations are by, besides the loss."""
     evaluated_on: EvaluatedOn

@@ -21,6 +21,7 @@ CLASSES = "classes.parquet"
 SUMMARY = "summary.json"
 PLOTS = ("accuracy.png", "metric.png")
 """Of which a run has one, as the key of its metric says."""
+REPORT = "report.html"
 CHECKPOINT = "checkpoint.pt"
 """From which a run that was ended early goes on."""
 
@@ -40,6 +41,6 @@ def clear(folder: Path) -> None:
     """Remove a run's files from `folder`, and nothing else. Raises OSError."""
     for table in (METRICS, LINKS, TRANSFERS, PARTS, QUEUES, MEMBERSHIP, CLASSES):
         growing.remove(folder / table)
-    for name in (SUMMARY, *PLOTS, CHECKPOINT, SCENARIO, MANIFEST):
+    for name in (SUMMARY, *PLOTS, REPORT, CHECKPOINT, SCENARIO, MANIFEST):
         for file in (folder / name, folder / (name + TEMPORARY)):
             file.unlink(missing_ok=True)

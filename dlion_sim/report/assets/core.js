@@ -5,16 +5,25 @@ const report = (() => {
   const draws = [];
   let data = null;
 
-  /** Have the sections with data-view `name` drawn: `setup(body)` is called once and returns draw(data). */
+  /**
+   * Have the sections with data-view `name` drawn: `setup(body)` is called once and returns draw(data). A section is
+   * not shown where that returns false, as there is nothing to draw.
+   */
   function view(name, setup) {
     setups.set(name, setup);
+  }
+
+  function present(section, isThere) {
+    section.hidden = !isThere;
+    document.querySelector(`nav a[href="#${section.id}"]`).parentElement.hidden = !isThere;
   }
 
   /** Draw everything for the first time. */
   function start() {
     data = JSON.parse(document.getElementById("data").textContent);
     for (const section of document.querySelectorAll("section[data-view]")) {
-      draws.push(setups.get(section.dataset.view)(section.querySelector(".body"), section));
+      const draw = setups.get(section.dataset.view)(section.querySelector(".body"));
+      draws.push((told) => present(section, draw(told) !== false));
     }
     redraw();
     document.documentElement.dataset.ready = "true";

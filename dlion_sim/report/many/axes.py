@@ -14,7 +14,7 @@ from dlion_sim.results import headings
 
 _DASHES = dict(zip(DASHES, ("solid", "dash", "dot", "dashdot"), strict=True))
 """As Plotly calls them."""
-_DARK, _LIGHTER = 0.1, 0.55
+_DARK, _LIGHTER = 0.15, 0.45
 """The luminance of colours that do not show on a dark ground, and how far they are moved towards white there."""
 
 
@@ -35,7 +35,7 @@ def axes(groups: Sequence[Group]) -> list[dict[str, Any]]:
         told.append(
             {
                 "heading": capitalised(names[key].replace("_", " ")),
-                "values": [value or "–" for value in values],
+                "values": [value or "-" for value in values],
                 **_looks(looks),
                 "places": [values.index(value) for value in own],
             }

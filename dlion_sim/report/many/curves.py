@@ -12,12 +12,15 @@ from dlion_sim.analysis import metric_of
 from dlion_sim.analysis.curves import Progress, against, mean_metric, over_seeds
 from dlion_sim.analysis.groups import Group
 from dlion_sim.figures.style import DECADE, time_unit
+from dlion_sim.report import thinning
 from dlion_sim.results import Run
 from dlion_sim.results.numbers import byte_unit
 
 _MOST_POINTS, _MOST_OF_ONE, _FEWEST_OF_ONE = 100_000, 500, 20
 """Of all lines over one quantity, and of a line among few and among many."""
 _DIGITS = 5
+_KEPT_OF_BUCKET = 8
+"""Points of three lines, of which each needs four at most, and often the same."""
 
 
 def curves(groups: Sequence[Group]) -> list[dict[str, Any]]:
@@ -51,19 +54,12 @@ def curves(groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 
 def thinned(table: pd.DataFrame, most: int) -> pd.DataFrame:
-    """At most so many of the rows of a table with `mean`, `low` and `high`, in order: ends and extremes stay.
-
-    Of each stretch of equally many rows, those stay in which the mean or the low one is least, or the mean or the high
-    one greatest.
-    """
+    """About so many of the rows of a table of lines over its index, at most: each line looks as it did."""
     if len(table) <= most:
         return table
-    kept = {0, len(table) - 1}
-    mean, low, high = (table[name].to_numpy() for name in ("mean", "low", "high"))
-    for stretch in np.array_split(np.arange(len(table)), max((most - 2) // 4, 1)):
-        for values, extreme in ((mean, np.argmin), (mean, np.argmax), (low, np.argmin), (high, np.argmax)):
-            kept.add(int(stretch[extreme(values[stretch])]))
-    return table.iloc[sorted(kept)]
+    index = table.index.to_numpy(dtype=float)
+    kept = [thinning.line(index, table[name].to_numpy(), most // _KEPT_OF_BUCKET) for name in table]
+    return table.iloc[np.unique(np.concatenate(kept))]
 
 
 def _is_wide(tables: Sequence[pd.DataFrame]) -> bool:

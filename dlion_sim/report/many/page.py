@@ -11,27 +11,27 @@ SECTIONS = (
         "outcomes",
         "What the runs came to",
         "outcomes",
-        "A row is all seeds of a setting. Means and 95 % t-intervals over seeds; >: a bound, as not all seeds came to the "
-        "target; in italics: of runs that are not completed, as far as they came. A click on a row selects it in all views.",
+        "A row is all seeds of a setting: means and their 95 % t-intervals. >: a bound, as not all seeds came to the "
+        "target. In italics: of runs that are not completed, as far as they came. A click selects a row in all views.",
     ),
     Section(
         "curves",
         "How they got there",
         "curves",
-        "Means over seeds. Where at most twelve lines are drawn, a band is from the least to the greatest seed.",
+        "Means over seeds. Where at most six lines are drawn, a band is from the least to the greatest seed.",
     ),
     Section(
         "coordinates",
         "What leads to what",
         "coordinates",
-        "A line is a row of the table. Drag a box around a part of an axis to select what goes through it, with Shift for "
-        "boxes on further axes; a double click lets go of them.",
+        "A line is a row of the table. Drag a box around a part of an axis to select what goes through it, with Shift "
+        "for boxes on further axes; a double click lets go of them.",
     ),
     Section(
         "front",
         "What is worth its price",
         "front",
-        "The line joins those that no other one shown is better than in both. Hollow: not all seeds came to the target.",
+        "The line joins those that no other one shown is better than in both. Hollow: some seeds missed the target.",
     ),
     Section("unfinished", "What is not completed", "unfinished"),
 )
@@ -45,4 +45,4 @@ def many_page(collected: Collected, target: float | None = None) -> str:
     installed.
     """
     data = many_data(collected, target)
-    return render(data["title"], SECTIONS, data, SCRIPTS, styles=("many/many.css",))
+    return render(data["title"], SECTIONS, data, SCRIPTS)

@@ -1,5 +1,5 @@
 /* Parallel coordinates: a line a group of runs, across what it varies in and what it comes to; boxes select. */
-report.view("coordinates", (body, section) => {
+report.view("coordinates", (body) => {
   const { groups } = report;
   const MOST_TICKS = 12;
   const figure = report.figure(body, 430);
@@ -58,8 +58,7 @@ report.view("coordinates", (body, section) => {
 
   function draw() {
     const drawn = dimensions();
-    section.hidden = drawn.length < 2;
-    if (section.hidden) return;
+    if (drawn.length < 2) return false;
     const axis = groups.colouring(data);
     const shown = boxes.length && !groups.any() ? [] : groups.shown(data);
     const others = groups.others(data);
@@ -92,11 +91,12 @@ report.view("coordinates", (body, section) => {
       columns: ["Group", ...data.quantities.map(({ heading }) => heading)],
       rows: () => groups.shown(data).map(([group]) => [group.name, ...data.quantities.map(({ key }) => group.outcome[key].text || "–")]),
     });
-    if (isListening) return;
+    if (isListening) return true;
     isListening = true;
     figure.plot.on("plotly_selected", brushed);
     figure.plot.on("plotly_deselect", brushed);
     groups.clicks(figure.plot);
+    return true;
   }
 
   groups.follow((source) => {
@@ -105,6 +105,6 @@ report.view("coordinates", (body, section) => {
   });
   return (newest) => {
     data = newest;
-    draw();
+    return draw();
   };
 });

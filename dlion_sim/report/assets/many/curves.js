@@ -1,7 +1,7 @@
 /* The metric of many runs as it went, over time, bytes or money. */
 report.view("curves", (body) => {
   const { groups } = report;
-  const MOST_BANDS = 12;
+  const MOST_BANDS = 6;
   const over = groups.menu("Over", () => draw());
   body.append(over.made);
   const figure = report.figure(body, 420);

@@ -1,5 +1,5 @@
 /* Two quantities against each other, and the groups of runs that no other is better than in both. */
-report.view("front", (body, section) => {
+report.view("front", (body) => {
   const { groups } = report;
   const pairs = groups.menu("Show", () => draw());
   body.append(pairs.made);
@@ -48,8 +48,7 @@ report.view("front", (body, section) => {
 
   function draw() {
     const [x, y] = (pairs.value() ?? "").split(" ").map((key) => data.quantities.find((each) => each.key === key));
-    section.hidden = !y;
-    if (!y) return;
+    if (!y) return false;
     const isKnown = ([group]) => group.outcome[x.key].value !== null && group.outcome[y.key].value !== null;
     const axis = groups.colouring(data);
     const shown = groups.shown(data).filter(isKnown);
@@ -80,6 +79,7 @@ report.view("front", (body, section) => {
     });
     if (!isListening) groups.clicks(figure.plot);
     isListening = true;
+    return true;
   }
 
   groups.follow(draw);
@@ -88,6 +88,6 @@ report.view("front", (body, section) => {
     const all = data.quantities;
     const found = all.flatMap((y, one) => all.slice(one + 1).map((x) => [`${x.key} ${y.key}`, `${x.heading} and ${y.heading}`]));
     pairs.fill(found);
-    draw();
+    return draw();
   };
 });

@@ -95,8 +95,8 @@ report.view("outcomes", (body) => {
 });
 
 /* The runs that are not completed, and why. */
-report.view("unfinished", (body, section) => (data) => {
-  section.hidden = !data.unfinished.length;
+report.view("unfinished", (body) => (data) => {
   const rows = data.unfinished.map(({ run, status, why }) => [run, status, why]);
   body.replaceChildren(report.table("Runs that are not completed", ["Run", "State", "Why, or how far it is"], rows));
+  return rows.length > 0;
 });

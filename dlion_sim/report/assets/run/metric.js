@@ -1,0 +1,103 @@
+/* The metric over time, bytes or money, and how far apart the workers are. */
+report.view("metric", (body) => {
+  const { time } = report;
+  let data = null;
+  let over = "time";
+  const switches = report.element("div", {});
+  body.append(switches);
+  const figure = report.figure(body, 340);
+
+  /** What the metric is drawn over: its title, its values in a unit, and what is so at the times shown. */
+  function along() {
+    const { times, bytes, cost } = data.metric;
+    if (over === "bytes") {
+      const [size, unit] = report.byteUnit(bytes.at(-1) ?? 0);
+      return { title: `Sent by all workers (${unit})`, xs: bytes.map((each) => each / size) };
+    }
+    if (over === "cost") return { title: "Money spent", xs: cost };
+    const [size, unit] = report.timeUnit(data.end);
+    return { title: `${data.clock} (${unit})`, xs: times.map((each) => each / size), size };
+  }
+
+  const toAxis = ({ xs, size }, at) => (size ? at / size : report.interpolated(data.metric.times, xs, at));
+  const toTime = ({ xs, size }, at) => (size ? at * size : report.interpolated(xs, data.metric.times, at));
+
+  function traces({ xs }) {
+    const { mean, low, high, workers, names, name } = data.metric;
+    const percent = data.metric.scale === 100 ? " %" : "";
+    const found = [];
+    if (names.length !== 1) {
+      const edge = { x: xs, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
+      found.push({ ...edge, y: low, name: "least" });
+      found.push({ ...edge, y: high, name: "least to greatest", fill: "tonexty", fillcolor: report.faded("series-0", 0.18), showlegend: !workers });
+    }
+    (workers ?? []).forEach((packed, number) => {
+      const line = { color: report.series(number + 1), width: 1, dash: number < 7 ? "solid" : "dot" };
+      const label = report.label(names[number]);
+      found.push({ x: xs, y: report.numbers(packed), mode: "lines", name: label, line, hovertemplate: `%{y:.4g}${percent}<extra>%{fullData.name}</extra>` });
+    });
+    const line = { color: report.series(0), width: 2.5 };
+    const label = names.length === 1 ? report.label(names[0]) : "mean of the workers";
+    found.push({ x: xs, y: mean, mode: xs.length > 60 ? "lines" : "lines+markers", marker: { size: 5 }, name: label, line, hovertemplate: `%{y:.4g}${percent}<extra>${name}, %{fullData.name}</extra>` });
+    return found;
+  }
+
+  /** From the least to the greatest value of what is shown, and some room. */
+  function heights(begin, end) {
+    const { times, low, high } = data.metric;
+    const seen = times.map((_, place) => place).filter((place) => times[place] >= begin && times[place] <= end);
+    const values = seen.flatMap((place) => [low[place], high[place]]).filter((value) => value !== null);
+    if (!values.length) return undefined;
+    const [least, most] = [Math.min(...values), Math.max(...values)];
+    const room = 0.06 * (most - least || Math.abs(most) || 1);
+    return [least - room, most + room];
+  }
+
+  function draw() {
+    const { metric } = data;
+    const [begin, end] = time.range();
+    const axis = along();
+    const range = [toAxis(axis, begin), toAxis(axis, end)];
+    const key = `${over} ${begin} ${end}`;
+    const target = metric.target === null ? [] : [metric.target * metric.scale];
+    const layout = {
+      xaxis: { title: { text: axis.title }, range, uirevision: key },
+      yaxis: { title: { text: `${metric.on} ${metric.name}${metric.unit}` }, fixedrange: true, range: heights(begin, end), uirevision: key },
+      shapes: target.map((y) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: report.colour("quiet"), width: 1, dash: "dash" } })),
+    };
+    const label = `${metric.on} ${metric.name} over ${over === "cost" ? "money" : over}: the workers' mean goes from ${report.number(metric.mean[0])} to ${report.number(metric.mean.at(-1))}.`;
+    figure.draw(traces(axis), layout, {
+      label,
+      columns: ["Time (s)", "Sent (bytes)", ...(metric.cost ? ["Spent"] : []), "Mean", "Least", "Greatest"],
+      rows: () => metric.times.map((at, n) => [String(report.number(at)), metric.bytes[n], ...(metric.cost ? [metric.cost[n]] : []), metric.mean[n], metric.low[n], metric.high[n]]),
+    });
+    if (!figure.joined) join();
+  }
+
+  function join() {
+    figure.joined = true;
+    figure.plot.on("plotly_relayout", (change) => {
+      const [low, high] = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
+      if (low !== undefined) time.show([toTime(along(), low), toTime(along(), high)]);
+    });
+    figure.plot.on("plotly_doubleclick", () => time.show(null));
+  }
+
+  time.follow(() => data && draw());
+
+  return (newest) => {
+    const options = [["time", "Time"], ["bytes", "Bytes sent"], ...(newest.metric.cost ? [["cost", "Money"]] : [])];
+    if (!data) {
+      switches.append(
+        report.choice("Over", options, (value) => {
+          over = value;
+          draw();
+        }),
+      );
+    }
+    data = newest;
+    if (!data.metric.times.length) return false;
+    draw();
+    return true;
+  };
+});

@@ -1,0 +1,32 @@
+/* How many samples of each class lie at each worker. */
+report.view("partition", (body) => {
+  const figure = report.figure(body, 240);
+  const WRITTEN = 400;
+  const NAMED = 60;
+
+  return ({ partition }) => {
+    if (!partition) return false;
+    const { workers, counts } = partition;
+    const names = workers.map((name) => report.label(name));
+    const isFew = workers.length * counts[0].length <= WRITTEN;
+    const trace = {
+      type: "heatmap", z: counts, colorscale: "Cividis", zmin: 0, xgap: isFew ? 2 : 0, ygap: isFew ? 2 : 0,
+      texttemplate: isFew ? "%{z}" : undefined, text: counts.map((row, place) => row.map(() => names[place])),
+      hovertemplate: "%{text}, class %{x}: %{z} samples<extra></extra>",
+      colorbar: { title: { text: "Training samples", side: "right" }, thickness: 12, outlinewidth: 0, tickfont: { color: report.colour("quiet") } },
+    };
+    const named = workers.length <= NAMED ? { tickvals: names.map((_, place) => place), ticktext: names } : {};
+    const layout = {
+      height: Math.min(Math.max(24 * workers.length, 90), 560) + 70,
+      xaxis: { title: { text: "Class" }, dtick: counts[0].length <= 30 ? 1 : undefined, showgrid: false, fixedrange: true },
+      yaxis: { autorange: "reversed", showgrid: false, fixedrange: true, ...named },
+      dragmode: false,
+    };
+    figure.draw([trace], layout, {
+      label: `Training samples by class of ${workers.length} workers.`,
+      columns: ["Worker", ...counts[0].map((_, label) => `Class ${label}`)],
+      rows: () => counts.map((row, place) => [workers[place], ...row]),
+    });
+    return true;
+  };
+});

@@ -1,0 +1,94 @@
+"""What a run came to, in a few facts and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from dlion_sim.analysis.stalls import in_a_sentence, stalls
+from dlion_sim.results import TESTS, Run
+from dlion_sim.results.numbers import in_bytes, number
+
+_MOST_STEPS = 200_000
+"""Of all workers, for which the causes of waits are looked for; of more, only how long these are is told."""
+
+Fact = dict[str, str]
+"""What it is (`label`), its `value`, and a `note` on it."""
+
+
+def headline(run: Run, metrics: pd.DataFrame) -> dict[str, Any]:
+    """The `facts`, what held the run up (`bottleneck`), and what there is to warn of (`warnings`)."""
+    return {
+        "facts": list(_facts(run)),
+        "bottleneck": _bottleneck(run, metrics),
+        "warnings": list(_warnings(run)),
+    }
+
+
+def _facts(run: Run) -> Iterator[Fact]:
+    summary = run.summary
+    if summary is None:
+        yield _fact("Status", run.manifest["status"], "it has no summary")
+        return
+    metric, last = run.metric, summary[run.metric.key]
+    if last["mean"] is not None:
+        spread = f"± {metric.written(last['std'])} over the workers, " if last.get("std") is not None else ""
+        yield _fact(f"{run.evaluated_on} {metric.name}", metric.written(last["mean"]), f"{spread}at the end")
+    yield from _time_to_target(run, summary)
+    clock = "virtual time" if run.is_virtual else "time"
+    iterations = f"{number(summary['iterations']['mean'])} iterations a worker"
+    yield _fact(clock, f"{number(summary['virtual_seconds'])} s", iterations)
+    yield _fact("sent", in_bytes(summary["bytes_sent"]), f"by {len(run.manifest['workers'])} workers")
+    if cost := summary.get("cost"):
+        traffic = f", traffic {number(cost['egress'])}" if "egress" in cost else ""
+        yield _fact("cost", number(cost["total"]), f"machines {number(cost['machines'])}{traffic}")
+        if "energy_kwh" in cost:
+            carbon = f"{number(cost['co2_kg'])} kg CO2" if "co2_kg" in cost else ""
+            yield _fact("energy", f"{number(cost['energy_kwh'])} kWh", carbon)
+
+
+def _time_to_target(run: Run, summary: Mapping[str, Any]) -> Iterator[Fact]:
+    """The time to the scenario's target, or else to the best of those that every summary tells."""
+    metric, times = run.metric, summary[f"time_to_{run.metric.key}"]
+    wanted = run.scenario.get("target_accuracy", run.scenario.get("target"))
+    reached = [float(target) for target, time in times.items() if time is not None]
+    target = wanted if wanted is not None else metric.best(reached) if reached else None
+    if target is None:
+        return
+    time = next((time for told, time in times.items() if float(told) == float(target)), None)
+    value = "not reached" if time is None else f"{number(time)} s"
+    yield _fact(
+        f"time to {metric.written(float(target))}", value, "the scenario's target" if wanted is not None else ""
+    )
+
+
+def _bottleneck(run: Run, metrics: pd.DataFrame) -> str:
+    steps = ~metrics["kind"].isin(TESTS)
+    if not steps.any():
+        return ""
+    if steps.sum() <= _MOST_STEPS:
+        sentence = in_a_sentence(stalls(run))
+        return sentence[:1].upper() + sentence[1:] + "."
+    seconds = metrics.loc[steps].groupby("worker")[["compute_seconds", "wait_seconds"]].sum()
+    shares = seconds["wait_seconds"] / seconds.sum(axis=1).where(lambda total: total > 0, 1.0)
+    name = run.manifest["workers"][int(str(shares.idxmax()))]
+    return f"Workers wait {shares.mean():.0%} of their time on average, and {name} most: {shares.max():.0%}."
+
+
+def _warnings(run: Run) -> Iterator[str]:
+    status = run.manifest["status"]
+    if status != "completed":
+        yield f"The run is {status}: what follows is as far as it came."
+    if problem := run.manifest.get("problem"):
+        yield str(problem)
+    if run.without_exchange:
+        yield f"Never exchanged anything: {', '.join(run.without_exchange)}."
+    if diverged := (run.summary or {}).get("diverged"):
+        names = run.manifest["workers"]
+        yield f"Diverged: {', '.join(names[worker] for worker in diverged if worker < len(names))}."
+
+
+def _fact(label: str, value: str, note: str) -> Fact:
+    return {"label": label, "value": value, "note": note}

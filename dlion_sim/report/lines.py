@@ -1,0 +1,72 @@
+"""What changes from iteration to iteration: staleness, batch sizes, and N of Max-N."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlion_sim.report import thinning
+from dlion_sim.report.arrays import packed
+from dlion_sim.report.groups import groups
+from dlion_sim.results import Run
+
+_BUCKETS = 500
+"""Of time."""
+
+
+def lines_of(run: Run, metrics: pd.DataFrame, links: pd.DataFrame, end: float) -> list[dict[str, Any]]:
+    """A quantity each: its `name`, `unit`, and `lines`; quantities that no worker has are left out.
+
+    A line of one worker has the `times` (s) and `values` that the eye needs; one of several has means over them, and
+    `low` and `high`.
+    """
+    iterations = metrics[metrics["kind"] == "iteration"]
+    who = groups(run)
+    told = [
+        ("Staleness", "iterations behind", _of_iterations(iterations, "staleness", who, end)),
+        ("Batch size", "samples", _of_iterations(iterations, "batch_size", who, end)),
+        ("N of Max-N, by sender", "%", _n_percent(links, who, end)),
+    ]
+    return [{"name": name, "unit": unit, "lines": lines} for name, unit, own in told if (lines := list(own))]
+
+
+def _of_iterations(
+    iterations: pd.DataFrame, column: str, who: dict[str, list[int]], end: float
+) -> Iterator[dict[str, Any]]:
+    known = iterations[["worker", "virtual_time", column]].dropna()
+    yield from _lines(known.rename(columns={column: "value"}), who, end)
+
+
+def _n_percent(links: pd.DataFrame, who: dict[str, list[int]], end: float) -> Iterator[dict[str, Any]]:
+    """The mean over a sender's messages of each interval."""
+    known = links.dropna(subset=["n_percent"])
+    known = known.assign(weighted=known["n_percent"] * known["gradients"])
+    sums = known.groupby(["sender", "virtual_time"], as_index=False)[["weighted", "gradients"]].sum()
+    sums = sums[sums["gradients"] > 0]
+    table = sums.assign(worker=sums["sender"], value=sums["weighted"] / sums["gradients"])
+    yield from _lines(table[["worker", "virtual_time", "value"]], who, end)
+
+
+def _lines(table: pd.DataFrame, who: dict[str, list[int]], end: float) -> Iterator[dict[str, Any]]:
+    table = table.sort_values("virtual_time", kind="stable")
+    for place, (name, workers) in enumerate(who.items()):
+        own = table[table["worker"].isin(workers)]
+        if len(own):
+            times, values = (own[column].to_numpy(dtype=float) for column in ("virtual_time", "value"))
+            yield {"name": name, "place": place, **_thinned(times, values, workers, end)}
+
+
+def _thinned(times: np.ndarray, values: np.ndarray, workers: Sequence[int], end: float) -> dict[str, Any]:
+    if len(workers) == 1:
+        kept = thinning.line(times, values, _BUCKETS)
+        return {"times": packed(times[kept], "f8"), "values": packed(values[kept])}
+    band = thinning.band(times, values, end, _BUCKETS)
+    return {
+        "times": packed(band.index, "f8"),
+        "values": packed(band["mean"]),
+        "low": packed(band["low"]),
+        "high": packed(band["high"]),
+    }

@@ -1,0 +1,83 @@
+"""The page of one run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from dlion_sim.report.headline import headline
+from dlion_sim.report.lines import lines_of
+from dlion_sim.report.links import links_over
+from dlion_sim.report.metric import metric_over
+from dlion_sim.report.page import Section, render
+from dlion_sim.report.provenance import provenance
+from dlion_sim.report.timeline import timeline
+from dlion_sim.results import Run, scenario_label
+
+SCRIPTS = (
+    "run/headline.js",
+    "run/brush.js",
+    "run/metric.js",
+    "run/timeline.js",
+    "run/links.js",
+    "run/map.js",
+    "run/lines.js",
+    "run/partition.js",
+    "run/provenance.js",
+)
+
+
+def run_page(run: Run) -> str:
+    """The HTML of a run's page. Raises InputError where the run cannot be read, or plotly is not installed."""
+    data = run_data(run)
+    return render(data["title"], list(_sections(data)), data, SCRIPTS)
+
+
+def run_data(run: Run) -> dict[str, Any]:
+    """What the views of a run's page draw, by view; of a run in progress, as far as it is. Raises InputError."""
+    metrics, links = run.metrics(), run.links()
+    end = _end(metrics, links)
+    seed = run.manifest.get("seed")
+    return {
+        "title": " · ".join(filter(None, [scenario_label(run.manifest), run.system, f"seed {seed}"])),
+        "clock": "Virtual time" if run.is_virtual else "Time",
+        "end": end,
+        "headline": headline(run, metrics),
+        "metric": metric_over(run, metrics, links),
+        "timeline": timeline(run, metrics, end),
+        "links": links_over(run, metrics, links, end),
+        "lines": lines_of(run, metrics, links, end),
+        "partition": _partition(run),
+        "provenance": provenance(run),
+    }
+
+
+def _end(metrics: pd.DataFrame, links: pd.DataFrame) -> float:
+    """When the last thing was recorded (s), and some time for a run that has recorded none."""
+    times = [table["virtual_time"].max() for table in (metrics, links) if len(table)]
+    return float(max(times, default=0.0)) or 1.0
+
+
+def _partition(run: Run) -> dict[str, Any] | None:
+    """How many training samples of each class each worker has: a row a worker; None where the run does not tell."""
+    told, names = run.manifest.get("partition"), run.manifest["workers"]
+    return None if not told or len(told) != len(names) else {"workers": names, "counts": told}
+
+
+def _sections(data: dict[str, Any]) -> list[Section]:
+    sections = [
+        Section("summary", "In short", "headline"),
+        Section("time", "Time shown", "brush"),
+        Section("metric", f"{data['metric']['name'].capitalize()}", "metric"),
+        Section("timeline", "What each worker did", "timeline"),
+    ]
+    if data["links"]:
+        sections += [
+            Section("links", "Links over time", "links"),
+            Section("map", "Topology", "map"),
+        ]
+    sections.append(Section("lines", "From iteration to iteration", "lines"))
+    if data["partition"]:
+        sections.append(Section("partition", "Who has which data", "partition"))
+    return [*sections, Section("again", "The scenario, and running it again", "provenance")]

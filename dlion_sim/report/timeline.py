@@ -1,0 +1,158 @@
+"""What each worker did when, in so few pieces that a page can hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dlion_sim.report.arrays import packed
+from dlion_sim.results import TESTS, Run, participants
+
+WAIT, COMPUTE, BLOCKED, PROFILE, DOWN = range(5)
+"""What a span is of: waiting for a peer's message, computing, waiting for own messages to leave, timing its machine,
+and not being there."""
+KINDS = ("waiting for a peer", "computing", "sending blocked", "timing its machine", "down")
+"""What these are called."""
+_MOST_PIECES = 400_000
+_MOST_COLUMNS = 20_000
+"""Of a worker's timeline: shorter spans than one is wide are merged."""
+_TICKS = 2**30
+"""Of a run's time, in which pieces begin and end."""
+_NOBODY = -1
+_OWN_QUEUE = "queue"
+_GOES, _COMES = ("down", "left"), "up"
+
+
+def timeline(run: Run, metrics: pd.DataFrame, end: float) -> dict[str, Any]:
+    """All workers' pieces, in order of workers and then of time.
+
+    `first` is the place of each worker's first piece, and of the end of all. Of a piece, `begin` and `end` are in
+    ticks, of which `ticks` are the run's `seconds`; `kind` is one of `kinds`, and `peer` whom it waited for most, or
+    -1. Spans shorter than `merged` seconds are merged with those beside them: `computing` is the share of computing in
+    what a piece computes and waits, from 0 to 200. `spent` has the seconds of each worker and kind.
+    """
+    names, everyone = run.manifest["workers"], participants(run.manifest)
+    spans = _spans(run, metrics, end)
+    columns = min(_MOST_COLUMNS, _MOST_PIECES // max(len(names), 1))
+    pieces = _merged(spans, end / columns)
+    spans["length"] = spans["end"] - spans["begin"]
+    spent = spans.groupby(["worker", "kind"])["length"].sum().unstack("kind")
+    spent = spent.reindex(index=range(len(names)), columns=range(len(KINDS))).fillna(0.0)
+    return {
+        "workers": names,
+        "everyone": everyone,
+        "kinds": list(KINDS),
+        "seconds": end,
+        "ticks": _TICKS,
+        "merged": end / columns,
+        "first": np.searchsorted(pieces["worker"], np.arange(len(names) + 1)).tolist(),
+        "begin": packed(_ticks(pieces["begin"], end), "i4"),
+        "end": packed(_ticks(pieces["end"], end), "i4"),
+        "kind": packed(pieces["kind"], "u1"),
+        "peer": packed(pieces["peer"], "i4"),
+        "computing": packed(np.round(200 * pieces["computing"]), "u1"),
+        "spent": [packed(row) for row in spent.to_numpy()],
+        "waits": _waited_most_for(spans, everyone, len(names)),
+    }
+
+
+def _ticks(times: pd.Series, end: float) -> npt.NDArray[np.float64]:
+    ticks: npt.NDArray[np.float64] = np.round(times.to_numpy() / end * _TICKS)
+    return ticks
+
+
+def _spans(run: Run, metrics: pd.DataFrame, end: float) -> pd.DataFrame:
+    """A row a span that lasts: `worker`, `begin` and `end` (s), `kind`, `peer` or -1; by worker, and then by time."""
+    rows = metrics[~metrics["kind"].isin(TESTS)]
+    worker, ends = rows["worker"].to_numpy(), rows["virtual_time"].to_numpy()
+    ready = ends - rows["wait_seconds"].fillna(0.0).to_numpy()
+    begins = ready - rows["compute_seconds"].fillna(0.0).to_numpy()
+    is_blocked = (rows["wait_reason"] == _OWN_QUEUE).to_numpy()
+    of_compute = np.where(rows["kind"] == "profile", PROFILE, COMPUTE)
+    peers = rows["waited_for"].fillna(_NOBODY).to_numpy()
+    nobody = np.full(len(rows), _NOBODY)
+    away = _away(run, end)
+    parts = {
+        "worker": [worker, worker, away["worker"]],
+        "begin": [begins, ready, away["begin"]],
+        "end": [ready, ends, away["end"]],
+        "kind": [of_compute, np.where(is_blocked, BLOCKED, WAIT), np.full(len(away), DOWN)],
+        "peer": [nobody, peers, np.full(len(away), _NOBODY)],
+    }
+    table = pd.DataFrame({name: np.concatenate(columns) for name, columns in parts.items()})
+    table = table.astype({"worker": "int32", "kind": "uint8", "peer": "int32"})
+    lasting = table[table["end"] > table["begin"]]
+    return lasting.iloc[np.lexsort((lasting["begin"], lasting["worker"]))].reset_index(drop=True)
+
+
+def _away(run: Run, end: float) -> pd.DataFrame:
+    """The times for which a worker's process did not run: `worker`, `begin` and `end` (s)."""
+    membership = run.membership()
+    changes = membership[membership["what"].isin([*_GOES, _COMES])].sort_values("virtual_time", kind="stable")
+    changes = changes[changes["participant"] < len(run.manifest["workers"])]
+    rows, gone = [], {}
+    for participant, what, time in changes[["participant", "what", "virtual_time"]].itertuples(index=False):
+        if what != _COMES:
+            gone.setdefault(participant, time)
+        elif participant in gone:
+            rows.append((participant, gone.pop(participant), time))
+    rows += [(participant, time, end) for participant, time in gone.items()]
+    return pd.DataFrame(rows, columns=["worker", "begin", "end"], dtype=float)
+
+
+def _merged(spans: pd.DataFrame, least: float) -> pd.DataFrame:
+    """The spans, of which neighbours of a worker that begin in the same `least` seconds and are shorter are one piece.
+
+    A piece is of the kind that takes most of it, where computing and waiting count together; `computing` is the share
+    of computing in these two.
+    """
+    length = (spans["end"] - spans["begin"]).to_numpy()
+    column = (spans["begin"].to_numpy() / least).astype(np.int64)
+    short = length < least
+    begins = np.ones(len(spans), dtype=bool)
+    worker = spans["worker"].to_numpy()
+    begins[1:] = ~(short[1:] & short[:-1] & (column[1:] == column[:-1]) & (worker[1:] == worker[:-1]))
+    piece = np.cumsum(begins) - 1
+    first = np.flatnonzero(begins)
+    count = len(first)
+    seconds = np.zeros((count, len(KINDS)))
+    np.add.at(seconds, (piece, spans["kind"].to_numpy()), length)
+    both = seconds[:, WAIT] + seconds[:, COMPUTE]
+    others = seconds.copy()
+    others[:, WAIT], others[:, COMPUTE] = both * (seconds[:, WAIT] > seconds[:, COMPUTE]), 0.0
+    others[:, COMPUTE] = both - others[:, WAIT]
+    last = np.append(first[1:], len(spans)) - 1
+    return pd.DataFrame(
+        {
+            "worker": worker[first],
+            "begin": spans["begin"].to_numpy()[first],
+            "end": spans["end"].to_numpy()[last],
+            "kind": others.argmax(axis=1),
+            "peer": _peers(spans, piece, count),
+            "computing": np.divide(seconds[:, COMPUTE], both, out=np.zeros(count), where=both > 0),
+        }
+    )
+
+
+def _peers(spans: pd.DataFrame, piece: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.int64]:
+    """The peer of the longest wait in each piece, or -1."""
+    length = (spans["end"] - spans["begin"]).to_numpy()
+    waits = np.flatnonzero(spans["peer"].to_numpy() != _NOBODY)
+    by_length = waits[np.argsort(length[waits], kind="stable")]
+    peers = np.full(count, _NOBODY, dtype=np.int64)
+    peers[piece[by_length]] = spans["peer"].to_numpy()[by_length]  # the last one stays
+    return peers
+
+
+def _waited_most_for(spans: pd.DataFrame, everyone: list[str], workers: int) -> list[str | None]:
+    """Whom each worker waited for longest, and for how long."""
+    waits = spans[spans["peer"] != _NOBODY]
+    sums = waits.groupby(["worker", "peer"])["length"].sum().reset_index()
+    longest = sums.sort_values("length", ascending=False, kind="stable").drop_duplicates("worker").set_index("worker")
+    told: dict[int, str] = {
+        int(str(worker)): f"{everyone[int(row['peer'])]} ({row['length']:.4g} s)" for worker, row in longest.iterrows()
+    }
+    return [told.get(worker) for worker in range(workers)]
