@@ -28,10 +28,13 @@ SCRIPTS = (
 )
 
 
-def run_page(run: Run) -> str:
-    """The HTML of a run's page. Raises InputError where the run cannot be read, or plotly is not installed."""
+def run_page(run: Run, *, is_served: bool = False) -> str:
+    """The HTML of a run's page; for `is_served` see `render`.
+
+    Raises InputError where the run cannot be read, or plotly is not installed.
+    """
     data = run_data(run)
-    return render(data["title"], list(_sections(data)), data, SCRIPTS)
+    return render(data["title"], list(_sections(data)), data, SCRIPTS, is_served=is_served)
 
 
 def run_data(run: Run) -> dict[str, Any]:
