@@ -14,7 +14,9 @@ from dlion_sim.errors import InputError
 
 def watch(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder, or a sweep's.", show_default=False)],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where on this machine; 0: any port that is free.")] = 8642,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where on this machine; 0: any port that is free.")
+    ] = 8642,
     target: Target = None,
     quiet: Quiet = False,
 ) -> None:

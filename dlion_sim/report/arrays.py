@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dlion_sim.analysis.stalls import in_a_sentence, stalls
 from dlion_sim.results import TESTS, Run
-from dlion_sim.results.numbers import in_bytes, number
+from dlion_sim.results.numbers import in_bytes, number, of_metric
 
 _MOST_STEPS = 200_000
 """Of all workers, for which the causes of waits are looked for; of more, only how long these are is told."""
@@ -60,7 +60,7 @@ def _time_to_target(run: Run, summary: Mapping[str, Any]) -> Iterator[Fact]:
     time = next((time for told, time in times.items() if float(told) == float(target)), None)
     value = "not reached" if time is None else f"{number(time)} s"
     yield _fact(
-        f"time to {metric.written(float(target))}", value, "the scenario's target" if wanted is not None else ""
+        f"time to {of_metric(float(target), metric)}", value, "the scenario's target" if wanted is not None else ""
     )
 
 
@@ -69,8 +69,7 @@ def _bottleneck(run: Run, metrics: pd.DataFrame) -> str:
     if not steps.any():
         return ""
     if steps.sum() <= _MOST_STEPS:
-        sentence = in_a_sentence(stalls(run))
-        return sentence[:1].upper() + sentence[1:] + "."
+        return f"What holds it up: {in_a_sentence(stalls(run))}."
     seconds = metrics.loc[steps].groupby("worker")[["compute_seconds", "wait_seconds"]].sum()
     shares = seconds["wait_seconds"] / seconds.sum(axis=1).where(lambda total: total > 0, 1.0)
     name = run.manifest["workers"][int(str(shares.idxmax()))]

@@ -15,6 +15,8 @@ from dlion_sim.results import Run
 
 _BUCKETS = 500
 """Of time."""
+_AT_ONCE, _UNTIL = "hv", "vh"
+"""Whether a line goes on at the value of a time, as what an iteration was told, or has come at it, as an interval's."""
 
 
 def lines_of(run: Run, metrics: pd.DataFrame, links: pd.DataFrame, end: float) -> list[dict[str, Any]]:
@@ -26,37 +28,38 @@ def lines_of(run: Run, metrics: pd.DataFrame, links: pd.DataFrame, end: float) -
     iterations = metrics[metrics["kind"] == "iteration"]
     who = groups(run)
     told = [
-        ("Staleness", "iterations behind", _of_iterations(iterations, "staleness", who, end)),
-        ("Batch size", "samples", _of_iterations(iterations, "batch_size", who, end)),
-        ("N of Max-N, by sender", "%", _n_percent(links, who, end)),
+        ("Staleness", "iterations behind", _AT_ONCE, _of_iterations(iterations, "staleness")),
+        ("Batch size", "samples", _AT_ONCE, _of_iterations(iterations, "batch_size")),
+        ("N of Max-N, by sender", "%", _UNTIL, _n_percent(links)),
     ]
-    return [{"name": name, "unit": unit, "lines": lines} for name, unit, own in told if (lines := list(own))]
+    return [
+        {"name": name, "unit": unit, "lines": lines}
+        for name, unit, step, table in told
+        if (lines := list(_lines(table, step, who, end)))
+    ]
 
 
-def _of_iterations(
-    iterations: pd.DataFrame, column: str, who: dict[str, list[int]], end: float
-) -> Iterator[dict[str, Any]]:
-    known = iterations[["worker", "virtual_time", column]].dropna()
-    yield from _lines(known.rename(columns={column: "value"}), who, end)
+def _of_iterations(iterations: pd.DataFrame, column: str) -> pd.DataFrame:
+    """A row a value: `worker`, `virtual_time` (s), `value`."""
+    return iterations[["worker", "virtual_time", column]].dropna().rename(columns={column: "value"})
 
 
-def _n_percent(links: pd.DataFrame, who: dict[str, list[int]], end: float) -> Iterator[dict[str, Any]]:
-    """The mean over a sender's messages of each interval."""
+def _n_percent(links: pd.DataFrame) -> pd.DataFrame:
+    """The same of senders: the mean over the messages of each interval."""
     known = links.dropna(subset=["n_percent"])
     known = known.assign(weighted=known["n_percent"] * known["gradients"])
     sums = known.groupby(["sender", "virtual_time"], as_index=False)[["weighted", "gradients"]].sum()
-    sums = sums[sums["gradients"] > 0]
-    table = sums.assign(worker=sums["sender"], value=sums["weighted"] / sums["gradients"])
-    yield from _lines(table[["worker", "virtual_time", "value"]], who, end)
+    sums = sums[sums["gradients"] > 0].rename(columns={"sender": "worker"})
+    return sums.assign(value=sums["weighted"] / sums["gradients"])[["worker", "virtual_time", "value"]]
 
 
-def _lines(table: pd.DataFrame, who: dict[str, list[int]], end: float) -> Iterator[dict[str, Any]]:
+def _lines(table: pd.DataFrame, step: str, who: dict[str, list[int]], end: float) -> Iterator[dict[str, Any]]:
     table = table.sort_values("virtual_time", kind="stable")
     for place, (name, workers) in enumerate(who.items()):
-        own = table[table["worker"].isin(workers)]
+        own = table if len(who) == 1 else table[table["worker"].isin(workers)]
         if len(own):
             times, values = (own[column].to_numpy(dtype=float) for column in ("virtual_time", "value"))
-            yield {"name": name, "place": place, **_thinned(times, values, workers, end)}
+            yield {"name": name, "place": place, "step": step, **_thinned(times, values, workers, end)}
 
 
 def _thinned(times: np.ndarray, values: np.ndarray, workers: Sequence[int], end: float) -> dict[str, Any]:

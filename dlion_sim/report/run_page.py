@@ -27,6 +27,28 @@ SCRIPTS = (
     "run/provenance.js",
 )
 
+SECTIONS = (
+    Section("summary", "In short", "headline"),
+    Section("time", "Time shown", "brush"),
+    Section(
+        "metric",
+        "How good it gets",
+        "metric",
+        "Drag across a plot to look closer: all over time follows. A double click shows the whole run.",
+    ),
+    Section("timeline", "What each worker did", "timeline"),
+    Section("links", "Links over time", "links", "What each directed link carried, from one evaluation to the next."),
+    Section(
+        "map",
+        "Topology",
+        "map",
+        "In the time shown: the wider a line, the higher its rate; lines bend to the left of their way.",
+    ),
+    Section("lines", "From iteration to iteration", "lines"),
+    Section("partition", "Who has which data", "partition", "Training samples by worker and class."),
+    Section("again", "Scenario and versions", "provenance"),
+)
+
 
 def run_page(run: Run, *, is_served: bool = False) -> str:
     """The HTML of a run's page; for `is_served` see `render`.
@@ -34,7 +56,7 @@ def run_page(run: Run, *, is_served: bool = False) -> str:
     Raises InputError where the run cannot be read, or plotly is not installed.
     """
     data = run_data(run)
-    return render(data["title"], list(_sections(data)), data, SCRIPTS, is_served=is_served)
+    return render(data["title"], SECTIONS, data, SCRIPTS, is_served=is_served)
 
 
 def run_data(run: Run) -> dict[str, Any]:
@@ -66,21 +88,3 @@ def _partition(run: Run) -> dict[str, Any] | None:
     """How many training samples of each class each worker has: a row a worker; None where the run does not tell."""
     told, names = run.manifest.get("partition"), run.manifest["workers"]
     return None if not told or len(told) != len(names) else {"workers": names, "counts": told}
-
-
-def _sections(data: dict[str, Any]) -> list[Section]:
-    sections = [
-        Section("summary", "In short", "headline"),
-        Section("time", "Time shown", "brush"),
-        Section("metric", f"{data['metric']['name'].capitalize()}", "metric"),
-        Section("timeline", "What each worker did", "timeline"),
-    ]
-    if data["links"]:
-        sections += [
-            Section("links", "Links over time", "links"),
-            Section("map", "Topology", "map"),
-        ]
-    sections.append(Section("lines", "From iteration to iteration", "lines"))
-    if data["partition"]:
-        sections.append(Section("partition", "Who has which data", "partition"))
-    return [*sections, Section("again", "The scenario, and running it again", "provenance")]

@@ -58,7 +58,7 @@ def buckets_of(times: Floats, end: float, buckets: int) -> npt.NDArray[np.int64]
 
 
 def intervals(edges: Floats, most: int) -> Indices:
-    """Which of some increasing edges to keep, so that at most so many intervals are left, about equally many in each."""
+    """Which of some increasing edges to keep for so many intervals at most, each of about as many of the former."""
     if len(edges) - 1 <= most:
         return np.arange(len(edges))
     return np.unique(np.linspace(0, len(edges) - 1, most + 1).round().astype(np.intp))

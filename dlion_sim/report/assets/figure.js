@@ -3,8 +3,8 @@
   const CONFIG = {
     responsive: true,
     displaylogo: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
-    doubleClick: "reset",
+    modeBarButtons: [["toImage", "zoom2d", "pan2d"]],
+    doubleClick: false,
   };
 
   function axis(own, font) {
@@ -17,10 +17,11 @@
   function themed(own) {
     const font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: report.colour("quiet") };
     const layout = {
-      margin: { l: 12, r: 12, t: 12, b: 12, pad: 2 },
+      margin: { l: 12, r: 12, t: 30, b: 12, pad: 2 },
       hovermode: "closest",
       dragmode: "zoom",
-      legend: { orientation: "h", yanchor: "bottom", y: 1.02, x: 0, font },
+      legend: { orientation: "h", yanchor: "bottom", y: 1.02, x: 0, traceorder: "normal", font },
+      modebar: { bgcolor: "transparent", color: report.colour("axis"), activecolor: report.colour("accent") },
       ...own,
       font,
       paper_bgcolor: "transparent",

@@ -18,6 +18,9 @@
   /** The colour of the worker, group or kind of that number. */
   report.series = (number) => report.colour(`series-${number % 8}`);
 
+  /** The dashes of the line of that number, so that lines can be told apart without colours too. */
+  report.dash = (number) => ["solid", "dash", "dot", "dashdot"][(number + Math.floor(number / 8)) % 4];
+
   report.isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches) && !printing.matches;
 
   const button = report.element("button", { type: "button", id: "theme", "aria-pressed": "false" });

@@ -11,6 +11,7 @@ from typing import Any
 from dlion_sim.analysis import common_target, group_runs, metric_name, metric_of, varying
 from dlion_sim.analysis.groups import Group, without_exchange
 from dlion_sim.errors import InputError
+from dlion_sim.metric import ACCURACY
 from dlion_sim.report.many.axes import axes, capitalised
 from dlion_sim.report.many.curves import curves
 from dlion_sim.report.many.outcomes import outcomes, quantities, reached
@@ -45,7 +46,8 @@ def many_data(collected: Collected, target: float | None = None) -> dict[str, An
     """What a page of many runs shows, for JSON.
 
     `target` is the value of the metric whose time is told, by default the best that half of the completed runs reached.
-    Raises InputError for runs of several metrics, and where what one has recorded cannot be read.
+    Raises InputError for runs of several metrics, a target that is no value of it, and where what one has recorded cannot
+    be read.
     """
     groups = group_runs(collected.runs)
     told: dict[str, Any] = {
@@ -55,10 +57,12 @@ def many_data(collected: Collected, target: float | None = None) -> dict[str, An
     }
     if not groups:
         return {**told, "target": "", "groups": [], "axes": [], "quantities": [], "curves": []}
+    metric = metric_of(groups)
     is_chosen = target is not None
+    if target is not None and metric == ACCURACY and not 0 < target <= 1:
+        raise InputError(f"no accuracy is {target:g}", file="`target`", allowed="more than 0, up to 1")
     if target is None and any(group.completed for group in groups):
         target = common_target(groups)
-    metric = metric_of(groups)
     keys = [*dict.fromkeys([*varying(groups), "system"])]
     found = outcomes(groups, target)
     shown = quantities(groups, found, target)

@@ -12,9 +12,9 @@ report.view("lines", (body) => {
     return figures.get(name);
   }
 
-  function traces({ name, place, low, high, times, values }, size) {
+  function traces({ name, place, step, low, high, times, values }, size) {
     const xs = report.numbers(times).map((each) => each / size);
-    const line = { color: report.series(place), width: low ? 1.8 : 1.2, dash: place < 8 ? "solid" : "dot", shape: low ? "linear" : "hv" };
+    const line = { color: report.series(place), width: low ? 1.8 : 1.2, dash: report.dash(place), shape: low ? "linear" : step };
     const label = report.label(name);
     const own = { x: xs, y: report.numbers(values), mode: "lines", name: label, legendgroup: label, line, hovertemplate: "%{y:.4g}<extra>%{fullData.name}</extra>" };
     if (!low) return [own];

@@ -17,7 +17,7 @@ report.view("links", (body) => {
     const [size, unit] = show === "rate" ? report.rateUnit(values.reduce((most, each) => Math.max(most, each), 0)) : [show === "full" ? 0.01 : 1, "%"];
     const z = links.pairs.map((_, row) => Array.from(values.subarray(row * columns, (row + 1) * columns), (each) => (Number.isNaN(each) ? null : each / size)));
     const name = { rate: "Rate", full: "Fullest NIC or path on the way", n_percent: "N of Max-N" }[show];
-    return { z, name, unit, most: show === "rate" ? undefined : 100 };
+    return { z, name, unit, most: show === "rate" ? z.flat().reduce((most, each) => Math.max(most, each ?? 0), 1e-9) : 100 };
   }
 
   const name = (nodes, [from, to]) => `${report.shortened(nodes[from].name, 18)} → ${report.shortened(nodes[to].name, 18)}`;

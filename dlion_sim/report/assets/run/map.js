@@ -47,10 +47,10 @@ report.view("map", (body) => {
     });
   }
 
-  /** A colour between two of the scale's steps; `part` is from 0 to 1. */
+  /** The colour of a fifth of the scale; `part` is from 0 to 1. */
   function shade(part) {
-    const steps = ["#2c4a7c", "#5f6b74", "#8d8878", "#bfa95f", "#f0cf2f"];
-    return steps[Math.min(steps.length - 1, Math.max(0, Math.floor(part * steps.length)))];
+    const steps = ["axis", "series-5", "series-0", "series-4", "series-1"];
+    return report.colour(steps[Math.min(steps.length - 1, Math.max(0, Math.floor(part * steps.length)))]);
   }
 
   function draw() {

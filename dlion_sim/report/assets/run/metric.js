@@ -29,14 +29,14 @@ report.view("metric", (body) => {
     if (names.length !== 1) {
       const edge = { x: xs, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
       found.push({ ...edge, y: low, name: "least" });
-      found.push({ ...edge, y: high, name: "least to greatest", fill: "tonexty", fillcolor: report.faded("series-0", 0.18), showlegend: !workers });
+      found.push({ ...edge, y: high, name: "least to greatest", fill: "tonexty", fillcolor: report.faded("ink", 0.12), showlegend: !workers });
     }
     (workers ?? []).forEach((packed, number) => {
-      const line = { color: report.series(number + 1), width: 1, dash: number < 7 ? "solid" : "dot" };
+      const line = { color: report.series(number), width: 1.2, dash: report.dash(number) };
       const label = report.label(names[number]);
       found.push({ x: xs, y: report.numbers(packed), mode: "lines", name: label, line, hovertemplate: `%{y:.4g}${percent}<extra>%{fullData.name}</extra>` });
     });
-    const line = { color: report.series(0), width: 2.5 };
+    const line = { color: report.colour(names.length === 1 ? "series-0" : "ink"), width: 2.5 };
     const label = names.length === 1 ? report.label(names[0]) : "mean of the workers";
     found.push({ x: xs, y: mean, mode: xs.length > 60 ? "lines" : "lines+markers", marker: { size: 5 }, name: label, line, hovertemplate: `%{y:.4g}${percent}<extra>${name}, %{fullData.name}</extra>` });
     return found;

@@ -13,7 +13,7 @@ report.view("partition", (body) => {
       type: "heatmap", z: counts, colorscale: "Cividis", zmin: 0, xgap: isFew ? 2 : 0, ygap: isFew ? 2 : 0,
       texttemplate: isFew ? "%{z}" : undefined, text: counts.map((row, place) => row.map(() => names[place])),
       hovertemplate: "%{text}, class %{x}: %{z} samples<extra></extra>",
-      colorbar: { title: { text: "Training samples", side: "right" }, thickness: 12, outlinewidth: 0, tickfont: { color: report.colour("quiet") } },
+      colorbar: { thickness: 12, outlinewidth: 0, tickfont: { color: report.colour("quiet") } },
     };
     const named = workers.length <= NAMED ? { tickvals: names.map((_, place) => place), ticktext: names } : {};
     const layout = {

@@ -6,7 +6,7 @@ report.view("timeline", (body) => {
   const ROW = 24;
   const NAMED = 40;
   const legend = element("p", { class: "legend" });
-  const readout = element("p", { class: "readout" });
+  const readout = element("p", { class: "readout quiet" }, "Point at a bar to read what it is.");
   body.append(legend);
   const figure = report.figure(body, 200);
   figure.plot.after(readout);
