@@ -123,7 +123,7 @@ class _Answer(BaseHTTPRequestHandler):
     timeout = _IDLE_SECONDS
     server_version, sys_version = "dlion_sim", ""
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         """Answer it. Whatever cannot be read is told as JSON, with a status that is none of success."""
         watched = self.server.watched
         answers: dict[str, tuple[str, Callable[[], str]]] = {

@@ -14,7 +14,7 @@ from dlion_sim.results import headings
 
 _DASHES = dict(zip(DASHES, ("solid", "dash", "dot", "dashdot"), strict=True))
 """As Plotly calls them."""
-_DARK, _LIGHTER = 0.15, 0.45
+_DARK, _LIGHTER = 0.15, 0.5
 """The luminance of colours that do not show on a dark ground, and how far they are moved towards white there."""
 
 
@@ -34,18 +34,13 @@ def axes(groups: Sequence[Group]) -> list[dict[str, Any]]:
         looks = [system_look(value) if key == "system" else look_in_order(place) for place, value in enumerate(values)]
         told.append(
             {
-                "heading": capitalised(names[key].replace("_", " ")),
+                "heading": names[key].replace("_", " "),
                 "values": [value or "-" for value in values],
                 **_looks(looks),
                 "places": [values.index(value) for value in own],
             }
         )
     return told
-
-
-def capitalised(name: str) -> str:
-    """A name as a heading has it."""
-    return name[:1].upper() + name[1:]
 
 
 def _looks(looks: Sequence[Look]) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from dlion_sim.analysis import common_target, group_runs, metric_name, metric_of
 from dlion_sim.analysis.groups import Group, without_exchange
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY
-from dlion_sim.report.many.axes import axes, capitalised
+from dlion_sim.report.many.axes import axes
 from dlion_sim.report.many.curves import curves
 from dlion_sim.report.many.outcomes import outcomes, quantities, reached
 from dlion_sim.results import Run, run_names
@@ -46,8 +46,7 @@ def many_data(collected: Collected, target: float | None = None) -> dict[str, An
     """What a page of many runs shows, for JSON.
 
     `target` is the value of the metric whose time is told, by default the best that half of the completed runs reached.
-    Raises InputError for runs of several metrics, a target that is no value of it, and where what one has recorded cannot
-    be read.
+    Raises InputError for runs of several metrics, a target that is none of theirs, and where a run cannot be read.
     """
     groups = group_runs(collected.runs)
     told: dict[str, Any] = {
@@ -69,7 +68,7 @@ def many_data(collected: Collected, target: float | None = None) -> dict[str, An
     score = metric_name(groups)
     return {
         **told,
-        "metric": capitalised(score) + metric.unit,
+        "metric": score[:1].upper() + score[1:] + metric.unit,
         "target": "" if target is None else _told_target(of_metric(target, metric), score, is_chosen=is_chosen),
         "axes": axes(groups),
         "quantities": [{"key": each.key, "heading": each.heading, "more": each.more_is_better} for each in shown],

@@ -14,7 +14,6 @@ from dlion_sim.analysis.groups import Group
 from dlion_sim.analysis.statistics import Bound, Duration, Estimate, mean_of, restricted_mean
 from dlion_sim.figures.style import time_unit
 from dlion_sim.metric import ACCURACY
-from dlion_sim.report.many.axes import capitalised
 from dlion_sim.results import Run
 from dlion_sim.results.numbers import byte_unit, number, of_metric
 
@@ -71,13 +70,14 @@ def quantities(groups: Sequence[Group], found: Sequence[Outcome], target: float 
     """Those of which something is known, in units that fit the largest of what was `found`."""
     metric = metric_of(groups)
     until = "" if target is None else f" to {of_metric(target, metric)}"
+    name = metric_name(groups)
     seconds, second = time_unit(_most(found, TIME))
     size, byte = byte_unit(_most(found, BYTES))
     unit = metric.unit.strip(" ()")
     every = (
         Quantity(
             SCORE,
-            capitalised(metric_name(groups)),
+            name[:1].upper() + name[1:],
             unit,
             1 / metric.scale,
             metric.higher_is_better,
