@@ -25,8 +25,9 @@ quickstart: setup
 	$(BIN)/dlion run scenarios/quickstart.yaml
 
 system:
-	@# For emulation, whose tests are left out without root.
+	@# For emulation and pages in a browser, whose tests are left out without root or Chromium.
 	@[ $$(id -u) != 0 ] || emulation/setup.sh || echo "the system packages for emulation could not be installed"
+	@[ $$(id -u) != 0 ] || tests/setup_browser.sh || echo "the browser for the tests of pages could not be installed"
 
 lint: setup
 	$(BIN)/ruff check .

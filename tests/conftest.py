@@ -2,8 +2,10 @@
 
 import fcntl
 import os
+import shutil
 import tempfile
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -29,10 +31,19 @@ def one_emulation_at_a_time(request):
 
 
 def pytest_runtest_setup(item):
+    # Where all is to be tested, what cannot be is a failure.
     marker = item.get_closest_marker("emulation")
     if marker and (reason := why_not_to_emulate(**marker.kwargs)):
-        # Where all is to be tested, what cannot be is a failure.
         (pytest.fail if os.environ.get("DLION_REQUIRE_EMULATION") else pytest.skip)(reason)
+    if item.get_closest_marker("browser") and (reason := why_not_to_browse()):
+        (pytest.fail if os.environ.get("DLION_REQUIRE_BROWSER") else pytest.skip)(reason)
+
+
+@cache
+def why_not_to_browse() -> str:
+    missing = [program for program in ("chromium", "chromedriver") if shutil.which(program) is None]
+    missing += [package for package in ("plotly", "selenium") if find_spec(package) is None]
+    return f"{', '.join(missing)}: not installed; see tests/setup_browser.sh" if missing else ""
 
 
 @cache

@@ -11,7 +11,7 @@ from dlion_sim.analysis.stalls import in_a_sentence, stalls
 from dlion_sim.results import TESTS, Run
 from dlion_sim.results.numbers import in_bytes, number, of_metric
 
-_MOST_STEPS = 200_000
+_MOST_STEPS = 100_000
 """Of all workers, for which the causes of waits are looked for; of more, only how long these are is told."""
 
 Fact = dict[str, str]

@@ -14,8 +14,8 @@ from dlion_sim.report.arrays import packed
 from dlion_sim.report.groups import clouds
 from dlion_sim.results import Run, participants
 
-_MOST_LINKS = 72
-"""That are shown each by itself: of all pairs of nine."""
+_MOST_LINKS = 90
+"""That are shown: all pairs of ten."""
 _MOST_MODELLED = 20_000
 """Whose ways are looked up."""
 _MOST_INTERVALS = 300
@@ -31,8 +31,8 @@ def links_over(run: Run, metrics: pd.DataFrame, links: pd.DataFrame, end: float)
 
     `edges` (s) are of the intervals, `nodes` has the `name` and `cloud` of those that `pairs` join; `rate` is in bits
     per second and `full` the share of what the fullest thing on the way can carry, NaN where that is unknown;
-    `n_percent` is N of Max-N. `total` is how many links there are, and `hidden` says how many of them are left out,
-    those which carried least.
+    `n_percent` is N of Max-N. `total` is how many links there are, and `hidden` how many rows are left out:
+    those within micro-clouds, and which carried least.
     """
     if links.empty:
         return None
@@ -44,7 +44,8 @@ def links_over(run: Run, metrics: pd.DataFrame, links: pd.DataFrame, end: float)
     nodes = [{"name": name, "cloud": cloud} for name, cloud in zip(names, where, strict=False)]
     if total > _MOST_LINKS and len({*where}) > 1:
         nodes, pairs, counts, full = _by_cloud(where, pairs, counts, full)
-    busiest = np.sort(np.argsort(-counts["bytes"].sum(axis=1), kind="stable")[:_MOST_LINKS])
+    is_within = np.array([nodes[a]["cloud"] == nodes[b]["cloud"] for a, b in pairs])
+    busiest = np.sort(np.lexsort((-counts["bytes"].sum(axis=1), is_within))[:_MOST_LINKS])
     seconds = np.diff(edges)
     with np.errstate(invalid="ignore", divide="ignore"):
         n_percent = counts["weighted"] / counts["gradients"]

@@ -18,14 +18,17 @@ const report = (() => {
     document.querySelector(`nav a[href="#${section.id}"]`).parentElement.hidden = !isThere;
   }
 
-  /** Draw everything for the first time. */
-  function start() {
+  /** Draw everything for the first time: one view after the other, so that the first ones show while others are drawn. */
+  async function start() {
     data = JSON.parse(document.getElementById("data").textContent);
     for (const section of document.querySelectorAll("section[data-view]")) {
       const draw = setups.get(section.dataset.view)(section.querySelector(".body"));
       draws.push((told) => present(section, draw(told) !== false));
     }
-    redraw();
+    for (const draw of draws) {
+      draw(data);
+      await new Promise((done) => setTimeout(done));
+    }
     document.documentElement.dataset.ready = "true";
   }
 

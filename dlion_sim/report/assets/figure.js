@@ -7,6 +7,8 @@
     doubleClick: false,
   };
 
+  const MOST_NAMES = 40;
+
   function axis(own, font) {
     const quiet = { gridcolor: report.colour("grid"), zeroline: false, linecolor: report.colour("axis") };
     const title = own.title ? { title: { font: { ...font, size: 13 }, standoff: 12, ...own.title } } : {};
@@ -32,6 +34,16 @@
     for (const name of Object.keys(own)) if (/^[xy]axis\d*$/.test(name)) layout[name] = axis(own[name], font);
     return layout;
   }
+
+  /** The ticks of an axis with a row a worker: their names, or of many that of each micro-cloud at its first one. */
+  report.rows = (names) => {
+    const places = names.map((_, place) => place);
+    if (names.length <= MOST_NAMES) return { tickvals: places, ticktext: names.map((name) => report.label(name)) };
+    const clouds = names.map((name) => name.replace(/\/[^/]*$/, ""));
+    const first = places.filter((place) => place === 0 || clouds[place] !== clouds[place - 1]);
+    const kept = first.filter((_, number) => number % Math.ceil(first.length / MOST_NAMES) === 0);
+    return { tickvals: kept, ticktext: kept.map((place) => report.label(clouds[place])) };
+  };
 
   /**
    * An empty plot at the end of `parent`, `height` pixels high. `draw(traces, layout, told)` fills it: `told` has

@@ -15,7 +15,7 @@
   /** A time in seconds for the eye. */
   report.seconds = (value, most = value) => {
     const [size, name] = report.timeUnit(most);
-    return `${report.number(value / size)} ${name}`;
+    return `${report.number(value / size, 3)} ${name}`;
   };
 
   /** Where the piecewise straight line over increasing `xs` is at `x`. */

@@ -2,6 +2,8 @@
 report.view("links", (body) => {
   const { time } = report;
   const ROW = 15;
+  const MOST = 800;
+  const NAMED = 50;
   const switches = report.element("div", {});
   const note = report.element("p", { class: "quiet" });
   body.append(switches, note);
@@ -22,6 +24,12 @@ report.view("links", (body) => {
 
   const name = (nodes, [from, to]) => `${report.shortened(nodes[from].name, 18)} → ${report.shortened(nodes[to].name, 18)}`;
 
+  /** A tick at each link, or at every second or third. */
+  function named(names) {
+    const kept = names.map((_, place) => place).filter((place) => place % Math.ceil(names.length / NAMED) === 0);
+    return { tickvals: kept, ticktext: kept.map((place) => report.label(names[place], 44)) };
+  }
+
   function draw() {
     const { links } = data;
     const { z, name: what, unit, most } = quantity();
@@ -37,9 +45,9 @@ report.view("links", (body) => {
       colorbar: { title: { text: `${what} (${unit})`, side: "right" }, thickness: 12, outlinewidth: 0, tickfont: { color: report.colour("quiet") } },
     };
     const layout = {
-      height: Math.max(190, ROW * names.length + 90),
+      height: Math.min(Math.max(190, ROW * names.length + 90), MOST),
       xaxis: { title: { text: `${data.clock} (${time_unit})` }, range: [begin / size, end / size], uirevision: `${begin} ${end}`, showgrid: false },
-      yaxis: { autorange: "reversed", fixedrange: true, showgrid: false, tickvals: names.map((_, place) => place), ticktext: names.map((each) => report.label(each, 44)) },
+      yaxis: { autorange: "reversed", fixedrange: true, showgrid: false, ...named(names) },
     };
     figure.draw([trace], layout, {
       label: `${what} of ${names.length} links over time, in ${unit}.`,
@@ -47,7 +55,7 @@ report.view("links", (body) => {
       rows: () => names.map((each, place) => [each, means[place], Math.max(...z[place])]),
     });
     const pairs = links.nodes.length && links.total > links.pairs.length + links.hidden ? `The ${links.total} links are told by pair of micro-clouds. ` : "";
-    note.textContent = pairs + (links.hidden ? `Only the ${links.pairs.length} that carried most are shown; ${links.hidden} are left out.` : "");
+    note.textContent = pairs + (links.hidden ? `The ${links.pairs.length} that carried most are shown, those between micro-clouds first; ${links.hidden} are left out.` : "");
     note.hidden = !note.textContent;
   }
 

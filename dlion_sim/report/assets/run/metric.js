@@ -42,12 +42,16 @@ report.view("metric", (body) => {
     return found;
   }
 
-  /** From the least to the greatest value of what is shown, and some room. */
+  /** From the least to the greatest value of what is shown, ends of lines included, and some room. */
   function heights(begin, end) {
-    const { times, low, high } = data.metric;
-    const seen = times.map((_, place) => place).filter((place) => times[place] >= begin && times[place] <= end);
-    const values = seen.flatMap((place) => [low[place], high[place]]).filter((value) => value !== null);
-    if (!values.length) return undefined;
+    const { times, mean } = data.metric;
+    const known = times.map((_, place) => place).filter((place) => mean[place] !== null);
+    const at = known.map((place) => times[place]);
+    const values = [data.metric.low, data.metric.high].flatMap((all) => {
+      const own = known.map((place) => all[place]);
+      const inside = own.filter((_, number) => at[number] >= begin && at[number] <= end);
+      return [...inside, report.interpolated(at, own, begin), report.interpolated(at, own, end)];
+    });
     const [least, most] = [Math.min(...values), Math.max(...values)];
     const room = 0.06 * (most - least || Math.abs(most) || 1);
     return [least - room, most + room];

@@ -2,7 +2,6 @@
 report.view("partition", (body) => {
   const figure = report.figure(body, 240);
   const WRITTEN = 400;
-  const NAMED = 60;
 
   return ({ partition }) => {
     if (!partition) return false;
@@ -15,11 +14,10 @@ report.view("partition", (body) => {
       hovertemplate: "%{text}, class %{x}: %{z} samples<extra></extra>",
       colorbar: { thickness: 12, outlinewidth: 0, tickfont: { color: report.colour("quiet") } },
     };
-    const named = workers.length <= NAMED ? { tickvals: names.map((_, place) => place), ticktext: names } : {};
     const layout = {
       height: Math.min(Math.max(24 * workers.length, 90), 560) + 70,
       xaxis: { title: { text: "Class" }, dtick: counts[0].length <= 30 ? 1 : undefined, showgrid: false, fixedrange: true },
-      yaxis: { autorange: "reversed", showgrid: false, fixedrange: true, ...named },
+      yaxis: { autorange: "reversed", showgrid: false, fixedrange: true, ...report.rows(workers) },
       dragmode: false,
     };
     figure.draw([trace], layout, {

@@ -2,9 +2,9 @@
 report.view("timeline", (body) => {
   const { element, time } = report;
   const [WAIT, COMPUTE] = [0, 1];
-  const COLOURS = ["series-4", "series-0", "series-2", "series-3", "axis"];
+  const COLOURS = ["series-4", "series-0", "series-2", "series-3", "series-1"];
   const ROW = 24;
-  const NAMED = 40;
+  const LEAST = 1e-6;
   const legend = element("p", { class: "legend" });
   const readout = element("p", { class: "readout quiet" }, "Point at a bar to read what it is.");
   body.append(legend);
@@ -39,36 +39,30 @@ report.view("timeline", (body) => {
   /** What is drawn of a worker: the share of computing from 0 to 1, or 2 and on where another kind takes more. */
   function row(worker, begin, end, columns) {
     const sums = cells(worker, begin, end, columns);
-    return Array.from({ length: columns }, (_, cell) => {
-      const both = sums[cell] + sums[columns + cell];
-      let [most, kind] = [both, null];
+    const drawn = new Float32Array(columns);
+    for (let cell = 0; cell < columns; cell += 1) {
+      const both = sums[WAIT * columns + cell] + sums[COMPUTE * columns + cell];
+      let most = both;
+      drawn[cell] = both < LEAST ? NaN : sums[COMPUTE * columns + cell] / both;
       for (let other = COMPUTE + 1; other < data.timeline.kinds.length; other += 1) {
-        if (sums[other * columns + cell] > most) [most, kind] = [sums[other * columns + cell], other];
+        if (sums[other * columns + cell] > Math.max(most, LEAST)) {
+          most = sums[other * columns + cell];
+          drawn[cell] = other;
+        }
       }
-      if (most < 1e-6) return null;
-      return kind === null ? sums[columns + cell] / both : kind;
-    });
+    }
+    return drawn;
   }
 
   /** From 0 to 1 the blend of waiting and computing, and a colour for each other kind. */
   function scale() {
     const colours = COLOURS.map(report.colour);
     const most = COLOURS.length - 1;
-    const steps = [[0, colours[WAIT]], [1 / most, colours[COMPUTE]]];
+    // By way of grey: what lies between orange and blue is green, which is another kind's.
+    const steps = [[0, colours[WAIT]], [0.5 / most, report.colour("axis")], [1 / most, colours[COMPUTE]]];
     for (let kind = 2; kind <= most; kind += 1) steps.push([(kind - 0.5) / most, colours[kind]], [Math.min(1, (kind + 0.5) / most), colours[kind]]);
-    steps.splice(2, 0, [1.5 / most, colours[COMPUTE]]);
+    steps.splice(3, 0, [1.5 / most, colours[COMPUTE]]);
     return steps;
-  }
-
-  /** At each worker's row its name; of many, each micro-cloud's at its first one. */
-  function ticks() {
-    const names = data.timeline.workers;
-    const places = names.map((_, place) => place);
-    if (names.length <= NAMED) return { tickvals: places, ticktext: names.map((name) => report.label(name)) };
-    const clouds = names.map((name) => name.replace(/\/[^/]*$/, ""));
-    const every = places.filter((place) => place === 0 || clouds[place] !== clouds[place - 1]);
-    const kept = every.filter((_, number) => number % Math.ceil(every.length / NAMED) === 0);
-    return { tickvals: kept, ticktext: kept.map((place) => report.label(clouds[place])) };
   }
 
   function draw() {
@@ -81,12 +75,12 @@ report.view("timeline", (body) => {
     const key = `${begin} ${end}`;
     const trace = {
       type: "heatmap", z, x0: begin / size + step / 2, dx: step, y0: 0, dy: 1, zmin: 0, zmax: COLOURS.length - 1,
-      colorscale: scale(), showscale: false, hoverinfo: "none", ygap: workers.length <= NAMED ? 3 : 0,
+      colorscale: scale(), showscale: false, hoverinfo: "none", ygap: workers.length <= 40 ? 3 : 0,
     };
     const layout = {
       height: Math.min(Math.max(ROW * workers.length, 60), 620) + 60,
       xaxis: { title: { text: `${data.clock} (${unit})` }, range: [begin / size, end / size], uirevision: key, showgrid: false },
-      yaxis: { autorange: "reversed", fixedrange: true, showgrid: false, ...ticks() },
+      yaxis: { autorange: "reversed", fixedrange: true, showgrid: false, ...report.rows(workers) },
     };
     const seconds = spent.map(report.numbers);
     figure.draw([trace], layout, {
