@@ -120,7 +120,7 @@ def test_a_run_in_progress_is_shown_as_far_as_it_is(tmp_path):
     (group,) = data["groups"]
     assert (data["counts"], group["runs"]) == ("1 running", "0 of 1")
     assert group["outcome"]["final"]["text"] == "50.0"
-    assert group["outcome"]["bytes_sent"]["text"] == "2"
+    assert group["outcome"]["bytes_sent"]["text"] == "> 2"
     assert data["curves"][0]["groups"][0]["x"] == [0, 10]
     assert data["unfinished"] == [{"run": "begun", "status": "running", "why": "at 10 s of 60 s"}]
 

@@ -104,13 +104,15 @@ def _estimate(row: Mapping[Any, Any], name: str, bound: Bound = "") -> Estimate:
 
 
 def _so_far(group: Group, target: float | None) -> Outcome:
+    """By those of the runs that were evaluated; what they will have sent and cost is more."""
     begun = [(run, curve) for run in group.runs if len(curve := mean_metric(run))]
-    priced = [run for run in group.runs if "tariff" in run.manifest]
+    sent = [float(run.links()["bytes"].sum()) for run, _ in begun]
+    costs = [costs_until(run, [reached(run)])[0] for run, _ in begun if "tariff" in run.manifest]
     return {
         SCORE: mean_of([float(curve.iloc[-1]) for _, curve in begun]),
         TIME: Estimate() if target is None else restricted_mean([_until(run, target) for run, _ in begun]),
-        BYTES: mean_of([float(run.links()["bytes"].sum()) for run in group.runs]),
-        COST: mean_of([costs_until(run, [reached(run)])[0] for run in priced]),
+        BYTES: Estimate(mean_of(sent).value, bound=">"),
+        COST: Estimate(mean_of(costs).value, bound=">"),
         COST_TO_TARGET: Estimate(),
     }
 

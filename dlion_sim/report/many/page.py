@@ -12,7 +12,7 @@ SECTIONS = (
         "What the runs came to",
         "outcomes",
         "A row is all seeds of a setting: means and their 95 % t-intervals. >: a bound, as not all seeds came to the "
-        "target. In italics: of runs that are not completed, as far as they came. A click selects a row in all views.",
+        "target, or none is completed yet (in italics). A click selects a row in all views.",
     ),
     Section(
         "curves",
@@ -31,7 +31,7 @@ SECTIONS = (
         "front",
         "What is worth its price",
         "front",
-        "The line joins those that no other one shown is better than in both. Hollow: some seeds missed the target.",
+        "The line joins those that no other one shown is better than in both. Hollow: a bound, as in the table.",
     ),
     Section("unfinished", "What is not completed", "unfinished"),
 )

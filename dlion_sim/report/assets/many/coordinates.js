@@ -32,9 +32,13 @@ report.view("coordinates", (body) => {
     });
   }
 
+  const corners = (all) => JSON.stringify(all.map(({ x0, x1, y0, y1 }) => [x0, x1, y0, y1]));
+
   function brushed() {
     const drawn = dimensions();
-    boxes = (figure.plot.layout.selections ?? []).filter(({ x0, x1 }) => drawn.some((_, at) => Math.min(x0, x1) <= at && at <= Math.max(x0, x1)));
+    const own = figure.plot.layout.selections ?? [];
+    if (corners(own) === corners(boxes)) return; // Plotly tells of what is drawn here, too.
+    boxes = own.filter(({ x0, x1 }) => drawn.some((_, at) => Math.min(x0, x1) <= at && at <= Math.max(x0, x1)));
     const within = boxes.length ? data.groups.filter((_, number) => isWithin(number, drawn)) : [];
     groups.choose(within.map((group) => group.id), "coordinates");
   }
@@ -74,13 +78,14 @@ report.view("coordinates", (body) => {
         side: "top",
         tickvals: drawn.map((_, at) => at),
         ticktext: drawn.map(({ name }) => report.label(name, 26)),
-        range: [-0.35, drawn.length - 0.85],
+        range: [-0.4, drawn.length - 0.6],
         gridcolor: report.colour("axis"),
         linecolor: "transparent",
         fixedrange: true,
       },
       yaxis: { range: [-0.05, 1.05], visible: false, fixedrange: true },
       annotations: drawn.flatMap(({ ticks }, x) => ticks.map(([y, value]) => ({ ...note, x, y, text: report.label(value, 18) }))),
+      margin: { l: 12, r: 12, t: 40, b: 12 },
       legend: { orientation: "h", y: -0.02, yanchor: "top", x: 0 },
       dragmode: "select",
       newselection: { line: { color: report.colour("accent"), dash: "solid", width: 1.5 } },

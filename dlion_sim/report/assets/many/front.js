@@ -62,7 +62,8 @@ report.view("front", (body) => {
     axis.values.forEach((value, number) => {
       const members = shown.filter(([, each]) => axis.places[each] === number);
       const [known, bounds] = [members.filter(([group]) => !isBound(group, x, y)), members.filter(([group]) => isBound(group, x, y))];
-      const marker = { size: 10, color: groups.colour(axis, number), line: { width: 1.5 } };
+      const color = groups.colour(axis, number);
+      const marker = { size: 10, color, line: { width: 1.5, color } };
       if (known.length) traces.push({ ...points(known, x, y), name: report.label(value), marker });
       if (bounds.length) traces.push({ ...points(bounds, x, y), name: report.label(value), showlegend: !known.length, marker: { ...marker, symbol: "circle-open" } });
     });

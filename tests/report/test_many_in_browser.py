@@ -1,0 +1,295 @@
+"""The page of many runs, and of runs in progress, as a browser shows it."""
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from dlion_sim.report import Collected, many_page
+from dlion_sim.results import find_runs
+from tests.browser import browser, complaints, show, wait
+from tests.made_up import made_up_run
+from tests.report.sweeps import begun_run, go_on, made_up_sweep, priced_run
+
+pytestmark = pytest.mark.browser
+
+ROWS = """return [...document.querySelectorAll("#outcomes-table tbody tr")].map(
+    (row) => [...row.cells].slice(1).map((cell) => cell.textContent));"""
+CHOSEN = """return [...document.querySelectorAll("#outcomes-table tr.chosen")].map(
+    (row) => row.dataset.id.split(" ").at(-1));"""
+"""The systems of the rows that are selected."""
+NONE = "\N{EN DASH}"
+LINES = """return document.querySelector(`#${arguments[0]} .plot`).data.filter((trace) => trace.showlegend !== false)
+    .map((trace) => [trace.name, trace.x.filter((x) => x !== null).length]);"""
+DRAWN = """
+const views = {};
+for (const plot of document.querySelectorAll(".plot")) {
+  const traces = (plot.data ?? []).map(({ x, y, text, name }) => ({ x, y, text, name }));
+  views[plot.closest("section").id] = traces;
+}
+const cells = [...document.querySelectorAll("#outcomes-table tbody tr, #unfinished tr")].map((row) => row.innerText);
+return JSON.stringify([views, cells, document.querySelector(".counts").textContent, document.title]);
+"""
+
+
+@pytest.fixture(scope="module")
+def driver():
+    with browser() as driver:
+        yield driver
+
+
+@pytest.fixture
+def sweep(tmp_path, driver):
+    """The page of a small one, drawn."""
+    made_up_sweep(tmp_path)
+    made_up_run(tmp_path / "failed", (0.1, 0.2), system="gaia", status="failed")
+    page = tmp_path / "report.html"
+    page.write_text(many_page(Collected.of(find_runs([tmp_path]))))
+    show(driver, page)
+    return driver
+
+
+def sort_by(driver, heading):
+    driver.execute_script(
+        "[...document.querySelectorAll('.sort')].find((each) => each.textContent === arguments[0]).click()", heading
+    )
+
+
+def sorted_by(driver):
+    return driver.execute_script(
+        "return [...document.querySelectorAll('th[aria-sort]')].map((each) => [each.textContent, each.ariaSort])"
+    )
+
+
+def column(driver, place):
+    return [row[place] for row in driver.execute_script(ROWS)]
+
+
+def test_headings_sort_by_numbers_with_what_is_unknown_last(sweep):
+    assert column(sweep, 0) == [*(each for each in ("5 Mbps", "20 Mbps", "100 Mbps") for _ in range(2)), "-"]
+    assert sorted_by(sweep) == []
+    sort_by(sweep, "Time to 60 % (s)")
+    assert sorted_by(sweep) == [["Time to 60 % (s)", "ascending"]]
+    upwards = [float(text.split(" ± ")[0].strip("> ")) for text in column(sweep, 4) if text != NONE]
+    assert upwards == sorted(upwards)
+    sort_by(sweep, "Time to 60 % (s)")
+    assert sorted_by(sweep) == [["Time to 60 % (s)", "descending"]]
+    downwards = [float(text.split(" ± ")[0].strip("> ")) for text in column(sweep, 4) if text != NONE]
+    assert downwards == upwards[::-1]
+    sort_by(sweep, "bandwidth")
+    sort_by(sweep, "bandwidth")
+    assert column(sweep, 0) == ["-"] + ["100 Mbps"] * 2 + ["20 Mbps"] * 2 + ["5 Mbps"] * 2
+    assert complaints(sweep) == []
+
+
+def test_all_can_be_done_by_keys(sweep):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    def press(*keys):
+        for key in keys:
+            sweep.switch_to.active_element.send_keys(key)
+
+    sweep.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
+    while sweep.switch_to.active_element.text != "Test accuracy (%)":
+        press(Keys.TAB)
+    press(Keys.ENTER)
+    assert sorted_by(sweep) == [["Test accuracy (%)", "ascending"]]
+    press(Keys.ENTER)
+    assert sorted_by(sweep) == [["Test accuracy (%)", "descending"]], "the heading has not kept the focus"
+    press(Keys.TAB, Keys.TAB)
+    while sweep.switch_to.active_element.get_attribute("type") != "checkbox":
+        press(Keys.TAB)
+    press(Keys.SPACE)
+    assert sweep.execute_script(CHOSEN) == [column(sweep, 1)[0]]
+    assert complaints(sweep) == []
+
+
+def test_a_row_that_is_selected_stands_out_in_all_views(sweep):
+    everywhere = sum(count for _, count in sweep.execute_script(LINES, "curves"))
+    sweep.execute_script("document.querySelectorAll('#outcomes-table tbody tr')[2].click()")
+    chosen = sweep.execute_script(CHOSEN)
+    assert len(chosen) == 1
+    (line,) = sweep.execute_script(LINES, "curves")
+    assert line[0] == chosen[0]
+    assert line[1] < everywhere
+    assert [name for name, _ in sweep.execute_script(LINES, "coordinates")] == chosen
+    assert {name for name, _ in sweep.execute_script(LINES, "front")} == {"Front", *chosen}
+    assert sweep.execute_script("return document.querySelector('[role=status]').textContent") == "1 of 7 rows selected"
+    sweep.execute_script("document.getElementById('clear').click()")
+    assert sum(count for _, count in sweep.execute_script(LINES, "curves")) == everywhere
+    assert complaints(sweep) == []
+
+
+def drag(driver, dimension, low, high):
+    """A box around a part of an axis of the parallel coordinates, from 0 to 1."""
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.by import By
+
+    plot = driver.find_element(By.CSS_SELECTOR, "#coordinates .plot")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", plot)
+    left, right, bottom, top = driver.execute_script(
+        """const { _fullLayout: { xaxis, yaxis } } = arguments[0];
+        const place = (axis, value) => axis._offset + axis.l2p(value);
+        const [low, high] = [arguments[2], arguments[3]].map((value) => place(yaxis, value));
+        return [place(xaxis, arguments[1] - 0.2), place(xaxis, arguments[1] + 0.2), low, high];""",
+        *(plot, dimension, low, high),
+    )
+    middle = (plot.size["width"] / 2, plot.size["height"] / 2)
+    begin, end = (round(left - middle[0]), round(bottom - middle[1])), (round(right - left), round(top - bottom))
+    actions = ActionChains(driver, duration=50).move_to_element_with_offset(plot, *begin).click_and_hold()
+    actions.move_by_offset(end[0] // 2, end[1] // 2).move_by_offset(end[0] - end[0] // 2, end[1] - end[1] // 2)
+    actions.release().perform()
+
+
+def test_a_box_in_the_parallel_coordinates_selects_rows(sweep):
+    names = sweep.execute_script("return document.querySelector('#coordinates .plot').layout.xaxis.ticktext")
+    assert names[:3] == ["bandwidth", "system", "Test accuracy (%)"]
+    drag(sweep, names.index("system"), 0.45, 0.55)
+    wait(sweep, "return document.querySelectorAll('#outcomes-table tr.chosen').length === 3")
+    assert sweep.execute_script(CHOSEN) == ["dlion"] * 3
+    assert [name for name, _ in sweep.execute_script(LINES, "curves")] == ["dlion"]
+    assert len(sweep.execute_script("return document.querySelector('#coordinates .plot').layout.selections")) == 1
+    sweep.execute_script("document.querySelector('#outcomes-table tbody input').click()")
+    assert len(sweep.execute_script(CHOSEN)) == 4
+    assert not sweep.execute_script("return document.querySelector('#coordinates .plot').layout.selections")
+    assert complaints(sweep) == []
+
+
+def choose(driver, section, label):
+    """In the only list of a section."""
+    driver.execute_script(
+        """const select = document.querySelector(`#${arguments[0]} select`);
+        select.value = [...select.options].find((each) => each.textContent === arguments[1]).value;
+        select.dispatchEvent(new Event("change"));""",
+        *(section, label),
+    )
+
+
+def axis_titles(driver, section):
+    layout = f"document.querySelector('#{section} .plot').layout"
+    return [driver.execute_script(f"return {layout}.{axis}.title.text") for axis in ("xaxis", "yaxis")]
+
+
+def test_switches_say_what_is_drawn_and_in_which_colours(driver, tmp_path):
+    for seed, system in enumerate(("baseline", "dlion", "dlion")):
+        priced_run(tmp_path / f"{system}{seed}", system=system, seed=seed)
+    page = tmp_path / "report.html"
+    page.write_text(many_page(Collected.of(find_runs([tmp_path]))))
+    show(driver, page)
+    assert axis_titles(driver, "curves") == ["Virtual time (s)", "Test accuracy (%)"]
+    choose(driver, "curves", "Cost")
+    assert axis_titles(driver, "curves") == ["Cost", "Test accuracy (%)"]
+    choose(driver, "curves", "Sent by all workers")
+    assert axis_titles(driver, "curves") == ["Sent by all workers (MB)", "Test accuracy (%)"]
+    assert axis_titles(driver, "front") == ["Time to 80 % (s)", "Test accuracy (%)"]
+    choose(driver, "front", "Cost and Sent (MB)")
+    assert axis_titles(driver, "front") == ["Cost", "Sent (MB)"]
+    light = driver.execute_script("return document.querySelector('#front .plot').data.at(-1).marker.color")
+    driver.find_element("id", "theme").click()
+    assert axis_titles(driver, "front") == ["Cost", "Sent (MB)"]
+    assert driver.execute_script("return document.querySelector('#front .plot').data.at(-1).marker.color") == light
+    assert complaints(driver) == []
+
+
+def test_the_front_is_of_those_that_no_other_is_better_than(sweep):
+    front = "return document.querySelector('#front .plot').data[0].x.length"
+    assert sweep.execute_script(front) == 1, "the fastest is the best here"
+    sweep.execute_script("""for (const row of document.querySelectorAll("#outcomes-table tbody tr"))
+        if (row.cells[2].textContent === "baseline") row.querySelector("input").click();""")
+    (x,) = sweep.execute_script("return document.querySelector('#front .plot').data[0].x")
+    assert x == min(float(text.split(" ± ")[0]) for text in column_of(sweep, "baseline") if not text.startswith(">"))
+
+
+def column_of(driver, system):
+    return [row[4] for row in driver.execute_script(ROWS) if row[1] == system]
+
+
+def test_hostile_names_are_shown_as_they_are(driver, tmp_path):
+    name = "<img src=x onerror=alert(1)><b>&amp;</b>"
+    made_up_run(tmp_path / "a", system=name, scenario=name)
+    made_up_run(tmp_path / "b", system="dlion", scenario=name)
+    page = tmp_path / "report.html"
+    page.write_text(many_page(Collected.of(find_runs([tmp_path]))))
+    show(driver, page)
+    assert name in column(driver, 0)
+    assert driver.title.startswith(name)
+    driver.execute_script("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    assert driver.execute_script("return document.querySelectorAll('main img, main b').length") == 0
+    assert complaints(driver) == []
+
+
+def test_a_thousand_settings_open_in_time(driver, tmp_path):
+    """Their data are made here: it is the page that is tested."""
+    made_up_sweep(tmp_path / "runs", bandwidths=["5 Mbps"], seeds=1, systems=["baseline"])
+    from dlion_sim.report.many.data import many_data
+    from dlion_sim.report.many.page import SCRIPTS, SECTIONS
+    from dlion_sim.report.page import render
+
+    data = many_data(Collected.of(find_runs([tmp_path / "runs"])))
+    group, line = data["groups"][0], {name: list(range(100)) for name in ("x", "mean", "low", "high")}
+    data["groups"] = [{**group, "id": f"{number}", "name": f"setting {number}"} for number in range(1000)]
+    data["axes"][0] |= {"values": ["baseline", "dlion"], "colours": ["#000000", "#ff0000"], "dashes": ["solid"] * 2}
+    data["axes"][0] |= {"places": [number % 2 for number in range(1000)], "dark": ["#ffffff", "#ff0000"]}
+    for curve in data["curves"]:
+        curve["groups"] = [line] * 1000
+    page = tmp_path / "report.html"
+    page.write_text(render("many", SECTIONS, data, SCRIPTS))
+    show(driver, page)
+    assert driver.execute_script("return performance.now()") < 20_000
+    driver.execute_script("document.querySelectorAll('#outcomes-table tbody tr')[500].click()")
+    assert len(driver.execute_script(CHOSEN)) == 1
+    assert complaints(driver) == []
+
+
+@contextmanager
+def watching(folder, port=0):
+    """The command, as a process, and what to open."""
+    command = [sys.executable, "-m", "dlion_sim", "watch", str(folder), "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ})
+    try:
+        yield process, process.stdout.readline().removeprefix("watch: ").strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_what_is_watched_ends_as_what_is_reported(driver, tmp_path):
+    wholes = [
+        made_up_run(tmp_path / f"whole/{seed}", system=system, seed=seed)
+        for seed, system in enumerate(("ako", "dlion"))
+    ]
+    folder = tmp_path / "sweep"
+    folder.mkdir()
+    counts = "document.querySelector('.counts').textContent"
+    with watching(folder) as (_, address):
+        show(driver, address)
+        wait(driver, f"return {counts} === 'no run yet'")
+        first = begun_run(wholes[0], folder / "0", until=10.0)
+        wait(driver, f"return {counts} === '1 running'")
+        second = begun_run(wholes[1], folder / "1", until=0.0)
+        wait(driver, f"return {counts} === '2 running'")
+        choose(driver, "curves", "Sent by all workers")
+        driver.execute_script("document.querySelectorAll('#outcomes-table tbody tr')[1].click()")
+    port = address.rstrip("/").rpartition(":")[2]
+    wait(driver, "return document.getElementById('watching').textContent.startsWith('Nobody')")
+    go_on(first, wholes[0], 10.0, 20.0)
+    first.finish(wholes[0].outcome)
+    with watching(folder, port):
+        wait(driver, f"return {counts}.startsWith('1 completed, 1 running')")
+        go_on(second, wholes[1], 0.0, 20.0)
+        second.finish(wholes[1].outcome)
+        wait(driver, f"return {counts}.startsWith('2 completed')")
+        assert axis_titles(driver, "curves")[0] == "Sent by all workers (MB)", "a switch has not been kept"
+        assert driver.execute_script(CHOSEN) == ["dlion"]
+        driver.execute_script("document.getElementById('clear').click()")
+        watched = driver.execute_script(DRAWN)
+        driver.get_log("browser")  # of the time when nobody answered
+    page = tmp_path / "report.html"
+    page.write_text(many_page(Collected.of(find_runs([folder]))))
+    show(driver, page)
+    choose(driver, "curves", "Sent by all workers")
+    assert driver.execute_script(DRAWN) == watched
+    assert complaints(driver) == []
