@@ -40,13 +40,20 @@ def driver():
         yield driver
 
 
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """Of a small sweep."""
+    folder = tmp_path_factory.mktemp("sweep")
+    made_up_sweep(folder)
+    made_up_run(folder / "failed", (0.1, 0.2), system="gaia", status="failed")
+    file = folder / "report.html"
+    file.write_text(many_page(Collected.of(find_runs([folder]))))
+    return file
+
+
 @pytest.fixture
-def sweep(tmp_path, driver):
-    """The page of a small one, drawn."""
-    made_up_sweep(tmp_path)
-    made_up_run(tmp_path / "failed", (0.1, 0.2), system="gaia", status="failed")
-    page = tmp_path / "report.html"
-    page.write_text(many_page(Collected.of(find_runs([tmp_path]))))
+def sweep(page, driver):
+    """Its page, just opened."""
     show(driver, page)
     return driver
 

@@ -16,7 +16,6 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.report import PageServer, Watched
-from tests.command import dlion
 from tests.made_up import made_up_run
 from tests.report.sweeps import begun_run, go_on, made_up_sweep
 
@@ -152,15 +151,6 @@ def test_a_port_that_is_taken_is_told():
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(InputError, match="cannot be had") as error:
         PageServer(Watched(None), other.getsockname()[1])
     assert str(error.value).startswith("`port`: ")
-
-
-def test_watching_what_is_no_folder_is_refused(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    assert dlion(monkeypatch, "watch", "nowhere") == 2
-    assert (
-        capsys.readouterr().err
-        == "dlion: nowhere: is no folder; allowed: a run folder, or one that runs are written to\n"
-    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -57,19 +57,22 @@ report.groups = (() => {
     tell("colours");
   }
 
-  /** A labelled list to choose from; `fill(options)`, of [value, label] pairs, keeps what was chosen if it can. */
+  /** A labelled list to choose from; `fill(options)`, of [value, label] pairs, keeps what a reader has chosen. */
   function menu(label, changed) {
     const select = element("select");
-    select.addEventListener("change", () => changed(select.value));
+    let picked = null;
+    select.addEventListener("change", () => {
+      picked = select.value;
+      changed(picked);
+    });
     const made = element("label", { class: "menu" }, element("span", {}, label), select);
     let filled = "";
     function fill(options) {
       made.hidden = options.length < 2;
       if (filled === JSON.stringify(options)) return;
       filled = JSON.stringify(options);
-      const before = select.value;
       select.replaceChildren(...options.map(([value, text]) => element("option", { value }, text)));
-      if (options.some(([value]) => value === before)) select.value = before;
+      if (options.some(([value]) => value === picked)) select.value = picked;
     }
     return { made, fill, value: () => select.value };
   }
