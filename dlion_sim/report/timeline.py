@@ -16,12 +16,11 @@ WAIT, COMPUTE, BLOCKED, PROFILE, DOWN = range(5)
 and not being there."""
 KINDS = ("waiting for a peer", "computing", "sending blocked", "timing its machine", "down")
 """What these are called."""
-_MOST_PIECES = 400_000
-_MOST_COLUMNS = 20_000
-"""Of a worker's timeline: shorter spans than one is wide are merged."""
+_MOST_CELLS, _MOST_COLUMNS = 300_000, 20_000
+"""Of all timelines together, and of one: spans shorter than a column is wide are merged."""
 _TICKS = 2**30
 """Of a run's time, in which pieces begin and end."""
-_NOBODY = -1
+_NOBODY, _MOST_SHORT = -1, 2**15
 _OWN_QUEUE = "queue"
 _GOES, _COMES = ("down", "left"), "up"
 
@@ -36,7 +35,7 @@ def timeline(run: Run, metrics: pd.DataFrame, end: float) -> dict[str, Any]:
     """
     names, everyone = run.manifest["workers"], participants(run.manifest)
     spans = _spans(run, metrics, end)
-    columns = min(_MOST_COLUMNS, _MOST_PIECES // max(len(names), 1))
+    columns = min(_MOST_COLUMNS, _MOST_CELLS // max(len(names), 1))
     pieces = _merged(spans, end / columns)
     spans["length"] = spans["end"] - spans["begin"]
     spent = spans.groupby(["worker", "kind"])["length"].sum().unstack("kind")
@@ -52,7 +51,7 @@ def timeline(run: Run, metrics: pd.DataFrame, end: float) -> dict[str, Any]:
         "begin": packed(_ticks(pieces["begin"], end), "i4"),
         "end": packed(_ticks(pieces["end"], end), "i4"),
         "kind": packed(pieces["kind"], "u1"),
-        "peer": packed(pieces["peer"], "i4"),
+        "peer": packed(pieces["peer"], "i2" if len(everyone) < _MOST_SHORT else "i4"),
         "computing": packed(np.round(200 * pieces["computing"]), "u1"),
         "spent": [packed(row) for row in spent.to_numpy()],
         "waits": _waited_most_for(spans, everyone, len(names)),
@@ -120,17 +119,17 @@ def _merged(spans: pd.DataFrame, least: float) -> pd.DataFrame:
     count = len(first)
     seconds = np.zeros((count, len(KINDS)))
     np.add.at(seconds, (piece, spans["kind"].to_numpy()), length)
-    both = seconds[:, WAIT] + seconds[:, COMPUTE]
-    others = seconds.copy()
-    others[:, WAIT], others[:, COMPUTE] = both * (seconds[:, WAIT] > seconds[:, COMPUTE]), 0.0
-    others[:, COMPUTE] = both - others[:, WAIT]
-    last = np.append(first[1:], len(spans)) - 1
+    both = seconds[:, [WAIT, COMPUTE]].sum(axis=1)
+    together = seconds.copy()
+    together[:, [WAIT, COMPUTE]] = 0.0
+    together[np.arange(count), np.where(seconds[:, WAIT] > seconds[:, COMPUTE], WAIT, COMPUTE)] = both
+    last = np.append(first, len(spans))[1:] - 1
     return pd.DataFrame(
         {
             "worker": worker[first],
             "begin": spans["begin"].to_numpy()[first],
             "end": spans["end"].to_numpy()[last],
-            "kind": others.argmax(axis=1),
+            "kind": together.argmax(axis=1),
             "peer": _peers(spans, piece, count),
             "computing": np.divide(seconds[:, COMPUTE], both, out=np.zeros(count), where=both > 0),
         }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlion_sim.analysis.traffic import crossings, interval_rates, mean_rates
+from dlion_sim.analysis.traffic import capacities, crossings, interval_rates, mean_rates
 from dlion_sim.results import Run
 from dlion_sim.results.run_folder import SCENARIO
 from tests.made_up import made_up_run
@@ -71,3 +71,25 @@ def test_unknown_capacities_have_no_rows(tmp_path, run):
     assert crossings(made_up_run(tmp_path / "no cluster")).empty
     run.manifest["way"] = "live"
     assert crossings(run).empty
+
+
+def test_capacities_are_means_from_edge_to_edge(run):
+    uplink, path, downlink = capacities(run, [(2, 0)], [0.0, 5.0, 15.0, 20.0])[0]
+    assert [name for name, _ in (uplink, path, downlink)] == [
+        "uplink of west/0",
+        "path from west to east",
+        "downlink of east/0",
+    ]
+    assert uplink[1].tolist() == pytest.approx([1e6, 2e6, 3e6])  # from 1 to 3 Mbps at 10 s
+    assert path[1].tolist() == pytest.approx([1e6] * 3)
+
+
+def test_capacities_of_a_schedule_that_repeats_are_those_of_all_its_periods(run):
+    file = run.folder / SCENARIO
+    file.write_text(file.read_text().replace("10 s: 3 Mbps}", "10 s: 3 Mbps}, repeat: 20 s"))
+    uplink = capacities(run, [(2, 0)], [0.0, 20.0, 30.0, 45.0])[0][0]
+    assert uplink[1].tolist() == pytest.approx([2e6, 1e6, (10 * 3e6 + 5 * 1e6) / 15])
+
+
+def test_capacities_of_a_live_run_are_not_known(tmp_path):
+    assert capacities(made_up_run(tmp_path / "run", workers=3, way="live"), [(2, 0)], [0.0, 1.0]) is None

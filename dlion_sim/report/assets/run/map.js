@@ -15,7 +15,7 @@ report.view("map", (body) => {
     let at = 0;
     return nodes.map((_, place) => {
       at += (place ? 1 : 0) + gaps[place];
-      const angle = (2 * Math.PI * at) / all;
+      const angle = (2 * Math.PI * at) / all - Math.PI / 2;
       return [Math.sin(angle), Math.cos(angle)];
     });
   }
@@ -79,7 +79,13 @@ report.view("map", (body) => {
     });
     traces.push(scale(fullness, most / size, unit));
     const hidden = { visible: false, fixedrange: true };
-    const layout = { xaxis: { ...hidden, range: [-2.1, 2.1] }, yaxis: { ...hidden, range: [-1.3, 1.3], scaleanchor: "x" }, dragmode: false };
+    const tall = nodes.length > 2 ? 1.3 : 0.5;
+    const layout = {
+      height: tall * 370,
+      xaxis: { ...hidden, range: [-2.1, 2.1] },
+      yaxis: { ...hidden, range: [-tall, tall], scaleanchor: "x" },
+      dragmode: false,
+    };
     const names = pairs.map(([from, to]) => `${report.shortened(nodes[from].name)} → ${report.shortened(nodes[to].name)}`);
     figure.draw(traces, layout, {
       label: `${nodes.length} places and ${pairs.length} directed links between them, by rate and by how full their ways are.`,

@@ -1,0 +1,114 @@
+"""What the page of a run tells, of runs of all kinds."""
+
+import json
+import shutil
+
+import pytest
+
+from dlion_sim.report.page import embedded
+from dlion_sim.report.run_page import SECTIONS, run_data, run_page
+from dlion_sim.results import Run
+from tests.made_up import made_up_run
+from tests.report.large import large_run
+from tests.report.test_timeline import unpacked
+from tests.results.test_cost import TARIFF
+
+HOSTILE = "</script><script>alert(1)</script>\"'" + "n" * 300 + "שלום"
+
+
+def changed(run, **manifest):
+    """The run with other things in its manifest."""
+    file = run.folder / "manifest.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **manifest}))
+    return Run.open(run.folder)
+
+
+def test_in_short_it_says_what_the_run_came_to(tmp_path):
+    told = run_data(made_up_run(tmp_path / "run", (0.1, 0.5, 0.8)))
+    facts = {fact["label"]: fact["value"] for fact in told["headline"]["facts"]}
+    assert facts == {"test accuracy": "80.0%", "time to 80 %": "20 s", "virtual time": "20 s", "sent": "4 MB"}
+    assert told["title"] == "made-up · dlion · seed 0"
+    assert "waits 40% of its time" in told["headline"]["bottleneck"]
+    assert told["headline"]["warnings"] == []
+
+
+def test_the_target_of_the_scenario_is_told_even_if_it_was_not_reached(tmp_path):
+    run = made_up_run(tmp_path / "run", extra="target_accuracy: 0.95\n")
+    facts = {fact["label"]: fact["value"] for fact in run_data(run)["headline"]["facts"]}
+    assert facts["time to 95 %"] == "not reached"
+
+
+def test_the_metric_goes_over_time_bytes_and_money(tmp_path):
+    run = made_up_run(tmp_path / "run", (0.1, 0.5, 0.8))
+    metric = run_data(run)["metric"]
+    assert metric["times"] == [0.0, 10.0, 20.0]
+    assert metric["mean"] == pytest.approx([10.0, 50.0, 80.0])
+    assert metric["low"] == pytest.approx([9.0, 49.0, 79.0])
+    assert metric["bytes"] == [0.0, 2e6, 4e6]
+    assert metric["cost"] is None
+    assert [unpacked(worker).tolist() for worker in metric["workers"]] == [
+        pytest.approx([9.0, 49.0, 79.0]),
+        pytest.approx([11.0, 51.0, 81.0]),
+    ]
+    priced = run_data(changed(run, clouds=["east", "east"], tariff=TARIFF))["metric"]
+    assert len(priced["cost"]) == 3
+    assert priced["cost"] == sorted(priced["cost"])
+
+
+def test_quantities_of_iterations_have_a_line_a_worker(tmp_path):
+    lines = run_data(made_up_run(tmp_path / "run"))["lines"]
+    assert [quantity["name"] for quantity in lines][-1] == "N of Max-N, by sender"
+    assert all([line["name"] for line in quantity["lines"]] == ["east/0", "east/1"] for quantity in lines)
+    (n_percent,) = (quantity for quantity in lines if quantity["unit"] == "%")
+    assert unpacked(n_percent["lines"][0]["values"]).tolist() == [5.0, 10.0]
+
+
+@pytest.mark.parametrize("what", ["alone", "running", "unmeasured", "no scenario's system", "streamed", "lossy"])
+def test_runs_of_all_kinds_have_a_page(tmp_path, what):
+    kinds = {
+        "alone": {"workers": 1},
+        "unmeasured": {"accuracies": ()},
+        "streamed": {"streamed": True},
+        "lossy": {"lossy": True},
+    }
+    run = made_up_run(tmp_path / "run", **kinds.get(what, {}))
+    if what == "running":
+        (run.folder / "summary.json").unlink()
+        run = changed(run, status="running")
+    told = run_data(run)
+    assert json.loads(embedded(told))["end"] > 0
+    assert {section.view for section in SECTIONS} <= {"brush", "map", *told}
+    if what == "running":
+        assert "is running" in told["headline"]["warnings"][0]
+
+
+def test_names_of_any_kind_stay_data(tmp_path):
+    run = large_run(tmp_path / "run", workers=2, iterations=10, name="plain")
+    run = changed(run, scenario=HOSTILE, workers=[f"{HOSTILE}/{n}" for n in range(2)], clouds=[HOSTILE] * 2)
+    told = run_data(run)
+    text = embedded(told)
+    assert "<" not in text
+    back = json.loads(text)
+    assert back["timeline"]["workers"] == [f"{HOSTILE}/0", f"{HOSTILE}/1"]
+    assert back["title"].startswith(HOSTILE)
+
+
+def test_a_page_is_the_same_wherever_its_folder_lies(tmp_path):
+    pytest.importorskip("plotly")
+    run = made_up_run(tmp_path / "run")
+    shutil.copytree(run.folder, tmp_path / "elsewhere")
+    assert run_page(run) == run_page(Run.open(tmp_path / "elsewhere"))
+
+
+def test_a_page_of_many_workers_is_small(tmp_path):
+    told = run_data(large_run(tmp_path / "run", workers=1000, iterations=220))
+    # Of 440,000 spans. The library takes 5 MB more.
+    assert 250_000 < told["timeline"]["first"][-1] <= 300_000
+    assert len(embedded(told)) < 8_000_000
+
+
+def test_a_page_grows_with_pixels_and_not_with_iterations(tmp_path, monkeypatch):
+    monkeypatch.setattr("dlion_sim.report.timeline._MOST_CELLS", 400)
+    monkeypatch.setattr("dlion_sim.report.lines._BUCKETS", 50)
+    sizes = [len(embedded(run_data(large_run(tmp_path / str(n), workers=2, iterations=n)))) for n in (1000, 4000)]
+    assert sizes[1] < 1.1 * sizes[0]

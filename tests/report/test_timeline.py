@@ -1,0 +1,98 @@
+"""The pieces of timelines, against the spans that they stand for."""
+
+import base64
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlion_sim.report import timeline as module
+from dlion_sim.report.timeline import BLOCKED, COMPUTE, DOWN, PROFILE, WAIT, timeline
+from dlion_sim.results import MetricsRow
+from tests.made_up import made_up_run
+from tests.report.large import large_run
+
+TYPES = {"i4": "<i4", "u1": "|u1", "i2": "<i2", "f4": "<f4", "f8": "<f8"}
+
+
+def unpacked(packed):
+    return np.frombuffer(base64.b64decode(packed["bdata"]), TYPES[packed["dtype"]])
+
+
+def pieces(run, end):
+    """The pieces as a table in seconds, with each one's worker."""
+    told = timeline(run, run.metrics(), end)
+    table = pd.DataFrame({name: unpacked(told[name]) for name in ("begin", "end", "kind", "peer", "computing")})
+    table[["begin", "end"]] *= told["seconds"] / told["ticks"]
+    return table.assign(worker=np.repeat(np.arange(len(told["workers"])), np.diff(told["first"]))), told
+
+
+def metrics(*rows):
+    """A table of one worker's rows: (kind, end, computing, waiting, for whom, why)."""
+    return pd.DataFrame(
+        [
+            MetricsRow(
+                end, end, 0, kind, 1, compute_seconds=computed, wait_seconds=waited, waited_for=peer, wait_reason=why
+            )
+            for kind, end, computed, waited, peer, why in rows
+        ]
+    )
+
+
+def test_spans_longer_than_a_pixel_are_all_there(tmp_path):
+    run = made_up_run(tmp_path / "run", workers=2)
+    table, _ = pieces(run, 20.0)
+    own = table[table["worker"] == 1]
+    assert own["kind"].tolist() == [COMPUTE, WAIT] * 20
+    assert own["begin"].tolist() == pytest.approx([t for second in range(20) for t in (second, second + 0.6)], abs=1e-6)
+    assert own["end"].tolist() == pytest.approx(
+        [t for second in range(20) for t in (second + 0.6, second + 1)], abs=1e-6
+    )
+    assert own["computing"].tolist() == [200, 0] * 20
+
+
+def test_kinds_are_told_apart(tmp_path):
+    run = made_up_run(tmp_path / "run", absent=True)
+    rows = metrics(
+        ("profile", 2.0, 2.0, 0.0, None, None),
+        ("iteration", 6.0, 3.0, 1.0, 1, "contribution"),
+        ("iteration", 9.0, 1.0, 2.0, 1, "queue"),
+        ("evaluation", 9.0, None, None, None, None),
+    )
+    spans = module._spans(run, rows, 20.0)
+    own = spans[spans["worker"] == 0]
+    there = own[own["kind"] != DOWN]
+    assert there["kind"].tolist() == [PROFILE, COMPUTE, WAIT, COMPUTE, BLOCKED]
+    assert there["peer"].tolist() == [-1, -1, 1, -1, 1]
+    (away,) = own[own["kind"] == DOWN][["begin", "end"]].to_numpy().tolist()
+    assert away[1] - away[0] == pytest.approx(2.0)
+
+
+def test_short_spans_are_merged_into_shares_that_sum_up_to_all_of_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_CELLS", 2 * 10)
+    run = large_run(tmp_path / "run", workers=2, iterations=100)
+    table, told = pieces(run, 100.0)
+    assert told["merged"] == 10.0
+    # 100 iterations of each worker, in columns of 10 s; a wait begins in the column of its computation.
+    assert len(table) == 20
+    assert (table["end"] - table["begin"]).tolist() == pytest.approx([10.0] * 20, abs=1e-6)
+    assert table["computing"].tolist() == [120] * 20
+    assert table["kind"].tolist() == [COMPUTE] * 20
+    assert table["peer"].tolist() == [1] * 10 + [0] * 10
+
+
+def test_a_piece_is_of_what_takes_most_of_it():
+    spans = pd.DataFrame(
+        [(0, 0.0, 0.3, COMPUTE, -1), (0, 0.3, 0.8, BLOCKED, 2), (0, 0.8, 0.9, WAIT, 1), (0, 1.0, 1.1, WAIT, 3)],
+        columns=["worker", "begin", "end", "kind", "peer"],
+    )
+    merged = module._merged(spans, 1.0)
+    assert merged["kind"].tolist() == [BLOCKED, WAIT]
+    assert merged["peer"].tolist() == [2, 3]
+    assert merged["computing"].tolist() == pytest.approx([0.75, 0.0])
+
+
+def test_a_table_tells_the_seconds_of_each_kind_and_whom_each_waited_for(tmp_path):
+    _, told = pieces(large_run(tmp_path / "run", workers=2, iterations=20), 20.0)
+    assert [unpacked(row).tolist() for row in told["spent"]] == [pytest.approx([8.0, 12.0, 0, 0, 0])] * 2
+    assert told["waits"] == ["cloud-0/1 (8 s)", "cloud-0/0 (8 s)"]
