@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -113,7 +114,9 @@ class PageServer(ThreadingHTTPServer):
         return {f"{HERE}:{self.server_port}", f"localhost:{self.server_port}"}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Let browsers hang up when they like."""
+        """Let browsers hang up when they like, and tell of anything else."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 class _Answer(BaseHTTPRequestHandler):

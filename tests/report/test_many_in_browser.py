@@ -24,6 +24,7 @@ CHOSEN = """return [...document.querySelectorAll("#outcomes-table tr.chosen")].m
 NONE = "\N{EN DASH}"
 LINES = """return document.querySelector(`#${arguments[0]} .plot`).data.filter((trace) => trace.showlegend !== false)
     .map((trace) => [trace.name, trace.x.filter((x) => x !== null).length]);"""
+RANGE = "return document.querySelector('#curves .plot')._fullLayout.xaxis.range"
 DRAWN = """
 const views = {};
 for (const plot of document.querySelectorAll(".plot")) {
@@ -131,31 +132,31 @@ def test_a_row_that_is_selected_stands_out_in_all_views(sweep):
     assert complaints(sweep) == []
 
 
-def drag(driver, dimension, low, high):
-    """A box around a part of an axis of the parallel coordinates, from 0 to 1."""
+def drag(driver, section, across, up):
+    """From one corner to another of a box in a plot, whose sides are on its axes."""
     from selenium.webdriver import ActionChains
     from selenium.webdriver.common.by import By
 
-    plot = driver.find_element(By.CSS_SELECTOR, "#coordinates .plot")
+    plot = driver.find_element(By.CSS_SELECTOR, f"#{section} .plot")
     driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", plot)
-    left, right, bottom, top = driver.execute_script(
-        """const { _fullLayout: { xaxis, yaxis } } = arguments[0];
-        const place = (axis, value) => axis._offset + axis.l2p(value);
-        const [low, high] = [arguments[2], arguments[3]].map((value) => place(yaxis, value));
-        return [place(xaxis, arguments[1] - 0.2), place(xaxis, arguments[1] + 0.2), low, high];""",
-        *(plot, dimension, low, high),
+    (left, right), (bottom, top) = driver.execute_script(
+        """const { xaxis, yaxis } = arguments[0]._fullLayout;
+        const places = (axis, values) => values.map((value) => Math.round(axis._offset + axis.l2p(value)));
+        return [places(xaxis, arguments[1]), places(yaxis, arguments[2])];""",
+        *(plot, across, up),
     )
-    middle = (plot.size["width"] / 2, plot.size["height"] / 2)
-    begin, end = (round(left - middle[0]), round(bottom - middle[1])), (round(right - left), round(top - bottom))
+    begin = left - plot.size["width"] // 2, bottom - plot.size["height"] // 2
+    width, height = right - left, top - bottom
     actions = ActionChains(driver, duration=50).move_to_element_with_offset(plot, *begin).click_and_hold()
-    actions.move_by_offset(end[0] // 2, end[1] // 2).move_by_offset(end[0] - end[0] // 2, end[1] - end[1] // 2)
+    actions.move_by_offset(width // 2, height // 2).move_by_offset(width - width // 2, height - height // 2)
     actions.release().perform()
 
 
 def test_a_box_in_the_parallel_coordinates_selects_rows(sweep):
     names = sweep.execute_script("return document.querySelector('#coordinates .plot').layout.xaxis.ticktext")
     assert names[:3] == ["bandwidth", "system", "Test accuracy (%)"]
-    drag(sweep, names.index("system"), 0.45, 0.55)
+    system = names.index("system")
+    drag(sweep, "coordinates", (system - 0.2, system + 0.2), (0.45, 0.55))
     wait(sweep, "return document.querySelectorAll('#outcomes-table tr.chosen').length === 3")
     assert sweep.execute_script(CHOSEN) == ["dlion"] * 3
     assert [name for name, _ in sweep.execute_script(LINES, "curves")] == ["dlion"]
@@ -294,6 +295,9 @@ def test_what_is_watched_ends_as_what_is_reported(driver, tmp_path):
         wait(driver, f"return {counts} === '2 running'")
         choose(driver, "curves", "Sent by all workers")
         driver.execute_script("document.querySelectorAll('#outcomes-table tbody tr')[1].click()")
+        drag(driver, "curves", (0.5, 1.5), (20, 40))
+        zoomed = driver.execute_script(RANGE)
+        assert zoomed == [pytest.approx(0.5, abs=0.05), pytest.approx(1.5, abs=0.05)]
     port = address.rstrip("/").rpartition(":")[2]
     wait(driver, "return document.getElementById('watching').textContent.startsWith('Nobody')")
     go_on(first, wholes[0], 10.0, 20.0)
@@ -305,6 +309,7 @@ def test_what_is_watched_ends_as_what_is_reported(driver, tmp_path):
         wait(driver, f"return {counts}.startsWith('2 completed')")
         assert axis_titles(driver, "curves")[0] == "Sent by all workers (MB)", "a switch has not been kept"
         assert driver.execute_script(CHOSEN) == ["dlion"]
+        assert driver.execute_script(RANGE) == zoomed, "what was zoomed is not any more"
         driver.execute_script("document.getElementById('clear').click()")
         watched = driver.execute_script(DRAWN)
         driver.get_log("browser")  # of the time when nobody answered

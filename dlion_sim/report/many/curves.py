@@ -81,5 +81,6 @@ def _horizontal(progress: Progress, tables: Sequence[pd.DataFrame], runs: Sequen
 
 
 def _told(table: pd.DataFrame, size: float) -> dict[str, list[float]]:
-    columns = {"x": table.index.to_numpy(dtype=float) / size, **{name: table[name] for name in ("mean", "low", "high")}}
+    columns = {"x": table.index.to_numpy(dtype=float) / size}
+    columns |= {name: table[name].to_numpy(dtype=float) for name in ("mean", "low", "high")}
     return {name: [float(f"{value:.{_DIGITS}g}") for value in values] for name, values in columns.items()}

@@ -35,7 +35,7 @@ report.view("curves", (body) => {
 
   function draw() {
     const curve = data.curves.find((each) => each.key === over.value());
-    if (!curve) return figure.draw([], {}, { label: "No curves yet", columns: [], rows: () => [] });
+    if (!curve) return false;
     const axis = groups.colouring(data);
     const shown = groups.shown(data).filter(([, number]) => curve.groups[number].x.length);
     const others = groups.others(data);
@@ -69,12 +69,13 @@ report.view("curves", (body) => {
     });
     if (!isListening) groups.clicks(figure.plot);
     isListening = true;
+    return true;
   }
 
   groups.follow(draw);
   return (newest) => {
     data = newest;
     over.fill(data.curves.map((curve) => [curve.key, curve.title]));
-    draw();
+    return draw();
   };
 });

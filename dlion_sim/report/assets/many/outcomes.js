@@ -91,6 +91,7 @@ report.view("outcomes", (body) => {
   return (newest) => {
     data = newest;
     draw();
+    return data.groups.length > 0;
   };
 });
 
