@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from dlion_sim.report import Collected, many_page
-from dlion_sim.results import find_runs
+from dlion_sim.report import Collected, Watched, many_page, run_page
+from dlion_sim.results import Run, find_runs
 from tests.browser import browser, complaints, show, wait
 from tests.made_up import made_up_run
 from tests.report.sweeps import begun_run, go_on, made_up_sweep, priced_run
@@ -318,4 +318,28 @@ def test_what_is_watched_ends_as_what_is_reported(driver, tmp_path):
     show(driver, page)
     choose(driver, "curves", "Sent by all workers")
     assert driver.execute_script(DRAWN) == watched
+    assert complaints(driver) == []
+
+
+RUN_DRAWN = """
+const plots = [...document.querySelectorAll(".plot")].map((plot) => (plot.data ?? []).map(({ x, y, z, text }) => ({ x, y, z, text })));
+return [JSON.stringify(plots), [...document.querySelectorAll("main section")].map((section) => section.innerText).join()];
+"""
+
+
+def test_a_run_that_is_watched_ends_as_the_one_that_is_reported(driver, tmp_path):
+    whole = made_up_run(tmp_path / "whole")
+    writer = begun_run(whole, tmp_path / "run", until=10.0)
+    with watching(tmp_path / "run") as (_, address):
+        show(driver, address)
+        begun = driver.execute_script(RUN_DRAWN)
+        go_on(writer, whole, 10.0, 20.0)
+        writer.finish(whole.outcome)
+        version = Watched(tmp_path / "run").version()
+        wait(driver, f"return document.documentElement.dataset.version === '{version}'")
+        watched = driver.execute_script(RUN_DRAWN)
+        assert watched != begun
+    (tmp_path / "run.html").write_text(run_page(Run.open(tmp_path / "run")))
+    show(driver, tmp_path / "run.html")
+    assert driver.execute_script(RUN_DRAWN) == watched
     assert complaints(driver) == []
