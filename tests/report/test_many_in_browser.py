@@ -322,8 +322,10 @@ def test_what_is_watched_ends_as_what_is_reported(driver, tmp_path):
 
 
 RUN_DRAWN = """
-const plots = [...document.querySelectorAll(".plot")].map((plot) => (plot.data ?? []).map(({ x, y, z, text }) => ({ x, y, z, text })));
-return [JSON.stringify(plots), [...document.querySelectorAll("main section")].map((section) => section.innerText).join()];
+const of = ({ x, y, z, text }) => ({ x, y, z, text });
+const plots = [...document.querySelectorAll(".plot")].map((plot) => (plot.data ?? []).map(of));
+const words = [...document.querySelectorAll("main section")].map((section) => section.innerText);
+return JSON.stringify([plots, words]);
 """
 
 
