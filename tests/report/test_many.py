@@ -11,7 +11,6 @@ import pytest
 from dlion_sim.errors import InputError
 from dlion_sim.report import Collected, many_page
 from dlion_sim.report.many import curves
-from dlion_sim.report.many.axes import axes
 from dlion_sim.report.many.data import many_data
 from dlion_sim.results import find_runs, mark
 from tests.made_up import made_up_run
@@ -179,5 +178,9 @@ def test_many_groups_share_the_points_of_a_page(tmp_path, monkeypatch):
     assert max(len(each["x"]) for each in over_time) <= 10
 
 
-def test_axes_of_one_system_have_looks_in_order():
-    assert axes([]) == [{"heading": "system", "values": [], "colours": [], "dark": [], "dashes": [], "places": []}]
+def test_values_that_are_no_systems_have_looks_in_their_order(tmp_path):
+    made_up_sweep(tmp_path, systems=["dlion"], seeds=1)
+    bandwidth, system = told(tmp_path)["axes"]
+    assert bandwidth["colours"] == ["#0072B2", "#D55E00", "#009E73"]
+    assert bandwidth["dashes"] == ["solid", "dash", "dot"]
+    assert system["values"] == ["dlion"]

@@ -1,45 +1,23 @@
-"""The page of many runs, and of runs in progress, as a browser shows it."""
+"""The page of many runs, as a browser shows it."""
 
 import json
-import os
-import subprocess
-import sys
-from contextlib import contextmanager
 
 import pytest
 
-from dlion_sim.report import Collected, Watched, many_page, run_page
-from dlion_sim.results import Run, find_runs
-from tests.browser import browser, complaints, show, wait
+from dlion_sim.report import Collected, many_page
+from dlion_sim.results import find_runs
+from tests.browser import complaints, show, wait
 from tests.made_up import made_up_run
-from tests.report.sweeps import begun_run, go_on, made_up_sweep, priced_run
+from tests.report.pages import CHOSEN, axis_titles, choose, drag
+from tests.report.sweeps import made_up_sweep, priced_run
 
 pytestmark = pytest.mark.browser
 
 ROWS = """return [...document.querySelectorAll("#outcomes-table tbody tr")].map(
     (row) => [...row.cells].slice(1).map((cell) => cell.textContent));"""
-CHOSEN = """return [...document.querySelectorAll("#outcomes-table tr.chosen")].map(
-    (row) => row.dataset.id.split(" ").at(-1));"""
-"""The systems of the rows that are selected."""
 NONE = "\N{EN DASH}"
 LINES = """return document.querySelector(`#${arguments[0]} .plot`).data.filter((trace) => trace.showlegend !== false)
     .map((trace) => [trace.name, trace.x.filter((x) => x !== null).length]);"""
-RANGE = "return document.querySelector('#curves .plot')._fullLayout.xaxis.range"
-DRAWN = """
-const views = {};
-for (const plot of document.querySelectorAll(".plot")) {
-  const traces = (plot.data ?? []).map(({ x, y, text, name }) => ({ x, y, text, name }));
-  views[plot.closest("section").id] = traces;
-}
-const cells = [...document.querySelectorAll("#outcomes-table tbody tr, #unfinished tr")].map((row) => row.innerText);
-return JSON.stringify([views, cells, document.querySelector(".counts").textContent, document.title]);
-"""
-
-
-@pytest.fixture(scope="module")
-def driver():
-    with browser() as driver:
-        yield driver
 
 
 @pytest.fixture(scope="module")
@@ -132,26 +110,6 @@ def test_a_row_that_is_selected_stands_out_in_all_views(sweep):
     assert complaints(sweep) == []
 
 
-def drag(driver, section, across, up):
-    """From one corner to another of a box in a plot, whose sides are on its axes."""
-    from selenium.webdriver import ActionChains
-    from selenium.webdriver.common.by import By
-
-    plot = driver.find_element(By.CSS_SELECTOR, f"#{section} .plot")
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", plot)
-    (left, right), (bottom, top) = driver.execute_script(
-        """const { xaxis, yaxis } = arguments[0]._fullLayout;
-        const places = (axis, values) => values.map((value) => Math.round(axis._offset + axis.l2p(value)));
-        return [places(xaxis, arguments[1]), places(yaxis, arguments[2])];""",
-        *(plot, across, up),
-    )
-    begin = left - plot.size["width"] // 2, bottom - plot.size["height"] // 2
-    width, height = right - left, top - bottom
-    actions = ActionChains(driver, duration=50).move_to_element_with_offset(plot, *begin).click_and_hold()
-    actions.move_by_offset(width // 2, height // 2).move_by_offset(width - width // 2, height - height // 2)
-    actions.release().perform()
-
-
 def test_a_box_in_the_parallel_coordinates_selects_rows(sweep):
     names = sweep.execute_script("return document.querySelector('#coordinates .plot').layout.xaxis.ticktext")
     assert names[:3] == ["bandwidth", "system", "Test accuracy (%)"]
@@ -165,21 +123,6 @@ def test_a_box_in_the_parallel_coordinates_selects_rows(sweep):
     assert len(sweep.execute_script(CHOSEN)) == 4
     assert not sweep.execute_script("return document.querySelector('#coordinates .plot').layout.selections")
     assert complaints(sweep) == []
-
-
-def choose(driver, section, label):
-    """In the only list of a section."""
-    driver.execute_script(
-        """const select = document.querySelector(`#${arguments[0]} select`);
-        select.value = [...select.options].find((each) => each.textContent === arguments[1]).value;
-        select.dispatchEvent(new Event("change"));""",
-        *(section, label),
-    )
-
-
-def axis_titles(driver, section):
-    layout = f"document.querySelector('#{section} .plot').layout"
-    return [driver.execute_script(f"return {layout}.{axis}.title.text") for axis in ("xaxis", "yaxis")]
 
 
 def test_switches_say_what_is_drawn_and_in_which_colours(driver, tmp_path):
@@ -263,85 +206,4 @@ def test_a_thousand_settings_open_in_time(driver, tmp_path):
     assert driver.execute_script("return performance.now()") < 20_000
     driver.execute_script("document.querySelectorAll('#outcomes-table tbody tr')[500].click()")
     assert len(driver.execute_script(CHOSEN)) == 1
-    assert complaints(driver) == []
-
-
-@contextmanager
-def watching(folder, port=0):
-    """The command, as a process, and what to open."""
-    command = [sys.executable, "-m", "dlion_sim", "watch", str(folder), "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ})
-    try:
-        yield process, process.stdout.readline().removeprefix("watch: ").strip()
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def test_what_is_watched_ends_as_what_is_reported(driver, tmp_path):
-    wholes = [
-        made_up_run(tmp_path / f"whole/{seed}", system=system, seed=seed)
-        for seed, system in enumerate(("ako", "dlion"))
-    ]
-    folder = tmp_path / "sweep"
-    folder.mkdir()
-    counts = "document.querySelector('.counts').textContent"
-    with watching(folder) as (_, address):
-        show(driver, address)
-        wait(driver, f"return {counts} === 'no run yet'")
-        first = begun_run(wholes[0], folder / "0", until=10.0)
-        wait(driver, f"return {counts} === '1 running'")
-        second = begun_run(wholes[1], folder / "1", until=0.0)
-        wait(driver, f"return {counts} === '2 running'")
-        choose(driver, "curves", "Sent by all workers")
-        driver.execute_script("document.querySelectorAll('#outcomes-table tbody tr')[1].click()")
-        drag(driver, "curves", (0.5, 1.5), (20, 40))
-        zoomed = driver.execute_script(RANGE)
-        assert zoomed == [pytest.approx(0.5, abs=0.05), pytest.approx(1.5, abs=0.05)]
-    port = address.rstrip("/").rpartition(":")[2]
-    wait(driver, "return document.getElementById('watching').textContent.startsWith('Nobody')")
-    go_on(first, wholes[0], 10.0, 20.0)
-    first.finish(wholes[0].outcome)
-    with watching(folder, port):
-        wait(driver, f"return {counts}.startsWith('1 completed, 1 running')")
-        go_on(second, wholes[1], 0.0, 20.0)
-        second.finish(wholes[1].outcome)
-        wait(driver, f"return {counts}.startsWith('2 completed')")
-        assert axis_titles(driver, "curves")[0] == "Sent by all workers (MB)", "a switch has not been kept"
-        assert driver.execute_script(CHOSEN) == ["dlion"]
-        assert driver.execute_script(RANGE) == zoomed, "what was zoomed is not any more"
-        driver.execute_script("document.getElementById('clear').click()")
-        watched = driver.execute_script(DRAWN)
-        driver.get_log("browser")  # of the time when nobody answered
-    page = tmp_path / "report.html"
-    page.write_text(many_page(Collected.of(find_runs([folder]))))
-    show(driver, page)
-    choose(driver, "curves", "Sent by all workers")
-    assert driver.execute_script(DRAWN) == watched
-    assert complaints(driver) == []
-
-
-RUN_DRAWN = """
-const of = ({ x, y, z, text }) => ({ x, y, z, text });
-const plots = [...document.querySelectorAll(".plot")].map((plot) => (plot.data ?? []).map(of));
-const words = [...document.querySelectorAll("main section")].map((section) => section.innerText);
-return JSON.stringify([plots, words]);
-"""
-
-
-def test_a_run_that_is_watched_ends_as_the_one_that_is_reported(driver, tmp_path):
-    whole = made_up_run(tmp_path / "whole")
-    writer = begun_run(whole, tmp_path / "run", until=10.0)
-    with watching(tmp_path / "run") as (_, address):
-        show(driver, address)
-        begun = driver.execute_script(RUN_DRAWN)
-        go_on(writer, whole, 10.0, 20.0)
-        writer.finish(whole.outcome)
-        version = Watched(tmp_path / "run").version()
-        wait(driver, f"return document.documentElement.dataset.version === '{version}'")
-        watched = driver.execute_script(RUN_DRAWN)
-        assert watched != begun
-    (tmp_path / "run.html").write_text(run_page(Run.open(tmp_path / "run")))
-    show(driver, tmp_path / "run.html")
-    assert driver.execute_script(RUN_DRAWN) == watched
     assert complaints(driver) == []

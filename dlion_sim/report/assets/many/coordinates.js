@@ -66,7 +66,7 @@ report.view("coordinates", (body) => {
     const axis = groups.colouring(data);
     const shown = boxes.length && !groups.any() ? [] : groups.shown(data);
     const others = groups.others(data);
-    const traces = [{ ...joined(others, drawn), line: { width: 1, color: report.faded("quiet", 0.2) }, showlegend: false }];
+    const traces = [{ ...joined(others, drawn), line: { width: 1, color: groups.faint(others.length) }, showlegend: false }];
     axis.values.forEach((value, place) => {
       const members = shown.filter(([, number]) => axis.places[number] === place);
       const line = { width: 1.75, color: groups.colour(axis, place), dash: axis.dashes[place] };
@@ -88,6 +88,7 @@ report.view("coordinates", (body) => {
       margin: { l: 12, r: 12, t: 40, b: 12 },
       legend: { orientation: "h", y: -0.02, yanchor: "top", x: 0 },
       dragmode: "select",
+      modebar: { bgcolor: "transparent", color: report.colour("axis"), remove: ["zoom2d", "pan2d", "resetScale2d"] },
       newselection: { line: { color: report.colour("accent"), dash: "solid", width: 1.5 } },
       selections: boxes,
     };

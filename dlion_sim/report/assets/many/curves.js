@@ -41,7 +41,7 @@ report.view("curves", (body) => {
     const others = groups.others(data);
     const hovered = `%{text}<br>%{y:.4~g} at %{x:.4~g} ${curve.unit}<extra></extra>`;
     const traces = [
-      { ...joined(others, curve.groups), line: { width: 1, color: report.faded("quiet", 0.25) }, hoverinfo: "skip", showlegend: false },
+      { ...joined(others, curve.groups), line: { width: 1, color: groups.faint(others.length) }, hoverinfo: "skip", showlegend: false },
     ];
     axis.values.forEach((value, place) => {
       const members = shown.filter(([, number]) => axis.places[number] === place);

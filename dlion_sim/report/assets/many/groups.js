@@ -38,6 +38,9 @@ report.groups = (() => {
   /** The others, where some are selected, as such pairs. */
   const others = (data) => (chosen.size ? data.groups.map((group, number) => [group, number]).filter(([group]) => !isChosen(group)) : []);
 
+  /** The colour of their lines: the more there are, the fainter. */
+  const faint = (count) => report.faded("quiet", Math.max(0.02, Math.min(0.25, 8 / count)));
+
   /** Have a click on a point, or a line, of a plot select its group, or let go of it. */
   function clicks(plot) {
     plot.on("plotly_click", ({ points }) => {
@@ -77,7 +80,7 @@ report.groups = (() => {
     return { made, fill, value: () => select.value };
   }
 
-  return { follow, choose, toggle, isChosen, any: () => chosen.size > 0, shown, others, clicks, colouring, colour, colourBy, menu };
+  return { follow, choose, toggle, isChosen, any: () => chosen.size > 0, shown, others, faint, clicks, colouring, colour, colourBy, menu };
 })();
 
 /* The head of the page: how many runs there are, colours, and the selection. */
