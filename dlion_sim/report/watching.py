@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,8 @@ class PageServer(ThreadingHTTPServer):
     @property
     def hosts(self) -> set[str]:
         """What browsers call it; a name that somebody else has made point here is none of these."""
-        return {f"{HERE}:{self.server_port}", f"localhost:{self.server_port}"}
+        names = {HERE, "localhost"}
+        return {f"{name}:{self.server_port}" for name in names} | (names if self.server_port == HTTP_PORT else set())
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Let browsers hang up when they like, and tell of anything else."""

@@ -117,7 +117,8 @@ def test_a_box_in_the_parallel_coordinates_selects_rows(sweep):
     drag(sweep, "coordinates", (system - 0.2, system + 0.2), (0.45, 0.55))
     wait(sweep, "return document.querySelectorAll('#outcomes-table tr.chosen').length === 3")
     assert sweep.execute_script(CHOSEN) == ["dlion"] * 3
-    assert [name for name, _ in sweep.execute_script(LINES, "curves")] == ["dlion"]
+    for section in ("curves", "coordinates"):
+        assert [name for name, _ in sweep.execute_script(LINES, section)] == ["dlion"]
     assert len(sweep.execute_script("return document.querySelector('#coordinates .plot').layout.selections")) == 1
     sweep.execute_script("document.querySelector('#outcomes-table tbody input').click()")
     assert len(sweep.execute_script(CHOSEN)) == 4

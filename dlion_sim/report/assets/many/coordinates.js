@@ -64,8 +64,8 @@ report.view("coordinates", (body) => {
     const drawn = dimensions();
     if (drawn.length < 2) return false;
     const axis = groups.colouring(data);
-    const shown = boxes.length && !groups.any() ? [] : groups.shown(data);
-    const others = groups.others(data);
+    const [all, none] = groups.parted(data);
+    const [shown, others] = boxes.length && !groups.any() ? [none, all] : [all, none];
     const traces = [{ ...joined(others, drawn), line: { width: 1, color: groups.faint(others.length) }, showlegend: false }];
     axis.values.forEach((value, place) => {
       const members = shown.filter(([, number]) => axis.places[number] === place);
@@ -95,7 +95,7 @@ report.view("coordinates", (body) => {
     figure.draw(traces, layout, {
       label: `${data.groups.length} groups of runs across ${drawn.map(({ name }) => name).join(", ")}`,
       columns: ["Group", ...data.quantities.map(({ heading }) => heading)],
-      rows: () => groups.shown(data).map(([group]) => [group.name, ...data.quantities.map(({ key }) => group.outcome[key].text || "–")]),
+      rows: () => shown.map(([group]) => [group.name, ...data.quantities.map(({ key }) => group.outcome[key].text || "–")]),
     });
     if (isListening) return true;
     isListening = true;

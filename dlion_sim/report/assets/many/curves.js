@@ -37,8 +37,8 @@ report.view("curves", (body) => {
     const curve = data.curves.find((each) => each.key === over.value());
     if (!curve) return false;
     const axis = groups.colouring(data);
-    const shown = groups.shown(data).filter(([, number]) => curve.groups[number].x.length);
-    const others = groups.others(data);
+    const [chosen, others] = groups.parted(data);
+    const shown = chosen.filter(([, number]) => curve.groups[number].x.length);
     const hovered = `%{text}<br>%{y:.4~g} at %{x:.4~g} ${curve.unit}<extra></extra>`;
     const traces = [
       { ...joined(others, curve.groups), line: { width: 1, color: groups.faint(others.length) }, hoverinfo: "skip", showlegend: false },

@@ -51,8 +51,7 @@ report.view("front", (body) => {
     if (!y) return false;
     const isKnown = ([group]) => group.outcome[x.key].value !== null && group.outcome[y.key].value !== null;
     const axis = groups.colouring(data);
-    const shown = groups.shown(data).filter(isKnown);
-    const others = groups.others(data).filter(isKnown);
+    const [shown, others] = groups.parted(data).map((members) => members.filter(isKnown));
     const front = best(shown, x, y);
     const grey = { size: 8, color: report.faded("quiet", 0.3) };
     const traces = [

@@ -28,17 +28,14 @@ report.groups = (() => {
 
   const isChosen = (group) => chosen.has(group.id);
 
-  /** The groups to be looked at, as pairs of group and number: those selected, or all where none is. */
-  function shown(data) {
+  /** All groups as pairs of group and number: those to be looked at, which are the selected or else all, and the others. */
+  function parted(data) {
     const all = data.groups.map((group, number) => [group, number]);
     const some = all.filter(([group]) => isChosen(group));
-    return some.length ? some : all;
+    return some.length ? [some, all.filter(([group]) => !isChosen(group))] : [all, []];
   }
 
-  /** The others, where some are selected, as such pairs. */
-  const others = (data) => (chosen.size ? data.groups.map((group, number) => [group, number]).filter(([group]) => !isChosen(group)) : []);
-
-  /** The colour of their lines: the more there are, the fainter. */
+  /** The colour of lines of others: the more there are, the fainter. */
   const faint = (count) => report.faded("quiet", Math.max(0.02, Math.min(0.25, 8 / count)));
 
   /** Have a click on a point, or a line, of a plot select its group, or let go of it. */
@@ -80,7 +77,7 @@ report.groups = (() => {
     return { made, fill, value: () => select.value };
   }
 
-  return { follow, choose, toggle, isChosen, any: () => chosen.size > 0, shown, others, faint, clicks, colouring, colour, colourBy, menu };
+  return { follow, choose, toggle, isChosen, any: () => chosen.size > 0, parted, faint, clicks, colouring, colour, colourBy, menu };
 })();
 
 /* The head of the page: how many runs there are, colours, and the selection. */
