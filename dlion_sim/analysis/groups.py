@@ -82,8 +82,8 @@ def group_runs(runs: Iterable[Run]) -> list[Group]:
         together.setdefault((_way(run), _apart_from_seed(run)), []).append(run)
     groups = _told_apart([Group(_labels(group[0]), tuple(group)) for group in together.values()])
     for key in reversed(varying(groups)):
-        ranks = _ranks([group.labels.get(key, "") for group in groups])
-        groups.sort(key=lambda group: ranks[group.labels.get(key, "")])
+        rank = ranks([group.labels.get(key, "") for group in groups])
+        groups.sort(key=lambda group: rank[group.labels.get(key, "")])
     return groups
 
 
@@ -166,7 +166,7 @@ def _settings(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, 
             yield f"{above}{key}", value
 
 
-def _ranks(values: Iterable[str]) -> dict[str, float]:
+def ranks(values: Iterable[str]) -> dict[str, float]:
     """By what to sort some values: their magnitudes if all have one, else their order."""
     different = sorted(dict.fromkeys(values), key=lambda value: value != REFERENCE)
     for read in (float, BANDWIDTH.parse, DURATION.parse, CORES.parse):

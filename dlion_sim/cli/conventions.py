@@ -21,9 +21,11 @@ _SAME_NAME = (
     "instances",
     "names",
     "output",
+    "port",
     "rank",
     "receivers",
     "senders",
+    "target",
     "x",
     "y",
 )

@@ -26,6 +26,7 @@ from dlion_sim.cli import (
     stalls,
     sweep,
     validate,
+    watch,
 )
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED, with_options
 from dlion_sim.errors import InputError, OwnCodeError
@@ -124,6 +125,7 @@ for command in (
     compare.compare,
     export.export,
     report.report,
+    watch.watch,
     sweep.sweep,
     reproduce.reproduce,
     recommend.recommend,

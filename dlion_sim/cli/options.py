@@ -53,3 +53,7 @@ Fifo = Annotated[
     bool,
     typer.Option("--fifo", help="At each link one queue for all, as in simple routers, instead of one for each flow."),
 ]
+Target = Annotated[
+    float | None,
+    typer.Option(help="The accuracy, e.g. 0.9, or other metric; by default the best that half of the runs reached."),
+]

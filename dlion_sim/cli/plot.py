@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlion_sim.cli.compare import chosen_target
-from dlion_sim.cli.options import Quiet
+from dlion_sim.cli.options import Quiet, Target
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,11 +21,6 @@ plot = typer.Typer(no_args_is_help=True)
 Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders with runs below them.", show_default=False)]
 OneRun = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.", show_default=False)]
-Target = Annotated[
-    float | None,
-    typer.Option(help="The accuracy, e.g. 0.9, or other metric; by default the best that half of the runs reached."),
-]
-
 
 Labels = Annotated[
     list[str] | None,

@@ -1,6 +1,19 @@
-"""Runs as a page to look at: one HTML file that opens from disk and asks no network."""
+"""Runs as a page to look at: one HTML file that opens from disk and asks no network, or served while they go on."""
 
+from dlion_sim.report.library import plotly_script
+from dlion_sim.report.many.data import Collected
+from dlion_sim.report.many.page import many_page
 from dlion_sim.report.run_page import run_page
+from dlion_sim.report.watching import PageServer, Watched
 from dlion_sim.report.writing import check_free, write_page
 
-__all__ = ["check_free", "run_page", "write_page"]
+__all__ = [
+    "Collected",
+    "PageServer",
+    "Watched",
+    "check_free",
+    "many_page",
+    "plotly_script",
+    "run_page",
+    "write_page",
+]

@@ -18,9 +18,11 @@ MARK = '<meta name="generator" content="dlion_sim report">'
 """By which a page can be told from other files."""
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 """Nothing is loaded from anywhere; blob: is for pictures that a reader saves of a figure."""
+_OF_SERVED, _WATCHING = "; connect-src 'self'", ("watch.js",)
+"""What is added to the policy and the scripts where newer data can be asked for."""
 _SHARED = ("core.js", "dom.js", "units.js", "theme.js", "switch.js", "figure.js", "time.js")
 """The scripts of every page, in the order in which they need each other."""
-_STYLES = ("page.css", "run.css", "print.css")
+_STYLES = ("page.css", "run.css", "many.css", "print.css")
 _ON_DARK = {"#000000": "#f4f5f7", "#0072B2": "#3a9bdc"}
 """Of the palette, what does not show on a dark ground, and what is drawn there in its place."""
 
@@ -38,7 +40,14 @@ class Section:
     """What it shows, in a line below the heading."""
 
 
-def render(title: str, sections: Sequence[Section], data: Mapping[str, Any], scripts: Sequence[str]) -> str:
+def render(
+    title: str,
+    sections: Sequence[Section],
+    data: Mapping[str, Any],
+    scripts: Sequence[str],
+    *,
+    is_served: bool = False,
+) -> str:
     """The HTML of a page, the same for the same arguments.
 
     Args:
@@ -46,6 +55,7 @@ def render(title: str, sections: Sequence[Section], data: Mapping[str, Any], scr
         sections: Its parts, in order.
         data: What the views draw: plain values, of which NaN and the infinities become null.
         scripts: The files in `assets/` with the views, loaded after those that all pages share.
+        is_served: Whether it asks who serves it for newer data, and draws these.
 
     Raises:
         InputError: The package with the plotting library is not installed.
@@ -56,7 +66,7 @@ def render(title: str, sections: Sequence[Section], data: Mapping[str, Any], scr
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}{_OF_SERVED * is_served}">
 {MARK}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{told}</title>
@@ -77,7 +87,7 @@ def render(title: str, sections: Sequence[Section], data: Mapping[str, Any], scr
 <script type="application/json" id="data">{embedded(data)}</script>
 <script>{plotly_script()}</script>
 <script>
-{"".join(map(_asset, (*_SHARED, *scripts)))}report.start();
+{"".join(map(_asset, (*_SHARED, *scripts, *_WATCHING * is_served)))}report.start();
 </script>
 </body>
 </html>

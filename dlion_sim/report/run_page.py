@@ -50,10 +50,13 @@ SECTIONS = (
 )
 
 
-def run_page(run: Run) -> str:
-    """The HTML of a run's page. Raises InputError where the run cannot be read, or plotly is not installed."""
+def run_page(run: Run, *, is_served: bool = False) -> str:
+    """The HTML of a run's page; for `is_served` see `render`.
+
+    Raises InputError where the run cannot be read, or plotly is not installed.
+    """
     data = run_data(run)
-    return render(data["title"], SECTIONS, data, SCRIPTS)
+    return render(data["title"], SECTIONS, data, SCRIPTS, is_served=is_served)
 
 
 def run_data(run: Run) -> dict[str, Any]:

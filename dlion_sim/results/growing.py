@@ -132,8 +132,20 @@ def read(file: Path, schema: pa.Schema) -> pa.Table:
     Columns that may be null are, where the table has none; others than the schema's are left out. Raises InputError
     where there is neither, and for a file that isn't Parquet or of other columns.
     """
-    if file.exists():
-        return _read_file(file, schema)
+    if not file.exists():
+        try:
+            so_far = _read_parts(file, schema)
+        except InputError:
+            if not file.exists():
+                raise
+        else:
+            # If they have been merged meanwhile, some may have been gone when they were looked for.
+            if not file.exists():
+                return so_far
+    return _read_file(file, schema)
+
+
+def _read_parts(file: Path, schema: pa.Schema) -> pa.Table:
     if not _parts_folder(file).is_dir():
         raise InputError("is missing", file=file)
     return pa.concat_tables([schema.empty_table(), *(_read_file(part, schema) for part in _parts(file))])

@@ -314,6 +314,25 @@ def test_parts_are_read_in_the_order_in_which_they_were_written(tmp_path: Path) 
     assert growing.read(tmp_path / "table.parquet", METRICS)["iteration"].to_pylist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("moment", ["before the parts are looked for", "between two of them"])
+def test_a_table_that_is_merged_while_it_is_read_is_whole(monkeypatch, tmp_path: Path, moment: str) -> None:
+    file = tmp_path / "table.parquet"
+    table = growing.GrowingTable(file, METRICS)
+    for number in range(1, 4):
+        table.append(iteration(number))
+        table.flush()
+    look = growing._parts
+
+    def look_and_merge(asked: Path) -> list[Path]:
+        monkeypatch.undo()
+        found = look(asked)
+        table.merge()
+        return found if moment == "between two of them" else look(asked)
+
+    monkeypatch.setattr(growing, "_parts", look_and_merge)
+    assert growing.read(file, METRICS)["iteration"].to_pylist() == [1, 2, 3]
+
+
 def test_what_only_streams_have_is_there_where_something_is_told(tmp_path: Path) -> None:
     row = ClassesRow(1.0, 1, 7, 0.125, 40, 0.75)
     writer = create(tmp_path / "run")

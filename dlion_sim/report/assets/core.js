@@ -23,7 +23,10 @@ const report = (() => {
     data = JSON.parse(document.getElementById("data").textContent);
     for (const section of document.querySelectorAll("section[data-view]")) {
       const draw = setups.get(section.dataset.view)(section.querySelector(".body"));
-      draws.push((told) => present(section, draw(told) !== false));
+      draws.push((told) => {
+        present(section, true); // What is hidden has no size to draw at.
+        present(section, draw(told) !== false);
+      });
     }
     for (const draw of draws) {
       draw(data);

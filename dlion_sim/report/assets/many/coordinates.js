@@ -1,0 +1,116 @@
+/* Parallel coordinates: a line a group of runs, across what it varies in and what it comes to; boxes select. */
+report.view("coordinates", (body) => {
+  const { groups } = report;
+  const MOST_TICKS = 12;
+  const figure = report.figure(body, 430);
+  let data = null;
+  let boxes = [];
+  let isListening = false;
+
+  const ofAxis = (axis) => {
+    const last = axis.values.length - 1;
+    const every = Math.ceil(axis.values.length / MOST_TICKS);
+    const ticks = axis.values.flatMap((value, place) => (place % every ? [] : [[place / last, value]]));
+    return { name: axis.heading, places: axis.places.map((place) => place / last), ticks };
+  };
+
+  const ofQuantity = (quantity) => {
+    const values = data.groups.map((group) => {
+      const { value, bound } = group.outcome[quantity.key];
+      return bound ? null : value;
+    });
+    return { name: quantity.heading, ...report.scale.places(values, quantity.more) };
+  };
+
+  const dimensions = () => [...data.axes.filter((axis) => axis.values.length > 1).map(ofAxis), ...data.quantities.map(ofQuantity)];
+
+  /** Whether a group's line goes through the boxes: through one of them on each axis that has some. */
+  function isWithin(number, drawn) {
+    return drawn.every(({ places }, at) => {
+      const here = boxes.filter(({ x0, x1 }) => Math.min(x0, x1) <= at && at <= Math.max(x0, x1));
+      return !here.length || here.some(({ y0, y1 }) => Math.min(y0, y1) <= places[number] && places[number] <= Math.max(y0, y1));
+    });
+  }
+
+  const corners = (all) => JSON.stringify(all.map(({ x0, x1, y0, y1 }) => [x0, x1, y0, y1]));
+
+  function brushed() {
+    const drawn = dimensions();
+    const own = figure.plot.layout.selections ?? [];
+    if (corners(own) === corners(boxes)) return; // Plotly tells of what is drawn here, too.
+    boxes = own.filter(({ x0, x1 }) => drawn.some((_, at) => Math.min(x0, x1) <= at && at <= Math.max(x0, x1)));
+    const within = boxes.length ? data.groups.filter((_, number) => isWithin(number, drawn)) : [];
+    groups.choose(within.map((group) => group.id), "coordinates");
+  }
+
+  function joined(members, drawn) {
+    const [x, y, text, customdata] = [[], [], [], []];
+    for (const [group, number] of members) {
+      drawn.forEach(({ places }, at) => {
+        x.push(at);
+        y.push(places[number]);
+      });
+      x.push(null);
+      y.push(null);
+      for (let place = 0; place <= drawn.length; place++) {
+        text.push(report.label(group.name, 60));
+        customdata.push(group.id);
+      }
+    }
+    return { x, y, text, customdata, type: "scatter", mode: "lines", hovertemplate: "%{text}<extra></extra>" };
+  }
+
+  function draw() {
+    const drawn = dimensions();
+    if (drawn.length < 2) return false;
+    const axis = groups.colouring(data);
+    const [all, none] = groups.parted(data);
+    const [shown, others] = boxes.length && !groups.any() ? [none, all] : [all, none];
+    const traces = [{ ...joined(others, drawn), line: { width: 1, color: groups.faint(others.length) }, showlegend: false }];
+    axis.values.forEach((value, place) => {
+      const members = shown.filter(([, number]) => axis.places[number] === place);
+      const line = { width: 1.75, color: groups.colour(axis, place), dash: axis.dashes[place] };
+      if (members.length) traces.push({ ...joined(members, drawn), name: report.label(value), line });
+    });
+    const note = { showarrow: false, xanchor: "right", xshift: -5, bgcolor: report.faded("raised", 0.75), borderpad: 1 };
+    const layout = {
+      xaxis: {
+        side: "top",
+        tickvals: drawn.map((_, at) => at),
+        ticktext: drawn.map(({ name }) => report.label(name, 26)),
+        range: [-0.4, drawn.length - 0.6],
+        gridcolor: report.colour("axis"),
+        linecolor: "transparent",
+        fixedrange: true,
+      },
+      yaxis: { range: [-0.05, 1.05], visible: false, fixedrange: true },
+      annotations: drawn.flatMap(({ ticks }, x) => ticks.map(([y, value]) => ({ ...note, x, y, text: report.label(value, 18) }))),
+      margin: { l: 12, r: 12, t: 40, b: 12 },
+      legend: { orientation: "h", y: -0.02, yanchor: "top", x: 0 },
+      dragmode: "select",
+      modebar: { bgcolor: "transparent", color: report.colour("axis"), remove: ["zoom2d", "pan2d", "resetScale2d"] },
+      newselection: { line: { color: report.colour("accent"), dash: "solid", width: 1.5 } },
+      selections: boxes,
+    };
+    figure.draw(traces, layout, {
+      label: `${data.groups.length} groups of runs across ${drawn.map(({ name }) => name).join(", ")}`,
+      columns: ["Group", ...data.quantities.map(({ heading }) => heading)],
+      rows: () => shown.map(([group]) => [group.name, ...data.quantities.map(({ key }) => group.outcome[key].text || "–")]),
+    });
+    if (isListening) return true;
+    isListening = true;
+    figure.plot.on("plotly_selected", brushed);
+    figure.plot.on("plotly_deselect", brushed);
+    groups.clicks(figure.plot);
+    return true;
+  }
+
+  groups.follow((source) => {
+    if (source === null) boxes = [];
+    draw();
+  });
+  return (newest) => {
+    data = newest;
+    return draw();
+  };
+});

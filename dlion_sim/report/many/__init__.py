@@ -1,0 +1,1 @@
+"""The page of many runs: sweeps, or any runs to be compared."""

@@ -1,0 +1,59 @@
+"""What tells groups of runs apart: the axes of a sweep and the system, their values in order, and colours for these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.colors import to_hex, to_rgb
+
+from dlion_sim.analysis import varying
+from dlion_sim.analysis.groups import Group, ranks
+from dlion_sim.figures.looks import DASHES, Look, look_in_order, system_look
+from dlion_sim.results import headings
+
+_DASHES = dict(zip(DASHES, ("solid", "dash", "dot", "dashdot"), strict=True))
+"""As Plotly calls them."""
+_DARK, _LIGHTER = 0.15, 0.5
+"""The luminance of colours that do not show on a dark ground, and how far they are moved towards white there."""
+
+
+def axes(groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """The labels that are not the same in all groups, and the system.
+
+    An entry each: `heading`; its `values` in order; of each of them its look, `colours` on a light and `dark` on a dark
+    ground, and `dashes`; and by group the number of its value in `places`.
+    """
+    keys = list(dict.fromkeys([*varying(groups), "system"]))
+    names = headings(keys)
+    told = []
+    for key in keys:
+        own = [group.labels.get(key, "") for group in groups]
+        rank = ranks(own)
+        values = sorted(rank, key=lambda value: rank[value])
+        looks = [system_look(value) if key == "system" else look_in_order(place) for place, value in enumerate(values)]
+        told.append(
+            {
+                "heading": names[key].replace("_", " "),
+                "values": [value or "-" for value in values],
+                **_looks(looks),
+                "places": [values.index(value) for value in own],
+            }
+        )
+    return told
+
+
+def _looks(looks: Sequence[Look]) -> dict[str, list[str]]:
+    return {
+        "colours": [look.colour for look in looks],
+        "dark": [_on_dark(look.colour) for look in looks],
+        "dashes": [_DASHES[look.dashes] for look in looks],
+    }
+
+
+def _on_dark(colour: str) -> str:
+    """The colour, or a lighter one of its hue that shows on a dark ground."""
+    red, green, blue = to_rgb(colour)
+    if 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 > _DARK:
+        return colour
+    return to_hex((red + _LIGHTER * (1 - red), green + _LIGHTER * (1 - green), blue + _LIGHTER * (1 - blue)))

@@ -1,0 +1,139 @@
+"""What groups of runs come to: each of some quantities with its interval, as far as anything is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dlion_sim.analysis import comparison, metric_name, metric_of, time_to_target
+from dlion_sim.analysis.cost import costs_until
+from dlion_sim.analysis.curves import mean_metric
+from dlion_sim.analysis.groups import Group
+from dlion_sim.analysis.statistics import Bound, Duration, Estimate, mean_of, restricted_mean
+from dlion_sim.figures.style import time_unit
+from dlion_sim.metric import ACCURACY
+from dlion_sim.results import Run
+from dlion_sim.results.numbers import byte_unit, number, of_metric
+
+SCORE, TIME, BYTES, COST, COST_TO_TARGET = "final", "time", "bytes_sent", "cost", "cost_to_target"
+
+Outcome = Mapping[str, Estimate]
+"""What a group comes to, by the key of the quantity."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something that groups are compared by."""
+
+    key: str
+    title: str
+    unit: str
+    """Empty where it has none."""
+    size: float
+    """What one of the unit is of what estimates are in."""
+    more_is_better: bool = False
+    form: str = ""
+    """How it is written; otherwise with three digits at least."""
+
+    @property
+    def heading(self) -> str:
+        """Its title with its unit."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    def told(self, estimate: Estimate) -> dict[str, Any]:
+        """An estimate as the page has it: `value`, `low` and `high` in the unit, None where unknown, and `text`."""
+        value, low, high = (each / self.size for each in (estimate.value, estimate.low, estimate.high))
+        text = ""
+        if not math.isnan(value):
+            half = "" if math.isnan(high) else f" ± {self._written(high - value)}"
+            text = f"{estimate.bound} {self._written(value)}{half}".lstrip()
+        return {"value": _known(value), "low": _known(low), "high": _known(high), "bound": estimate.bound, "text": text}
+
+    def _written(self, value: float) -> str:
+        return format(value, self.form) if self.form else number(value)
+
+
+def outcomes(groups: Sequence[Group], target: float | None) -> list[Outcome]:
+    """What each group comes to, by its completed runs; of one that has none, by what all its runs have come to so far.
+
+    `target` is what `time` and `cost_to_target` are of; None: of nothing.
+    """
+    rows = comparison(groups, math.nan if target is None else target).to_dict("records")
+    return [
+        _of_row(row) if group.completed else _so_far(group, target) for group, row in zip(groups, rows, strict=True)
+    ]
+
+
+def quantities(groups: Sequence[Group], found: Sequence[Outcome], target: float | None) -> list[Quantity]:
+    """Those of which something is known, in units that fit the largest of what was `found`."""
+    metric = metric_of(groups)
+    until = "" if target is None else f" to {of_metric(target, metric)}"
+    name = metric_name(groups)
+    seconds, second = time_unit(_most(found, TIME))
+    size, byte = byte_unit(_most(found, BYTES))
+    unit = metric.unit.strip(" ()")
+    every = (
+        Quantity(
+            SCORE,
+            name[:1].upper() + name[1:],
+            unit,
+            1 / metric.scale,
+            metric.higher_is_better,
+            ".1f" if metric == ACCURACY else ".4g",
+        ),
+        Quantity(TIME, f"Time{until}", second, seconds, form=",.1f"),
+        Quantity(BYTES, "Sent", byte, size),
+        Quantity(COST, "Cost", "", 1.0),
+        Quantity(COST_TO_TARGET, f"Cost{until}", "", 1.0),
+    )
+    return [each for each in every if any(not math.isnan(one[each.key].value) for one in found)]
+
+
+def _of_row(row: Mapping[Any, Any]) -> Outcome:
+    return {
+        SCORE: _estimate(row, SCORE),
+        TIME: _estimate(row, TIME, row["time_bound"]),
+        **{key: Estimate(row[key]) for key in (BYTES, COST, COST_TO_TARGET)},
+    }
+
+
+def _estimate(row: Mapping[Any, Any], name: str, bound: Bound = "") -> Estimate:
+    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"], bound)
+
+
+def _so_far(group: Group, target: float | None) -> Outcome:
+    """By those of the runs that were evaluated; what they will have sent and cost is more."""
+    begun = [(run, curve) for run in group.runs if len(curve := mean_metric(run))]
+    sent = [float(run.links()["bytes"].sum()) for run, _ in begun]
+    costs = [costs_until(run, [reached(run)])[0] for run, _ in begun if "tariff" in run.manifest]
+    return {
+        SCORE: mean_of([float(curve.iloc[-1]) for _, curve in begun]),
+        TIME: Estimate() if target is None else restricted_mean([_until(run, target) for run, _ in begun]),
+        BYTES: Estimate(mean_of(sent).value, bound=">"),
+        COST: Estimate(mean_of(costs).value, bound=">"),
+        COST_TO_TARGET: Estimate(),
+    }
+
+
+def _until(run: Run, target: float) -> Duration:
+    time = time_to_target(run, target)
+    return Duration(reached(run), reached=False) if math.isnan(time) else Duration(time, reached=True)
+
+
+def reached(run: Run) -> float:
+    """How far a run has come that may not have ended (s)."""
+    if run.summary is not None:
+        return float(run.summary["virtual_seconds"])
+    times = run.metrics()["virtual_time"]
+    return float(times.max()) if len(times) else 0.0
+
+
+def _most(found: Sequence[Outcome], key: str) -> float:
+    return max((each[key].value for each in found if not math.isnan(each[key].value)), default=1.0)
+
+
+def _known(value: float) -> float | None:
+    """JSON has no word for NaN."""
+    return None if math.isnan(value) else value
