@@ -1,0 +1,43 @@
+"""What mkdocs makes the site of: pages where they stand in the repository, and the files that they point to.
+
+So a link between two pages leads to the same place on the site as in the repository.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+NAMED = re.compile(r"[\w/.-]+\.md")
+LINK = re.compile(r"\]\(([^)#\s]+)")
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Put the pages of docs/ that have no place of their own among the guides."""
+    named = NAMED.findall(str(config.nav))
+    (guides,) = (part["Guides"] for part in config.nav or [] if "Guides" in part)
+    guides += sorted(page for page in map(_place, ROOT.glob("docs/*.md")) if page not in named)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Take the pages, and what they show and point to, in the place of all that lies in docs/."""
+    pages = [ROOT / page for page in NAMED.findall(str(config.nav))]
+    there = {page for page in pages if page.is_file()}
+    places = sorted(map(_place, there.union(*map(_pointed_to, there))))
+    of_theme = [file for file in files if file.src_dir != config.docs_dir]
+    return Files([*of_theme, *(File(place, str(ROOT), config.site_dir, config.use_directory_urls) for place in places)])
+
+
+def _pointed_to(page: Path) -> Iterator[Path]:
+    for target in LINK.findall(page.read_text()):
+        if (file := (page.parent / target).resolve()).is_file():
+            yield file
+
+
+def _place(file: Path) -> str:
+    return file.relative_to(ROOT).as_posix()
