@@ -26,7 +26,8 @@ quickstart: setup
 	$(BIN)/dlion run scenarios/quickstart.yaml
 
 docs: setup
-	$(BIN)/mkdocs build --strict --quiet
+	@# Not --quiet: it would not count warnings.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 system:
 	@# For emulation, whose tests are left out without root.

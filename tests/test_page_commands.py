@@ -15,12 +15,13 @@ from dlion_sim.scenario import find, load
 from tests.pages import PAGES, ROOT, blocks, commands, mentions, place, without_blocks
 
 GENERATED = ROOT / "docs" / "commands.md"  # which has usages
+DLION = typer.main.get_command(app)
 WITH_COMMANDS = [page for page in PAGES if commands(page) and page != GENERATED]
 
 
 def found(arguments):
     """The command that arguments name, and the rest of them."""
-    command, rest = typer.main.get_command(app), list(arguments)
+    command, rest = DLION, list(arguments)
     while inner := getattr(command, "commands", {}):
         if not rest or rest[0] not in inner:
             return command, rest

@@ -24,6 +24,7 @@ OWN_TESTS = {
 }
 NOT_RUN = {
     r"emulate|validate|calibrate network --emulate": "needs root and Mininet: emulation/",
+    r"calibrate network --local": "starts a process a node: cli/test_calibrate.py",
     r"calibrate node|node|gather": "is one of several processes: test_worked_example_page.py, live/",
     r"live": "starts processes, in real time: live/",
     r"sweep(?!.*--dry-run)": "starts a process a run: cli/test_sweep.py, test_examples.py",
@@ -54,8 +55,6 @@ def small(arguments):
             return [*given, "--set", "duration=300 ms", "--set", "workload.evaluate_every=300 ms"]
         case ["stalls", *_]:
             return [*given, "--iterations", "10"]
-        case ["calibrate", "network", "--local", *_]:
-            return [*given, "--seconds", "0.1"]
     return given
 
 
