@@ -14,14 +14,17 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 NAMED = re.compile(r"[\w/.-]+\.md")
+REST = {"Guides": "docs/*.md", "Results": "results/**/*.md"}
 LINK = re.compile(r"\]\(([^)#\s]+)")
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Put the pages of docs/ that have no place of their own among the guides."""
+    """Put pages that have no place of their own at the end of the guides, and of the results."""
     named = NAMED.findall(str(config.nav))
-    (guides,) = (part["Guides"] for part in config.nav or [] if "Guides" in part)
-    guides += sorted(page for page in map(_place, ROOT.glob("docs/*.md")) if page not in named)
+    for part in config.nav or []:
+        for name, pattern in REST.items():
+            others = [page for page in sorted(map(_place, ROOT.glob(pattern))) if page not in named]
+            part.get(name, []).extend(page for page in others if not page.startswith("results/runs/"))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

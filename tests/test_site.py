@@ -27,7 +27,7 @@ def site(tmp_path_factory):
 
 def test_each_page_is_there(site):
     for page in PAGES:
-        shown = place(page).removesuffix(".md").removesuffix("README")
+        shown = place(page).removesuffix(".md").removesuffix("README").removesuffix("index")
         assert (site / shown / "index.html").exists(), page
 
 
