@@ -21,6 +21,12 @@ __version__ = version("dlion-sim")
 def load(path: str | Path) -> Frames:
     """The run in a folder, or all runs below it, as pandas tables.
 
+    Args:
+        path: A run folder, or a folder with any number of them below.
+
+    Returns:
+        The tables, each of which is read when it is first asked for.
+
     Raises:
         dlion_sim.errors.InputError: There is no run, or one that cannot be read.
     """
@@ -43,6 +49,9 @@ def simulate(
         folder: The run folder to make.
         overrides: Values to set before, each "dotted.path=value".
         force: Whether to replace a run that `folder` holds.
+
+    Returns:
+        The run, which has ended as its summary says.
 
     Raises:
         dlion_sim.errors.InputError: The scenario cannot be run, or the folder cannot be used.

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from pathlib import Path
+from itertools import pairwise
 from textwrap import dedent
 
 import pytest
@@ -10,16 +10,48 @@ import yaml
 
 from dlion_sim.live import frames
 from dlion_sim.scenario import from_data, tariff
+from tests.pages import PAGES, ROOT, place, without_blocks
 
-ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "emulation" / "README.md"])
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", PAGES, ids=place)
 def test_what_a_page_points_to_is_there(page):
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
-        assert target.startswith("https://") or (page.parent / target).exists(), target
+    for target in links(page):
+        if re.match(r"[a-z]+:", target):
+            assert re.fullmatch(r"https://[\w.-]+\.[a-z]+(:\d+)?(/[\w./?=&%+~#-]*)?", target), target
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.is_relative_to(ROOT), target
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), target
+
+
+def links(page):
+    """What a page's text points to, pictures too."""
+    text = re.sub(r"`[^`\n]*`", "", without_blocks(page))
+    return re.findall(r"\]\(([^)\s]+)[^)]*\)", text)
+
+
+def anchors(page):
+    """Of each heading, as GitHub has it, and so does the site."""
+    found = []
+    for heading in re.findall(r"^#+ (.*)$", without_blocks(page), re.MULTILINE):
+        name = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "]", heading).lower()).replace(" ", "-")
+        found.append(f"{name}-{found.count(name)}" if name in found else name)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=place)
+def test_a_page_is_read_alike_everywhere(page):
+    """GitHub takes lists behind a line of text for lists, and less than four spaces as inside one; others do not."""
+    lines = ["", *without_blocks(page).splitlines()]
+    for before, line in pairwise(lines):
+        item = re.match(r"( *)([-*]|\d+\.) ", line)
+        assert not item or len(item[1]) % 4 == 0, line
+        assert not item or not before or before.startswith(" ") or re.match(r"([-*]|\d+\.) ", before), line
+    assert not re.search(r"^ {1,3}```", page.read_text(), re.MULTILINE)
 
 
 def test_the_readme_points_to_every_page():

@@ -27,7 +27,7 @@ def test_what_else_lies_in_a_checkout_is_not_linted(tmp_path, command):
 
 def test_types_and_tests_are_the_projects_own():
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
-    assert tools["mypy"]["files"] == ["benchmarks", "dlion_sim", "docs", "emulation"]
+    assert tools["mypy"]["files"] == ["benchmarks", "dlion_sim", "docs", "emulation", "examples"]
     assert tools["pytest"]["ini_options"]["testpaths"] == ["tests"]
 
 

@@ -39,7 +39,9 @@ class Setup:
     """What a worker knows of itself and the run before it starts."""
 
     worker: int
+    """Its number, from 0."""
     workers: int
+    """How many there are in all."""
     replica: Replica
     """The worker's parameters; only the exchange and merges write them."""
     mixing: Mapping[int, float]

@@ -62,6 +62,7 @@ class Outgoing:
     own: Update | None
     """None where nothing of it is left to apply here."""
     messages: Sequence[tuple[int, Message]]
+    """Each with the peer that it is for; they leave in this order."""
 
 
 @dataclass(frozen=True, slots=True)

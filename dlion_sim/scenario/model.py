@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
@@ -45,6 +45,13 @@ class Model(BaseModel):
         except ValidationError as error:
             keys = [field.alias or name for name, field in cls.model_fields.items()]
             raise ValidationError.from_exception_data(error.title, _with_known_keys(error, keys)) from None
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some fields replaced, and nothing kept of what was derived from the former ones."""
+        copy = super().model_copy(update=update, deep=deep)
+        for derived in copy.__dict__.keys() - type(self).model_fields.keys():
+            del copy.__dict__[derived]
+        return copy
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

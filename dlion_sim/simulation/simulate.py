@@ -97,9 +97,21 @@ def resume(
 ) -> Run:
     """Go on with the run in `folder`, which was ended early, from its last checkpoint.
 
-    It comes to the same as if it had never been ended, to the bit, all wall-clock columns apart. Other arguments as for
-    `simulate`. Raises InputError, with the folder left as it is, for a run that has ended, that still goes on, or that
-    has no checkpoint which goes with its scenario and this software.
+    It comes to the same as if it had never been ended, to the bit, all wall-clock columns apart.
+
+    Args:
+        folder: The run folder.
+        checkpoint_every: Seconds of wall time between two checkpoints; None for none.
+        until: The virtual time (s) at which to interrupt it once more; None: it is to be completed.
+        interrupted: Asked after every event whether to end it there.
+        observe: Told a few times a second how far it is.
+
+    Returns:
+        The run, completed or interrupted.
+
+    Raises:
+        InputError: The run has ended, still goes on, or has no checkpoint which goes with its scenario and this
+            software. The folder is left as it is.
     """
     Run.open(folder)
     with closing(Hold(folder)) as hold:

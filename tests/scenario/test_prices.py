@@ -38,6 +38,12 @@ def test_an_instance_is_its_gpus_its_nic_and_its_price(file: Path) -> None:
     assert scenario.cluster.clouds[0].workers[0].price == 12.24
 
 
+def test_an_instance_computes_alike_where_machines_come_and_go(file: Path) -> None:
+    machines = [WORKERS.format(0, "{instance: p3.8xlarge}"), WORKERS.format(1, "{price: 0}"), CATALOG]
+    scenario = load(file, [*machines, "availability={workers: {east/0: {down: [[1 s, 2 s]]}}}"])
+    assert scenario.cluster.workers[0].compute.cores == Schedule.constant(4 * DEVICES["v100"].cores)
+
+
 def test_what_is_beside_an_instance_goes_first(file: Path) -> None:
     own = "{instance: p3.8xlarge, compute: 7 cores, nic: 1 Mbps, price: 2}"
     scenario = load(file, [WORKERS.format(0, own), WORKERS.format(1, "{price: 0}"), CATALOG])

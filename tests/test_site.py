@@ -1,0 +1,50 @@
+"""The site is built without a warning, of all pages, and shows them without a network."""
+
+import logging
+import re
+
+import pytest
+
+from tests.pages import PAGES, ROOT, place
+
+pytest.importorskip("mkdocs", reason="needs the extra docs")
+pytest.importorskip("material", reason="needs the extra docs")
+pytest.importorskip("mkdocstrings", reason="needs the extra docs")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)  # what the handler of docstrings looks for modules in
+        patch.setattr(logging.getLogger("mkdocs"), "handlers", [])
+        build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True))
+    return folder
+
+
+def test_each_page_is_there(site):
+    for page in PAGES:
+        shown = place(page).removesuffix(".md").removesuffix("README").removesuffix("index")
+        assert (site / shown / "index.html").exists(), page
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    for file in site.rglob("*.html"):
+        fetched = re.findall(r"<(?:script|img|iframe)[^>]* src=\"([^\"]+)|<link[^>]* href=\"([^\"]+)", file.read_text())
+        assert not [one for pair in fetched for one in pair if re.match(r"(https?:)?//", one)], file
+
+
+def test_diagrams_come_with_what_draws_them(site):
+    drawn = {file.parent.name for file in site.rglob("*.html") if 'src="../../mermaid.tiny.js"' in file.read_text()}
+    assert drawn == {page.stem for page in PAGES if "```mermaid" in page.read_text()}
+
+
+def test_the_python_api_is_shown(site):
+    page = (site / "docs" / "api" / "index.html").read_text()
+    named = re.findall(r"^::: (\S+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    assert {"dlion_sim.simulate", "dlion_sim.results.Run", "dlion_sim.protocol.choices.Exchange"} <= set(named)
+    assert not [name for name in named if f'id="{name}"' not in page]
+    assert 'id="dlion_sim.protocol.choices.Exchange.outgoing"' in page
