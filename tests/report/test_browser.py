@@ -121,6 +121,17 @@ def test_one_range_of_time_is_that_of_all_views(shown, how):
     assert {tuple(each) for each in ranges(shown).values()} == {(0, 20)}
 
 
+@pytest.mark.parametrize("section", OVER_TIME)
+def test_a_double_click_shows_the_whole_run(shown, section):
+    from selenium.webdriver import ActionChains
+
+    shown.execute_script("report.time.show([5, 10])")
+    drag = shown.find_element("css selector", f"#{section} .nsewdrag")
+    shown.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", drag)
+    ActionChains(shown).double_click(drag).perform()
+    wait(shown, "return report.time.range()[0] === 0 && report.time.range()[1] === 20")
+
+
 def test_switches_change_what_is_drawn(shown):
     def choose(section, value):
         shown.execute_script(f"document.querySelector('#{section} input[value={value}]').click()")
@@ -193,8 +204,8 @@ def test_everything_that_can_be_worked_is_reached_by_tabbing(shown):
     for _ in range(60):
         ActionChains(shown).send_keys(Keys.TAB).perform()
         where = shown.execute_script(
-            "const at = document.activeElement; return [[...document.querySelectorAll('*')].indexOf(at), at.type || at.tagName, "
-            "at.matches(':focus-visible')]"
+            "const at = document.activeElement; return [[...document.querySelectorAll('*')].indexOf(at), "
+            "at.type || at.tagName, at.matches(':focus-visible')]"
         )
         if where[1] == "BODY" or where in reached:
             break
