@@ -46,7 +46,7 @@
 
   /**
    * An empty plot at the end of `parent`, `height` pixels high. `draw(traces, layout, told)` fills it: `told` has
-   * `label`, what it shows in a sentence, and `columns` and `rows` of the table.
+   * `label`, what it shows in a sentence, and `columns` and `rows` of the table. `buttons` are those of Plotly's.
    */
   report.figure = (parent, height, buttons = ["toImage", "zoom2d", "pan2d"]) => {
     const plot = report.element("div", { class: "plot", role: "img" });
