@@ -72,8 +72,8 @@ def capacities(
 
 def _means(capacity: Schedule, edges: Sequence[float]) -> Capacities:
     steps = takewhile(lambda step: step[0] < edges[-1], capacity.changes())
-    times, values = zip((0.0, capacity.value_at(0.0)), *steps, strict=True)
-    times = np.array([*times, edges[-1]])
+    begins, values = zip((0.0, capacity.value_at(0.0)), *steps, strict=True)
+    times = np.array([*begins, edges[-1]])
     carried = np.concatenate([[0.0], np.cumsum(np.diff(times) * values)])
     means: Capacities = np.diff(np.interp(edges, times, carried)) / np.diff(edges)
     return means

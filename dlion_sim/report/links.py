@@ -74,7 +74,9 @@ def _tables(links: pd.DataFrame, edges: Table) -> tuple[list[tuple[int, int]], d
     counted = links.assign(weighted=weighted, gradients=links["gradients"].where(links["n_percent"].notna(), 0))
     counted["interval"] = np.clip(np.searchsorted(edges, links["virtual_time"]) - 1, 0, len(edges) - 2)
     sums = counted.groupby(["sender", "receiver", "interval"])[[*_COUNTS]].sum()
-    first = sums.index.droplevel("interval").drop_duplicates()
+    first = pd.MultiIndex.from_frame(
+        counted[["sender", "receiver"]].drop_duplicates().sort_values(["sender", "receiver"])
+    )
     tables = {}
     for name in _COUNTS:
         wide = sums[name].unstack("interval").reindex(index=first, columns=range(len(edges) - 1))

@@ -7,9 +7,8 @@ from typing import Any
 from dlion_sim.files import read_bytes
 from dlion_sim.results import Run
 from dlion_sim.results.run_folder import SCENARIO
+from dlion_sim.yaml_text import MOST_BYTES
 
-_MOST_BYTES = 1_000_000
-"""Of a scenario that is shown."""
 _MOST_LETTERS = 200
 _COMMANDS = {"simulate": "run", "live": "live", "emulate": "emulate"}
 """By the way that a run was made."""
@@ -23,7 +22,7 @@ def provenance(run: Run) -> dict[str, Any]:
     """
     manifest = run.manifest
     return {
-        "yaml": read_bytes(run.folder / SCENARIO, _MOST_BYTES).decode(errors="replace"),
+        "yaml": read_bytes(run.folder / SCENARIO, MOST_BYTES).decode(errors="replace"),
         "command": f"dlion {_COMMANDS[manifest.get('way', 'simulate')]} {SCENARIO}",
         "facts": [[name.replace("_", " "), _told(manifest[name])] for name in _FACTS if name in manifest],
         "versions": [[name, told] for name, told in manifest.get("versions", {}).items()],

@@ -62,10 +62,10 @@ def run_page(run: Run, *, is_served: bool = False) -> str:
 def run_data(run: Run) -> dict[str, Any]:
     """What the views of a run's page draw, by view; of a run in progress, as far as it is. Raises InputError."""
     metrics, links = run.metrics(), run.links()
+    seed = f"seed {run.manifest['seed']}" if "seed" in run.manifest else ""
     end = _end(metrics, links)
-    seed = run.manifest.get("seed")
     return {
-        "title": " · ".join(filter(None, [scenario_label(run.manifest), run.system, f"seed {seed}"])),
+        "title": " · ".join(filter(None, [scenario_label(run.manifest), run.system, seed])),
         "clock": "Virtual time" if run.is_virtual else "Time",
         "end": end,
         "headline": headline(run, metrics),

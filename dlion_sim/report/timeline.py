@@ -92,7 +92,8 @@ def _away(run: Run, end: float) -> pd.DataFrame:
     membership = run.membership()
     changes = membership[membership["what"].isin([*_GOES, _COMES])].sort_values("virtual_time", kind="stable")
     changes = changes[changes["participant"] < len(run.manifest["workers"])]
-    rows, gone = [], {}
+    rows: list[tuple[int, float, float]] = []
+    gone: dict[int, float] = {}
     for participant, what, time in changes[["participant", "what", "virtual_time"]].itertuples(index=False):
         if what != _COMES:
             gone.setdefault(participant, time)

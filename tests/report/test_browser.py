@@ -45,6 +45,11 @@ def ranges(driver):
     return {name: each for name, each in found.items() if name.split()[0] in OVER_TIME}
 
 
+def settle(driver):
+    """Let all be drawn that was asked for."""
+    driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0])))")
+
+
 def plot(driver, section, what):
     """Something of the first plot of a section: `what` is said in JavaScript of `gd`."""
     return driver.execute_script(f"const gd = document.querySelector('#{section} .js-plotly-plot'); return {what}")
@@ -71,6 +76,16 @@ def test_computing_and_waiting_are_drawn_where_they_were(shown):
     assert 4 in plot(shown, "timeline", "[...gd.data[0].z[0]]") or "down" in shown.find_element("id", "timeline").text
 
 
+def test_pointing_at_a_bar_tells_what_it_is(shown):
+    from selenium.webdriver import ActionChains
+
+    bars = shown.find_element("css selector", "#timeline .nsewdrag")
+    shown.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", bars)
+    ActionChains(shown).move_to_element_with_offset(bars, 3, bars.size["height"] // 4).perform()
+    wait(shown, "return document.querySelector('#timeline .readout').textContent.startsWith('east/1, 10')")
+    assert shown.find_element("css selector", "#timeline .readout").text == "east/1, 10 s to 10.6 s: computing"
+
+
 @pytest.mark.parametrize("how", ["keys", "curve", "plot"])
 def test_one_range_of_time_is_that_of_all_views(shown, how):
     from selenium.webdriver import ActionChains, Keys
@@ -94,10 +109,9 @@ def test_one_range_of_time_is_that_of_all_views(shown, how):
             width // 2, 0
         ).release().perform()
     wait(shown, "return report.time.range()[0] > 0")
+    settle(shown)
     begin, end = shown.execute_script("return report.time.range()")
     assert 0 < begin < end <= 20
-    lines = "[...document.querySelectorAll('#lines .js-plotly-plot')]"
-    wait(shown, f"return {lines}.every((gd) => gd._fullLayout.xaxis.range[0] > {begin} - 1e-3)")
     found = ranges(shown)
     assert len(found) >= 5
     assert all(each == pytest.approx([begin, end], abs=1e-3) for each in found.values()), found
@@ -105,6 +119,17 @@ def test_one_range_of_time_is_that_of_all_views(shown, how):
     assert map_before  # of equal rates in both intervals
     shown.find_element("id", "whole-run").click()
     assert {tuple(each) for each in ranges(shown).values()} == {(0, 20)}
+
+
+@pytest.mark.parametrize("section", OVER_TIME)
+def test_a_double_click_shows_the_whole_run(shown, section):
+    from selenium.webdriver import ActionChains
+
+    shown.execute_script("report.time.show([5, 10])")
+    drag = shown.find_element("css selector", f"#{section} .nsewdrag")
+    shown.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", drag)
+    ActionChains(shown).double_click(drag).perform()
+    wait(shown, "return report.time.range()[0] === 0 && report.time.range()[1] === 20")
 
 
 def test_switches_change_what_is_drawn(shown):
@@ -134,6 +159,27 @@ def test_the_theme_changes_every_plot(shown):
     assert after[0] == after[1]
 
 
+def test_a_plot_can_be_saved_as_a_picture(shown):
+    script = "Plotly.toImage(document.querySelector('#metric .js-plotly-plot'), {format: 'png'}).then(arguments[0])"
+    assert shown.execute_async_script(script).startswith("data:image/png;base64,")
+
+
+def test_on_paper_it_is_light_and_as_wide_as_the_paper(shown):
+    shown.find_element("id", "theme").click()
+    widths = "[...document.querySelectorAll('.js-plotly-plot')].map((gd) => gd._fullLayout.width)"
+    before = shown.execute_script(f"return {widths}")
+    shown.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown.execute_script("dispatchEvent(new Event('beforeprint'))")
+    settle(shown)
+    assert set(shown.execute_script(f"return {widths}")) == {690}
+    assert plot(shown, "metric", "gd.data.at(-1).line.color") == "rgb(26, 31, 38)"
+    assert not shown.find_element("id", "theme").is_displayed()
+    shown.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    shown.execute_script("dispatchEvent(new Event('afterprint'))")
+    settle(shown)
+    assert shown.execute_script(f"return {widths}") == before
+
+
 def test_every_plot_has_words_and_a_table(shown):
     labels = shown.execute_script(
         "return [...document.querySelectorAll('.plot')].map((each) => each.getAttribute('aria-label'))"
@@ -158,8 +204,8 @@ def test_everything_that_can_be_worked_is_reached_by_tabbing(shown):
     for _ in range(60):
         ActionChains(shown).send_keys(Keys.TAB).perform()
         where = shown.execute_script(
-            "const at = document.activeElement; return [[...document.querySelectorAll('*')].indexOf(at), at.tagName, "
-            "at.matches(':focus-visible')]"
+            "const at = document.activeElement; return [[...document.querySelectorAll('*')].indexOf(at), "
+            "at.type || at.tagName, at.matches(':focus-visible')]"
         )
         if where[1] == "BODY" or where in reached:
             break
@@ -167,7 +213,7 @@ def test_everything_that_can_be_worked_is_reached_by_tabbing(shown):
     assert all(visible for *_, visible in reached)
     assert [place for place, *_ in reached] == sorted(place for place, *_ in reached)
     tags = [tag for _, tag, _ in reached]
-    assert {"A", "BUTTON", "INPUT", "SUMMARY"} <= set(tags)
+    assert {"A", "button", "radio", "range", "SUMMARY"} <= set(tags)
     assert tags.count("SUMMARY") >= 5
 
 
@@ -187,7 +233,7 @@ def test_newer_data_are_drawn_in_place_and_switches_stay(shown):
 def test_names_of_any_kind_are_only_text(chromium, tmp_path):
     run = large_run(tmp_path / "run", workers=3, iterations=20)
     markup = "<img src=x onerror=window.ran=1><a href='javascript:window.ran=1'>a</a>"
-    workers = [f"{HOSTILE}/0", f"{markup}/1", "%{x}$x$&lt;b&gt;/2"]
+    workers = [f"{HOSTILE}/0", f"{markup}/1", "%{x}$x$&lt;<b>b</b><br>/2"]
     run = changed(run, scenario=markup + HOSTILE, workers=workers, clouds=[HOSTILE, markup, "&amp;"])
     file = tmp_path / "page.html"
     file.write_text(run_page(run))

@@ -10,6 +10,7 @@ from dlion_sim.results import Run
 from tests.analysis.test_traffic import SCENARIO_OF_THREE
 from tests.made_up import made_up_run
 from tests.report.large import large_run
+from tests.report.test_run_page import changed
 from tests.report.test_timeline import unpacked
 
 
@@ -47,6 +48,18 @@ def test_over_one_interval_it_is_what_crossings_have_over_the_run(run, monkeypat
     assert told["edges"] == [0.0, 20.0]
     expected = crossings(run).groupby("sender")["full"].max()
     assert tables["full"].ravel().tolist() == pytest.approx(expected.tolist())
+
+
+def test_of_the_links_between_two_clouds_the_fullest_counts(run, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_LINKS", 2)
+    told, _ = over(changed(run, clouds=["east", "west", "west"]), 20.0)
+    assert told["pairs"] == [(0, 1), (1, 0)]  # what stays within a cloud is left out first
+    assert told["hidden"] == 1
+    monkeypatch.setattr(module, "_MOST_LINKS", 1)
+    told, _ = over(changed(run, clouds=["east", "east", "west"]), 20.0)
+    assert (told["pairs"], told["hidden"]) == ([(0, 1)], 2)
+    full = module._by_cloud(["a", "a", "b"], [(0, 2), (1, 2)], {}, np.array([[0.2, np.nan], [0.7, 0.1]]))[3]
+    assert full.tolist() == [[0.7, 0.1]]
 
 
 def test_too_many_links_are_told_by_pair_of_clouds(tmp_path):

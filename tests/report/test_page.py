@@ -15,6 +15,7 @@ HOSTILE = [
     "<script>alert(1)</script>",
     "</script><script>alert(1)</script>",
     "<!--<script>",
+    "</script x",
     "\"' onload='alert(1)",
     "&lt;b&gt; &amp; ]]>",
     "n" * 300,
@@ -56,6 +57,7 @@ def test_whatever_is_told_stays_data(name, without_library):
     assert Markup(hostile).texts["title"].strip() == name
     told = re.search(r'<script type="application/json" id="data">(.*?)</script>', hostile, re.DOTALL)
     assert json.loads(told[1]) == {"name": name, name: [name]}
+    assert not set("<>&") & set(told[1])
 
 
 def test_what_is_no_number_is_null():

@@ -63,12 +63,13 @@ def test_quantities_of_iterations_have_a_line_a_worker(tmp_path):
     assert unpacked(n_percent["lines"][0]["values"]).tolist() == [5.0, 10.0]
 
 
-@pytest.mark.parametrize("what", ["alone", "running", "unmeasured", "no scenario's system", "streamed", "lossy"])
+@pytest.mark.parametrize("what", ["alone", "running", "unmeasured", "live", "streamed", "lossy"])
 def test_runs_of_all_kinds_have_a_page(tmp_path, what):
     kinds = {
         "alone": {"workers": 1},
         "unmeasured": {"accuracies": ()},
         "streamed": {"streamed": True},
+        "live": {"way": "live"},
         "lossy": {"lossy": True},
     }
     run = made_up_run(tmp_path / "run", **kinds.get(what, {}))

@@ -7,6 +7,7 @@
   };
 
   const MOST_NAMES = 40;
+  const ON_PAPER = 690;
 
   function axis(own, font) {
     const quiet = { gridcolor: report.colour("grid"), zeroline: false, linecolor: report.colour("axis") };
@@ -75,4 +76,9 @@
 
     return { plot, draw };
   };
+
+  // Plots know the window's width, and not that of paper.
+  const every = (change) => document.querySelectorAll(".js-plotly-plot").forEach((plot) => Plotly.relayout(plot, change));
+  addEventListener("beforeprint", () => every({ autosize: false, width: ON_PAPER }));
+  addEventListener("afterprint", () => every({ autosize: true, width: undefined }));
 })();

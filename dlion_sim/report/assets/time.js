@@ -42,9 +42,9 @@ report.time = (() => {
       if (own) return;
       const low = change[`${axis}.range[0]`] ?? change[`${axis}.range`]?.[0];
       const high = change[`${axis}.range[1]`] ?? change[`${axis}.range`]?.[1];
-      if (change[`${axis}.autorange`]) show(null);
-      else if (low !== undefined) show([low * unit(), high * unit()]);
+      if (low !== undefined) show([low * unit(), high * unit()]);
     });
+    plot.on("plotly_doubleclick", () => show(null));
     follow(([begin, end]) => {
       own = true;
       Plotly.relayout(plot, { [`${axis}.range`]: [begin / unit(), end / unit()] }).then(() => (own = false));

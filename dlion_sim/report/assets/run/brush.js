@@ -19,6 +19,20 @@ report.view("brush", (body) => {
   svg.append(shown, line);
   body.append(element("div", { class: "brush" }, element("div", { class: "track" }, svg, ...ends), told, reset));
 
+  let wanted = null;
+
+  /** Show a range at the next frame: dragging asks for more of them than can be drawn. */
+  function showSoon(range) {
+    if (wanted === null) {
+      requestAnimationFrame(() => {
+        time.show(wanted);
+        wanted = null;
+        follow();
+      });
+    }
+    wanted = range;
+  }
+
   const toTime = (step) => (step / STEPS) * time.whole()[1];
 
   function follow() {
@@ -39,8 +53,7 @@ report.view("brush", (body) => {
     input.addEventListener("input", () => {
       const steps = ends.map((each) => Number(each.value));
       if (steps[1] <= steps[0]) steps[place] = steps[1 - place] + (place ? 1 : -1);
-      time.show(steps.map(toTime));
-      follow();
+      showSoon(steps.map(toTime));
     }),
   );
   reset.addEventListener("click", () => time.show(null));
@@ -54,7 +67,7 @@ report.view("brush", (body) => {
     from = at(event);
     svg.setPointerCapture(event.pointerId);
   });
-  svg.addEventListener("pointermove", (event) => from !== null && at(event) !== from && time.show([from, at(event)]));
+  svg.addEventListener("pointermove", (event) => from !== null && at(event) !== from && showSoon([from, at(event)]));
   svg.addEventListener("pointerup", () => (from = null));
   time.follow(follow);
 
