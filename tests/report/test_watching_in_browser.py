@@ -17,6 +17,8 @@ from tests.report.sweeps import begun_run, go_on
 pytestmark = pytest.mark.browser
 
 RANGE = "return document.querySelector('#curves .plot')._fullLayout.xaxis.range"
+WIDTHS = """const plots = [...document.querySelectorAll("section:not([hidden]) .plot")];
+return plots.map((plot) => [plot._fullLayout.width, plot.offsetWidth]).filter(([drawn, own]) => drawn !== own);"""
 DRAWN = """
 const views = {};
 for (const plot of document.querySelectorAll(".plot")) {
@@ -55,6 +57,7 @@ def test_what_is_watched_ends_as_what_is_reported(driver, tmp_path):
         wait(driver, f"return {counts} === '1 running'")
         second = begun_run(wholes[1], folder / "1", until=0.0)
         wait(driver, f"return {counts} === '2 running'")
+        assert driver.execute_script(WIDTHS) == [], "what was hidden as there was nothing to draw has not its width"
         choose(driver, "curves", "Sent by all workers")
         driver.execute_script("document.querySelectorAll('#outcomes-table tbody tr')[1].click()")
         drag(driver, "curves", (0.5, 1.5), (20, 40))

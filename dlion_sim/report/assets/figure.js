@@ -3,7 +3,6 @@
   const CONFIG = {
     responsive: true,
     displaylogo: false,
-    modeBarButtons: [["toImage", "zoom2d", "pan2d"]],
     doubleClick: false,
   };
 
@@ -48,9 +47,9 @@
 
   /**
    * An empty plot at the end of `parent`, `height` pixels high. `draw(traces, layout, told)` fills it: `told` has
-   * `label`, what it shows in a sentence, and `columns` and `rows` of the table.
+   * `label`, what it shows in a sentence, and `columns` and `rows` of the table. `buttons` are those of Plotly's.
    */
-  report.figure = (parent, height) => {
+  report.figure = (parent, height, buttons = ["toImage", "zoom2d", "pan2d"]) => {
     const plot = report.element("div", { class: "plot", role: "img" });
     const details = report.element("details", { class: "as-table" }, report.element("summary", {}, "Show as table"));
     parent.append(report.element("figure", {}, plot, details));
@@ -71,7 +70,7 @@
       stale = true;
       plot.style.height = `${layout.height ?? height}px`;
       plot.setAttribute("aria-label", told.label);
-      Plotly.react(plot, traces, themed({ ...layout, height: layout.height ?? height }), CONFIG);
+      Plotly.react(plot, traces, themed({ ...layout, height: layout.height ?? height }), { ...CONFIG, modeBarButtons: [buttons] });
       tabulate();
     }
 

@@ -2,7 +2,7 @@
 report.view("coordinates", (body) => {
   const { groups } = report;
   const MOST_TICKS = 12;
-  const figure = report.figure(body, 430);
+  const figure = report.figure(body, 430, ["toImage"]);
   let data = null;
   let boxes = [];
   let isListening = false;
@@ -88,7 +88,6 @@ report.view("coordinates", (body) => {
       margin: { l: 12, r: 12, t: 40, b: 12 },
       legend: { orientation: "h", y: -0.02, yanchor: "top", x: 0 },
       dragmode: "select",
-      modebar: { bgcolor: "transparent", color: report.colour("axis"), remove: ["zoom2d", "pan2d", "resetScale2d"] },
       newselection: { line: { color: report.colour("accent"), dash: "solid", width: 1.5 } },
       selections: boxes,
     };
