@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[1]
 NAMED = re.compile(r"[\w/.-]+\.md")
 REST = {"Guides": "docs/*.md", "Results": "results/**/*.md"}
 LINK = re.compile(r"\]\(([^)#\s]+)")
+ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
+CODE = re.compile(r"`[^`]*`")
 
 
 def on_config(config: MkDocsConfig) -> None:
@@ -34,6 +36,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     places = sorted(map(_place, there.union(*map(_pointed_to, there))))
     of_theme = [file for file in files if file.src_dir != config.docs_dir]
     return Files([*of_theme, *(File(place, str(ROOT), config.site_dir, config.use_directory_urls) for place in places)])
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Leave bars in the code of tables as they are, which GitHub wants escaped and the site's Markdown does not."""
+    return ROW.sub(lambda row: CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0]), markdown)
 
 
 def _pointed_to(page: Path) -> Iterator[Path]:

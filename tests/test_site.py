@@ -42,6 +42,12 @@ def test_diagrams_come_with_what_draws_them(site):
     assert drawn == {page.stem for page in PAGES if "```mermaid" in page.read_text()}
 
 
+def test_bars_in_tables_are_bars(site):
+    start = (site / "index.html").read_text()
+    assert "<code>--device auto|cpu|cuda</code>" in start
+    assert "<code>dlion export RUNS... --to csv|tensorboard|trace</code></td>" in start
+
+
 def test_the_python_api_is_shown(site):
     page = (site / "docs" / "api" / "index.html").read_text()
     named = re.findall(r"^::: (\S+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
