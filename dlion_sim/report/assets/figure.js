@@ -12,7 +12,16 @@
   function axis(own, font) {
     const quiet = { gridcolor: report.colour("grid"), zeroline: false, linecolor: report.colour("axis") };
     const title = own.title ? { title: { font: { ...font, size: 13 }, standoff: 12, ...own.title } } : {};
-    return { automargin: true, tickfont: font, ticks: "outside", ticklen: 4, tickcolor: "transparent", ...quiet, ...own, ...title };
+    return {
+      automargin: true,
+      tickfont: font,
+      ticks: "outside",
+      ticklen: 4,
+      tickcolor: "transparent",
+      ...quiet,
+      ...own,
+      ...title,
+    };
   }
 
   /** A layout in the page's colours around the own parts of one. */
@@ -29,7 +38,11 @@
       paper_bgcolor: "transparent",
       plot_bgcolor: "transparent",
       uirevision: own.uirevision ?? "kept",
-      hoverlabel: { bgcolor: report.colour("raised"), bordercolor: report.colour("axis"), font: { ...font, color: report.colour("ink") } },
+      hoverlabel: {
+        bgcolor: report.colour("raised"),
+        bordercolor: report.colour("axis"),
+        font: { ...font, color: report.colour("ink") },
+      },
     };
     for (const name of Object.keys(own)) if (/^[xy]axis\d*$/.test(name)) layout[name] = axis(own[name], font);
     return layout;
@@ -78,7 +91,8 @@
   };
 
   // Plots know the window's width, and not that of paper.
-  const every = (change) => document.querySelectorAll(".js-plotly-plot").forEach((plot) => Plotly.relayout(plot, change));
+  const every = (change) =>
+    document.querySelectorAll(".js-plotly-plot").forEach((plot) => Plotly.relayout(plot, change));
   addEventListener("beforeprint", () => every({ autosize: false, width: ON_PAPER }));
   addEventListener("afterprint", () => every({ autosize: true, width: undefined }));
 })();

@@ -1,8 +1,23 @@
 /* Quantities in units that people read. */
 (() => {
-  const TIMES = [[3600, "h"], [60, "min"], [1, "s"]];
-  const BYTES = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]];
-  const RATES = [[1e9, "Gbps"], [1e6, "Mbps"], [1e3, "kbps"], [1, "bps"]];
+  const TIMES = [
+    [3600, "h"],
+    [60, "min"],
+    [1, "s"],
+  ];
+  const BYTES = [
+    [1e12, "TB"],
+    [1e9, "GB"],
+    [1e6, "MB"],
+    [1e3, "kB"],
+    [1, "B"],
+  ];
+  const RATES = [
+    [1e9, "Gbps"],
+    [1e6, "Mbps"],
+    [1e3, "kbps"],
+    [1, "bps"],
+  ];
   const FEWEST = 5;
 
   /** In what to tell times up to so many seconds: [seconds, name]. */

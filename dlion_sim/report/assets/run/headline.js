@@ -3,7 +3,13 @@ report.view("headline", (body) => {
   const { element } = report;
 
   function fact({ label, value, note }) {
-    return element("div", {}, element("dt", {}, label), element("dd", { class: "value" }, value), element("dd", { class: "note" }, note));
+    return element(
+      "div",
+      {},
+      element("dt", {}, label),
+      element("dd", { class: "value" }, value),
+      element("dd", { class: "note" }, note),
+    );
   }
 
   return ({ headline }) => {

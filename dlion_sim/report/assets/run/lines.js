@@ -14,12 +14,29 @@ report.view("lines", (body) => {
 
   function traces({ name, place, step, low, high, times, values }, size) {
     const xs = report.numbers(times).map((each) => each / size);
-    const line = { color: report.series(place), width: low ? 1.8 : 1.2, dash: report.dash(place), shape: low ? "linear" : step };
+    const line = {
+      color: report.series(place),
+      width: low ? 1.8 : 1.2,
+      dash: report.dash(place),
+      shape: low ? "linear" : step,
+    };
     const label = report.label(name);
-    const own = { x: xs, y: report.numbers(values), mode: "lines", name: label, legendgroup: label, line, hovertemplate: "%{y:.4g}<extra>%{fullData.name}</extra>" };
+    const own = {
+      x: xs,
+      y: report.numbers(values),
+      mode: "lines",
+      name: label,
+      legendgroup: label,
+      line,
+      hovertemplate: "%{y:.4g}<extra>%{fullData.name}</extra>",
+    };
     if (!low) return [own];
     const edge = { x: xs, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false, legendgroup: label };
-    return [{ ...edge, y: report.numbers(low) }, { ...edge, y: report.numbers(high), fill: "tonexty", fillcolor: report.faded(`series-${place % 8}`, 0.18) }, own];
+    return [
+      { ...edge, y: report.numbers(low) },
+      { ...edge, y: report.numbers(high), fill: "tonexty", fillcolor: report.faded(`series-${place % 8}`, 0.18) },
+      own,
+    ];
   }
 
   function row({ name, values, low, high }) {
@@ -37,15 +54,23 @@ report.view("lines", (body) => {
       const isNew = !figures.has(name);
       const figure = figureOf(name);
       const layout = {
-        xaxis: { title: { text: `${data.clock} (${unit})` }, range: [begin / size, end / size], uirevision: `${begin} ${end}` },
+        xaxis: {
+          title: { text: `${data.clock} (${unit})` },
+          range: [begin / size, end / size],
+          uirevision: `${begin} ${end}`,
+        },
         yaxis: { title: { text: of }, fixedrange: true, rangemode: "tozero" },
         showlegend: true,
       };
-      figure.draw(lines.flatMap((line) => traces(line, size)), layout, {
-        label: `${name} over time, in ${of}, of ${lines.map((line) => report.shortened(line.name)).join(", ")}.`,
-        columns: ["Of", "First", "Last", "Least", "Greatest"],
-        rows: () => lines.map(row),
-      });
+      figure.draw(
+        lines.flatMap((line) => traces(line, size)),
+        layout,
+        {
+          label: `${name} over time, in ${of}, of ${lines.map((line) => report.shortened(line.name)).join(", ")}.`,
+          columns: ["Of", "First", "Last", "Least", "Greatest"],
+          rows: () => lines.map(row),
+        },
+      );
       if (isNew) time.link(figure.plot, () => report.timeUnit(data.end)[0]);
     }
     return data.lines.length > 0;

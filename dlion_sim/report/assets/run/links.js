@@ -16,13 +16,26 @@ report.view("links", (body) => {
     const { links } = data;
     const values = report.numbers(links[show]);
     const columns = links.edges.length - 1;
-    const [size, unit] = show === "rate" ? report.rateUnit(values.reduce((most, each) => Math.max(most, each), 0)) : [show === "full" ? 0.01 : 1, "%"];
-    const z = links.pairs.map((_, row) => Array.from(values.subarray(row * columns, (row + 1) * columns), (each) => (Number.isNaN(each) ? null : each / size)));
+    const [size, unit] =
+      show === "rate"
+        ? report.rateUnit(values.reduce((most, each) => Math.max(most, each), 0))
+        : [show === "full" ? 0.01 : 1, "%"];
+    const z = links.pairs.map((_, row) =>
+      Array.from(values.subarray(row * columns, (row + 1) * columns), (each) =>
+        Number.isNaN(each) ? null : each / size,
+      ),
+    );
     const name = { rate: "Rate", full: "Fullest NIC or path on the way", n_percent: "N of Max-N" }[show];
-    return { z, name, unit, most: show === "rate" ? z.flat().reduce((most, each) => Math.max(most, each ?? 0), 1e-9) : 100 };
+    return {
+      z,
+      name,
+      unit,
+      most: show === "rate" ? z.flat().reduce((most, each) => Math.max(most, each ?? 0), 1e-9) : 100,
+    };
   }
 
-  const name = (nodes, [from, to]) => `${report.shortened(nodes[from].name, 18)} → ${report.shortened(nodes[to].name, 18)}`;
+  const name = (nodes, [from, to]) =>
+    `${report.shortened(nodes[from].name, 18)} → ${report.shortened(nodes[to].name, 18)}`;
 
   /** A tick at each link, or at every second or third. */
   function named(names) {
@@ -36,17 +49,34 @@ report.view("links", (body) => {
     const [size, time_unit] = report.timeUnit(data.end);
     const [begin, end] = time.range();
     const names = links.pairs.map((pair) => name(links.nodes, pair));
-    const means = z.map((row) => row.filter((each) => each !== null)).map((row) => row.reduce((sum, each) => sum + each, 0) / row.length);
+    const means = z
+      .map((row) => row.filter((each) => each !== null))
+      .map((row) => row.reduce((sum, each) => sum + each, 0) / row.length);
     const trace = {
-      type: "heatmap", z, x: links.edges.map((each) => each / size), colorscale: "Cividis", zmin: 0, zmax: most,
+      type: "heatmap",
+      z,
+      x: links.edges.map((each) => each / size),
+      colorscale: "Cividis",
+      zmin: 0,
+      zmax: most,
       hovertemplate: `%{text}<br>to %{x:.4g} ${time_unit}: %{z:.3g} ${unit}<extra></extra>`,
       text: z.map((row, place) => row.map(() => report.label(names[place], 60))),
       ygap: names.length < 40 ? 1 : 0,
-      colorbar: { title: { text: `${what} (${unit})`, side: "right" }, thickness: 12, outlinewidth: 0, tickfont: { color: report.colour("quiet") } },
+      colorbar: {
+        title: { text: `${what} (${unit})`, side: "right" },
+        thickness: 12,
+        outlinewidth: 0,
+        tickfont: { color: report.colour("quiet") },
+      },
     };
     const layout = {
       height: Math.min(Math.max(190, ROW * names.length + 90), MOST),
-      xaxis: { title: { text: `${data.clock} (${time_unit})` }, range: [begin / size, end / size], uirevision: `${begin} ${end}`, showgrid: false },
+      xaxis: {
+        title: { text: `${data.clock} (${time_unit})` },
+        range: [begin / size, end / size],
+        uirevision: `${begin} ${end}`,
+        showgrid: false,
+      },
       yaxis: { autorange: "reversed", fixedrange: true, showgrid: false, ...named(names) },
     };
     figure.draw([trace], layout, {
@@ -54,8 +84,12 @@ report.view("links", (body) => {
       columns: ["Link", `${what}, mean over the run (${unit})`, `Greatest (${unit})`],
       rows: () => names.map((each, place) => [each, means[place], Math.max(...z[place])]),
     });
-    const pairs = links.nodes.length && links.total > links.pairs.length + links.hidden ? `The ${links.total} links are told by pair of micro-clouds. ` : "";
-    note.textContent = pairs + (links.hidden ? `The ${links.pairs.length} that carried most are shown, those between micro-clouds first; ${links.hidden} are left out.` : "");
+    const pairs =
+      links.nodes.length && links.total > links.pairs.length + links.hidden
+        ? `The ${links.total} links are told by pair of micro-clouds. `
+        : "";
+    const shown = `The ${links.pairs.length} that carried most are shown, those between micro-clouds first`;
+    note.textContent = pairs + (links.hidden ? `${shown}; ${links.hidden} are left out.` : "");
     note.hidden = !note.textContent;
   }
 
@@ -65,7 +99,11 @@ report.view("links", (body) => {
     data = newest;
     if (isFirst) {
       const { full, n_percent } = data.links;
-      const options = [["rate", "Rate"], ...(full ? [["full", "How full"]] : []), ...(n_percent ? [["n_percent", "N of Max-N"]] : [])];
+      const options = [
+        ["rate", "Rate"],
+        ...(full ? [["full", "How full"]] : []),
+        ...(n_percent ? [["n_percent", "N of Max-N"]] : []),
+      ];
       switches.append(
         report.choice("Show", options, (value) => {
           show = value;

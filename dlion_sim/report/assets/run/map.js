@@ -36,7 +36,9 @@ report.view("map", (body) => {
     const [begin, end] = time.range();
     const values = report.numbers(packed);
     const columns = edges.length - 1;
-    const weights = Array.from({ length: columns }, (_, n) => Math.max(0, Math.min(end, edges[n + 1]) - Math.max(begin, edges[n])));
+    const weights = Array.from({ length: columns }, (_, n) =>
+      Math.max(0, Math.min(end, edges[n + 1]) - Math.max(begin, edges[n])),
+    );
     return Array.from({ length: rows }, (_, row) => {
       let [sum, weight] = [0, 0];
       for (let n = 0; n < columns; n += 1) {
@@ -63,18 +65,39 @@ report.view("map", (body) => {
     const traces = pairs.map(([from, to], place) => {
       const points = curve(at[from], at[to]);
       const part = fullness ? fullness[place] : rates[place] / most;
-      const told = `${report.label(nodes[from].name)} → ${report.label(nodes[to].name)}<br>${report.number(rates[place] / size, 3)} ${unit}${fullness ? `, fullest on the way ${report.number(100 * fullness[place], 3)} %` : ""}`;
+      const link = `${report.label(nodes[from].name)} → ${report.label(nodes[to].name)}`;
+      const how = fullness ? `, fullest on the way ${report.number(100 * fullness[place], 3)} %` : "";
+      const told = `${link}<br>${report.number(rates[place] / size, 3)} ${unit}${how}`;
       return {
-        x: points.map(([x]) => x), y: points.map(([, y]) => y), mode: "lines", line: { color: shade(part), width: 1 + (5 * rates[place]) / most, shape: "spline" },
-        text: told, hoverinfo: "text", showlegend: false, meta: { full: fullness?.[place] ?? null, rate: rates[place] },
+        x: points.map(([x]) => x),
+        y: points.map(([, y]) => y),
+        mode: "lines",
+        line: { color: shade(part), width: 1 + (5 * rates[place]) / most, shape: "spline" },
+        text: told,
+        hoverinfo: "text",
+        showlegend: false,
+        meta: { full: fullness?.[place] ?? null, rate: rates[place] },
       };
     });
     const clouds = [...new Set(nodes.map((node) => node.cloud))];
     traces.push({
-      x: at.map(([x]) => x), y: at.map(([, y]) => y), mode: nodes.length <= NAMED ? "markers+text" : "markers", type: "scatter",
-      marker: { size: nodes.length <= NAMED ? 16 : 7, color: nodes.map((node) => report.series(clouds.indexOf(node.cloud))), line: { color: report.colour("raised"), width: 2 } },
-      text: nodes.map((node) => report.label(node.name)), hoverinfo: "text", cliponaxis: false, showlegend: false,
-      textposition: at.map(([x, y]) => `${y > 0.35 ? "top" : y < -0.35 ? "bottom" : "middle"} ${x > 0.35 ? "right" : x < -0.35 ? "left" : "center"}`),
+      x: at.map(([x]) => x),
+      y: at.map(([, y]) => y),
+      mode: nodes.length <= NAMED ? "markers+text" : "markers",
+      type: "scatter",
+      marker: {
+        size: nodes.length <= NAMED ? 16 : 7,
+        color: nodes.map((node) => report.series(clouds.indexOf(node.cloud))),
+        line: { color: report.colour("raised"), width: 2 },
+      },
+      text: nodes.map((node) => report.label(node.name)),
+      hoverinfo: "text",
+      cliponaxis: false,
+      showlegend: false,
+      textposition: at.map(
+        ([x, y]) =>
+          `${y > 0.35 ? "top" : y < -0.35 ? "bottom" : "middle"} ${x > 0.35 ? "right" : x < -0.35 ? "left" : "center"}`,
+      ),
       textfont: { color: report.colour("ink"), size: 12 },
     });
     traces.push(scale(fullness, most / size, unit));
@@ -86,9 +109,11 @@ report.view("map", (body) => {
       yaxis: { ...hidden, range: [-tall, tall], scaleanchor: "x" },
       dragmode: false,
     };
-    const names = pairs.map(([from, to]) => `${report.shortened(nodes[from].name)} → ${report.shortened(nodes[to].name)}`);
+    const names = pairs.map(
+      ([from, to]) => `${report.shortened(nodes[from].name)} → ${report.shortened(nodes[to].name)}`,
+    );
     figure.draw(traces, layout, {
-      label: `${nodes.length} places and ${pairs.length} directed links between them, by rate and by how full their ways are.`,
+      label: `${nodes.length} places and ${pairs.length} directed links between them, by rate and how full ways are.`,
       columns: ["Link", `Rate (${unit})`, ...(fullness ? ["Fullest on the way (%)"] : [])],
       rows: () => names.map((name, place) => [name, rates[place] / size, ...(fullness ? [100 * fullness[place]] : [])]),
     });
@@ -96,11 +121,32 @@ report.view("map", (body) => {
 
   /** The bar that tells what colours mean. */
   function scale(fullness, most, unit) {
-    const colorscale = [0, 1, 2, 3, 4].flatMap((step) => [[step / 5, shade((step + 0.5) / 5)], [(step + 1) / 5, shade((step + 0.5) / 5)]]);
+    const colorscale = [0, 1, 2, 3, 4].flatMap((step) => [
+      [step / 5, shade((step + 0.5) / 5)],
+      [(step + 1) / 5, shade((step + 0.5) / 5)],
+    ]);
     const title = fullness ? "Fullest NIC or path<br>on the way (%)" : `Rate (${unit})`;
     return {
-      x: [null], y: [null], mode: "markers", type: "scatter", showlegend: false, hoverinfo: "skip",
-      marker: { color: [0], cmin: 0, cmax: fullness ? 100 : most, colorscale, showscale: true, colorbar: { title: { text: title, side: "right" }, thickness: 12, outlinewidth: 0, len: 0.7, tickfont: { color: report.colour("quiet") } } },
+      x: [null],
+      y: [null],
+      mode: "markers",
+      type: "scatter",
+      showlegend: false,
+      hoverinfo: "skip",
+      marker: {
+        color: [0],
+        cmin: 0,
+        cmax: fullness ? 100 : most,
+        colorscale,
+        showscale: true,
+        colorbar: {
+          title: { text: title, side: "right" },
+          thickness: 12,
+          outlinewidth: 0,
+          len: 0.7,
+          tickfont: { color: report.colour("quiet") },
+        },
+      },
     };
   }
 

@@ -29,16 +29,38 @@ report.view("metric", (body) => {
     if (names.length !== 1) {
       const edge = { x: xs, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
       found.push({ ...edge, y: low, name: "least" });
-      found.push({ ...edge, y: high, name: "least to greatest", fill: "tonexty", fillcolor: report.faded("ink", 0.12), showlegend: !workers });
+      found.push({
+        ...edge,
+        y: high,
+        name: "least to greatest",
+        fill: "tonexty",
+        fillcolor: report.faded("ink", 0.12),
+        showlegend: !workers,
+      });
     }
     (workers ?? []).forEach((packed, number) => {
       const line = { color: report.series(number), width: 1.2, dash: report.dash(number) };
       const label = report.label(names[number]);
-      found.push({ x: xs, y: report.numbers(packed), mode: "lines", name: label, line, hovertemplate: `%{y:.4g}${percent}<extra>%{fullData.name}</extra>` });
+      found.push({
+        x: xs,
+        y: report.numbers(packed),
+        mode: "lines",
+        name: label,
+        line,
+        hovertemplate: `%{y:.4g}${percent}<extra>%{fullData.name}</extra>`,
+      });
     });
     const line = { color: report.colour(names.length === 1 ? "series-0" : "ink"), width: 2.5 };
     const label = names.length === 1 ? report.label(names[0]) : "mean of the workers";
-    found.push({ x: xs, y: mean, mode: xs.length > 60 ? "lines" : "lines+markers", marker: { size: 5 }, name: label, line, hovertemplate: `%{y:.4g}${percent}<extra>${name}, %{fullData.name}</extra>` });
+    found.push({
+      x: xs,
+      y: mean,
+      mode: xs.length > 60 ? "lines" : "lines+markers",
+      marker: { size: 5 },
+      name: label,
+      line,
+      hovertemplate: `%{y:.4g}${percent}<extra>${name}, %{fullData.name}</extra>`,
+    });
     return found;
   }
 
@@ -66,14 +88,37 @@ report.view("metric", (body) => {
     const target = metric.target === null ? [] : [metric.target * metric.scale];
     const layout = {
       xaxis: { title: { text: axis.title }, range, uirevision: key },
-      yaxis: { title: { text: `${metric.on} ${metric.name}${metric.unit}` }, fixedrange: true, range: heights(begin, end), uirevision: key },
-      shapes: target.map((y) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: report.colour("quiet"), width: 1, dash: "dash" } })),
+      yaxis: {
+        title: { text: `${metric.on} ${metric.name}${metric.unit}` },
+        fixedrange: true,
+        range: heights(begin, end),
+        uirevision: key,
+      },
+      shapes: target.map((y) => ({
+        type: "line",
+        xref: "paper",
+        x0: 0,
+        x1: 1,
+        y0: y,
+        y1: y,
+        line: { color: report.colour("quiet"), width: 1, dash: "dash" },
+      })),
     };
-    const label = `${metric.on} ${metric.name} over ${over === "cost" ? "money" : over}: the workers' mean goes from ${report.number(metric.mean[0])} to ${report.number(metric.mean.at(-1))}.`;
+    const [first, last] = [metric.mean[0], metric.mean.at(-1)].map((mean) => report.number(mean));
+    const what = `${metric.on} ${metric.name} over ${over === "cost" ? "money" : over}`;
+    const label = `${what}: the workers' mean goes from ${first} to ${last}.`;
     figure.draw(traces(axis), layout, {
       label,
       columns: ["Time (s)", "Sent (bytes)", ...(metric.cost ? ["Spent"] : []), "Mean", "Least", "Greatest"],
-      rows: () => metric.times.map((at, n) => [String(report.number(at)), metric.bytes[n], ...(metric.cost ? [metric.cost[n]] : []), metric.mean[n], metric.low[n], metric.high[n]]),
+      rows: () =>
+        metric.times.map((at, n) => [
+          String(report.number(at)),
+          metric.bytes[n],
+          ...(metric.cost ? [metric.cost[n]] : []),
+          metric.mean[n],
+          metric.low[n],
+          metric.high[n],
+        ]),
     });
     if (!figure.joined) join();
   }

@@ -9,14 +9,25 @@ report.view("partition", (body) => {
     const names = workers.map((name) => report.label(name));
     const isFew = workers.length * counts[0].length <= WRITTEN;
     const trace = {
-      type: "heatmap", z: counts, colorscale: "Cividis", zmin: 0, xgap: isFew ? 2 : 0, ygap: isFew ? 2 : 0,
-      texttemplate: isFew ? "%{z}" : undefined, text: counts.map((row, place) => row.map(() => names[place])),
+      type: "heatmap",
+      z: counts,
+      colorscale: "Cividis",
+      zmin: 0,
+      xgap: isFew ? 2 : 0,
+      ygap: isFew ? 2 : 0,
+      texttemplate: isFew ? "%{z}" : undefined,
+      text: counts.map((row, place) => row.map(() => names[place])),
       hovertemplate: "%{text}, class %{x}: %{z} samples<extra></extra>",
       colorbar: { thickness: 12, outlinewidth: 0, tickfont: { color: report.colour("quiet") } },
     };
     const layout = {
       height: Math.min(Math.max(24 * workers.length, 90), 560) + 70,
-      xaxis: { title: { text: "Class" }, dtick: counts[0].length <= 30 ? 1 : undefined, showgrid: false, fixedrange: true },
+      xaxis: {
+        title: { text: "Class" },
+        dtick: counts[0].length <= 30 ? 1 : undefined,
+        showgrid: false,
+        fixedrange: true,
+      },
       yaxis: { autorange: "reversed", showgrid: false, fixedrange: true, ...report.rows(workers) },
       dragmode: false,
     };

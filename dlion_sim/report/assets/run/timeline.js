@@ -59,8 +59,13 @@ report.view("timeline", (body) => {
     const colours = COLOURS.map(report.colour);
     const most = COLOURS.length - 1;
     // By way of grey: what lies between orange and blue is green, which is another kind's.
-    const steps = [[0, colours[WAIT]], [0.5 / most, report.colour("axis")], [1 / most, colours[COMPUTE]]];
-    for (let kind = 2; kind <= most; kind += 1) steps.push([(kind - 0.5) / most, colours[kind]], [Math.min(1, (kind + 0.5) / most), colours[kind]]);
+    const steps = [
+      [0, colours[WAIT]],
+      [0.5 / most, report.colour("axis")],
+      [1 / most, colours[COMPUTE]],
+    ];
+    for (let kind = 2; kind <= most; kind += 1)
+      steps.push([(kind - 0.5) / most, colours[kind]], [Math.min(1, (kind + 0.5) / most), colours[kind]]);
     steps.splice(3, 0, [1.5 / most, colours[COMPUTE]]);
     return steps;
   }
@@ -74,12 +79,27 @@ report.view("timeline", (body) => {
     const step = (end - begin) / columns / size;
     const key = `${begin} ${end}`;
     const trace = {
-      type: "heatmap", z, x0: begin / size + step / 2, dx: step, y0: 0, dy: 1, zmin: 0, zmax: COLOURS.length - 1,
-      colorscale: scale(), showscale: false, hoverinfo: "none", ygap: workers.length <= 40 ? 3 : 0,
+      type: "heatmap",
+      z,
+      x0: begin / size + step / 2,
+      dx: step,
+      y0: 0,
+      dy: 1,
+      zmin: 0,
+      zmax: COLOURS.length - 1,
+      colorscale: scale(),
+      showscale: false,
+      hoverinfo: "none",
+      ygap: workers.length <= 40 ? 3 : 0,
     };
     const layout = {
       height: Math.min(Math.max(ROW * workers.length, 60), 620) + 60,
-      xaxis: { title: { text: `${data.clock} (${unit})` }, range: [begin / size, end / size], uirevision: key, showgrid: false },
+      xaxis: {
+        title: { text: `${data.clock} (${unit})` },
+        range: [begin / size, end / size],
+        uirevision: key,
+        showgrid: false,
+      },
       yaxis: { autorange: "reversed", fixedrange: true, showgrid: false, ...report.rows(workers) },
     };
     const seconds = spent.map(report.numbers);
@@ -88,20 +108,34 @@ report.view("timeline", (body) => {
       columns: ["Worker", ...kinds.map((kind) => `${kind} (s)`), "Waited most for"],
       rows: () => workers.map((name, worker) => [name, ...seconds[worker], waits[worker]]),
     });
-    legend.replaceChildren(...kinds.map((kind, number) => swatch(kind, number, seconds)).filter(Boolean), grain(merged));
+    legend.replaceChildren(
+      ...kinds.map((kind, number) => swatch(kind, number, seconds)).filter(Boolean),
+      grain(merged),
+    );
   }
 
   function told(seconds) {
     const shares = seconds.map((own) => own[COMPUTE] / own.reduce((sum, each) => sum + each, 1e-12));
-    return `They compute ${report.number(100 * Math.min(...shares), 2)} to ${report.number(100 * Math.max(...shares), 2)} % of their time.`;
+    const [least, most] = [Math.min(...shares), Math.max(...shares)].map((share) => report.number(100 * share, 2));
+    return `They compute ${least} to ${most} % of their time.`;
   }
 
   function swatch(kind, number, seconds) {
     if (number > COMPUTE && !seconds.some((own) => own[number] > 0)) return null;
-    return element("span", {}, element("i", { style: `background: var(--${COLOURS[number]})`, "aria-hidden": "true" }), kind);
+    return element(
+      "span",
+      {},
+      element("i", { style: `background: var(--${COLOURS[number]})`, "aria-hidden": "true" }),
+      kind,
+    );
   }
 
-  const grain = (merged) => element("span", { class: "quiet" }, `What is shorter than a pixel is blended; the page holds ${report.seconds(merged)} and more.`);
+  const grain = (merged) =>
+    element(
+      "span",
+      { class: "quiet" },
+      `What is shorter than a pixel is blended; the page holds ${report.seconds(merged)} and more.`,
+    );
 
   /** The piece of a worker at a time (s), in words. */
   function piece(worker, at) {
@@ -113,7 +147,9 @@ report.view("timeline", (body) => {
       const [from, to] = [pieces.begin[place], pieces.end[place]].map((each) => report.seconds((each / all) * seconds));
       const share = pieces.computing[place] / 2;
       const isMixed = pieces.kind[place] <= COMPUTE && share > 0 && share < 100;
-      const what = isMixed ? `computing ${report.number(share, 2)} % of the time, else waiting` : kinds[pieces.kind[place]];
+      const what = isMixed
+        ? `computing ${report.number(share, 2)} % of the time, else waiting`
+        : kinds[pieces.kind[place]];
       const whom = pieces.peer[place] >= 0 ? `, for ${report.shortened(everyone[pieces.peer[place]])}` : "";
       return `${report.shortened(workers[worker])}, ${from} to ${to}: ${what}${whom}`;
     }
@@ -134,7 +170,9 @@ report.view("timeline", (body) => {
     data = newest;
     if (!data.timeline.workers.length) return false;
     const { begin, end, kind, peer, computing } = data.timeline;
-    pieces = Object.fromEntries(Object.entries({ begin, end, kind, peer, computing }).map(([name, each]) => [name, report.numbers(each)]));
+    pieces = Object.fromEntries(
+      Object.entries({ begin, end, kind, peer, computing }).map(([name, each]) => [name, report.numbers(each)]),
+    );
     draw();
     if (isFirst) join();
     return true;
