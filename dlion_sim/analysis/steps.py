@@ -12,7 +12,7 @@ from dlion_sim.results import TESTS, Run
 QUEUE = "queue"
 """The reason of a wait for an own message to leave."""
 AWAY = "away"
-"""The kind of a step in which a worker was not there, or had no state yet."""
+"""The kind of a step in which a worker was leaving, was not there, or had no state yet."""
 _NUMBERS = ("compute_seconds", "wait_seconds", "prep_seconds", "fetch_seconds", "batch_size")
 """Where there is none, it is 0."""
 _OF_STEPS = ["worker", "kind", "virtual_time", *_NUMBERS, "waited_for", "wait_reason"]
@@ -77,12 +77,16 @@ def steps(run: Run) -> dict[int, list[Step]]:
 
 
 def _with_absences(worker: int, own: Sequence[Step], absent: Sequence[Interval], end: float) -> Iterator[Step]:
-    """A worker's steps, and one of each time between them, or until the run's end, in which it took no part."""
+    """A worker's steps, and one of each time between them, or until the run's end, in which it took no part.
+
+    It begins as the step before it ends: who leaves in good order is about to from then on.
+    """
     before = 0.0
     for step in (*own, None):
-        for begin, back in within(absent, before, step.begin if step else end):
-            if back - begin > SAME:
-                yield Step(worker, AWAY, begin, back, back, 0.0, 0.0, 0, None, None)
+        for gone, back in within(absent, before, step.begin if step else end):
+            if back - gone > SAME:
+                yield Step(worker, AWAY, before, back, back, 0.0, 0.0, 0, None, None)
+                before = back
         if step:
             yield step
             before = step.end

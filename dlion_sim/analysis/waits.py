@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dlion_sim.analysis.absence import Interval, united, within
+from dlion_sim.analysis.absence import Interval, not_taking_part, united, within
 from dlion_sim.analysis.messages import SAME, machines, messages
 from dlion_sim.analysis.steps import AWAY, QUEUE, Cause, Step
 from dlion_sim.analysis.traffic import modelled_scenario
@@ -39,9 +39,7 @@ class Causes:
     def __init__(self, run: Run, of_workers: Mapping[int, Sequence[Step]]) -> None:
         self._steps = of_workers
         self._ready = {worker: [step.ready for step in own] for worker, own in of_workers.items()}
-        self._away = {
-            worker: [(step.begin, step.end) for step in own if step.kind == AWAY] for worker, own in of_workers.items()
-        }
+        self._away = not_taking_part(run)
         scenario = modelled_scenario(run)
         self._machine = machines(scenario, len(of_workers), len(participants(run.manifest)))
         self._on_link: dict[tuple[int, int, str], list[_Sent]] = defaultdict(list)
@@ -115,7 +113,7 @@ class Causes:
 
     def _away_of(self, cause: Cause) -> Sequence[Interval]:
         """When an end of a message was away."""
-        if cause.what != "message":
+        if cause.what != "message" or not self._away:
             return ()
         ends = {self._machine[cause.sender], self._machine[cause.receiver]}
         return united([interval for end in ends for interval in self._away.get(end, ())])

@@ -47,7 +47,7 @@ def test_a_simulated_run_says_nothing_of_lateness(tmp_path, capsys):
 @pytest.mark.parametrize(("up", "said"), [(0.5, "east/0 is away 50% of the time"), (0.9, "waits 40% of its time")])
 def test_the_end_says_who_is_away_unless_somebody_waits_for_longer(tmp_path, capsys, up, said):
     run = made_up_run(tmp_path / "run", absent=True)
-    spent = {"compute": [6.0, 6.0], "wait": [4.0, 4.0]}
+    spent = {"compute": [6.0, 6.0], "input": [0.0, 0.0], "wait": [4.0, 4.0]}
     run = replace(run, summary={**run.summary, "spent": spent, "availability": {"up": [up, 1.0]}})
     told = printed(capsys, run_report(run))
     assert said in told
