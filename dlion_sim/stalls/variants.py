@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from dlion_sim.analysis.differencing import STEPS, WITH_CHURN
+from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, Scenario, Schedule, from_data, to_data
 
@@ -34,8 +35,12 @@ def variants(scenario: Scenario, iterations: int) -> tuple[dict[str, str], list[
 
     The first one is the scenario as it is, for so many `iterations` of each worker, without evaluations on the way.
     What takes nothing away from a scenario is the same variant. Raises InputError where the scenario's system cannot
-    be.
+    be, or a link breaks again and again: that needs a duration, and these runs end by iterations.
     """
+    for link, entry in (scenario.availability.links if scenario.availability else {}).items():
+        if entry.is_endless:
+            problem = "breaks without end, but runs that tell of stalls end by iterations"
+            raise InputError(problem, path=f"availability.links.{link}", allowed="times that do not repeat")
     names: dict[str, str] = {}
     found: dict[bytes, Variant] = {}
     for name, data in _changed(scenario, iterations):

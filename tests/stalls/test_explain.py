@@ -239,3 +239,9 @@ def test_who_waits_for_who_never_comes_back_never_ends(tmp_path):
     gone = away("0.5 s", None, on_loss="wait")
     with pytest.raises(InputError, match="R5: ended before all iterations: stall"):
         explained(tmp_path, "system=baseline", ALIKE, availability=gone)
+
+
+def test_links_that_break_without_end_are_refused():
+    breaks = {"links": {"east-west": {"process": "exponential", "up": "1 s", "down": "0.2 s"}}}
+    with pytest.raises(InputError, match=r"availability\.links\.east-west: breaks without end, but .* by iterations"):
+        variants(digits(availability=breaks), 12)
