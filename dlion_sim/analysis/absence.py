@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from dlion_sim.results import Run
@@ -17,18 +17,33 @@ def absences(run: Run) -> Mapping[int, Sequence[Interval]]:
 
     Raises InputError where the membership cannot be read.
     """
-    changes = run.membership().query("what in ('down', 'left', 'up')").sort_values("virtual_time", kind="stable")
+    return _until(run, ("up",))
+
+
+def not_taking_part(run: Run) -> Mapping[int, Sequence[Interval]]:
+    """As `absences`, but each lasts until its worker has the state, and trains again.
+
+    Raises InputError where the membership cannot be read.
+    """
+    return _until(run, ("joined", "begins_anew"))
+
+
+def _until(run: Run, back: Collection[str]) -> Mapping[int, Sequence[Interval]]:
+    """When each participant was gone, until one of `back` became of it."""
+    told = run.membership()
+    changes = told[told["what"].isin(["down", "left", *back])].sort_values("virtual_time", kind="stable")
     of_each = {int(str(number)): own for number, own in changes.groupby("participant")}
     found = {
-        number: list(_absences(zip(own["virtual_time"], own["what"], strict=True))) for number, own in of_each.items()
+        number: list(_absences(zip(own["virtual_time"], own["what"].isin(back), strict=True)))
+        for number, own in of_each.items()
     }
     return {number: intervals for number, intervals in found.items() if intervals}
 
 
-def _absences(changes: Iterable[tuple[float, str]]) -> Iterator[Interval]:
+def _absences(changes: Iterable[tuple[float, bool]]) -> Iterator[Interval]:
     begin = math.inf
-    for time, what in changes:
-        if what != "up":
+    for time, is_back in changes:
+        if not is_back:
             begin = min(begin, time)
             continue
         if begin < time:
@@ -56,7 +71,7 @@ def down_in_all(runs: Sequence[Run]) -> list[Interval]:
     edges = []
     for run, end in zip(runs, ends, strict=True):
         after = [(end, math.inf)] if end < max(ends) else []
-        for begin, back in _united([*chain(*absences(run).values(), *paths_down(run).values()), *after]):
+        for begin, back in united([*chain(*absences(run).values(), *paths_down(run).values()), *after]):
             edges += [(begin, 1), (back, -1)]
     found, down, since = [], 0, 0.0
     for time, change in sorted(edges):
@@ -66,7 +81,14 @@ def down_in_all(runs: Sequence[Run]) -> list[Interval]:
     return found
 
 
-def _united(intervals: Iterable[Interval]) -> list[Interval]:
+def within(intervals: Iterable[Interval], begin: float, end: float) -> Iterator[Interval]:
+    """What of the intervals lies between two times, in their order."""
+    for since, until in intervals:
+        if max(begin, since) < min(end, until):
+            yield max(begin, since), min(end, until)
+
+
+def united(intervals: Iterable[Interval]) -> list[Interval]:
     """The times of any of them, in order and apart."""
     united: list[Interval] = []
     for begin, end in sorted(intervals):

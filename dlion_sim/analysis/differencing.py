@@ -15,12 +15,15 @@ from dlion_sim.results import Run
 STEPS = ("R0", "R1", "R1x", "R3", "R2", "R4")
 """One worker alone; all workers as if in one micro-cloud; in their own ones; with samples that have to be prepared; and
 read as well; on machines as unequal and changing as they are."""
+WITH_CHURN = "R5"
+"""And whose workers come and go, and whose links break, if the scenario's do: R4 is without."""
 _ADDS = {
     "interconnect": ("R0", "R1"),
     "network": ("R1", "R1x"),
     "prep": ("R1x", "R3"),
     "fetch": ("R3", "R2"),
     "straggler": ("R2", "R4"),
+    "churn": ("R4", WITH_CHURN),
 }
 """Each kind of stall, and the runs without and with it."""
 _MOST_ROLLED = 5
@@ -30,12 +33,14 @@ _MOST_ROLLED = 5
 def differences(seconds: Mapping[str, float]) -> pd.DataFrame:
     """By kind of stall: `seconds` that an iteration takes longer, `share` of its time with it, and `slowdown`.
 
-    `seconds` are what an iteration takes by step, see `STEPS`. The share is of the longer time, the slowdown of the
-    shorter one: the one cannot exceed 1. Negative where something hides it: unequal machines that wait for each
-    other send at different times.
+    `seconds` are what an iteration takes by step, see `STEPS`; without `WITH_CHURN` there is no such stall. The share
+    is of the longer time, the slowdown of the shorter one: the one cannot exceed 1. Negative where something hides it:
+    unequal machines that wait for each other send at different times; who stays is faster without who has gone.
     """
     rows = {}
     for kind, (without, with_it) in _ADDS.items():
+        if with_it not in seconds:
+            continue
         more = seconds[with_it] - seconds[without]
         rows[kind] = more, more / seconds[with_it], more / seconds[without]
     return pd.DataFrame.from_dict(rows, orient="index", columns=["seconds", "share", "slowdown"])

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dlion_sim.analysis.messages import SAME, machines, messages
+from dlion_sim.analysis.steps import Step, steps
 from dlion_sim.analysis.traffic import modelled_scenario
-from dlion_sim.analysis.waits import Step, steps
 from dlion_sim.results import Run, participants
 from dlion_sim.scenario import Input
 

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import pandas as pd
 
-from dlion_sim.analysis.waits import QUEUE, Cause, Causes, Step, steps
+from dlion_sim.analysis.absence import within
+from dlion_sim.analysis.steps import AWAY, QUEUE, Cause, Step, steps
+from dlion_sim.analysis.waits import Causes
 from dlion_sim.results import Run, participants
 
-KINDS = ("compute", "prep", "fetch", "profile", "interconnect", "network", "straggler", "queue", "other")
+KINDS = ("compute", "prep", "fetch", "profile", "interconnect", "network", "straggler", "queue", "churn", "other")
 """What a worker's time goes to: computing; waiting for samples to be prepared, and to be read, its own or those of whom
 it waits for; timing its machine; waiting for messages between machines of one micro-cloud, or of two; for somebody to
-compute; for own messages to leave; anything else."""
+compute; for own messages to leave; being away, or waiting for somebody who is; anything else."""
 LINKS = ("interconnect", "network", "queue")
 """Of these the waits for messages under way."""
-_OF_MACHINES = {"prep": "samples to be prepared", "fetch": "samples to be read", "profile": "its machine to be timed"}
+_OF_MACHINES = {
+    "prep": "samples to be prepared",
+    "fetch": "samples to be read",
+    "profile": "its machine to be timed",
+    "churn": "machines that come and go",
+}
 _LITTLE = 0.01
 """Of a worker's time: less is not worth a word."""
+_OF_STEPS = {"profile": "profile", AWAY: "churn"}
+"""The kind of what a worker does in a step, but in iterations, where it computes."""
 _WAITS = ("worker", "kind", "sender", "receiver", "seconds")
 
 
@@ -60,22 +69,31 @@ class Stalls:
         """What an iteration takes, as the mean over the workers."""
         return float(self.per_iteration.sum())
 
+    @property
+    def of_all(self) -> float:
+        """What an iteration takes, as the time of all workers, also of those that were away, over all iterations."""
+        return float(self.totals.sum()) / (sum(self.iterations.values()) or math.nan)
+
 
 def stalls(run: Run, warm_up: int = 0) -> Stalls:
     """Where the time of each worker went, its first `warm_up` iterations left out.
 
-    It then counts until the first worker has done its last one: what the others do without it is another thing. Without
-    a `warm_up` all of the run counts. Raises InputError where the run cannot be read.
+    It then counts until the first worker has done its last one: what the others do without it is another thing. Who
+    is away then does not end it, and who is away as the first one is warm counts from then on. Without a `warm_up` all
+    of the run counts. Raises InputError where the run cannot be read.
     """
     of_workers = steps(run)
     causes, clouds = Causes(run, of_workers), _clouds(run)
     ends = {worker: [step.end for step in own if step.kind == "iteration"] for worker, own in of_workers.items()}
-    last = min((times[-1] for times in ends.values() if times), default=0.0) if warm_up else math.inf
+    there = [times[-1] for worker, times in ends.items() if times and of_workers[worker][-1].kind != AWAY]
+    last = min(there, default=0.0) if warm_up else math.inf
+    warm = min((times[warm_up - 1] for times in ends.values() if warm_up and len(times) >= warm_up), default=0.0)
     rows, counts = {}, {}
     waited: defaultdict[tuple[int, str, int, int], float] = defaultdict(float)
     for worker, own in of_workers.items():
-        begin = _warm_at(ends[worker], warm_up, last)
-        counted = [step for step in own if begin < step.end <= last]
+        is_away = any(step.kind == AWAY and step.begin <= warm < step.end for step in own)
+        begin = warm if is_away else _warm_at(ends[worker], warm_up, last)
+        counted = [*_between(own, begin, last)]
         rows[worker] = row = _computing(counted, begin)
         for step in counted:
             known = 0.0
@@ -100,6 +118,16 @@ def _warm_at(ends: Sequence[float], warm_up: int, last: float) -> float:
     return ends[warm_up - 1] if warm_up and len(ends) >= warm_up and ends[warm_up - 1] < last else 0.0
 
 
+def _between(own: Sequence[Step], begin: float, last: float) -> Iterator[Step]:
+    """The steps that end between two times, and of being away what is between them."""
+    for step in own:
+        if step.kind == AWAY:
+            for gone, back in within([(step.begin, step.end)], begin, last):
+                yield step._replace(begin=gone, ready=back, end=back)
+        elif begin < step.end <= last:
+            yield step
+
+
 def _computing(counted: Sequence[Step], begin: float) -> dict[str, float]:
     """The seconds of each kind in steps, but for their waits; what lies between two of them is of another kind."""
     row = dict.fromkeys(KINDS, 0.0)
@@ -108,14 +136,14 @@ def _computing(counted: Sequence[Step], begin: float) -> dict[str, float]:
         row["prep"] += step.prep
         row["fetch"] += step.fetch
         computed = max(0.0, step.ready - step.begin - step.prep - step.fetch)
-        row["profile" if step.kind == "profile" else "compute"] += computed
+        row[_OF_STEPS.get(step.kind, "compute")] += computed
         begin = step.end
     return row
 
 
 def _kind(cause: Cause, step: Step, clouds: Sequence[str]) -> str:
     if cause.what != "message":
-        return "straggler" if cause.what == "computing" else cause.what
+        return {"computing": "straggler", "away": "churn"}.get(cause.what, cause.what)
     if step.reason == QUEUE:
         return "queue"
     return "interconnect" if clouds[cause.sender] == clouds[cause.receiver] else "network"

@@ -5,57 +5,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from dlion_sim.analysis.absence import Interval, not_taking_part, united, within
 from dlion_sim.analysis.messages import SAME, machines, messages
+from dlion_sim.analysis.steps import AWAY, QUEUE, Cause, Step
 from dlion_sim.analysis.traffic import modelled_scenario
-from dlion_sim.results import TESTS, Run, participants
+from dlion_sim.results import Run, participants
 
 _MOST_MESSAGES = 100_000
 """Back from a wait's end; a ring of tens of workers and hundreds of buckets has as many in an iteration."""
-QUEUE = "queue"
-"""The reason of a wait for an own message to leave."""
-_NUMBERS = ("compute_seconds", "wait_seconds", "prep_seconds", "fetch_seconds", "batch_size")
-"""Where there is none, it is 0."""
-_OF_STEPS = ["worker", "kind", "virtual_time", *_NUMBERS, "waited_for", "wait_reason"]
-
-
-class Cause(NamedTuple):
-    """What a wait was for, and for how long (s).
-
-    That is a message on its way from `sender` to `receiver`, or what its sender did before: it computed, or waited for
-    its samples to be prepared or read.
-    """
-
-    what: Literal["message", "computing", "prep", "fetch"]
-    seconds: float
-    sender: int
-    receiver: int
-
-
-class Step(NamedTuple):
-    """A row of a worker: it computes from `begin` to `ready`, and waits from then to `end` (s)."""
-
-    worker: int
-    kind: str
-    """As in the metrics: "iteration", "profile", or "unfinished" for what the run's end cut off."""
-    begin: float
-    ready: float
-    end: float
-    prep: float
-    """Of its computation, the seconds in which samples had still to be prepared."""
-    fetch: float
-    """And in which they had still to be read."""
-    samples: int
-    """Of its batch."""
-    waited_for: int | None
-    reason: str | None
-
-    def causes(self, receiver: int) -> Iterator[Cause]:
-        """What the worker did before it had computed, the last one first, for whom waits for the outcome."""
-        yield Cause("computing", self.ready - self.begin - self.prep - self.fetch, self.worker, receiver)
-        yield Cause("fetch", self.fetch, self.worker, receiver)
-        yield Cause("prep", self.prep, self.worker, receiver)
+_UNDER_WAY = ("message", "away")
+"""What somebody waits for who computes meanwhile."""
 
 
 class _Sent(NamedTuple):
@@ -65,20 +26,6 @@ class _Sent(NamedTuple):
     since: float
     sender: int
     receiver: int
-
-
-def steps(run: Run) -> dict[int, list[Step]]:
-    """What each worker did, in order. Raises InputError where the run cannot be read."""
-    metrics = run.metrics()
-    rows = metrics[~metrics["kind"].isin(TESTS)].sort_values("virtual_time", kind="stable")
-    rows = rows.fillna(dict.fromkeys(_NUMBERS, 0))
-    found: dict[int, list[Step]] = {worker: [] for worker in range(len(run.manifest["workers"]))}
-    told = rows[_OF_STEPS].itertuples(index=False)
-    for worker, kind, end, computed, waited, prep, fetch, samples, peer, reason in told:
-        ready = end - waited
-        cause = (int(peer), str(reason)) if peer == peer and isinstance(reason, str) else (None, None)
-        found[worker].append(Step(worker, str(kind), ready - computed, ready, end, prep, fetch, int(samples), *cause))
-    return found
 
 
 class Causes:
@@ -92,6 +39,7 @@ class Causes:
     def __init__(self, run: Run, of_workers: Mapping[int, Sequence[Step]]) -> None:
         self._steps = of_workers
         self._ready = {worker: [step.ready for step in own] for worker, own in of_workers.items()}
+        self._away = not_taking_part(run)
         scenario = modelled_scenario(run)
         self._machine = machines(scenario, len(of_workers), len(participants(run.manifest)))
         self._on_link: dict[tuple[int, int, str], list[_Sent]] = defaultdict(list)
@@ -118,7 +66,7 @@ class Causes:
         way = list(self._since(own[-1].begin, step))
         longer: defaultdict[str, float] = defaultdict(float)
         for cause in way:
-            if cause.what != "message":
+            if cause.what not in _UNDER_WAY:
                 longer[cause.what] += cause.seconds
         for each in own:
             for cause in each.causes(each.worker):
@@ -129,15 +77,16 @@ class Causes:
             left[what] = min(more, max(0.0, seconds))
             more -= left[what]
         for cause in way:
-            seconds = min(cause.seconds, left[cause.what])
-            left[cause.what] -= seconds
+            what = "message" if cause.what in _UNDER_WAY else cause.what
+            seconds = min(cause.seconds, left[what])
+            left[what] -= seconds
             if seconds > 0:
                 yield cause._replace(seconds=seconds)
 
     def _since_a_wait(self, step: Step) -> Iterator[Step]:
-        """A step and those before it, back to the last one that had to wait."""
+        """A step and those before it, back to the last one that had to wait, or to when the worker came."""
         for each in self._back_through(step):
-            if each is not step and each.end > each.ready:
+            if each is not step and (each.end > each.ready or each.kind == AWAY):
                 return
             yield each
 
@@ -145,12 +94,29 @@ class Causes:
         """What led to the end of a step's wait, back to a time."""
         time = step.end
         for cause in self._back_from(step):
-            seconds = min(cause.seconds, time - begin)
-            time -= cause.seconds
-            if seconds > 0:
-                yield cause._replace(seconds=seconds)
-            if time <= begin:
-                return
+            for part in self._parts(cause, time):
+                seconds = min(part.seconds, time - begin)
+                time -= part.seconds
+                if seconds > 0:
+                    yield part._replace(seconds=seconds)
+                if time <= begin:
+                    return
+
+    def _parts(self, cause: Cause, time: float) -> Iterator[Cause]:
+        """A cause until a time, its last part first: no message is on its way while an end of its is away."""
+        begin, left = time - cause.seconds, cause.seconds
+        for gone, back in reversed([*within(self._away_of(cause), begin, time)]):
+            yield cause._replace(seconds=time - back)
+            yield cause._replace(what="away", seconds=back - gone)
+            left, time = gone - begin, gone
+        yield cause._replace(seconds=left)
+
+    def _away_of(self, cause: Cause) -> Sequence[Interval]:
+        """When an end of a message was away."""
+        if cause.what != "message" or not self._away:
+            return ()
+        ends = {self._machine[cause.sender], self._machine[cause.receiver]}
+        return united([interval for end in ends for interval in self._away.get(end, ())])
 
     def _back_from(self, step: Step) -> Iterator[Cause]:
         """What led to the end of a step's wait, back to the run's start."""

@@ -29,6 +29,7 @@ _NAMES = {
     "unlimited-nics": "NICs without a limit",
     "equal-machines": "equal machines",
     "free-input": "samples always there",
+    "nobody-goes": "machines always there",
 }
 _LITTLE = 0.0005
 """Of a worker's time: kinds of which nobody has so much are not shown."""
@@ -113,8 +114,9 @@ def _what_if(told: dict[str, Any]) -> Table:
     headings = ("iteration (s)", "saved", f"loss {told['loss']['training_loss']:.3g} at (s)")
     for heading in headings:
         table.add_column(heading, justify="right")
-    reached = told["loss"]["seconds"]
-    table.add_row("nothing else", _seconds(told["iteration_seconds"]["R4"]["mean"]), "", _seconds(reached["R4"]))
+    reached, taken = told["loss"]["seconds"], told["iteration_seconds"]
+    whole = [*taken][-1]
+    table.add_row("nothing else", _seconds(taken[whole]["mean"]), "", _seconds(reached[whole]))
     for name, found in told["counterfactuals"].items():
         took = found["iteration_seconds"]["mean"]
         table.add_row(_NAMES[name], _seconds(took), _percent(found["saved_share"]), _seconds(reached[name]))
@@ -125,6 +127,8 @@ def _lines(explained: Explained) -> Iterator[str]:
     told = explained.told
     yield told["told"]
     yield told["agreement"]
+    if "churn" in told["differencing"] and not explained.as_it_is.seconds["churn"].any():
+        yield "nobody was away while iterations counted; more of them may tell: --iterations"
     varying = {name: found["variation"] for name, found in told["iteration_seconds"].items()}
     if (most := max(varying.values())) > _SURE:
         yield f"iterations of the workers vary by up to {most:.0%} (coefficient of variation)"

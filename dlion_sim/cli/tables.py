@@ -129,11 +129,16 @@ def _costs(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _where_time_went(run: Run) -> Iterator[str]:
-    """Which worker waits most, for others and for samples."""
-    spent = pd.DataFrame((run.summary or {}).get("spent", {}))
+    """Which worker waits most, for others and for samples, unless one is away for more."""
+    summary = run.summary or {}
+    spent = pd.DataFrame(summary.get("spent", {}))
     shares = spent.div(spent.sum(axis=1), axis=0).dropna()
     waiting = shares.reindex(columns=["input", "wait"], fill_value=0.0).sum(axis=1)
-    if len(waiting) and waiting.max() >= _LITTLE_WAITING:
+    away = 1 - pd.Series(summary.get("availability", {}).get("up", []), dtype=float)
+    if len(away) and away.max() >= max([_LITTLE_WAITING, *waiting]):
+        name = run.manifest["workers"][int(str(away.idxmax()))]
+        yield f"{name} is away {away.max():.0%} of the time; dlion stalls tells what that costs"
+    elif len(waiting) and waiting.max() >= _LITTLE_WAITING:
         worst = int(str(waiting.idxmax()))
         fed = f", {shares['input'][worst]:.0%} for samples" if shares["input"][worst] >= _LITTLE_WAITING else ""
         name = run.manifest["workers"][worst]

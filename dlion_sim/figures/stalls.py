@@ -19,6 +19,7 @@ LOOKS = {
     "network": (PALETTE[1], "messages between clouds"),
     "straggler": (PALETTE[4], "others computing"),
     "queue": (PALETTE[2], "own sending"),
+    "churn": ("0.45", "machines away"),
     "other": ("0.8", "other"),
 }
 _MOST_WORKERS = 40

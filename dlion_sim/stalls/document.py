@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dlion_sim.analysis.differencing import checks, differences, seconds_to_loss
+from dlion_sim.analysis.differencing import WITH_CHURN, checks, differences, seconds_to_loss
 from dlion_sim.analysis.stalls import Stalls, in_a_sentence
 from dlion_sim.results import participants
-from dlion_sim.stalls.variants import AS_IT_IS
 
 _WAITS_TOLD = 5
 """Of each worker, the longest ones."""
@@ -28,10 +27,16 @@ def document(
 ) -> dict[str, Any]:
     """All that is known: seconds of iterations by kind, and shares of a worker's time, which sum to 1.
 
-    `steps` are those of `STEPS`; `counterfactuals` are what it would be like if something were not in the way. The two
-    ways are compared of a system that `is_in_step`, if `is_recorded`: what each message of the runs did.
+    `steps` are those of `STEPS`, and `WITH_CHURN` if there is any: the last one is the scenario as it is.
+    `counterfactuals` are what it would be like if something were not in the way. The two ways are compared of a system
+    that `is_in_step`, if `is_recorded`: what each message of the runs did.
     """
-    as_it_is = steps[AS_IT_IS]
+    as_it_is = [*steps.values()][-1]
+
+    def taken(each: Stalls) -> float:
+        """Workers that come and go do not do as many iterations each: a mean over them would tell of the rarest."""
+        return each.of_all if WITH_CHURN in steps else each.iteration_seconds
+
     check = checks(steps, warm_up).to_dict("index") if is_in_step and is_recorded else None
     compared = {name: each for name, each in {**steps, **counterfactuals}.items() if _is_like(each, as_it_is)}
     loss, reached = seconds_to_loss({name: each.run for name, each in compared.items()})
@@ -42,14 +47,14 @@ def document(
         "in_step": is_in_step,
         "told": in_a_sentence(as_it_is),
         "workers": _workers(as_it_is),
-        "iteration_seconds": {name: _spread(each) for name, each in steps.items()},
-        "differencing": differences({name: each.iteration_seconds for name, each in steps.items()}).to_dict("index"),
+        "iteration_seconds": {name: _spread(each, taken(each)) for name, each in steps.items()},
+        "differencing": differences({name: taken(each) for name, each in steps.items()}).to_dict("index"),
         "check": check,
         "agreement": _agreement(check, is_in_step),
         "counterfactuals": {
             name: {
-                "iteration_seconds": _spread(each),
-                "saved_share": 1 - each.iteration_seconds / as_it_is.iteration_seconds,
+                "iteration_seconds": _spread(each, taken(each)),
+                "saved_share": 1 - taken(each) / taken(as_it_is),
             }
             for name, each in counterfactuals.items()
         },
@@ -95,10 +100,10 @@ def _workers(stalls: Stalls) -> list[dict[str, Any]]:
     ]
 
 
-def _spread(stalls: Stalls) -> dict[str, float]:
-    """What an iteration takes (s), over the workers: mean, least, most, and the coefficient of variation."""
+def _spread(stalls: Stalls, mean: float) -> dict[str, float]:
+    """What an iteration takes (s): the `mean`, and over the workers least, most, and the coefficient of variation."""
     took = np.array([stalls.totals[worker] / count for worker, count in stalls.iterations.items() if count])
     if not len(took):
         return dict.fromkeys(("mean", "least", "most", "variation"), float("nan"))
-    mean = float(took.mean())
-    return {"mean": mean, "least": float(took.min()), "most": float(took.max()), "variation": float(took.std()) / mean}
+    variation = float(took.std() / took.mean())
+    return {"mean": mean, "least": float(took.min()), "most": float(took.max()), "variation": variation}

@@ -19,7 +19,7 @@ from dlion_sim.results.run_folder import holds_run
 from dlion_sim.scenario import Scenario
 from dlion_sim.simulation import Progress, resume, simulate
 from dlion_sim.stalls.document import document
-from dlion_sim.stalls.variants import AS_IT_IS, COUNTERFACTUALS, Variant, variants
+from dlion_sim.stalls.variants import COUNTERFACTUALS, Variant, as_it_is, variants
 
 DOCUMENT, FIGURE = "stalls.json", "stalls.png"
 WARM_UP = 5
@@ -67,17 +67,18 @@ def explain(
         if run.outcome["stopped_by"] != "iterations":
             raise InputError(f"ended before all iterations: {run.outcome['stopped_by']}", file=run.folder)
         runs[variant.name] = stalls(run, WARM_UP)
-    changing = [name for name in COUNTERFACTUALS if names[name] != AS_IT_IS]
+    whole = as_it_is(scenario)
+    changing = [name for name in COUNTERFACTUALS if names[name] != whole]
     told = document(
-        {step: runs[names[step]] for step in STEPS},
+        {step: runs[names[step]] for step in dict.fromkeys((*STEPS, whole))},
         {name: runs[names[name]] for name in changing},
         is_in_step=_is_in_step(scenario),
         is_recorded=scenario.records_transfers,
         warm_up=WARM_UP,
     )
-    figure = plot_stalls(runs[AS_IT_IS], folder / FIGURE)
+    figure = plot_stalls(runs[whole], folder / FIGURE)
     write(folder / DOCUMENT, json_bytes(told))
-    return Explained(runs[AS_IT_IS], told, folder / DOCUMENT, figure)
+    return Explained(runs[whole], told, folder / DOCUMENT, figure)
 
 
 def _check(folder: Path, planned: list[Variant], *, force: bool) -> None:

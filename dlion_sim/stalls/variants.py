@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from dlion_sim.analysis.differencing import STEPS, WITH_CHURN
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, Scenario, Schedule, from_data, to_data
@@ -17,7 +18,6 @@ from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, Scenario, Schedule, f
 Data = dict[str, Any]
 _UNLIMITED = BANDWIDTH.format(BANDWIDTH.most)
 _NEVER = DURATION.format(DURATION.most)
-AS_IT_IS = "R4"
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,18 @@ def variants(scenario: Scenario, iterations: int) -> tuple[dict[str, str], list[
 
     The first one is the scenario as it is, for so many `iterations` of each worker, without evaluations on the way.
     What takes nothing away from a scenario is the same variant. Raises InputError where the scenario's system cannot
-    be, or where machines are not there all the time: what an iteration takes is not the sum of its steps then.
+    be, or a link breaks again and again: that needs a duration, and these runs end by iterations.
     """
-    if scenario.availability:
-        raise InputError("steps add up only where everybody is there all the time", path="availability", allowed="null")
+    for link, entry in (scenario.availability.links if scenario.availability else {}).items():
+        if entry.is_endless:
+            problem = "breaks without end, but runs that tell of stalls end by iterations"
+            raise InputError(problem, path=f"availability.links.{link}", allowed="times that do not repeat")
     names: dict[str, str] = {}
     found: dict[bytes, Variant] = {}
     for name, data in _changed(scenario, iterations):
         key = msgspec.json.encode(data, order="sorted")
         if key not in found:
-            called = scenario.name if name == AS_IT_IS else f"{scenario.name}-{name}"
+            called = scenario.name if not found else f"{scenario.name}-{name}"
             found[key] = Variant(name, from_data({**data, "name": called}), hashlib.sha256(key).hexdigest()[:32])
         names[name] = found[key].name
     return names, [*found.values()]
@@ -53,8 +55,10 @@ def variants(scenario: Scenario, iterations: int) -> tuple[dict[str, str], list[
 def _changed(scenario: Scenario, iterations: int) -> Iterator[tuple[str, Data]]:
     """By name, what differs from the scenario."""
     whole = _shortened(to_data(scenario), iterations)
-    yield AS_IT_IS, whole
-    equal = _with_fixed_batches(_with_equal_machines(whole, scenario), scenario)
+    yield as_it_is(scenario), whole
+    lasting = _without_churn(whole)
+    yield STEPS[-1], lasting
+    equal = _with_fixed_batches(_with_equal_machines(lasting, scenario), scenario)
     warm, unfed = _without_disk(equal), _without_input(equal)
     yield "R0", _of_one_worker(unfed)
     yield "R1", _in_one_place(unfed)
@@ -65,10 +69,19 @@ def _changed(scenario: Scenario, iterations: int) -> Iterator[tuple[str, Data]]:
         yield name, change(whole, scenario)
 
 
+def as_it_is(scenario: Scenario) -> str:
+    """The step that has all that the scenario has."""
+    return WITH_CHURN if scenario.availability else STEPS[-1]
+
+
 def _shortened(data: Data, iterations: int) -> Data:
     data = {key: value for key, value in data.items() if key not in ("duration", "target", "target_accuracy")}
     workload = {**data["workload"], "evaluate_every": _NEVER, "evaluation_samples": 1}
     return {**data, "iterations": iterations, "workload": workload}
+
+
+def _without_churn(data: Data, _: Scenario | None = None) -> Data:
+    return {key: value for key, value in data.items() if key != "availability"}
 
 
 def _without_input(data: Data, _: Scenario | None = None) -> Data:
@@ -160,6 +173,7 @@ COUNTERFACTUALS: dict[str, Callable[[Data, Scenario], Data]] = {
     "unlimited-nics": _with_unlimited_nics,
     "equal-machines": _with_equal_machines,
     "free-input": _without_input,
+    "nobody-goes": _without_churn,
 }
 """What if: paths between micro-clouds had no limit, messages no latency, NICs no limit; machines were equal; samples
-were always there."""
+were always there; so were machines, and links did not break."""

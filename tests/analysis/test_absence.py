@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlion_sim.analysis.absence import absences, down_in_all, paths_down
+from dlion_sim.analysis.absence import absences, down_in_all, not_taking_part, paths_down
 from dlion_sim.results import MembershipRow, Run, RunWriter
 from tests.made_up import made_up_run
 
@@ -29,6 +29,12 @@ def test_who_leaves_who_comes_later_and_who_never_comes_back_are_away_too(tmp_pa
     rows = [(0.0, 1, 0, "down"), (2.0, 1, 0, "up"), (4.0, 0, 0, "noticed"), (5.0, 0, 0, "left"), (6.0, 0, 1, "up")]
     run = run_of(tmp_path / "run", *rows, (9.0, 0, 1, "down"))
     assert absences(run) == {0: [(5.0, 6.0), (9.0, math.inf)], 1: [(0.0, 2.0)]}
+
+
+def test_who_is_back_takes_part_once_it_has_the_state_or_training_begins_anew(tmp_path):
+    rows = [(1.0, 1, 0, "down"), (2.0, 1, 1, "up"), (2.5, 1, 1, "down"), (3.0, 1, 2, "up"), (3.5, 1, 2, "joined")]
+    run = run_of(tmp_path / "run", *rows, (4.0, 0, 0, "down"), (5.0, 0, 1, "up"), (6.0, 0, 1, "begins_anew"))
+    assert not_taking_part(run) == {0: [(4.0, 6.0)], 1: [(1.0, 3.5)]}
 
 
 def test_a_process_that_took_the_others_place_at_once_was_never_away(tmp_path):

@@ -3,7 +3,8 @@
 import pytest
 
 from dlion_sim.analysis.stalls import in_a_sentence, stalls
-from dlion_sim.analysis.waits import Causes, steps
+from dlion_sim.analysis.steps import steps
+from dlion_sim.analysis.waits import Causes
 from dlion_sim.results import MetricsRow, Run, RunWriter, TransfersRow
 
 CLOUDS = ["east", "east", "west", "west"]

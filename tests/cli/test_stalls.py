@@ -44,6 +44,16 @@ def test_it_tells_where_the_time_goes_and_goes_on_where_it_was_stopped(capsys, m
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.usefixtures("once_frozen")
+def test_an_outage_that_the_iterations_do_not_come_to_is_said(capsys, monkeypatch, here):
+    later = 'availability={"workers": {"west/0": {"down": [["50 s", "51 s"]]}}}'
+    assert dlion(monkeypatch, "stalls", "small.yaml", "-o", "out", "--iterations", 10, "--set", later) == 0
+    said = capsys.readouterr().out
+    assert "nobody was away while iterations counted" in said
+    for words in ("churn", "machines always there"):
+        assert words in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

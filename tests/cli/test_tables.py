@@ -42,3 +42,13 @@ def test_a_simulated_run_says_nothing_of_lateness(tmp_path, capsys):
     run = made_up_run(tmp_path / "run")
     assert run.summary["late"] is None
     assert "were late" not in printed(capsys, run_report(run))
+
+
+@pytest.mark.parametrize(("up", "said"), [(0.5, "east/0 is away 50% of the time"), (0.9, "waits 40% of its time")])
+def test_the_end_says_who_is_away_unless_somebody_waits_for_longer(tmp_path, capsys, up, said):
+    run = made_up_run(tmp_path / "run", absent=True)
+    spent = {"compute": [6.0, 6.0], "input": [0.0, 0.0], "wait": [4.0, 4.0]}
+    run = replace(run, summary={**run.summary, "spent": spent, "availability": {"up": [up, 1.0]}})
+    told = printed(capsys, run_report(run))
+    assert said in told
+    assert ("is away" in told) != ("% of its time; dlion stalls" in told)

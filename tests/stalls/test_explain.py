@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from dlion_sim.analysis.differencing import STEPS, differences
+from dlion_sim.analysis.differencing import STEPS, WITH_CHURN, differences
 from dlion_sim.analysis.stalls import stalls
 from dlion_sim.errors import InputError
 from dlion_sim.learning.process import frozen_objects
@@ -29,9 +29,9 @@ def once_frozen():
         yield
 
 
-def explained(folder, *overrides, iterations=12, **options):
+def explained(folder, *overrides, iterations=12, availability=None, **options):
     return explain(
-        digits(*overrides),
+        digits(*overrides, availability=availability),
         folder,
         iterations=iterations,
         observing=lambda scenario: nullcontext(lambda progress: None),
@@ -193,7 +193,55 @@ def test_a_scenario_that_can_never_end_is_refused(tmp_path):
         explained(tmp_path, "system=baseline", gone)
 
 
-def test_machines_that_are_not_always_there_are_refused():
-    scenario = digits(availability={"workers": {"*": {"down": [["1 s", "2 s"]]}}})
-    with pytest.raises(InputError, match="availability: steps add up only where everybody is there all the time"):
-        variants(scenario, 5)
+def away(begin, back, **more):
+    return {"workers": {"west/0": {"down": [[begin, back]]}}, **more}
+
+
+def test_churn_is_what_iterations_take_longer_where_machines_go(tmp_path):
+    """Two workers wait for the third one, which is away for 2 s of 10 iterations."""
+    told = explained(
+        tmp_path, "system=baseline", ALIKE, iterations=15, availability=away("0.6 s", "2.6 s", on_loss="wait")
+    ).told
+    steps, churn = told["iteration_seconds"], told["differencing"]["churn"]
+    assert [*told["iteration_seconds"]] == [*STEPS, WITH_CHURN]
+    assert churn["seconds"] == pytest.approx(steps["R5"]["mean"] - steps["R4"]["mean"])
+    assert churn["seconds"] == pytest.approx(2 / 10, rel=0.2)
+    assert told["counterfactuals"]["nobody-goes"]["saved_share"] == pytest.approx(churn["share"])
+    by_timeline = sum(worker["seconds"]["churn"] for worker in told["workers"])
+    count = sum(worker["iterations"] for worker in told["workers"])
+    assert by_timeline / count == pytest.approx(churn["seconds"], rel=0.1)
+    assert told["check"]["straggler"]["gap"] < 0.03
+    assert "mostly for machines that come and go" in told["told"]
+
+
+def test_who_is_gone_for_good_does_fewer_iterations_and_all_time_counts_over_all_of_them(tmp_path):
+    """Those who stay are in one micro-cloud, and so much faster without it that an iteration costs less."""
+    found = explained(tmp_path, "system=baseline", ALIKE, iterations=15, availability=away("0.6 s", None))
+    stalled, taken = found.as_it_is, found.told["iteration_seconds"]["R5"]["mean"]
+    assert stalled.iterations[0] == 10 > stalled.iterations[2]
+    assert taken == pytest.approx(stalled.totals.sum() / sum(stalled.iterations.values()))
+    assert found.told["differencing"]["churn"]["seconds"] < 0
+
+
+def test_only_the_scenario_as_it_is_has_machines_that_go():
+    names, planned = variants(digits("system=baseline", ALIKE, availability=away("1 s", "2 s")), 12)
+    assert names["nobody-goes"] == names["R4"] == "R4"
+    assert planned[0].name == names[WITH_CHURN] == "R5"
+    assert [each.name for each in planned if each.scenario.availability] == [
+        "R5",
+        "unlimited-paths",
+        "no-round-trips",
+        "unlimited-nics",
+    ]
+
+
+def test_who_waits_for_who_never_comes_back_never_ends(tmp_path):
+    gone = away("0.5 s", None, on_loss="wait")
+    with pytest.raises(InputError, match="R5: ended before all iterations: stall"):
+        explained(tmp_path, "system=baseline", ALIKE, availability=gone)
+
+
+def test_links_that_break_without_end_are_refused():
+    breaks = {"links": {"east-west": {"process": "exponential", "up": "1 s", "down": "0.2 s"}}}
+    with pytest.raises(InputError, match=r"availability\.links\.east-west: breaks without end, but .* by iterations"):
+        variants(digits(availability=breaks), 12)
