@@ -30,6 +30,7 @@ NOT_RUN = {
     r"sweep(?!.*--dry-run)": "starts a process a run: cli/test_sweep.py, test_examples.py",
     r"reproduce E6": "takes hours: reproduction/",
     r"recommend": "races candidates for minutes: test_worked_example_page.py, recommend/",
+    r"watch": "serves until it is ended: report/test_watching.py",
     r"run scenarios/paper": "learns from CIFAR-10, which is downloaded",
     r"calibrate compute --model cipher": "the same; with digits: test_worked_example_page.py",
 }
@@ -48,8 +49,9 @@ def left_out(arguments):
 
 def small(arguments):
     """A command that does less, with the fixture's files for what a page leaves open."""
-    open_ones = {"RUNS...": "results/my-sweep", "FILE": "figure.png", "FOLDER": "tables"}
-    given = [open_ones.get(each, each) for each in arguments]
+    file = "page.html" if arguments[0] == "report" else "figure.png"
+    open_ones = {"RUNS...": "results/my-sweep", "RUN": "results/my-sweep/seed0", "FILE": file, "FOLDER": "tables"}
+    given = [open_ones.get(each, each) for each in arguments if each != "..."]
     match given:
         case ["run", *_] if "--resume" not in given:
             return [*given, "--set", "duration=300 ms", "--set", "workload.evaluate_every=300 ms"]

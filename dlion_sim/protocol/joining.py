@@ -76,7 +76,7 @@ class Joining:
         elif self._waits:
             self._first = max(self._least, *(hello.first for hello in self._hellos.values()))
             actions = [*self._tell(self._first), *self._choices.synchronization.entered(self._first)]
-        return actions if self._handovers else [*actions, *self._ask()]
+        return [*actions, *self._ask()]
 
     @property
     def outcome(self) -> tuple[int, int | None] | None:
@@ -85,7 +85,7 @@ class Joining:
         Where there are no members, the lowest of those who find each other begins, and has none.
         """
         if self._handovers:
-            complete = all(handover.is_complete for handover in self._handovers.values())
+            complete = self._has_asked and all(handover.is_complete for handover in self._handovers.values())
             begin = max(handover.iteration for handover in self._handovers.values())
             return (begin, next(iter(self._handovers))) if complete else None
         is_lowest = all(self._setup.worker < peer for peer in self._setup.peers)
@@ -109,7 +109,15 @@ class Joining:
 
     @property
     def _knows_everyone(self) -> bool:
+        """Whether all are heard that are there; or all servers, none of which it can do without."""
+        if self._choices.exchange.needs_servers:
+            return len(self._hellos) == len(self._setup.mixing)
         return not self._unknown and not self._members.strangers
+
+    @property
+    def _has_asked(self) -> bool:
+        """Whether all are asked for state that have to be."""
+        return len(self._handovers) == (len(self._setup.mixing) if self._choices.exchange.needs_servers else 1)
 
     @property
     def _waits(self) -> bool:
@@ -126,8 +134,11 @@ class Joining:
         return actions
 
     def _ask(self) -> list[Action]:
+        """Ask for state whoever has to be asked and is not."""
         actions: list[Action] = []
-        for sponsor in self._sponsors():
+        for sponsor in [] if self._has_asked else self._sponsors():
+            if sponsor in self._handovers:
+                continue
             least = self._hellos[sponsor].first if self._first is None else self._first
             numbers = 0 if self._choices.exchange.needs_servers else 2
             self._handovers[sponsor] = Handover(

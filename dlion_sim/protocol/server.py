@@ -145,10 +145,13 @@ class ParameterServer:
                 self._check(push, message)
                 self._gathered[push.iteration][worker] = message
                 return self._step_if_complete()
-            case Hello(member=False) as hello:
-                if meeting is None or meeting.heard:
+            case Hello() as hello:
+                if meeting is None or meeting.heard or meeting.told is None:
                     raise MalformedMessageError(f"another hello of {worker}")
                 meeting.heard = hello
+                if hello.member:  # It had ended when they lost each other, or it could not have gone on.
+                    del self._newcomers[worker]
+                    self._members[worker] = max(meeting.told, hello.first)
                 return []
             case Begins(iteration):
                 if meeting is None or not meeting.heard or meeting.told is None or iteration < meeting.told:

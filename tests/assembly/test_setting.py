@@ -66,9 +66,9 @@ def test_the_manifest_tells_when_paths_are_down():
     clouds = [{"name": name, "workers": [{"count": 1}]} for name in ("east", "west")]
     cluster = {"clouds": clouds, "wan": {"bandwidth": "5 Mbps", "rtt": "60 ms"}}
     down = {"links": {"east>west": {"down": [["1 s", "2 s"]]}}}
-    told = Setting.of(digits(cluster=cluster, availability=down)).manifest
+    told = facts_of(Setting.of(digits(cluster=cluster, availability=down)))
     assert told["paths_down"] == [{"sender": "east", "receiver": "west", "begin": 1.0, "end": 2.0}]
-    assert "paths_down" not in Setting.of(digits(cluster=cluster)).manifest
+    assert "paths_down" not in facts_of(Setting.of(digits(cluster=cluster)))
 
 
 def test_the_manifest_tells_all_that_decides_bits():

@@ -104,7 +104,7 @@ def test_a_changed_scenario_is_refused_before_anything_runs(capsys, monkeypatch,
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sweep.yam", "--output", "out"], ["sweep.yam", "no such file, nor a ready sweep", "sweeps/digits"]),
+        (["sweep.yam", "--output", "out"], ["sweep.yam", "no such file, nor a ready sweep", "sweeps/paper_systems"]),
         (["sweep.yaml", "--output", "sweep.yaml"], ["sweep.yaml: cannot be written"]),
         (["sweep.yaml", "--output", "/proc/sweep"], ["/proc/sweep: cannot be written"]),
         (["base.yaml", "--output", "out"], ["base.yaml", "unknown key 'name'", "allowed: description, base, axes"]),

@@ -46,6 +46,17 @@ def test_a_server_takes_a_worker_in_between_two_steps():
     assert len(server.handle(pushed(2, 1), 3.0)) == 3
 
 
+def test_a_server_takes_back_who_did_not_need_it_meanwhile():
+    """It has done all its iterations, of which there are two."""
+    server = server_of(absent=(2,))
+    server.handle(PeerFound(2), 1.0)
+    assert not server.handle(came(2, member(2, 2)), 1.0)
+    refused(server, came(2, member(2, 2)), "another hello")
+    for iteration in range(2):
+        assert not server.handle(pushed(0, iteration), 2.0)
+        assert [action.peer for action in server.handle(pushed(1, iteration), 2.0)] == [0, 1]
+
+
 def test_nobody_says_to_a_server_what_is_not_its_to_say():
     server = server_of(absent=(2,))
     refused(server, pushed(2, 0), "not connected")
@@ -53,7 +64,6 @@ def test_nobody_says_to_a_server_what_is_not_its_to_say():
     refused(server, came(1, NEWCOMER), "another hello")
     server.handle(PeerFound(2), 1.0)
     refused(server, came(2, Begins(0)), "begins")
-    refused(server, came(2, member(0, 0)), "takes no message")
     server.handle(came(2, NEWCOMER), 1.0)
     refused(server, came(2, NEWCOMER), "another hello")
     refused(server, came(2, StateRequest(0)), "not for it")

@@ -232,6 +232,29 @@ def test_the_same_scenario_gives_the_same(tmp_path, system):
     pd.testing.assert_frame_equal(one.membership(), other.membership(), check_exact=True)
 
 
+UNREACHED = {"links": {"east>west": {"down": [["1 s", "1.5 s"]]}}, "silence": "0.1 s"}
+"""The workers in the west do not reach the server in the east, and each gives the other up."""
+
+
+@pytest.mark.parametrize(
+    "workers",
+    [
+        {"west/0": {"down": [["0 s", "0.95 s"], ["1.05 s", "2.5 s"]], "kind": "leave"}},
+        {"west/0": {"down": [["0 s", "0.15 s"]]}},
+    ],
+    ids=["who_joins", "who_has_done_all"],
+)
+def test_a_server_that_was_out_of_reach_is_found_again(tmp_path, monkeypatch, workers):
+    """Who joins cannot begin without it; who has done all its iterations is welcome, though it needs nothing."""
+    workers = {**workers, "west/1": {"down": [["0 s", "2.5 s"]]}}
+    scenario = churning("parameter_server", {**UNREACHED, "workers": workers}, iterations=8, duration="60 s")
+    ended = run(scenario, tmp_path / "run", monkeypatch)
+    assert ended.summary["stopped_by"] == "iterations"
+    joined = ended.membership().query("what == 'joined' and virtual_time > 1.5")
+    assert set(joined["participant"]) <= {2, 3}
+    assert len(joined)
+
+
 edges = st.lists(st.integers(0, 40), min_size=1, max_size=5, unique=True).map(sorted)
 
 
