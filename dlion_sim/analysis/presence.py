@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
+from dlion_sim.analysis.absence import absences
 from dlion_sim.analysis.curves import Curve
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
@@ -27,14 +28,12 @@ def presence(run: Run) -> Curve:
 
     Raises InputError for a run in which nobody could go.
     """
-    workers = len(run.manifest.get("workers", []))
-    end = _outcome(run)["virtual_seconds"]
-    told = run.membership().query("participant < @workers and what in ('up', 'down', 'left')")
-    steps = told["what"].map({"up": 1}).fillna(-1).to_numpy(dtype=int)
-    absent = int((told.groupby("participant")["what"].first() == "up").sum())
-    counts = workers - absent + np.concatenate([[0], steps.cumsum()])
-    times = [0.0, *told["virtual_time"]]
-    return pd.Series([*counts, counts[-1]], index=[*times, end]).groupby(level=0).last()
+    workers, end = len(run.manifest.get("workers", [])), _outcome(run)["virtual_seconds"]
+    away = chain.from_iterable(intervals for number, intervals in absences(run).items() if number < workers)
+    changes = [(0.0, workers), *chain.from_iterable(((begin, -1), (back, 1)) for begin, back in away)]
+    steps = pd.DataFrame(changes, columns=["time", "change"]).groupby("time")["change"].sum().cumsum()
+    there = steps[steps.index <= end]
+    return pd.concat([there, pd.Series({end: there.iloc[-1]})]).groupby(level=0).last()
 
 
 def goodput(run: Run) -> Goodput:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from dlion_sim.figures.style import PALETTE
-from dlion_sim.report.library import plotly_script
+from dlion_sim.report.plotting import plotly_script
 
 MARK = '<meta name="generator" content="dlion_sim report">'
 """By which a page can be told from other files."""

@@ -6,7 +6,6 @@ report.view("curves", (body) => {
   body.append(over.made);
   const figure = report.figure(body, 420);
   let data = null;
-  let isListening = false;
 
   /** The points of some groups' lines, with gaps between these. */
   function joined(members, lines) {
@@ -67,8 +66,7 @@ report.view("curves", (body) => {
           return [group.name, line.x.at(-1), line.mean.at(-1), line.low.at(-1), line.high.at(-1)];
         }),
     });
-    if (!isListening) groups.clicks(figure.plot);
-    isListening = true;
+    groups.clicks(figure.plot);
     return true;
   }
 

@@ -5,7 +5,6 @@ report.view("front", (body) => {
   body.append(pairs.made);
   const figure = report.figure(body, 420);
   let data = null;
-  let isListening = false;
 
   const isBound = (group, x, y) => Boolean(group.outcome[x.key].bound || group.outcome[y.key].bound);
 
@@ -77,8 +76,7 @@ report.view("front", (body) => {
       columns: ["Group", x.heading, y.heading, "On the front"],
       rows: () => shown.map(([group]) => [group.name, group.outcome[x.key].text, group.outcome[y.key].text, onFront.has(group.id) ? "yes" : "no"]),
     });
-    if (!isListening) groups.clicks(figure.plot);
-    isListening = true;
+    groups.clicks(figure.plot);
     return true;
   }
 

@@ -3,6 +3,7 @@ report.groups = (() => {
   const { element } = report;
   const chosen = new Set();
   const listeners = [];
+  const listening = new WeakSet();
   let axis = null;
 
   /** Hear of each new selection: `changed(source)`, where the view that made it may say so. */
@@ -38,8 +39,10 @@ report.groups = (() => {
   /** The colour of lines of others: the more there are, the fainter. */
   const faint = (count) => report.faded("quiet", Math.max(0.02, Math.min(0.25, 8 / count)));
 
-  /** Have a click on a point, or a line, of a plot select its group, or let go of it. */
+  /** From now on, have a click on a point, or a line, of a plot select its group, or let go of it. */
   function clicks(plot) {
+    if (listening.has(plot)) return;
+    listening.add(plot);
     plot.on("plotly_click", ({ points }) => {
       if (points[0].customdata) toggle(points[0].customdata);
     });
