@@ -32,8 +32,9 @@ def presence(run: Run) -> Curve:
     away = chain.from_iterable(intervals for number, intervals in absences(run).items() if number < workers)
     changes = [(0.0, workers), *chain.from_iterable(((begin, -1), (back, 1)) for begin, back in away)]
     steps = pd.DataFrame(changes, columns=["time", "change"]).groupby("time")["change"].sum().cumsum()
-    there = steps[steps.index <= end]
-    return pd.concat([there, pd.Series({end: there.iloc[-1]})]).groupby(level=0).last()
+    there: Curve = steps[steps.index <= end]
+    there.loc[end] = there.iloc[-1]
+    return there
 
 
 def goodput(run: Run) -> Goodput:
