@@ -71,7 +71,7 @@ def test_normalise_leaves_the_images(dataset):
 
 
 def test_unknown_dataset():
-    with pytest.raises(InputError, match=r"^dataset: no dataset is named 'imagenet'; allowed: cifar10, cifar100"):
+    with pytest.raises(InputError, match=r"^dataset: no dataset is named 'imagenet'; allowed: cifar10, cifar10_halved, cifar100"):
         load("imagenet")
 
 

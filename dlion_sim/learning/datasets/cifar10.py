@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -43,6 +44,24 @@ def cifar10() -> Dataset:
         task=Classification(classes=10),
         transform=NormalisedImages(mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616)),
     )
+
+
+def cifar10_halved() -> Dataset:
+    """CIFAR-10 with squares of four pixels averaged: the same images as [3, 16, 16], for quick runs."""
+    whole = cifar10()
+    return replace(
+        whole,
+        name="cifar10_halved",
+        train_inputs=_halved(whole.train_inputs),
+        test_inputs=_halved(whole.test_inputs),
+        transform=NormalisedImages(mean=(0.4919, 0.4827, 0.4470), std=(0.2381, 0.2347, 0.2536)),
+    )
+
+
+def _halved(images: Tensor) -> Tensor:
+    """Images uint8 [N, C, H, W] as uint8 [N, C, H / 2, W / 2], rounded."""
+    rows = images[:, :, ::2].short() + images[:, :, 1::2]
+    return ((rows[..., ::2] + rows[..., 1::2] + 2) // 4).to(torch.uint8)
 
 
 def read_batches(files: list[bytes], labels: bytes = b"labels") -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dlion_sim.errors import InputError
-from dlion_sim.learning.datasets.cifar10 import cifar10
+from dlion_sim.learning.datasets.cifar10 import cifar10, cifar10_halved
 from dlion_sim.learning.datasets.cifar100 import cifar100
 from dlion_sim.learning.datasets.dataset import Dataset, InputKind
 from dlion_sim.learning.datasets.diabetes import diabetes
@@ -18,6 +18,7 @@ from dlion_sim.learning.tasks import Classification, NextToken, Regression, Task
 
 DATASETS: Mapping[str, Callable[..., Dataset]] = {
     "cifar10": cifar10,
+    "cifar10_halved": cifar10_halved,
     "cifar100": cifar100,
     "diabetes": diabetes,
     "digits": digits,
@@ -46,6 +47,9 @@ _TEN = Classification(classes=10)
 
 PUBLISHED: Mapping[str, Published] = {
     "cifar10": Published("images", (3, 32, 32), _TEN, 50_000, 10_000, "Krizhevsky, 2009; a download of 170 MB"),
+    "cifar10_halved": Published(
+        "images", (3, 16, 16), _TEN, 50_000, 10_000, "CIFAR-10 with squares of four pixels averaged; the same download"
+    ),
     "cifar100": Published(
         "images", (3, 32, 32), Classification(classes=100), 50_000, 10_000, "Krizhevsky, 2009; a download of 169 MB"
     ),
