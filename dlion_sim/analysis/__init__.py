@@ -3,7 +3,7 @@
 from dlion_sim.analysis.comparison import common_target, comparison, duration_until, final, time_to_target
 from dlion_sim.analysis.cost import at_prices_of
 from dlion_sim.analysis.fidelity import Fidelity, compare
-from dlion_sim.analysis.groups import Group, group_runs, labelled, metric_name, metric_of, said, varying
+from dlion_sim.analysis.groups import Group, group_runs, in_order, labelled, metric_name, metric_of, said, varying
 from dlion_sim.analysis.timeline import waited_most_for
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "duration_until",
     "final",
     "group_runs",
+    "in_order",
     "labelled",
     "metric_name",
     "metric_of",

@@ -80,11 +80,16 @@ def group_runs(runs: Iterable[Run]) -> list[Group]:
     together: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         together.setdefault((_way(run), _apart_from_seed(run)), []).append(run)
-    groups = _told_apart([Group(_labels(group[0]), tuple(group)) for group in together.values()])
-    for key in reversed(varying(groups)):
-        rank = ranks([group.labels.get(key, "") for group in groups])
-        groups.sort(key=lambda group: rank[group.labels.get(key, "")])
-    return groups
+    return in_order(_told_apart([Group(_labels(group[0]), tuple(group)) for group in together.values()]))
+
+
+def in_order(groups: Iterable[Group]) -> list[Group]:
+    """The groups, sorted as those of `group_runs` are."""
+    ordered = list(groups)
+    for key in reversed(varying(ordered)):
+        rank = ranks([group.labels.get(key, "") for group in ordered])
+        ordered.sort(key=lambda group: rank[group.labels.get(key, "")])
+    return ordered
 
 
 def labelled(groups: Iterable[Group], label: str) -> list[Group]:

@@ -37,6 +37,15 @@ class Claim(Model):
     """The number that the paper has, if it is known."""
 
 
+class Rates(Model):
+    """Learning rates by which systems are compared twice, both found on validation samples in Homo A."""
+
+    one: float
+    """Baseline's best, which all have."""
+    own: dict[str, float]
+    """Each system's best, by the label that it has in the sweep."""
+
+
 class Experiment(Model):
     """One experiment of a paper."""
 
@@ -52,6 +61,8 @@ class Experiment(Model):
     """The accuracy whose time is told. By default the best that half of the runs reached."""
     figure: Literal["accuracy", "accuracy_at", "deviation", "time_to_accuracy", "batch_sizes"] = "accuracy"
     """What is drawn."""
+    rates: Rates | None = None
+    """If comparisons are made twice: with one learning rate, and with each system's own."""
     claims: list[Claim] = Field(default_factory=list)
     """What is judged."""
     found: str = ""

@@ -19,6 +19,7 @@ from dlion_sim.figures import (
     plot_time_to_accuracy,
 )
 from dlion_sim.reproduction.claims import Experiment
+from dlion_sim.reproduction.regimes import by_regime
 from dlion_sim.reproduction.verdicts import Verdict, judged
 from dlion_sim.results import Run, headings
 from dlion_sim.results.atomic import replacing
@@ -41,6 +42,8 @@ def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], fol
     none is of a claim's kind.
     """
     groups = group_runs(runs)
+    if experiment.rates is not None:
+        groups = by_regime(groups, experiment.rates)
     target = common_target(groups) if experiment.target is None else experiment.target
     verdicts = [verdict for claim in experiment.claims for verdict in judged(claim, groups, target)]
     table = _table(groups, target)

@@ -15,9 +15,11 @@ import pytest
 import torch
 
 from dlion_sim.errors import InputError
-from dlion_sim.learning import load
+from dlion_sim.learning import Dataset, load
+from dlion_sim.learning.datasets import cifar10 as cifar10_module
 from dlion_sim.learning.datasets import cifar100 as cifar100_module
 from dlion_sim.learning.datasets.source import Source
+from dlion_sim.learning.tasks import Classification
 
 CONTENT = {"one": b"first file", "two": b"second file"}
 MD5 = {name: hashlib.md5(content).hexdigest() for name, content in CONTENT.items()}
@@ -71,7 +73,9 @@ def test_normalise_leaves_the_images(dataset):
 
 
 def test_unknown_dataset():
-    with pytest.raises(InputError, match=r"^dataset: no dataset is named 'imagenet'; allowed: cifar10, cifar10_halved, cifar100"):
+    with pytest.raises(
+        InputError, match=r"^dataset: no dataset is named 'imagenet'; allowed: cifar10, cifar10_halved, cifar100"
+    ):
         load("imagenet")
 
 
@@ -187,6 +191,17 @@ def test_no_network(tmp_path, monkeypatch):
         "dataset: http://127.0.0.1:9/things cannot be downloaded (ConnectionError); "
         "set DLION_DATA to a folder that holds things/ with one, two"
     )
+
+
+def test_halved_images_are_means_of_four_pixels(monkeypatch):
+    images = torch.randint(0, 256, (5, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    whole = Dataset(images, torch.zeros(5), images[:2], torch.zeros(2), Classification(10))
+    monkeypatch.setattr(cifar10_module, "cifar10", lambda: whole)
+    halved = load("cifar10_halved")
+    means = torch.nn.functional.avg_pool2d(images.float(), 2)
+    assert (halved.train_inputs.dtype, halved.train_inputs.shape) == (torch.uint8, (5, 3, 16, 16))
+    assert (halved.train_inputs.float() - means).abs().max() <= 0.5
+    assert torch.equal(halved.test_inputs, halved.train_inputs[:2])
 
 
 def test_cifar100_is_read_by_its_fine_labels(tmp_path, monkeypatch):

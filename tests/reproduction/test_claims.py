@@ -1,6 +1,6 @@
 """The experiments that ship: what is claimed of each is of runs that its sweep has."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -35,6 +35,15 @@ def test_each_has_three_seeds_of_everything_and_can_be_run(name):
     one_of_each = {point.labels["system"]: point for point in points}
     for point in one_of_each.values():
         point.scenario()
+
+
+@pytest.mark.parametrize("name", [name for name, each in EXPERIMENTS.items() if each.rates is not None])
+def test_every_system_is_run_at_the_rates_of_both_regimes_and_no_other(name):
+    rates = EXPERIMENTS[name].rates
+    found = defaultdict(set)
+    for point in load_sweep(sweep_of(name)):
+        found[point.labels["system"]].add(float(point.labels["workload.optimizer.learning_rate"]))
+    assert found == {system: {rates.one, own} for system, own in rates.own.items()}
 
 
 def test_what_is_no_claim_is_told_with_its_place(tmp_path, monkeypatch):

@@ -1,0 +1,38 @@
+"""One learning rate for all systems, and each system's own."""
+
+from dlion_sim.analysis import group_runs
+from dlion_sim.reproduction.claims import Rates
+from dlion_sim.reproduction.regimes import by_regime
+from dlion_sim.reproduction.verdicts import judged
+from tests.made_up import made_up_run
+from tests.reproduction.test_verdicts import BETTER
+
+RATE = "workload.optimizer.learning_rate"
+
+
+def test_systems_are_compared_at_one_rate_and_at_their_own(tmp_path):
+    levels = {("baseline", "0.1"): 0.5, ("dlion", "0.1"): 0.4, ("dlion", "0.02"): 0.7, ("dlion", "0.5"): 0.1}
+    runs = [
+        made_up_run(
+            tmp_path / f"{system}{rate}{seed}",
+            [0.1, level + 0.001 * seed * (system == "dlion")],
+            system=system,
+            seed=seed,
+            point={"system": system, RATE: rate},
+            extra=f"rate: {rate}\n",
+        )
+        for (system, rate), level in levels.items()
+        for seed in range(3)
+    ]
+    groups = by_regime(group_runs(runs), Rates(one=0.1, own={"baseline": 0.1, "dlion": 0.02}))
+    assert [(group.labels["rates"], group.labels["system"]) for group in groups] == [
+        ("one for all", "baseline"),
+        ("one for all", "dlion"),
+        ("own", "baseline"),
+        ("own", "dlion"),
+    ]
+    assert all(RATE not in group.labels for group in groups)
+    assert {verdict.where: verdict.direction for verdict in judged(BETTER, groups, 0.5)} == {
+        "one for all": "opposite",
+        "own": "same",
+    }
