@@ -37,6 +37,43 @@ class Claim(Model):
     """The number that the paper has, if it is known."""
 
 
+class Comparison(Model):
+    """That each of some systems does better than each of others: a claim for every two."""
+
+    of: Annotated[list[str], Field(min_length=1)]
+    """Values of the sweep's axis `system`."""
+    than: Annotated[list[str], Field(min_length=1)]
+    """Those that they are compared with."""
+    by: Quantity = "accuracy"
+    """In what."""
+    paper: str = ""
+    """The number that the paper has, if it is known."""
+
+    @property
+    def claims(self) -> list[Claim]:
+        """What it comes to."""
+        return [
+            Claim(
+                says=f"{one} {_BETTER[self.by]} {other}",
+                of={"system": one},
+                than={"system": other},
+                by=self.by,
+                paper=self.paper,
+            )
+            for one in self.of
+            for other in self.than
+        ]
+
+
+_BETTER: Mapping[Quantity, str] = {
+    "accuracy": "is more accurate than",
+    "time": "is sooner than",
+    "deviation": "is closer together than",
+    "bytes": "sends less than",
+    "iterations": "does more iterations than",
+}
+
+
 class Rates(Model):
     """Learning rates by which systems are compared twice, both found on validation samples in Homo A."""
 
@@ -63,10 +100,17 @@ class Experiment(Model):
     """What is drawn."""
     rates: Rates | None = None
     """If comparisons are made twice: with one learning rate, and with each system's own."""
+    compared: list[Comparison] = Field(default_factory=list)
+    """Systems that are judged by each other."""
     claims: list[Claim] = Field(default_factory=list)
-    """What is judged."""
+    """What else is judged."""
     found: str = ""
     """What was found, and why it is so, once it has been looked at."""
+
+    @property
+    def judged(self) -> list[Claim]:
+        """All that is judged."""
+        return [*(claim for comparison in self.compared for claim in comparison.claims), *self.claims]
 
 
 def experiments() -> Mapping[str, Experiment]:

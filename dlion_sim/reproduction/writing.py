@@ -41,11 +41,11 @@ def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], fol
     Returns the verdicts on its claims. Raises InputError where none of the runs is completed, one cannot be read, or
     none is of a claim's kind.
     """
-    groups = group_runs(runs)
+    groups = _with_short_names(group_runs(runs))
     if experiment.rates is not None:
         groups = by_regime(groups, experiment.rates)
     target = common_target(groups) if experiment.target is None else experiment.target
-    verdicts = [verdict for claim in experiment.claims for verdict in judged(claim, groups, target)]
+    verdicts = [verdict for claim in experiment.judged for verdict in judged(claim, groups, target)]
     table = _table(groups, target)
     folder.mkdir(parents=True, exist_ok=True)
     told = pd.DataFrame([_told(verdict) for verdict in verdicts], columns=_TOLD)
@@ -65,12 +65,22 @@ def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], fol
         "± are 95 % t-intervals over seeds; time: virtual seconds until the accuracy is "
         f"{percent(target)}, of seeds that got there in the brackets; p: paired t-test of the accuracy against the "
         "first row of the same environment, Holm-corrected.",
-        *(["## Verdicts", _markdown(told)] if verdicts else []),
+        *(["## Verdicts", _markdown(_by_environment(told))] if verdicts else []),
         *([experiment.found] if experiment.found else []),
         f"Again: `{again}`.",
     ]
     _write(folder / PAGE, lines)
     return verdicts
+
+
+def _with_short_names(groups: Sequence[Group]) -> list[Group]:
+    """The groups, without what the names of all their scenarios go on with after a comma."""
+    names = [group.labels["scenario"].partition(", ") for group in groups]
+    if len({rest for _, _, rest in names}) > 1:
+        return list(groups)
+    return [
+        Group({**group.labels, "scenario": name}, group.runs) for group, (name, _, _) in zip(groups, names, strict=True)
+    ]
 
 
 def write_collection(known: Mapping[str, Experiment], folder: Path, again: str) -> None:
@@ -83,13 +93,22 @@ def write_collection(known: Mapping[str, Experiment], folder: Path, again: str) 
             "experiment": f"[{name}]({name}/{PAGE})",
             "about": experiment.title,
             "the paper": experiment.paper,
-            "its claims here": _counted(_directions(folder / name / _VERDICTS)),
+            "its claims here": _counted(list(_read(folder / name / _VERDICTS)["direction"])),
         }
         for name, experiment in known.items()
-        if (folder / name / _VERDICTS).is_file()
+        if _is_written(folder / name)
     ]
+    told = [_read(folder / name / _VERDICTS).assign(experiment=name) for name in known if _is_written(folder / name)]
+    numbers = pd.concat(told)[lambda table: table["paper"] != ""]
     _write(
-        folder / PAGE, ["# Papers' experiments, repeated", _INTRODUCTION.format(again), _markdown(pd.DataFrame(rows))]
+        folder / PAGE,
+        [
+            "# Papers' experiments, repeated",
+            _INTRODUCTION.format(again),
+            _markdown(pd.DataFrame(rows)),
+            "## What papers have a number for",
+            _markdown(numbers[["experiment", *_TOLD]]),
+        ],
     )
 
 
@@ -135,6 +154,8 @@ def _told(verdict: Verdict) -> dict[str, str]:
     scale, unit = (100.0, " points") if points else (1.0, " x")
     ends = "" if math.isnan(difference.low) else f" [{scale * difference.low:.2f} to {scale * difference.high:.2f}]"
     value = "?" if math.isnan(difference.value) else f"{difference.bound}{scale * difference.value:.2f}{unit}{ends}"
+    if claim.by == "accuracy" and verdict.other > 0:
+        value += f", {verdict.one / verdict.other - 1:+.0%}"
     return {
         "claim": claim.says,
         "where": verdict.where,
@@ -145,9 +166,24 @@ def _told(verdict: Verdict) -> dict[str, str]:
     }
 
 
-def _directions(file: Path) -> list[str]:
+def _by_environment(told: pd.DataFrame) -> pd.DataFrame:
+    """A row a claim, with what was measured in each environment side by side."""
+    rows: dict[str, dict[str, str]] = {}
+    for one in told.to_dict("records"):
+        row = rows.setdefault(one["claim"], {"claim": one["claim"], "the paper": one["paper"]})
+        row[one["where"] or "here"] = f"{one['here']}: {one['direction']}"
+    return pd.DataFrame(rows.values()).fillna("").loc[:, lambda table: (table != "").any()]
+
+
+def _is_written(folder: Path) -> bool:
+    """Whether it holds an experiment's pages."""
+    return (folder / _VERDICTS).is_file()
+
+
+def _read(file: Path) -> pd.DataFrame:
+    """Verdicts as they were written, all as text."""
     try:
-        return [str(each) for each in pd.read_csv(file)["direction"]]
+        return pd.read_csv(file, dtype=str, keep_default_na=False)[[*_TOLD]]
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"cannot be read: {error}", file=file, allowed="what `reproduce` writes") from None
 

@@ -6,7 +6,7 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.reproduction import claims, experiments
-from dlion_sim.reproduction.claims import sweep_of
+from dlion_sim.reproduction.claims import Comparison, sweep_of
 from dlion_sim.sweep import load_sweep
 
 EXPERIMENTS = experiments()
@@ -19,7 +19,7 @@ def test_there_is_each_experiment_of_the_papers():
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_claims_are_of_runs_that_there_are(name):
     points = load_sweep(sweep_of(name))
-    sides = [side for claim in EXPERIMENTS[name].claims for side in (claim.of, claim.than)]
+    sides = [side for claim in EXPERIMENTS[name].judged for side in (claim.of, claim.than)]
     values = {axis.rsplit(".", 1)[-1]: {point.labels[axis] for point in points} for axis in points[0].labels}
     values["scenario"] = {point.base.label for point in points}
     for side in sides:
@@ -44,6 +44,14 @@ def test_every_system_is_run_at_the_rates_of_both_regimes_and_no_other(name):
     for point in load_sweep(sweep_of(name)):
         found[point.labels["system"]].add(float(point.labels["workload.optimizer.learning_rate"]))
     assert found == {system: {rates.one, own} for system, own in rates.own.items()}
+
+
+def test_systems_are_compared_with_each_other_in_words():
+    compared = Comparison(of=["dlion"], than=["ako", "gaia"], by="time", paper="2 x")
+    assert [(claim.says, claim.of, claim.than, claim.by, claim.paper) for claim in compared.claims] == [
+        ("dlion is sooner than ako", {"system": "dlion"}, {"system": "ako"}, "time", "2 x"),
+        ("dlion is sooner than gaia", {"system": "dlion"}, {"system": "gaia"}, "time", "2 x"),
+    ]
 
 
 def test_what_is_no_claim_is_told_with_its_place(tmp_path, monkeypatch):

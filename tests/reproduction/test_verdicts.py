@@ -10,7 +10,7 @@ from dlion_sim.reproduction import Claim, Experiment, judged, write_collection, 
 from tests.made_up import made_up_run
 
 BETTER = Claim(says="DLion is better", of={"system": "dlion"}, than={"system": "baseline"})
-SOONER = BETTER.model_copy(update={"by": "time"})
+SOONER = BETTER.model_copy(update={"says": "DLion is sooner", "by": "time"})
 
 
 def runs(tmp_path, curves):
@@ -93,6 +93,18 @@ def test_a_claim_on_runs_that_there_are_not_is_refused(tmp_path):
         judged(BETTER, group_runs(runs(tmp_path, {"dlion": flat(0.5)})), 0.5)
 
 
+def test_what_all_scenarios_are_called_is_left_out(tmp_path):
+    experiment = Experiment(title="A", paper="", sure="", target=0.5, claims=[BETTER])
+    made = [
+        made_up_run(tmp_path / f"{name}-{system}", [0.1, 0.5], system=system, scenario=f"{name}, charged as others")
+        for name in ("near", "far")
+        for system in ("baseline", "dlion")
+    ]
+    verdicts = write_experiment("E1", experiment, made, tmp_path / "E1", "dlion reproduce E1")
+    assert {verdict.where for verdict in verdicts} == {"near", "far"}
+    assert "charged" not in (tmp_path / "E1" / "index.md").read_text()
+
+
 def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
     experiment = Experiment(
         title="A | test", paper="twice", sure="not at all", target=0.5, claims=[BETTER, SOONER], found="So it is."
@@ -109,7 +121,7 @@ def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
         "| > 30",
         "So it is.",
         "dlion reproduce E1",
-        " 31.77]",
+        " 31.77], +98%: same",
     ):
         assert told in page, told
     names = {file.name for file in (tmp_path / "results" / "E1").iterdir()}
