@@ -29,7 +29,7 @@ PAGE = "index.md"
 _TABLE = "table.csv"
 _VERDICTS = "verdicts.csv"
 _FIGURE = "figure"
-_TOLD = ("claim", "where", "paper", "here", "p", "direction")
+_TOLD = ("claim", "where", "paper", "here", "factor", "p", "direction")
 """What is told of a verdict."""
 
 
@@ -88,26 +88,38 @@ def write_collection(known: Mapping[str, Experiment], folder: Path, again: str) 
 
     Raises InputError where one of these cannot be read.
     """
+    told = {name: _read(folder / name / _VERDICTS) for name in known if (folder / name / _VERDICTS).is_file()}
     rows = [
         {
             "experiment": f"[{name}]({name}/{PAGE})",
             "about": experiment.title,
             "the paper": experiment.paper,
-            "its claims here": _counted(list(_read(folder / name / _VERDICTS)["direction"])),
+            "its claims here": _counted(list(told[name]["direction"])),
         }
         for name, experiment in known.items()
-        if _is_written(folder / name)
+        if name in told
     ]
-    told = [_read(folder / name / _VERDICTS).assign(experiment=name) for name in known if _is_written(folder / name)]
-    numbers = pd.concat(told)[lambda table: table["paper"] != ""]
+    numbers = [
+        {
+            "experiment": name,
+            "claim": claim,
+            "the paper": paper,
+            "in each environment here": "; ".join(
+                f"{one['factor'] or one['here']} {one['direction']}" for one in of_claim.to_dict("records")
+            ),
+        }
+        for name, table in told.items()
+        for (claim, paper), of_claim in table[table["paper"] != ""].groupby(["claim", "paper"], sort=False)
+    ]
     _write(
         folder / PAGE,
         [
             "# Papers' experiments, repeated",
             _INTRODUCTION.format(again),
             _markdown(pd.DataFrame(rows)),
-            "## What papers have a number for",
-            _markdown(numbers[["experiment", *_TOLD]]),
+            "## What papers have numbers for",
+            "More accuracy relative to the other's, and how many times sooner; > where the other was never there.",
+            _markdown(pd.DataFrame(numbers)),
         ],
     )
 
@@ -154,13 +166,16 @@ def _told(verdict: Verdict) -> dict[str, str]:
     scale, unit = (100.0, " points") if points else (1.0, " x")
     ends = "" if math.isnan(difference.low) else f" [{scale * difference.low:.2f} to {scale * difference.high:.2f}]"
     value = "?" if math.isnan(difference.value) else f"{difference.bound}{scale * difference.value:.2f}{unit}{ends}"
-    if claim.by == "accuracy" and verdict.other > 0:
-        value += f", {verdict.one / verdict.other - 1:+.0%}"
+    if claim.by == "accuracy":
+        factor = f"{verdict.one / verdict.other - 1:+.0%}" if verdict.other > 0 else ""
+    else:
+        factor = "" if points or math.isnan(difference.value) else f"{difference.bound}{difference.value:.2g} x"
     return {
         "claim": claim.says,
         "where": verdict.where,
         "paper": claim.paper,
         "here": value,
+        "factor": factor,
         "p": "" if math.isnan(verdict.p) else f"{verdict.p:.3f}",
         "direction": verdict.direction,
     }
@@ -171,13 +186,9 @@ def _by_environment(told: pd.DataFrame) -> pd.DataFrame:
     rows: dict[str, dict[str, str]] = {}
     for one in told.to_dict("records"):
         row = rows.setdefault(one["claim"], {"claim": one["claim"], "the paper": one["paper"]})
-        row[one["where"] or "here"] = f"{one['here']}: {one['direction']}"
+        more = f", {one['factor']}" if one["factor"].endswith("%") else ""
+        row[one["where"] or "here"] = f"{one['here']}{more}: {one['direction']}"
     return pd.DataFrame(rows.values()).fillna("").loc[:, lambda table: (table != "").any()]
-
-
-def _is_written(folder: Path) -> bool:
-    """Whether it holds an experiment's pages."""
-    return (folder / _VERDICTS).is_file()
 
 
 def _read(file: Path) -> pd.DataFrame:
