@@ -37,9 +37,13 @@ def test_nothing_is_fetched_from_elsewhere(site):
         assert not [one for pair in fetched for one in pair if re.match(r"(https?:)?//", one)], file
 
 
-def test_diagrams_come_with_what_draws_them(site):
-    drawn = {file.parent.name for file in site.rglob("*.html") if 'src="../../mermaid.tiny.js"' in file.read_text()}
-    assert drawn == {page.stem for page in PAGES if "```mermaid" in page.read_text()}
+def test_the_diagram_is_drawn_of_its_source(site):
+    source, drawn = ((ROOT / "docs" / f"architecture.{ending}").read_text() for ending in ("mmd", "svg"))
+    boxes = re.findall(r'\["([^"]+)"\]|\(\[([^"\]]+)\]\)|\[\("([^"]+)"\)\]', source)
+    named = {word for box in boxes for word in re.findall(r"[A-Za-z]{3,}", " ".join(box).replace("<br/>", " "))}
+    assert {"Worker", "Mininet", "SimPy", "Recorder", "YAML", "results"} <= named
+    assert named <= set(re.findall(r"[A-Za-z]{3,}", " ".join(re.findall(r">([^<]+)<", drawn))))
+    assert (site / "docs" / "architecture.svg").is_file()
 
 
 def test_bars_in_tables_are_bars(site):
