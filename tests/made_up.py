@@ -43,6 +43,7 @@ def made_up_run(
     transport: str = "reliable",
     absent: bool = False,
     streamed: bool = False,
+    diverged: bool = False,
 ) -> Run:
     """Evaluations of `workers` around the mean `accuracies` every so many seconds, an iteration every second.
 
@@ -117,7 +118,7 @@ def made_up_run(
             bytes_sent=2_000_000 * max(len(accuracies) - 1, 0),
             iterations=dict.fromkeys(range(workers), int(end)),
             exchanges=dict.fromkeys(range(workers), int(end) * exchanging),
-            last_losses=dict.fromkeys(range(workers), 1.0),
+            losses=dict.fromkeys(range(workers), (2.0, 40.0 if diverged else 1.0)),
             evaluations=evaluations,
             evaluated_on=evaluated_on,
             transport=TRANSPORT if lossy else None,

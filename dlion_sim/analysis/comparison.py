@@ -10,7 +10,7 @@ import pandas as pd
 
 from dlion_sim.analysis.cost import costs_until
 from dlion_sim.analysis.curves import mean_metric
-from dlion_sim.analysis.groups import Group, metric_of, without_exchange
+from dlion_sim.analysis.groups import Group, metric_of, note
 from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, paired_p, ratio, restricted_mean
 from dlion_sim.analysis.summarized import known, of_availability, of_packets, of_stream
 from dlion_sim.errors import InputError
@@ -44,7 +44,7 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
       iterations that were cut), `state_bytes`, what newcomers fetched, and `to_join` (s), from the start of a process
       until it took part: means of runs that tell who came and went, see `Availability`
     - `cost` of a run and `cost_to_target`, the means of runs with prices; the latter where all reached it
-    - `bytes_sent`, a run's mean; `without_exchange`, a note on runs in which some worker never took anything in
+    - `bytes_sent`, a run's mean; `note`, on runs in which some worker never took anything in
     """
     metric_of(groups)  # one, or they cannot be compared
     measured = [_Samples(group, target) for group in groups]
@@ -155,7 +155,7 @@ class _Samples:
             "bytes_sent": mean_of([summary["bytes_sent"] for summary in summaries]).value,
             "cost": mean_of([_total(summary) for summary in summaries]).value,
             "cost_to_target": mean_of([_cost_to_target(*each) for each in zip(runs, durations, strict=True)]).value,
-            "without_exchange": without_exchange([self._group]),
+            "note": note([self._group]),
         }
 
 

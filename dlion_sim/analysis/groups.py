@@ -125,13 +125,15 @@ def said(key: str, value: str) -> str:
     return value if key in _PLAIN else in_words(key, value)
 
 
-def without_exchange(groups: Iterable[Group]) -> str:
-    """What to note at groups in whose runs some worker never took in anything from a peer; nothing for others."""
+def note(groups: Iterable[Group]) -> str:
+    """What to note at groups in whose runs some worker never took in anything from a peer, or diverged."""
     runs = [run for group in groups for run in group.completed]
-    alone = sum(len(run.without_exchange) for run in runs)
-    if not alone:
-        return ""
-    return "no exchange" if alone == sum(len(run.manifest["workers"]) for run in runs) else "in part no exchange"
+    everybody = sum(len(run.manifest["workers"]) for run in runs)
+    counts = {
+        "no exchange": sum(len(run.without_exchange) for run in runs),
+        "diverged": sum(len(run.outcome.get("diverged", [])) for run in runs),
+    }
+    return ", ".join(what if count == everybody else f"in part {what}" for what, count in counts.items() if count)
 
 
 def _told_apart(groups: Sequence[Group]) -> list[Group]:

@@ -42,7 +42,7 @@ class Totals:
         self._streamed = Streamed()
         self._between_clouds: dict[tuple[str, str], int] = {}
         """Bytes from one to another."""
-        self._last_losses: dict[int, float] = {}
+        self._training_losses: dict[int, tuple[float, float]] = {}
         self._evaluations: dict[float, dict[int, float]] = {}
         """The task's metric by time and worker."""
         self._ends = dict.fromkeys(self.iterations, 0.0)
@@ -70,7 +70,8 @@ class Totals:
             self._evaluations.setdefault(row.virtual_time, {})[row.worker] = row.score
         elif row.kind == "iteration" and row.loss is not None:
             self.iterations[row.worker] = row.iteration
-            self._last_losses[row.worker] = row.loss
+            first, _ = self._training_losses.get(row.worker, (row.loss, row.loss))
+            self._training_losses[row.worker] = first, row.loss
             self._samples += row.batch_size or 0
             self._exchanges[row.worker] += bool(row.applied or row.merged)
         elif row.kind == "cut":
@@ -124,7 +125,7 @@ class Totals:
             bytes_sent=self._bytes_sent,
             iterations=self.iterations,
             exchanges=self._exchanges,
-            last_losses=self._last_losses,
+            losses=self._training_losses,
             spent=self._spent,
             metric=Metric.of(about),
             evaluations=list(self._evaluations.items()),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 1000
 _SIGNIFICANT = 0.05
-_ALONE = "!"
+_NOTED = "!"
 """At systems whose workers did not all exchange something."""
 
 
@@ -111,7 +111,7 @@ def comparison_table(groups: Sequence[Group], target: float) -> RenderableType:
     keys = list(dict.fromkeys([*varying(groups), "system"]))
     lines = []
     for place, (group, row) in enumerate(zip(groups, rows, strict=True)):
-        mark = f" {_ALONE}" if row["without_exchange"] else ""
+        mark = f" {_NOTED}" if row["note"] else ""
         labels = [group.labels.get(key, "") + mark * (key == "system") for key in keys]
         lines.append([*labels, *(cells[place] or "-" for cells in columns.values())])
     table = Fitted(
@@ -181,8 +181,10 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
         yield "several Baselines in one environment: nothing there is compared with them"
     if any(not math.isnan(row["completion"]) for row in rows):
         yield "lost: share of bytes that receivers did without; completion: of data messages, on average and of 99 %"
-    if any(row["without_exchange"] for row in rows):
-        yield f"{_ALONE} a worker never exchanged anything: {WHY_NO_EXCHANGE}"
+    if any("no exchange" in row["note"] for row in rows):
+        yield f"{_NOTED} a worker never exchanged anything: {WHY_NO_EXCHANGE}"
+    if any("diverged" in row["note"] for row in rows):
+        yield f"{_NOTED} a worker diverged: its loss is ten times what it was at first; a lower learning rate may help"
 
 
 def _mean(written: str, row: Mapping[str, Any], name: str, unit: float = 1.0) -> str:

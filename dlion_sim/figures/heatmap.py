@@ -11,7 +11,7 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
 from dlion_sim.analysis import comparison
-from dlion_sim.analysis.groups import Group, metric_name, metric_of, varying, without_exchange
+from dlion_sim.analysis.groups import Group, metric_name, metric_of, note, varying
 from dlion_sim.errors import InputError
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import WIDTH, drawing, legend_below, time_unit
@@ -19,7 +19,7 @@ from dlion_sim.metric import ACCURACY
 from dlion_sim.results.numbers import byte_unit, number, of_metric
 
 Quantity = Literal["accuracy", "time", "speedup", "bytes"]
-_ALONE = "!"
+_NOTED = "!"
 """At cells of runs whose workers did not all exchange something."""
 
 
@@ -51,11 +51,11 @@ def plot_heatmap(
         place = rows.index(group.labels.get(down, "")), columns.index(group.labels.get(across, ""))
         values[place] = value
         text = f"{bound} {written(value)}".lstrip() if np.isfinite(value) else "-"
-        texts[place] = text + _ALONE * bool(without_exchange([group]))
+        texts[place] = text + _NOTED * bool(note([group]))
         if bound:
             bounded.append(place)
     notes = ["hatched: a bound, as not all seeds got there"] * bool(bounded)
-    notes += [f"{_ALONE} a worker never exchanged anything"] * any(without_exchange([group]) for group in groups)
+    notes += [f"{_NOTED} {noted}" for noted in dict.fromkeys(note([group]) for group in groups) if noted]
 
     with drawing(file, height=1.1 + 0.28 * len(rows), width=max(WIDTH, min(7.16, 1.4 + 0.42 * len(columns)))) as figure:
         axes = figure.subplots()

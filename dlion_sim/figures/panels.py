@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dlion_sim.analysis.groups import Group, varying, without_exchange
+from dlion_sim.analysis.groups import Group, note, varying
 from dlion_sim.figures.looks import Look, look_in_order, system_look
 
 
@@ -85,5 +85,5 @@ def _looks(systems: Mapping[str, str]) -> tuple[Look, ...]:
 
 
 def _noted(name: str, groups: Sequence[Group]) -> str:
-    note = without_exchange(groups)
-    return f"{name} ({note})" if note else name
+    noted = note(groups)
+    return f"{name} ({noted})" if noted else name

@@ -147,7 +147,7 @@ def _table(groups: Sequence[Group], target: float) -> pd.DataFrame:
                 "time (s)": _time(row),
                 "p": "" if math.isnan(row["p_holm"]) else f"{row['p_holm']:.3f}",
                 "sent": "" if math.isnan(row["bytes_sent"]) else in_bytes(row["bytes_sent"]),
-                "note": row["without_exchange"],
+                "note": row["note"],
             }
         )
     return pd.DataFrame(rows).loc[:, lambda table: (table != "").any()]

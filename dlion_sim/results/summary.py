@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,6 +18,9 @@ from dlion_sim.results.told import MOST, Fraction, Measured, Seconds, ShortText,
 
 TARGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """The accuracies, as fractions, whose times every summary tells."""
+
+_DIVERGED = 10.0
+"""The loss of a worker that diverged, by its first one."""
 
 _LAST_PART, _FEWEST_LAST = 0.1, 3
 """Of a run: its evaluations in there, or so many, give the final accuracy."""
@@ -153,7 +155,7 @@ def summarize(
     bytes_sent: int,
     iterations: Mapping[int, int],
     exchanges: Mapping[int, int],
-    last_losses: Mapping[int, float],
+    losses: Mapping[int, tuple[float, float]],
     spent: Mapping[int, Mapping[str, float]] = MappingProxyType({}),
     evaluations: Sequence[Evaluation],
     metric: Metric = ACCURACY,
@@ -169,13 +171,13 @@ def summarize(
     """The summary of a run as JSON will say it.
 
     `system` is the name of a composition, and `system_label` says what is replaced in it too. `iterations` has an entry
-    for each worker, `exchanges` how many of them took in something from a peer, and `last_losses` an entry for those
-    that have done one; `spent` are each worker's seconds by `SPENT`. `evaluations` go forward in time, and took
-    `evaluation_seconds` of the `wall_seconds`; the metric is summed up over those who were evaluated. `target` is a
-    value of it to tell the time of, besides `TARGETS` if it is accuracy. `late` tells of a run of real nodes how often
-    and by how many seconds computations took longer than modelled, and `cost_as` which larger model was charged, if
-    any; `transport` is of messages that were sent in packets, as `Transported`, `availability` of who came and went, as
-    `Availability`, and `stream` of samples that came, as `Streamed`; `cost` is the run's, if it has prices.
+    for each worker, `exchanges` how many of them took in something from a peer, and `losses` the first and the last
+    one of those that have done one; `spent` are each worker's seconds by `SPENT`. `evaluations` go forward in time, and
+    took `evaluation_seconds` of the `wall_seconds`; the metric is summed up over those who were evaluated. `target` is
+    a value of it to tell the time of, besides `TARGETS` if it is accuracy. `late` tells of a run of real nodes how
+    often and by how many seconds computations took longer than modelled, and `cost_as` which larger model was charged,
+    if any; `transport` is of messages that were sent in packets, as `Transported`, `availability` of who came and went,
+    as `Availability`, and `stream` of samples that came, as `Streamed`; `cost` is the run's, if it has prices.
     What is unknown is None: a rate over no time, the metric of who was not evaluated, the time of a target that was
     never reached.
     """
@@ -206,8 +208,13 @@ def summarize(
         f"final_{metric.key}": final_metric([(time, _mean(each)) for time, each in evaluations], ending.seconds),
         f"time_to_{metric.key}": {str(each): time_to_target(evaluations, each, metric) for each in sorted(targets)},
         "late": late and dict(late),
-        "diverged": [worker for worker in iterations if not math.isfinite(last_losses.get(worker, 0.0))],
+        "diverged": [worker for worker in iterations if worker in losses and _is_lost(*losses[worker])],
     }
+
+
+def _is_lost(first: float, last: float) -> bool:
+    """Whether losses tell of a worker that diverged: that of a batch may by chance be several times as large."""
+    return not last <= _DIVERGED * first
 
 
 def final_metric(values: Sequence[tuple[float, float]], seconds: float) -> dict[str, Any]:

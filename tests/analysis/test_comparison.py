@@ -87,7 +87,7 @@ def test_an_older_summary_has_its_final_accuracy_looked_up(tmp_path):
     del run.summary["final_accuracy"], run.summary["exchanges"], run.summary["system_label"], run.manifest["replaced"]
     table = comparison(group_runs([run]), 0.5)
     assert table["final"][0] == pytest.approx(told) == pytest.approx(0.4)
-    assert table["without_exchange"][0] == ""
+    assert table["note"][0] == ""
 
 
 def test_differences_are_tested_by_pairs_and_corrected_for_their_number(tmp_path):
@@ -162,7 +162,18 @@ def test_runs_without_an_exchange_are_noted(tmp_path):
         made_up_run(tmp_path / "alone", system="hop", workers=1, exchanging=False),
         made_up_run(tmp_path / "dlion"),
     ]
-    assert comparison(group_runs(runs), 0.5)["without_exchange"].tolist() == ["no exchange", "", ""]
+    assert comparison(group_runs(runs), 0.5)["note"].tolist() == ["no exchange", "", ""]
+
+
+def test_runs_that_diverged_are_noted(tmp_path):
+    runs = [
+        made_up_run(tmp_path / "ako", system="ako", diverged=True),
+        made_up_run(tmp_path / "dlion0", seed=0),
+        made_up_run(tmp_path / "dlion1", seed=1, diverged=True),
+        made_up_run(tmp_path / "hop", system="hop", exchanging=False, diverged=True),
+    ]
+    table = comparison(group_runs(runs), 0.5)
+    assert table["note"].tolist() == ["diverged", "in part diverged", "no exchange, diverged"]
 
 
 def test_a_target_that_no_summary_tells_is_looked_up_in_the_metrics(groups):

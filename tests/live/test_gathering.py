@@ -29,7 +29,7 @@ def part_of(folder, rank, began):
     writer.metrics(MetricsRow(4.0, 4.0, rank, "arrivals", 0, 1.0, 0.25 + 0.5 * rank, batch_size=20))
     for time, accuracy in ((0.0, 0.75), (5.0, 0.5 + 0.25 * rank)):
         writer.classes(ClassesRow(time, rank, 1, 0.5, 10, accuracy))
-    known = {"iterations": {rank: 1}, "exchanges": {rank: 1}, "last_losses": {rank: 1.0}, "evaluations": []}
+    known = {"iterations": {rank: 1}, "exchanges": {rank: 1}, "losses": {rank: (1.0, 1.0)}, "evaluations": []}
     seconds = {"wall_seconds": 5.0, "evaluation_seconds": 0.0}
     ending = Ending("completed", "duration", 5.0)
     writer.finish(
@@ -79,7 +79,7 @@ def written(folder, rank, incarnation, iterations, membership, stopped_by=None):
     if stopped_by is None:
         writer.flush()
         return
-    known = {"iterations": {rank: 1}, "exchanges": {rank: 1}, "last_losses": {rank: 1.0}, "evaluations": []}
+    known = {"iterations": {rank: 1}, "exchanges": {rank: 1}, "losses": {rank: (1.0, 1.0)}, "evaluations": []}
     seconds = {"wall_seconds": 30.0, "evaluation_seconds": 0.0, "samples": 8, "bytes_sent": 0}
     ending = Ending("completed", stopped_by, 30.0)
     writer.finish(summarize(**ABOUT, system_label="dlion", ending=ending, **seconds, **known))

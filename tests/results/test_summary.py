@@ -21,7 +21,7 @@ FACTS: dict[str, Any] = {
     "bytes_sent": 12345,
     "iterations": {0: 10, 1: 20},
     "exchanges": {0: 9, 1: 0},
-    "last_losses": {0: 0.5, 1: 0.4},
+    "losses": {0: (2.0, 0.5), 1: (2.0, 0.4)},
     "evaluations": [(100.0, {0: 0.2, 1: 0.4}), (200.0, {0: 0.5, 1: 0.7}), (300.0, {0: 0.4, 1: 0.6})],
 }
 
@@ -75,7 +75,7 @@ def test_what_was_sent_in_packets_is_told_where_something_was() -> None:
 
 
 def test_a_run_without_an_evaluation_has_nulls() -> None:
-    nothing = summarize(**{**FACTS, "evaluations": [], "wall_seconds": 0.0, "last_losses": {}})
+    nothing = summarize(**{**FACTS, "evaluations": [], "wall_seconds": 0.0, "losses": {}})
     assert nothing["final_accuracy"] == {"mean": None, "evaluations": 0}
     assert nothing["accuracy"] == {"mean": None, "std": None, "per_worker": []}
     assert set(nothing["time_to_accuracy"].values()) == {None}
@@ -110,11 +110,10 @@ def test_the_final_accuracy_is_the_mean_of_the_last_evaluations(
     assert summary["accuracy"]["mean"] == pytest.approx(accuracies[-1][1])
 
 
-def test_workers_whose_loss_is_not_finite_diverged() -> None:
-    summary = summarize(
-        **{**FACTS, "last_losses": {4: math.nan, 5: 1.0, 7: math.inf}, "iterations": {4: 1, 5: 1, 6: 0, 7: 1}}
-    )
-    assert summary["diverged"] == [4, 7]
+def test_workers_whose_loss_is_not_finite_or_ten_times_what_it_was_diverged() -> None:
+    losses = {4: (2.0, math.nan), 5: (2.0, 19.0), 7: (2.0, math.inf), 8: (2.0, 21.0), 9: (math.nan, math.nan)}
+    summary = summarize(**{**FACTS, "losses": losses, "iterations": dict.fromkeys((4, 5, 6, 7, 8, 9), 1)})
+    assert summary["diverged"] == [4, 7, 8, 9]
 
 
 def test_an_accuracy_of_nan_is_null_in_json_and_reaches_nothing() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dlion_sim.analysis import common_target, group_runs, metric_name, metric_of, varying
-from dlion_sim.analysis.groups import Group, without_exchange
+from dlion_sim.analysis.groups import Group, note
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY
 from dlion_sim.report.many.axes import axes
@@ -107,7 +107,7 @@ def _about(group: Group, keys: Sequence[str]) -> dict[str, Any]:
         "name": group.named(keys),
         "runs": f"{count}" if count == completed else f"{completed} of {count}",
         "completed": completed,
-        "note": without_exchange([group]),
+        "note": note([group]),
     }
 
 
