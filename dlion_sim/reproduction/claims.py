@@ -17,8 +17,8 @@ from dlion_sim.scenario.shipped import REPRODUCTION
 _CLAIMS = REPRODUCTION / "claims.yaml"
 
 Quantity = Literal["accuracy", "time", "deviation", "bytes", "iterations"]
-"""What a claim is about: the metric at the end; the time to the target; how far apart the workers are at the end; what
-all of them sent; how many iterations they did."""
+"""What a claim is about: the metric at the end; the time to the target; how far apart the workers are, on
+average over evaluations; what all of them sent; how many iterations they did."""
 Labels = Annotated[dict[str, str], Field(min_length=1)]
 
 

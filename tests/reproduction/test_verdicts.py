@@ -76,6 +76,14 @@ def test_a_factor_of_bytes_says_how_many_times_less(tmp_path):
     assert verdict.difference.value == pytest.approx(verdict.other / verdict.one)
 
 
+def test_how_far_apart_workers_are_is_a_mean_over_evaluations_but_the_first(tmp_path):
+    claim = BETTER.model_copy(update={"by": "deviation"})
+    curves = {"baseline": [(0.5, 0.5, 0.5)], "dlion": [(0.5, 0.005, 0.5)]}
+    (verdict,) = judged(claim, group_runs(runs(tmp_path, curves)), 0.5)
+    assert (verdict.one, verdict.other) == (pytest.approx(0.0075), pytest.approx(0.01))
+    assert verdict.difference.value == pytest.approx(0.0025)
+
+
 def test_each_environment_is_judged_for_itself(tmp_path):
     made = []
     for name, value in (("near", 0.6), ("far", 0.4)):
