@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 1000
 _SIGNIFICANT = 0.05
 _NOTED = "!"
-"""At systems whose workers did not all exchange something."""
+"""At systems whose workers did not all exchange something, or of which some diverged."""
 
 
 def compare(
@@ -184,7 +184,7 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
     if any("no exchange" in row["note"] for row in rows):
         yield f"{_NOTED} a worker never exchanged anything: {WHY_NO_EXCHANGE}"
     if any("diverged" in row["note"] for row in rows):
-        yield f"{_NOTED} a worker diverged: its loss is ten times what it was at first; a lower learning rate may help"
+        yield f"{_NOTED} a worker diverged: its loss is ten times what it began with; a lower learning rate may help"
 
 
 def _mean(written: str, row: Mapping[str, Any], name: str, unit: float = 1.0) -> str:

@@ -20,7 +20,7 @@ from dlion_sim.results.numbers import byte_unit, number, of_metric
 
 Quantity = Literal["accuracy", "time", "speedup", "bytes"]
 _NOTED = "!"
-"""At cells of runs whose workers did not all exchange something."""
+"""At cells of runs whose workers did not all exchange something, or of which some diverged."""
 
 
 def plot_heatmap(

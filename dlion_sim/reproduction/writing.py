@@ -111,17 +111,10 @@ def write_collection(known: Mapping[str, Experiment], folder: Path, again: str) 
         for name, table in told.items()
         for (claim, paper), of_claim in table[table["paper"] != ""].groupby(["claim", "paper"], sort=False)
     ]
-    _write(
-        folder / PAGE,
-        [
-            "# Papers' experiments, repeated",
-            _INTRODUCTION.format(again),
-            _markdown(pd.DataFrame(rows)),
-            "## What papers have numbers for",
-            "More accuracy relative to the other's, and how many times sooner; > where the other was never there.",
-            _markdown(pd.DataFrame(numbers)),
-        ],
-    )
+    parts = ["# Papers' experiments, repeated", _INTRODUCTION.format(again), _markdown(pd.DataFrame(rows))]
+    if numbers:
+        parts += ["## What papers have numbers for", _NUMBERS, _markdown(pd.DataFrame(numbers))]
+    _write(folder / PAGE, parts)
 
 
 _INTRODUCTION = (
@@ -129,6 +122,9 @@ _INTRODUCTION = (
     "claim has the same direction here where the difference is significant (paired t-test over seeds, 5 %) and has the "
     "paper's sign."
 )
+
+
+_NUMBERS = "More accuracy relative to the other's, and how many times sooner; > where the other was never there."
 
 
 def _table(groups: Sequence[Group], target: float) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -20,7 +21,7 @@ TARGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """The accuracies, as fractions, whose times every summary tells."""
 
 _DIVERGED = 10.0
-"""The loss of a worker that diverged, by its first one."""
+"""The loss of a worker that diverged, at least, by the greatest that anybody began with."""
 
 _LAST_PART, _FEWEST_LAST = 0.1, 3
 """Of a run: its evaluations in there, or so many, give the final accuracy."""
@@ -208,13 +209,17 @@ def summarize(
         f"final_{metric.key}": final_metric([(time, _mean(each)) for time, each in evaluations], ending.seconds),
         f"time_to_{metric.key}": {str(each): time_to_target(evaluations, each, metric) for each in sorted(targets)},
         "late": late and dict(late),
-        "diverged": [worker for worker in iterations if worker in losses and _is_lost(*losses[worker])],
+        "diverged": _diverged(losses),
     }
 
 
-def _is_lost(first: float, last: float) -> bool:
-    """Whether losses tell of a worker that diverged: that of a batch may by chance be several times as large."""
-    return not last <= _DIVERGED * first
+def _diverged(losses: Mapping[int, tuple[float, float]]) -> list[int]:
+    """The workers whose last loss is no number, or many times the greatest first one.
+
+    That of a batch may by chance be several times as large, and who joins late begins with what others have learnt.
+    """
+    most = _DIVERGED * max((first for first, _ in losses.values() if math.isfinite(first)), default=math.inf)
+    return [worker for worker, (_, last) in sorted(losses.items()) if not math.isfinite(last) or last > most]
 
 
 def final_metric(values: Sequence[tuple[float, float]], seconds: float) -> dict[str, Any]:

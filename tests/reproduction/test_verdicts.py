@@ -139,4 +139,5 @@ def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
     assert "[E1](E1/index.md)" in collection
     assert "2 same" in collection
     assert "E2" not in collection
+    assert "numbers" not in collection
     assert "A \\| test" in collection

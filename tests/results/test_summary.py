@@ -111,9 +111,15 @@ def test_the_final_accuracy_is_the_mean_of_the_last_evaluations(
 
 
 def test_workers_whose_loss_is_not_finite_or_ten_times_what_it_was_diverged() -> None:
-    losses = {4: (2.0, math.nan), 5: (2.0, 19.0), 7: (2.0, math.inf), 8: (2.0, 21.0), 9: (math.nan, math.nan)}
+    losses = {4: (2.0, math.nan), 5: (1.0, 19.0), 7: (math.inf, math.inf), 8: (1.5, 21.0), 9: (math.nan, math.nan)}
     summary = summarize(**{**FACTS, "losses": losses, "iterations": dict.fromkeys((4, 5, 6, 7, 8, 9), 1)})
     assert summary["diverged"] == [4, 7, 8, 9]
+
+
+def test_who_joins_late_and_well_taught_has_not_diverged_by_a_hard_batch() -> None:
+    losses = {0: (2.3, 0.1), 1: (0.01, 0.4)}
+    summary = summarize(**{**FACTS, "losses": losses, "iterations": {0: 9, 1: 2}})
+    assert summary["diverged"] == []
 
 
 def test_an_accuracy_of_nan_is_null_in_json_and_reaches_nothing() -> None:
