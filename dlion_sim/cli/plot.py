@@ -96,6 +96,14 @@ def time_to_accuracy(
 
 
 @plot.command()
+def trade_off(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
+    """Accuracy, or another metric, at the end against bytes sent, and whom nobody beats in both."""
+    from dlion_sim.figures import plot_trade_off
+
+    _done(plot_trade_off(_groups(runs, labels), output), quiet=quiet)
+
+
+@plot.command()
 def batch_sizes(run: OneRun, output: Output, quiet: Quiet = False) -> None:
     """Batch sizes over time: the global one, and each worker's."""
     from dlion_sim.figures import plot_batch_sizes

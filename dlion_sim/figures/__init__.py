@@ -13,6 +13,7 @@ from dlion_sim.figures.presence import plot_presence
 from dlion_sim.figures.queues import plot_queues
 from dlion_sim.figures.stalls import plot_stalls
 from dlion_sim.figures.timeline import plot_timeline
+from dlion_sim.figures.trade_off import plot_trade_off
 
 __all__ = [
     "Quantity",
@@ -32,4 +33,5 @@ __all__ = [
     "plot_stalls",
     "plot_time_to_accuracy",
     "plot_timeline",
+    "plot_trade_off",
 ]

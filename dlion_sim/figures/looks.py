@@ -15,7 +15,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 """Of lines, so that they can be told apart without colours too."""
 
 _HATCHES = (None, "/////", ".....", "\\\\\\\\\\", "|||||", "-----", "+++++", "ooo")
-_MARKERS = "osD^vPX<>hdp"
+_MARKERS = "osD^vPX<>hdp*"
 _MARKER_EVERY = 0.16
 """Of the diagonal of the axes, along a line."""
 _OTHERS, _SHADES = PALETTE[:6], (-0.35, 0.0, 0.35)
@@ -68,6 +68,7 @@ _COLOURS: Mapping[str, str] = {
     "local_sgd": "#94a4a2",
     "diloco": "#92dadd",
     "sparta": "#2d004b",
+    "dlion_sparse": "#690000",
 }
 _SYSTEMS: Mapping[str, Look] = {
     system: Look(

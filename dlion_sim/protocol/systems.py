@@ -93,6 +93,14 @@ SYSTEMS |= {
         synchronization={"kind": "bounded_staleness", "staleness": 5},
         knowledge_transfer={"kind": "direct"},
     ),
+    # The best of what was composed, on environments other than those that it is compared in (docs/which-system.md).
+    "dlion_sparse": Composition(
+        source="dlion_sim: DLion's batches, and the largest of what peers lack",
+        batching={"kind": "weighted_dynamic", "weights": "share", "growth": "none"},
+        exchange={"kind": "top_k", "density": 0.0003},
+        synchronization={"kind": "bounded_staleness", "staleness": 5},
+        knowledge_transfer={"kind": "none"},
+    ),
 }
 
 for package in (batching, exchange, synchronization, knowledge):

@@ -96,7 +96,7 @@ class Experiment(Model):
     """What of it is otherwise here, and why."""
     target: Annotated[float, Field(gt=0, le=1)] | None = None
     """The accuracy whose time is told. By default the best that half of the runs reached."""
-    figure: Literal["accuracy", "accuracy_at", "deviation", "time_to_accuracy", "batch_sizes"] = "accuracy"
+    figure: Literal["accuracy", "accuracy_at", "deviation", "time_to_accuracy", "trade_off", "batch_sizes"] = "accuracy"
     """What is drawn."""
     rates: Rates | None = None
     """If comparisons are made twice: with one learning rate, and with each system's own."""

@@ -17,6 +17,7 @@ from dlion_sim.figures import (
     plot_batch_sizes,
     plot_deviation,
     plot_time_to_accuracy,
+    plot_trade_off,
 )
 from dlion_sim.reproduction.claims import Experiment
 from dlion_sim.reproduction.regimes import by_regime
@@ -232,5 +233,6 @@ _DRAWN: Mapping[str, Callable[[Sequence[Group], Path, float], object]] = {
     "accuracy_at": _accuracy_at,
     "deviation": lambda groups, file, _: plot_deviation(groups, file),
     "time_to_accuracy": plot_time_to_accuracy,
+    "trade_off": lambda groups, file, _: plot_trade_off(groups, file),
     "batch_sizes": _batch_sizes,
 }

@@ -14,6 +14,8 @@ from dlion_sim import figures
 from dlion_sim.analysis import group_runs
 from dlion_sim.errors import InputError
 from dlion_sim.figures.timeline import COMPUTE, PROFILE, SEND, WAIT
+from dlion_sim.figures.trade_off import Place, front
+from dlion_sim.metric import ACCURACY, PERPLEXITY
 from dlion_sim.results import MetricsRow, Run, RunWriter, TransfersRow
 from tests.made_up import made_up_run
 
@@ -54,6 +56,7 @@ KINDS = {
     "heatmap": partial(figures.plot_heatmap, quantity="speedup", target=0.5),
     "completion_times": figures.plot_completion_times,
     "online": figures.plot_online,
+    "trade_off": figures.plot_trade_off,
 }
 KINDS_OF_ONE = {
     "batch_sizes": figures.plot_batch_sizes,
@@ -83,6 +86,13 @@ WORDS = {
         "Completion time (ms)",
     ],
     "online": ["Online accuracy (%)", "class 1 comes", "rotation, labels shift", "band: least to greatest of 2 seeds"],
+    "trade_off": [
+        "Test accuracy (%)",
+        "Sent by all workers (",
+        "95 % interval of 2 seeds",
+        "bandwidth 5 Mbps",
+        "dlion",
+    ],
     "batch_sizes": ["Global batch", "Local batch", "east/1", "made-up · dlion"],
     "links": ["N of Max-N (%)", "Sent (Mbps)", "from", "east/0", "to east/1"],
     "queues": ["east/1 down", "all 3 links", "Waiting (kB)", "Virtual time (s)", "dropped (630 in all)", "marked (120"],
@@ -151,6 +161,12 @@ def test_a_bar_counts_seeds_that_never_got_there_with_their_ends(tmp_path, drawn
     assert [patch.get_hatch() for patch in times.patches] == [None, "xxxxx"]
     assert heights(speedups) == pytest.approx([1, math.sqrt(1 / 3)])
     assert [text.get_text() for text in speedups.texts] == ["1", "< 0.577"]
+
+
+@pytest.mark.parametrize(("metric", "best"), [(ACCURACY, [(1, 5), (3, 7), (4, 8)]), (PERPLEXITY, [(1, 3)])])
+def test_nobody_beats_those_on_the_front(metric, best):
+    places = [Place(*place) for place in [(4, 7), (1, 5), (3, 7), (1, 3), (2, 4), (4, 8), (9, 8)]]
+    assert [(place.sent, place.value) for place in front(places, metric)] == best
 
 
 def test_a_heat_map_hatches_what_is_a_bound(groups, tmp_path):

@@ -71,6 +71,7 @@ SYSTEMS: list[dict[str, Any]] = [
     {"name": "diloco", "exchange": {"period": 3}},
     {"name": "sparta", "exchange": {"part": 0.5}},
     {"name": "dlion", "knowledge_transfer": {"period": 3}},
+    {"name": "dlion_sparse", "exchange": {"density": 0.3}},
     {"name": "dlion", "exchange": {"residual": "accumulate"}, "synchronization": "synchronous"},
 ]
 """All that can do without a worker, one way or another."""

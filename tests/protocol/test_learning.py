@@ -332,6 +332,7 @@ LEARNING = [
     *LOSSLESS,
     {"name": "dlion", "knowledge_transfer": {"period": 20}},
     {"name": "dlion", "exchange": {"n": 40}, "knowledge_transfer": {"period": 20}},
+    {"name": "dlion_sparse", "exchange": {"density": 0.3}},
     {"name": "dpsgd"},
     {"name": "hop", "exchange": {"kind": "parameters", "staleness": 3}, "synchronization": {"staleness": 3}},
     {"name": "local_sgd", "exchange": {"period": 5}},

@@ -32,6 +32,7 @@ PERIODS = {
     "local_sgd": {"exchange": {"period": 5}},
     "diloco": {"exchange": {"period": 5}},
     "sparta": {"exchange": {"part": 0.2}},
+    "dlion_sparse": {"exchange": {"density": 0.05}},
     "dlion": {"batching": {"profile_repeats": 1}, "knowledge_transfer": {"period": 20}},
 }
 """So short, or so large, that a short run exchanges enough."""

@@ -1,0 +1,121 @@
+"""What systems come to against what they send, and who of them is beaten by nobody in both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from dlion_sim.analysis.comparison import comparison
+from dlion_sim.analysis.groups import Group, metric_name, metric_of
+from dlion_sim.figures.looks import Look
+from dlion_sim.figures.panels import Panels
+from dlion_sim.figures.style import DECADE, WIDE, WIDTH, drawing, legend_below, make_logarithmic, of_seeds
+from dlion_sim.metric import Metric
+from dlion_sim.results.numbers import byte_unit
+
+_PANEL_HEIGHT = 1.8
+_ROOM = 0.08
+"""Around the markers."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a group came to."""
+
+    sent: float
+    """Bytes, a run's mean."""
+    value: float
+    """The metric, as it is shown."""
+    half: float = math.nan
+    """Half of its interval, NaN without one."""
+
+
+def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
+    """Draw the accuracy, or another metric, of groups at the end against the bytes that all workers sent to `file`.
+
+    A marker is a group's mean over seeds, its whiskers the metric's 95 % t-interval; a panel is an environment. Stairs
+    join those of a panel that are beaten by nobody, who would have sent no more and done no worse. Returns `file`.
+    Raises InputError where a run cannot be read or the file cannot be written.
+    """
+    panels, metric = Panels.of(groups), metric_of(groups)
+    table = comparison(groups, target=math.nan)
+    places = {
+        number: Place(row["bytes_sent"], metric.scale * row["final"], metric.scale * (row["final_high"] - row["final"]))
+        for number, row in enumerate(table.to_dict("records"))
+        if not math.isnan(row["bytes_sent"] + row["final"])
+    }
+    sent = [place.sent for place in places.values() if place.sent > 0]
+    size, unit = byte_unit(max(sent, default=1.0))
+    notes = dict.fromkeys(of_seeds("whiskers: 95 % interval", [int(seeds) for seeds in table["seeds"]], groups))
+    columns = min(2, len(panels.panels))
+    rows = -(-len(panels.panels) // columns)
+    with drawing(file, height=0.8 + _PANEL_HEIGHT * rows, width=WIDTH if columns == 1 else WIDE) as figure:
+        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        for number, place in places.items():
+            group = groups[number]
+            _draw(grid.flat[panels.panel(group)], place, size, panels.look(group))
+        for panel, (axes, name) in enumerate(zip_longest(grid.flat, panels.panels)):
+            if name is None:
+                axes.set_visible(False)
+                continue
+            axes.set_title(", ".join(filter(None, [panels.heading, name])), wrap=True)
+            unbeaten = front([place for n, place in places.items() if panels.panel(groups[n]) == panel], metric)
+            if len(unbeaten) > 1:
+                notes["line: nobody has sent no more and done no worse"] = None
+                _join(axes, unbeaten, size)
+        grid.flat[0].margins(_ROOM)
+        if sent and (span := max(sent) / min(sent)) > DECADE:
+            make_logarithmic(grid.flat[0], "x", span)
+        else:
+            grid.flat[0].set_xlim(left=0)
+        for axes in grid[:, 0]:
+            axes.set_ylabel(f"{metric_name(groups).capitalize()}{metric.unit}")
+        for axes in grid.flat[len(panels.panels) - columns : len(panels.panels)]:
+            axes.set_xlabel(f"Sent by all workers ({unit})")
+            axes.tick_params(labelbottom=True)
+        lines = sorted({panels.line(groups[number]) for number in places}) if len(panels.lines) > 1 else []
+        legend_below(
+            figure,
+            [Line2D([], [], **_marker(panels.looks[line])) for line in lines],
+            [panels.names[line] for line in lines],
+            [*notes],
+        )
+    return file
+
+
+def front(places: Sequence[Place], metric: Metric) -> list[Place]:
+    """Those that are beaten by nobody, who would have sent no more and done no worse; by bytes."""
+    sign = -1 if metric.higher_is_better else 1
+    best: list[Place] = []
+    for place in sorted(places, key=lambda place: (place.sent, sign * place.value)):
+        if not best or not metric.reaches(best[-1].value, place.value):
+            best.append(place)
+    return best
+
+
+def _draw(axes: Axes, place: Place, size: float, look: Look) -> None:
+    half = None if math.isnan(place.half) else place.half
+    axes.errorbar(place.sent / size, place.value, yerr=half, elinewidth=0.7, capsize=1.5, **_marker(look))
+
+
+def _marker(look: Look) -> dict[str, Any]:
+    face = look.colour if look.filled else "white"
+    return {
+        "color": look.colour,
+        "marker": look.marker or "o",
+        "markersize": 4,
+        "markerfacecolor": face,
+        "linestyle": "",
+    }
+
+
+def _join(axes: Axes, places: Sequence[Place], size: float) -> None:
+    sent, values = [place.sent / size for place in places], [place.value for place in places]
+    axes.step(sent, values, where="post", color="0.6", linewidth=0.8, zorder=1)
