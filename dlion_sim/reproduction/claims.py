@@ -75,10 +75,10 @@ _BETTER: Mapping[Quantity, str] = {
 
 
 class Rates(Model):
-    """Learning rates by which systems are compared twice, both found on validation samples in Homo A."""
+    """Learning rates by which systems are compared, all found on validation samples in Homo A."""
 
-    one: float
-    """Baseline's best, which all have."""
+    one: float | None = None
+    """Baseline's best, which all have, if they are compared so too."""
     own: dict[str, float]
     """Each system's best, by the label that it has in the sweep."""
 
@@ -99,7 +99,7 @@ class Experiment(Model):
     figure: Literal["accuracy", "accuracy_at", "deviation", "time_to_accuracy", "trade_off", "batch_sizes"] = "accuracy"
     """What is drawn."""
     rates: Rates | None = None
-    """If comparisons are made twice: with one learning rate, and with each system's own."""
+    """If comparisons are made with each system's own learning rate; and maybe with one for all, too."""
     compared: list[Comparison] = Field(default_factory=list)
     """Systems that are judged by each other."""
     claims: list[Claim] = Field(default_factory=list)

@@ -14,9 +14,8 @@ _RATE = "workload.optimizer.learning_rate"
 
 def by_regime(groups: Sequence[Group], rates: Rates) -> list[Group]:
     """The groups of each regime, one regime after the other: those that are in both come twice, others are left out."""
-    return in_order(
-        [*_with(groups, "one for all", dict.fromkeys(rates.own, rates.one)), *_with(groups, "own", rates.own)]
-    )
+    one = {} if rates.one is None else dict.fromkeys(rates.own, rates.one)
+    return in_order([*_with(groups, "one for all", one), *_with(groups, "own", rates.own)])
 
 
 def _with(groups: Sequence[Group], regime: str, rates: dict[str, float]) -> Iterator[Group]:

@@ -32,6 +32,11 @@ def test_systems_are_compared_at_one_rate_and_at_their_own(tmp_path):
         ("own", "dlion"),
     ]
     assert all(RATE not in group.labels for group in groups)
+    alone = by_regime(group_runs(runs), Rates(own={"baseline": 0.1, "dlion": 0.5}))
+    assert {(group.labels["rates"], group.labels["system"]) for group in alone} == {
+        ("own", "baseline"),
+        ("own", "dlion"),
+    }
     assert {verdict.where: verdict.direction for verdict in judged(BETTER, groups, 0.5)} == {
         "one for all": "opposite",
         "own": "same",
