@@ -26,6 +26,7 @@ def lossy(runs):
         ["accuracy", "runs"],
         ["accuracy-at", "runs", "--at", "10 s"],
         ["accuracy-at", "runs"],
+        ["trade-off", "runs"],
         ["time-to-accuracy", "runs", "--target", "0.5"],
         ["time-to-accuracy", "runs"],
         ["accuracy", "runs", "--x", "bytes"],
