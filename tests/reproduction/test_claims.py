@@ -12,8 +12,8 @@ from dlion_sim.sweep import load_sweep
 EXPERIMENTS = experiments()
 
 
-def test_there_is_each_experiment_of_the_papers_and_two_of_ours():
-    assert list(EXPERIMENTS) == [*(f"E{number}" for number in range(17)), "held_out", "which_system"]
+def test_there_is_each_experiment_of_the_papers_and_ours():
+    assert list(EXPERIMENTS) == [*(f"E{number}" for number in range(17)), "held_out", "skewed_causes", "which_system"]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
