@@ -51,7 +51,8 @@ def recommend(
     systems: Annotated[
         str,
         typer.Option(
-            help="Systems that are tried; by default the scenario's, dlion, ring_allreduce, local_sgd and diloco.",
+            help="Systems that are tried; by default the scenario's, dlion, dlion_sparse, ring_allreduce, local_sgd "
+            "and diloco.",
             show_default=False,
         ),
     ] = "",

@@ -9,11 +9,12 @@ from typing import Any
 
 from dlion_sim.scenario.overrides import set_value
 
-SYSTEMS = ("dlion", "ring_allreduce", "local_sgd", "diloco")
-"""Beside the scenario's own. They differ in kind: what each link carries of gradients, whole gradients in a ring,
-parameters now and then, and their movement as a gradient."""
+SYSTEMS = ("dlion", "dlion_sparse", "ring_allreduce", "local_sgd", "diloco")
+"""Beside the scenario's own. They differ in kind: what each link carries of gradients, the largest of what peers lack,
+whole gradients in a ring, parameters now and then, and their movement as a gradient."""
 KEY_PARAMETERS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "dlion": ("exchange.n_min", (0.85, 10)),
+    "dlion_sparse": ("exchange.density", (0.0003, 0.01)),
     "gaia": ("exchange.threshold", (0.01, 0.1)),
     "local_sgd": ("exchange.period", (4, 16)),
     "diloco": ("exchange.period", (20, 100)),

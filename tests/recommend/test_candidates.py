@@ -87,7 +87,7 @@ def test_the_scenarios_own_system_stays_as_it_says():
     own = {"name": "diloco", "exchange": {"period": 7}}
     first, *others = variants(own, [])
     assert first.spec == own
-    assert {each.labels["system"] for each in others} == {"dlion", "ring_allreduce", "local_sgd"}
+    assert {each.labels["system"] for each in others} == {"dlion", "dlion_sparse", "ring_allreduce", "local_sgd"}
     plain = [each.spec for each in variants({"name": "dlion", "batching": "fixed"}, ["dlion"])]
     assert [each["exchange"] for each in plain] == [{"n_min": 0.85}, {"n_min": 10}]
     assert all(each["batching"] == "fixed" for each in plain)
