@@ -48,6 +48,16 @@ class Look:
             "markevery": (self.marker_at, _MARKER_EVERY),
         }
 
+    def point(self) -> dict[str, Any]:
+        """Matplotlib's keywords of a point by itself."""
+        return {
+            "color": self.colour,
+            "linestyle": "",
+            "marker": self.marker or "o",
+            "markersize": 4,
+            "markerfacecolor": self.colour if self.filled else "white",
+        }
+
     def bar(self) -> dict[str, Any]:
         """Matplotlib's keywords of a bar."""
         return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": "white", "linewidth": 0}

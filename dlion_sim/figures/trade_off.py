@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -83,7 +82,7 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
         lines = sorted({panels.line(groups[number]) for number in places}) if len(panels.lines) > 1 else []
         legend_below(
             figure,
-            [Line2D([], [], **_marker(panels.looks[line])) for line in lines],
+            [Line2D([], [], **panels.looks[line].point()) for line in lines],
             [panels.names[line] for line in lines],
             [*notes],
         )
@@ -102,18 +101,7 @@ def front(places: Sequence[Place], metric: Metric) -> list[Place]:
 
 def _draw(axes: Axes, place: Place, size: float, look: Look) -> None:
     half = None if math.isnan(place.half) else place.half
-    axes.errorbar(place.sent / size, place.value, yerr=half, elinewidth=0.7, capsize=1.5, **_marker(look))
-
-
-def _marker(look: Look) -> dict[str, Any]:
-    face = look.colour if look.filled else "white"
-    return {
-        "color": look.colour,
-        "marker": look.marker or "o",
-        "markersize": 4,
-        "markerfacecolor": face,
-        "linestyle": "",
-    }
+    axes.errorbar(place.sent / size, place.value, yerr=half, elinewidth=0.7, capsize=1.5, **look.point())
 
 
 def _join(axes: Axes, places: Sequence[Place], size: float) -> None:

@@ -93,7 +93,7 @@ SYSTEMS |= {
         synchronization={"kind": "bounded_staleness", "staleness": 5},
         knowledge_transfer={"kind": "direct"},
     ),
-    # The best of what was composed, by environments in which it is compared with none of the others.
+    # The best of what was composed, by validation accuracy in environments other than those that it is tested in.
     "dlion_sparse": Composition(
         source="dlion_sim: DLion's batches, and the largest of what peers lack",
         batching={"kind": "weighted_dynamic", "weights": "share", "growth": "none"},

@@ -7,6 +7,7 @@ import pytest
 from dlion_sim.errors import InputError
 from dlion_sim.reproduction import claims, experiments
 from dlion_sim.reproduction.claims import Comparison, sweep_of
+from dlion_sim.scenario.shipped import REPRODUCTION
 from dlion_sim.sweep import load_sweep
 
 EXPERIMENTS = experiments()
@@ -44,6 +45,12 @@ def test_every_system_is_run_at_the_rates_of_both_regimes_and_no_other(name):
     for point in load_sweep(sweep_of(name)):
         found[point.labels["system"]].add(float(point.labels["workload.optimizer.learning_rate"]))
     assert found == {system: {own, rates.one or own} for system, own in rates.own.items()}
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in REPRODUCTION.glob("*.yaml") if file.stem != "claims"))
+def test_every_sweep_beside_the_claims_can_be_run(name):
+    for point in load_sweep(sweep_of(name)):
+        assert point.scenario().seed == int(point.labels["seed"])
 
 
 def test_systems_are_compared_with_each_other_in_words():
