@@ -49,9 +49,10 @@ class _Dense(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None]:
         inputs, weight = ctx.saved_tensors
-        by_inputs = _multiply(gradient, weight.t())
+        # A model's first layer has nobody to tell.
+        by_inputs = _multiply(gradient, weight.t()) if ctx.needs_input_grad[0] else None
         by_weight = _multiply(gradient.t().contiguous(), inputs.t())
         return by_inputs, by_weight, gradient.sum(0) if ctx.is_biased else None
 
