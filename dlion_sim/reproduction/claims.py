@@ -83,6 +83,15 @@ class Rates(Model):
     """Each system's best, by the label that it has in the sweep."""
 
 
+class Closer(Model):
+    """A look at one run of an experiment."""
+
+    run: str
+    """Its name."""
+    figures: list[Literal["batch_sizes", "links"]]
+    """What is drawn of it."""
+
+
 class Experiment(Model):
     """One experiment of a paper."""
 
@@ -96,8 +105,10 @@ class Experiment(Model):
     """What of it is otherwise here, and why."""
     target: Annotated[float, Field(gt=0, le=1)] | None = None
     """The accuracy whose time is told. By default the best that half of the runs reached."""
-    figure: Literal["accuracy", "accuracy_at", "deviation", "time_to_accuracy", "trade_off", "batch_sizes"] = "accuracy"
-    """What is drawn."""
+    figure: Literal["accuracy", "accuracy_at", "deviation", "time_to_accuracy", "trade_off"] = "accuracy"
+    """What is drawn of all runs."""
+    closer: Closer | None = None
+    """What is drawn of one run, if the mean over seeds hides what the paper claims."""
     rates: Rates | None = None
     """If comparisons are made with each system's own learning rate; and maybe with one for all, too."""
     compared: list[Comparison] = Field(default_factory=list)

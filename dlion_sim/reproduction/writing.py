@@ -16,10 +16,11 @@ from dlion_sim.figures import (
     plot_accuracy_at,
     plot_batch_sizes,
     plot_deviation,
+    plot_links,
     plot_time_to_accuracy,
     plot_trade_off,
 )
-from dlion_sim.reproduction.claims import Experiment
+from dlion_sim.reproduction.claims import Closer, Experiment
 from dlion_sim.reproduction.regimes import by_regime
 from dlion_sim.reproduction.verdicts import Verdict, judged
 from dlion_sim.results import Run, headings
@@ -40,7 +41,7 @@ def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], fol
     `again` is the command that runs it again.
 
     Returns the verdicts on its claims. Raises InputError where none of the runs is completed, one cannot be read, or
-    none is of a claim's kind.
+    none is of a claim's kind or the one that is looked at.
     """
     groups = _with_short_names(group_runs(runs))
     if experiment.rates is not None:
@@ -56,6 +57,7 @@ def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], fol
     draw = _DRAWN[experiment.figure]
     for ending in ("png", "svg"):
         draw(groups, folder / f"{_FIGURE}.{ending}", target)
+    closer = [] if experiment.closer is None else _draw_closer(experiment.closer, runs, folder)
     lines = [
         f"# {name}: {experiment.title}",
         f"**The paper**: {experiment.paper}",
@@ -66,12 +68,25 @@ def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], fol
         "± are 95 % t-intervals over seeds; time: virtual seconds until the accuracy is "
         f"{percent(target)}, of seeds that got there in the brackets; p: paired t-test of the accuracy against the "
         "first row of the same environment, Holm-corrected.",
+        *closer,
         *(["## Verdicts", _markdown(_by_environment(told))] if verdicts else []),
         *([experiment.found] if experiment.found else []),
         f"Again: `{again}`.",
     ]
     _write(folder / PAGE, lines)
     return verdicts
+
+
+def _draw_closer(closer: Closer, runs: Sequence[Run], folder: Path) -> list[str]:
+    """Draw what is looked at of one run into `folder`; the parts of the page that show it."""
+    run = next((run for run in runs if run.folder.name == closer.run), None)
+    if run is None:
+        raise InputError(f"no run is named {closer.run!r}", path="closer.run")
+    parts = [f"One of these runs, `{closer.run}`:"]
+    for figure in closer.figures:
+        _DRAWN_CLOSER[figure](run, folder / f"{figure}.png")
+        parts.append(f"![{figure.replace('_', ' ')} of {closer.run}]({figure}.png)")
+    return parts
 
 
 def _with_short_names(groups: Sequence[Group]) -> list[Group]:
@@ -217,11 +232,6 @@ def _write(file: Path, parts: Iterable[str]) -> None:
         temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
-def _batch_sizes(groups: Sequence[Group], file: Path, _: float) -> object:
-    """Of the first run."""
-    return plot_batch_sizes(groups[0].runs[0], file)
-
-
 def _accuracy_at(groups: Sequence[Group], file: Path, _: float) -> object:
     return plot_accuracy_at(
         groups, file, min(float(run.outcome["virtual_seconds"]) for each in groups for run in each.completed)
@@ -234,5 +244,6 @@ _DRAWN: Mapping[str, Callable[[Sequence[Group], Path, float], object]] = {
     "deviation": lambda groups, file, _: plot_deviation(groups, file),
     "time_to_accuracy": plot_time_to_accuracy,
     "trade_off": lambda groups, file, _: plot_trade_off(groups, file),
-    "batch_sizes": _batch_sizes,
 }
+
+_DRAWN_CLOSER: Mapping[str, Callable[[Run, Path], object]] = {"batch_sizes": plot_batch_sizes, "links": plot_links}
