@@ -18,7 +18,7 @@ from dlion_sim.assembly.outages import Outages
 from dlion_sim.assembly.sampling import StreamSampler
 from dlion_sim.assembly.shards import shards_of, validation_of
 from dlion_sim.assembly.stream import DataStream
-from dlion_sim.assembly.workload import check_target, dataset_of, model_of, of_workload
+from dlion_sim.assembly.workload import check_target, dataset_of, model_of, of_workload, own_model_of
 from dlion_sim.learning import (
     BatchSampler,
     Dataset,
@@ -55,7 +55,7 @@ class Setting:
     system: System
     dataset: Dataset
     model: nn.Module
-    """With everybody's initial parameters."""
+    """With the initial parameters of all that have no own ones."""
     shards: Sequence[Indices]
     """The training samples of each worker; of a stream, all that come."""
     validation: Indices | None
@@ -177,7 +177,7 @@ class Setting:
             Setup(
                 worker=number,
                 workers=self.workers,
-                replica=self._initial.twin(),
+                replica=self._initial_of(number),
                 mixing=self._mixing[number],
                 batch_size=self.scenario.workload.batch_size,
                 training_samples=self.training_samples,
@@ -236,6 +236,12 @@ class Setting:
             threads=threads,
             kernels=self.kernels,
         )
+
+    def _initial_of(self, worker: int) -> Replica:
+        if self.scenario.workload.initial_parameters == "same":
+            return self._initial.twin()
+        own = own_model_of(self.scenario, self.dataset, worker)
+        return self._replica(self.layout, flatten(own).to(self.device))
 
     @cached_property
     def _initial(self) -> Replica:

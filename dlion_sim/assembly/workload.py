@@ -40,15 +40,25 @@ def model_of(scenario: Scenario, dataset: Dataset) -> tuple[nn.Module, Workload]
 
     Raises InputError where it cannot be trained.
     """
-    workload, seed = scenario.workload, stream_seed(scenario.seed, "model")
+    model, lora = _drawn(scenario, dataset)
+    return model, _costed(scenario.workload.model_copy(update={"lora": lora}), model, dataset)
+
+
+def own_model_of(scenario: Scenario, dataset: Dataset, worker: int) -> nn.Module:
+    """The same with initial parameters of a worker's own."""
+    return _drawn(scenario, dataset, worker)[0]
+
+
+def _drawn(scenario: Scenario, dataset: Dataset, *worker: int) -> tuple[nn.Module, Lora | None]:
+    """The model with initial parameters, which a `worker` draws for itself, and what of it is trained."""
+    workload, seed = scenario.workload, stream_seed(scenario.seed, "model", *worker)
     name, parameters = named(workload.model)
     own = _own(name, "workload.model", scenario, most=1)
     with of_workload():
         model = own_model(name, own, dataset, seed) if own else model_for(name, dataset, seed, **parameters)
-        if workload.lora is not None:
-            lora = _adapt(model, workload.lora, stream_seed(scenario.seed, "lora"))
-            workload = workload.model_copy(update={"lora": lora})
-    return model, _costed(workload, model, dataset)
+        if workload.lora is None:
+            return model, None
+        return model, _adapt(model, workload.lora, stream_seed(scenario.seed, "lora", *worker))
 
 
 def _adapt(model: nn.Module, lora: Lora, seed: int) -> Lora:

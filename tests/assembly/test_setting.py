@@ -1,5 +1,7 @@
 """What every participant's part in a run follows from: the scenario, and nothing else."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -39,6 +41,17 @@ def test_a_participant_is_the_same_whoever_else_is_made():
     noisy = {"clouds": [{"name": "a", "workers": [{"count": 3, "compute": {"cores": 4, "noise": 0.5}}]}]}
     machines = [Setting.of(digits(cluster=noisy)).machine(2) for _ in range(2)]
     assert machines[0].seconds(8, 0.0) == machines[1].seconds(8, 0.0)
+
+
+def test_workers_that_draw_their_own_begin_apart_and_always_the_same():
+    def parameters(*overrides):
+        setting = Setting.of(digits(*overrides))
+        return [setting.worker(worker).replica.parameters for worker in range(3)]
+
+    same, own, again = (parameters(f"workload.initial_parameters={kind}") for kind in ("same", "own", "own"))
+    assert torch.equal(same[0], same[1])
+    assert not any(torch.equal(one, other) for one, other in itertools.combinations([same[0], *own], 2))
+    assert all(map(torch.equal, own, again))
 
 
 def test_what_one_worker_learns_or_loses_is_its_own():

@@ -74,7 +74,7 @@ def test_normalise_leaves_the_images(dataset):
 
 def test_unknown_dataset():
     with pytest.raises(
-        InputError, match=r"^dataset: no dataset is named 'imagenet'; allowed: cifar10, cifar10_halved, cifar100"
+        InputError, match=r"^dataset: no dataset is named 'imagenet'; allowed: cifar10, cifar10_halved, cifar10_unit, cifar100"
     ):
         load("imagenet")
 
@@ -202,6 +202,14 @@ def test_halved_images_are_means_of_four_pixels(monkeypatch):
     assert (halved.train_inputs.dtype, halved.train_inputs.shape) == (torch.uint8, (5, 3, 16, 16))
     assert (halved.train_inputs.float() - means).abs().max() <= 0.5
     assert torch.equal(halved.test_inputs, halved.train_inputs[:2])
+
+
+def test_unit_images_go_from_0_to_1(monkeypatch):
+    images = torch.tensor([0, 51, 255], dtype=torch.uint8).reshape(1, 3, 1, 1)
+    whole = Dataset(images, torch.zeros(1), images, torch.zeros(1), Classification(10))
+    monkeypatch.setattr(cifar10_module, "cifar10", lambda: whole)
+    unit = load("cifar10_unit")
+    assert unit.transform(unit.train_inputs).flatten().tolist() == pytest.approx([0.0, 0.2, 1.0])
 
 
 def test_cifar100_is_read_by_its_fine_labels(tmp_path, monkeypatch):

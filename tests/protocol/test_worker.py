@@ -206,6 +206,19 @@ def test_an_asynchronous_worker_waits_for_its_links_only():
     assert worker.iteration == 3
 
 
+def test_without_a_send_buffer_an_iteration_ends_when_all_of_it_has_left():
+    """As in TF.AKO, which sends first and then takes what has come: what comes meanwhile is of the same step."""
+    (worker,) = workers_of({**ASYNCHRONOUS, "synchronization": {"kind": "asynchronous", "send_buffer": 0}}, [setup()])
+    worker.handle(Started(), 0.0)
+    before = worker.replica.parameters.clone()
+    assert not computes(worker.handle(GradientReady(1.0, torch.zeros(6), 1.0), 1.0))
+    assert not computes(worker.handle(MessageSent(1, 100), 2.0))
+    assert not computes(worker.handle(MessageArrived(Message(2, Contribution(0, 32), (torch.ones(6),))), 2.5))
+    assert torch.equal(worker.replica.parameters, before)
+    assert computes(worker.handle(MessageSent(2, 100), 3.0))
+    assert (worker.replica.parameters < before).all()
+
+
 def test_weights_under_way_take_nothing_of_a_links_buffer_or_budget():
     """Only what iterations send is known of a link."""
     system = {

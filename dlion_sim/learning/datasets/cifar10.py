@@ -58,6 +58,11 @@ def cifar10_halved() -> Dataset:
     )
 
 
+def cifar10_unit() -> Dataset:
+    """CIFAR-10 with pixels from 0 to 1, which are not normalised: as tflearn's loader gives them to TF.AKO."""
+    return replace(cifar10(), name="cifar10_unit", transform=NormalisedImages(mean=(0.0,) * 3, std=(1.0,) * 3))
+
+
 def _halved(images: Tensor) -> Tensor:
     """Images uint8 [N, C, H, W] as uint8 [N, C, H / 2, W / 2], rounded."""
     rows = images[:, :, ::2].short() + images[:, :, 1::2]

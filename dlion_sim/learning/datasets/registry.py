@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dlion_sim.errors import InputError
-from dlion_sim.learning.datasets.cifar10 import cifar10, cifar10_halved
+from dlion_sim.learning.datasets.cifar10 import cifar10, cifar10_halved, cifar10_unit
 from dlion_sim.learning.datasets.cifar100 import cifar100
 from dlion_sim.learning.datasets.dataset import Dataset, InputKind
 from dlion_sim.learning.datasets.diabetes import diabetes
@@ -19,6 +19,7 @@ from dlion_sim.learning.tasks import Classification, NextToken, Regression, Task
 DATASETS: Mapping[str, Callable[..., Dataset]] = {
     "cifar10": cifar10,
     "cifar10_halved": cifar10_halved,
+    "cifar10_unit": cifar10_unit,
     "cifar100": cifar100,
     "diabetes": diabetes,
     "digits": digits,
@@ -49,6 +50,9 @@ PUBLISHED: Mapping[str, Published] = {
     "cifar10": Published("images", (3, 32, 32), _TEN, 50_000, 10_000, "Krizhevsky, 2009; a download of 170 MB"),
     "cifar10_halved": Published(
         "images", (3, 16, 16), _TEN, 50_000, 10_000, "CIFAR-10 with squares of four pixels averaged; the same download"
+    ),
+    "cifar10_unit": Published(
+        "images", (3, 32, 32), _TEN, 50_000, 10_000, "CIFAR-10 with pixels from 0 to 1; the same download"
     ),
     "cifar100": Published(
         "images", (3, 32, 32), Classification(classes=100), 50_000, 10_000, "Krizhevsky, 2009; a download of 169 MB"

@@ -95,7 +95,10 @@ class Asynchronous(Synchronization):
         """The buffer."""
 
         send_buffer: int = Field(
-            2, ge=1, description="Messages that may be queued on a link; a worker faster than its links waits for them."
+            2,
+            ge=0,
+            description="Messages that may be queued on a link; a worker faster than its links waits for them. 0: for "
+            "its own to have left, in each iteration, as in TF.AKO's code.",
         )
 
     parameters: Parameters
