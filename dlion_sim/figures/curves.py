@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +13,7 @@ from dlion_sim.analysis.absence import Interval, down_in_all
 from dlion_sim.analysis.curves import Curve, Progress, against, mean_metric, over_seeds, worker_deviation
 from dlion_sim.analysis.groups import Group, metric_name, metric_of
 from dlion_sim.analysis.online import Change, changes, online_accuracy
+from dlion_sim.figures.grid import Grid, rows_of
 from dlion_sim.figures.looks import Look
 from dlion_sim.figures.outages import shade
 from dlion_sim.figures.panels import Panels
@@ -88,12 +88,12 @@ def _plot(
     begin = _logarithmic_begin(tables, progress)
     unit, x_label = _horizontal(groups[0].runs[0], end, progress)
     columns = 1 if len(panels.panels) <= _PANELS_IN_A_COLUMN else 2
-    rows = -(-len(panels.panels) // columns)
-    with drawing(file, height=0.75 + _PANEL_HEIGHT * rows, width=WIDTH if columns == 1 else WIDE) as figure:
-        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    height = 0.75 + _PANEL_HEIGHT * rows_of(panels, columns)
+    with drawing(file, height=height, width=WIDTH if columns == 1 else WIDE) as figure:
+        grid = Grid(figure, panels, columns)
         handles = {}
         down: dict[str, Patch] = {}
-        for number, axes in enumerate(grid.flat[: len(panels.panels)]):
+        for number, axes in enumerate(grid.axes):
             runs = [run for group in groups if panels.panel(group) == number for run in group.runs]
             _mark(axes, changes(runs[-1]), unit)
             if progress == "time":
@@ -101,14 +101,10 @@ def _plot(
         for group, table in zip(groups, tables, strict=True):
             line = panels.line(group)
             if len(table):
-                axes = grid.flat[panels.panel(group)]
+                axes = grid.axes[panels.panel(group)]
                 shown = table[table.index >= begin]
                 handles[line] = draw_curve(axes, shown.set_index(shown.index / unit), panels.looks[line])
-        for axes, name in zip_longest(grid.flat, panels.panels):
-            if name is None:
-                axes.set_visible(False)
-                continue
-            axes.set_title(", ".join(filter(None, [panels.heading, name])), wrap=True)
+        for axes in grid.axes:
             if begin:
                 make_logarithmic(axes, "x", end / begin)
             axes.set_xlim(begin / unit, end / unit or 1)
@@ -118,11 +114,7 @@ def _plot(
                 axes.set_ylim(bottom=0)
             if not axes.lines:
                 say_nothing_there(axes, "no evaluation")
-        for axes in grid[:, 0]:
-            axes.set_ylabel(label)
-        for axes in grid.flat[len(panels.panels) - columns : len(panels.panels)]:
-            axes.set_xlabel(x_label)
-            axes.tick_params(labelbottom=True)
+        grid.label(x_label, label)
         known = sorted(handles) if len(panels.lines) > 1 else []
         legend_below(
             figure,

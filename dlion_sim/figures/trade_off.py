@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -13,6 +12,7 @@ from matplotlib.lines import Line2D
 
 from dlion_sim.analysis.comparison import comparison
 from dlion_sim.analysis.groups import Group, metric_name, metric_of
+from dlion_sim.figures.grid import Grid, rows_of
 from dlion_sim.figures.looks import Look
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import DECADE, WIDE, WIDTH, drawing, legend_below, make_logarithmic, of_seeds
@@ -54,31 +54,24 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
     size, unit = byte_unit(max(sent, default=1.0))
     notes = dict.fromkeys(of_seeds("whiskers: 95 % interval", [int(seeds) for seeds in table["seeds"]], groups))
     columns = min(2, len(panels.panels))
-    rows = -(-len(panels.panels) // columns)
-    with drawing(file, height=0.8 + _PANEL_HEIGHT * rows, width=WIDTH if columns == 1 else WIDE) as figure:
-        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    height = 0.8 + _PANEL_HEIGHT * rows_of(panels, columns)
+    with drawing(file, height=height, width=WIDTH if columns == 1 else WIDE) as figure:
+        grid = Grid(figure, panels, columns)
         for number, place in places.items():
             group = groups[number]
-            _draw(grid.flat[panels.panel(group)], place, size, panels.look(group))
-        for panel, (axes, name) in enumerate(zip_longest(grid.flat, panels.panels)):
-            if name is None:
-                axes.set_visible(False)
-                continue
-            axes.set_title(", ".join(filter(None, [panels.heading, name])), wrap=True)
+            _draw(grid.axes[panels.panel(group)], place, size, panels.look(group))
+        for panel, axes in enumerate(grid.axes):
             unbeaten = front([place for n, place in places.items() if panels.panel(groups[n]) == panel], metric)
             if len(unbeaten) > 1:
                 notes["line: nobody has sent no more and done no worse"] = None
                 _join(axes, unbeaten, size)
-        grid.flat[0].margins(_ROOM)
+        first = grid.axes[0]  # whose scale is that of all
+        first.margins(_ROOM)
         if sent and (span := max(sent) / min(sent)) > DECADE:
-            make_logarithmic(grid.flat[0], "x", span)
+            make_logarithmic(first, "x", span)
         else:
-            grid.flat[0].set_xlim(left=0)
-        for axes in grid[:, 0]:
-            axes.set_ylabel(f"{metric_name(groups).capitalize()}{metric.unit}")
-        for axes in grid.flat[len(panels.panels) - columns : len(panels.panels)]:
-            axes.set_xlabel(f"Sent by all workers ({unit})")
-            axes.tick_params(labelbottom=True)
+            first.set_xlim(left=0)
+        grid.label(f"Sent by all workers ({unit})", f"{metric_name(groups).capitalize()}{metric.unit}")
         lines = sorted({panels.line(groups[number]) for number in places}) if len(panels.lines) > 1 else []
         legend_below(
             figure,

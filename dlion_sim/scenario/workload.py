@@ -184,8 +184,8 @@ class Workload(Model):
     lora: Lora | None = None
     """Low-rank additions that are trained in place of the model itself. None: all of it is."""
     initial_parameters: Literal["same", "own"] = "same"
-    """What workers begin with: all with the same parameters, or each with its own draw, as in TF.AKO's code. Who fetches
-    parameters from a server goes on with those."""
+    """What workers begin with: all with the same parameters, or each with its own draw, as in TF.AKO's code. Who
+    fetches parameters from a server goes on with those."""
     optimizer: Optimizer = Optimizer()
     """How gradients change the weights."""
     batch_size: Annotated[int, Field(ge=1)] = 32

@@ -60,7 +60,7 @@ BAD_VALUES = [
     ("cluster.clouds.0.workers.0.count", 0, ["cluster.clouds.0.workers.0.count", "1 or more"]),
     ("cluster.wan", None, ["cluster", "east", "west"]),
     ("cluster.wan", {"paths": [{"between": ["east", "north"], "rtt": "1 ms"}]}, ["north", "east, west"]),
-    ("workload.dataset", "imagenet", ["workload.dataset", "'imagenet'", "cifar10, cifar10_halved, cifar10_unit, cifar100"]),
+    ("workload.dataset", "imagenet", ["workload.dataset", "'imagenet'", "cifar10, cifar10_halved, cifar10_unit"]),
     ("workload.model", "resnet", ["workload.model", "'resnet'", "cipher", "mobilenet"]),
     ("workload.batch_size", 5000, ["workload.batch_size", "5000", "allowed: 1 to 479"]),
     ("workload.validation", 0.6, ["workload.validation", "0.5 or less"]),
