@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,13 +19,16 @@ from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import BOUND_HATCH, WIDE, WIDTH, drawing, legend_below, of_seeds, span, time_unit
 from dlion_sim.results.numbers import number, of_metric
 
-_BARS_IN_A_COLUMN = 24
+_BARS_IN_A_COLUMN, _ENVIRONMENTS_IN_A_COLUMN = 24, 9
 """More need the width of both."""
 _BARS_WITH_LEVEL_NUMBERS, _BARS_WITH_NUMBERS = 8, 12
 _LETTERS_ACROSS = 44
 _ROOM_FOR_NUMBERS = 0.2
-_TILTED_LETTER = 0.02
+_TILTED_LETTER, _UPRIGHT_LETTER = 0.02, 0.05
 """How much higher a figure is for each of the longest name, in inches."""
+_LONGEST_TILTED = 36
+"""Letters of a name; longer ones stand upright, in lines."""
+_LONGEST_LINE = 26
 _MOST_OF_WHISKERS = 2.5
 """Of the highest bar: longer ones are cut off there."""
 
@@ -108,7 +112,8 @@ class _Bars:
         self._panels = Panels.of(groups)
         self.heading = self._panels.heading
         self.has_legend = len(self._panels.panels) > 1 and len(self._panels.lines) > 1
-        self.width = WIDE if len(groups) > _BARS_IN_A_COLUMN else WIDTH
+        many = len(groups) > _BARS_IN_A_COLUMN or len(self._panels.panels) > _ENVIRONMENTS_IN_A_COLUMN
+        self.width = WIDE if many else WIDTH
 
     def draw(self, axes: Axes, estimates: Sequence[Estimate], missing: str) -> None:
         """A bar a group, hatched where it is a bound; or the words for what is missing."""
@@ -145,9 +150,11 @@ class _Bars:
     def name_environments(self, axes: Axes) -> None:
         """Label the horizontal axis: environments or, where there is one only, its systems."""
         names = self._environments
-        axes.set_xticks(range(len(names)), names)
+        axes.set_xticks(range(len(names)), ["\n".join(self._lines(name)) for name in names])
         axes.set_xlim(-0.6, len(names) - 0.4)
-        if self.height_of_names:
+        if self._are_upright:
+            axes.tick_params(axis="x", rotation=90, labelsize=5.5)
+        elif self.height_of_names:
             for label in axes.get_xticklabels():
                 label.set(rotation=30, ha="right", rotation_mode="anchor")
         axes.tick_params(axis="x", length=0)
@@ -161,9 +168,25 @@ class _Bars:
     @property
     def height_of_names(self) -> float:
         """How much higher (inches) than others a figure is, since its names are too long to stand level."""
-        longest = max(map(len, self._environments))
-        level = longest <= _LETTERS_ACROSS * self.width / WIDTH / len(self._environments)
-        return 0.0 if level else _TILTED_LETTER * longest
+        if self._are_upright:
+            return _UPRIGHT_LETTER * max(len(line) for name in self._environments for line in self._lines(name))
+        return 0.0 if self._are_level else _TILTED_LETTER * self._longest
+
+    @property
+    def _longest(self) -> int:
+        return max(map(len, self._environments))
+
+    @property
+    def _are_level(self) -> bool:
+        return self._longest <= _LETTERS_ACROSS * self.width / WIDTH / len(self._environments)
+
+    @property
+    def _are_upright(self) -> bool:
+        return self._longest > _LONGEST_TILTED and not self._are_level
+
+    def _lines(self, name: str) -> list[str]:
+        """A name as it is written."""
+        return textwrap.wrap(name, _LONGEST_LINE) if self._are_upright else [name]
 
     @property
     def _environments(self) -> Sequence[str]:

@@ -148,6 +148,26 @@ def heights(axes):
     return [patch.get_height() for patch in axes.patches]
 
 
+def test_names_of_environments_leave_the_bars_their_room(tmp_path, drawn):
+    """However long they are, and however many."""
+    runs = [
+        made_up_run(
+            tmp_path / f"{system}-{number}",
+            [0.1, 0.6],
+            system=system,
+            extra=f"{system}-{number}",
+            point={f"workload.{key}": f"{key} {number}" for key in ("dataset", "partition", "model")}
+            | {"system": system},
+        )
+        for system in ACCURACIES
+        for number in range(10)
+    ]
+    figures.plot_time_to_accuracy(group_runs(runs), tmp_path / "figure.png", 0.5)
+    drawn[0].draw_without_rendering()  # which is when axes get their places
+    places = [axes.get_position() for axes in drawn[0].axes]
+    assert all(place.width > 0.75 and place.height > 0.15 for place in places)
+
+
 def test_a_bar_counts_seeds_that_never_got_there_with_their_ends(tmp_path, drawn):
     accuracies = [(0.1, 0.6, 0.6, 0.6), (0.1, 0.1, 0.1, 0.1)]
     runs = [made_up_run(tmp_path / f"d{seed}", each, seed=seed) for seed, each in enumerate(accuracies)]
