@@ -18,7 +18,7 @@ from dlion_sim.assembly.outages import Outages
 from dlion_sim.assembly.sampling import StreamSampler
 from dlion_sim.assembly.shards import shards_of, validation_of
 from dlion_sim.assembly.stream import DataStream
-from dlion_sim.assembly.workload import check_target, dataset_of, model_of, of_workload, own_model_of
+from dlion_sim.assembly.workload import check_target, dataset_of, model_drawn_by, model_of, of_workload
 from dlion_sim.learning import (
     BatchSampler,
     Dataset,
@@ -55,7 +55,7 @@ class Setting:
     system: System
     dataset: Dataset
     model: nn.Module
-    """With the initial parameters of all that have no own ones."""
+    """With everybody's initial parameters, unless each worker draws its own."""
     shards: Sequence[Indices]
     """The training samples of each worker; of a stream, all that come."""
     validation: Indices | None
@@ -240,8 +240,8 @@ class Setting:
     def _initial_of(self, worker: int) -> Replica:
         if self.scenario.workload.initial_parameters == "same":
             return self._initial.twin()
-        own = own_model_of(self.scenario, self.dataset, worker)
-        return self._replica(self.layout, flatten(own).to(self.device))
+        model = model_drawn_by(worker, self.scenario, self.dataset)
+        return self._replica(self.layout, flatten(model).to(self.device))
 
     @cached_property
     def _initial(self) -> Replica:

@@ -44,8 +44,8 @@ def model_of(scenario: Scenario, dataset: Dataset) -> tuple[nn.Module, Workload]
     return model, _costed(scenario.workload.model_copy(update={"lora": lora}), model, dataset)
 
 
-def own_model_of(scenario: Scenario, dataset: Dataset, worker: int) -> nn.Module:
-    """The same with initial parameters of a worker's own."""
+def model_drawn_by(worker: int, scenario: Scenario, dataset: Dataset) -> nn.Module:
+    """The same model with initial parameters that only this worker has."""
     return _drawn(scenario, dataset, worker)[0]
 
 
