@@ -91,6 +91,11 @@ _SYSTEMS: Mapping[str, Look] = {
 }
 
 
+def is_named(label: str) -> bool:
+    """Whether a system's label tells of a named one, and is not one of a study's own."""
+    return label.split(",")[0] in _SYSTEMS
+
+
 def system_look(label: str) -> Look:
     """The look of a system, which follows from its label alone.
 

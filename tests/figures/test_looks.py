@@ -89,6 +89,15 @@ def test_lines_look_the_same_whoever_else_is_drawn(tmp_path, drawn):
             assert line_looks(drawn[-1].axes[0]) == expected
 
 
+def test_most_variants_of_a_study_are_told_apart_by_their_order(tmp_path, drawn):
+    """Looks that follow from labels alone may be alike."""
+    labels = ["baseline", "p1", "p2", "p4", "p8"]
+    runs = [made_up_run(tmp_path / label, system="baseline", extra=label, point={"system": label}) for label in labels]
+    figures.plot_accuracies(group_runs(runs), tmp_path / "a.png")
+    colours = [colour for colour, _ in line_looks(drawn[0].axes[0])]
+    assert colours == [own("baseline")[0], *(to_hex(look_in_order(number).colour) for number in range(4))]
+
+
 def test_bars_and_the_accuracy_of_one_run_have_the_systems_colour_too(tmp_path, drawn):
     run = made_up_run(tmp_path / "run", system="baseline", replaced=GOSSIP)
     look = system_look("baseline, exchange gossip:Gossip")
