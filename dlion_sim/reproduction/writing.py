@@ -48,6 +48,7 @@ def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], fol
         groups = by_regime(groups, experiment.rates)
     target = common_target(groups) if experiment.target is None else experiment.target
     verdicts = [verdict for claim in experiment.judged for verdict in judged(claim, groups, target)]
+    looked_at = _looked_at(experiment.closer, runs) if experiment.closer else None
     table = _table(groups, target)
     folder.mkdir(parents=True, exist_ok=True)
     told = pd.DataFrame([_told(verdict) for verdict in verdicts], columns=_TOLD)
@@ -57,7 +58,7 @@ def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], fol
     draw = _DRAWN[experiment.figure]
     for ending in ("png", "svg"):
         draw(groups, folder / f"{_FIGURE}.{ending}", target)
-    closer = [] if experiment.closer is None else _draw_closer(experiment.closer, runs, folder)
+    closer = _draw_closer(experiment.closer, looked_at, folder) if experiment.closer and looked_at else []
     lines = [
         f"# {name}: {experiment.title}",
         f"**The paper**: {experiment.paper}",
@@ -77,11 +78,15 @@ def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], fol
     return verdicts
 
 
-def _draw_closer(closer: Closer, runs: Sequence[Run], folder: Path) -> list[str]:
+def _looked_at(closer: Closer, runs: Sequence[Run]) -> Run:
+    by_name = {run.folder.name: run for run in runs}
+    if closer.run not in by_name:
+        raise InputError(f"no run is named {closer.run!r}", path="closer.run", allowed=", ".join(by_name))
+    return by_name[closer.run]
+
+
+def _draw_closer(closer: Closer, run: Run, folder: Path) -> list[str]:
     """Draw what is looked at of one run into `folder`; the parts of the page that show it."""
-    run = next((run for run in runs if run.folder.name == closer.run), None)
-    if run is None:
-        raise InputError(f"no run is named {closer.run!r}", path="closer.run")
     parts = [f"One of these runs, `{closer.run}`:"]
     for figure in closer.figures:
         _DRAWN_CLOSER[figure](run, folder / f"{figure}.png")

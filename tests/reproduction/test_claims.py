@@ -26,6 +26,8 @@ def test_claims_are_of_runs_that_there_are(name):
     for side in sides:
         for axis, value in side.items():
             assert value in values[axis], f"{axis}: {value}"
+    closer = EXPERIMENTS[name].closer
+    assert closer is None or closer.run in {point.name for point in points}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -101,6 +101,18 @@ def test_a_claim_on_runs_that_there_are_not_is_refused(tmp_path):
         judged(BETTER, group_runs(runs(tmp_path, {"dlion": flat(0.5)})), 0.5)
 
 
+def test_one_run_is_looked_at_if_it_is_there(tmp_path):
+    made = runs(tmp_path, {"baseline": flat(0.3, 0.31), "dlion": flat(0.6, 0.61)})
+    experiment = Experiment(title="A", paper="B", sure="C", closer={"run": "dlion1", "figures": ["batch_sizes"]})
+    write_experiment("E1", experiment, made, tmp_path / "E1", "dlion reproduce E1")
+    assert "(batch_sizes.png)" in (tmp_path / "E1" / "index.md").read_text()
+    assert (tmp_path / "E1" / "batch_sizes.png").is_file()
+    other = Experiment(title="A", paper="B", sure="C", closer={"run": "dlion2", "figures": ["links"]})
+    with pytest.raises(InputError, match=r"closer\.run: no run is named 'dlion2'; allowed: baseline0, baseline1"):
+        write_experiment("E2", other, made, tmp_path / "E2", "dlion reproduce E2")
+    assert not (tmp_path / "E2").exists()
+
+
 def test_what_all_scenarios_are_called_is_left_out(tmp_path):
     experiment = Experiment(title="A", paper="", sure="", target=0.5, claims=[BETTER])
     made = [
