@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import subprocess
 import sys
@@ -87,12 +86,11 @@ class Nodes:
         asked = False
         while any(process.poll() is None for process in self._all()) or (not asked and expects_more()):
             observe(self.clock.seconds)
-            if not asked and interrupted():
-                asked = True
-                for process in self._all():
-                    process.send_signal(signal.SIGINT)
+            if asked := asked or interrupted():
+                self._ask_to_end()  # again and again: somebody may have come meanwhile
             for rank, process in list(self.processes.items()):
                 if process.poll() == _COULD_NOT_START and not asked:
+                    self._end()
                     raise InputError(f"node {rank} could not start: {self.last_words(rank)}")
             time.sleep(_POLL_SECONDS)
         return asked
@@ -134,6 +132,14 @@ class Nodes:
         """All that were to take part."""
         return list(self.processes.values())
 
+    def _ask_to_end(self) -> None:
+        """Once or more."""
+        for process in self._all():
+            assert process.stdin is not None
+            # A node ends with it whenever it comes to look. One that only starts would miss a signal which it ignores,
+            # as all do that a script's background job has started.
+            process.stdin.close()
+
     def _end(self) -> None:
         _kill(self._all())
 
@@ -155,4 +161,5 @@ def _kill(processes: Sequence[Process]) -> None:
     for process in processes:
         process.kill()
     for process in processes:
-        process.communicate()
+        with process:  # waits, and closes what leads to it
+            pass

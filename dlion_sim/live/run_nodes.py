@@ -49,13 +49,14 @@ class RunNodes(Nodes):
         """Have a participant join the run that began then, by `time.monotonic`, as its latest process."""
         if rank not in self._standing_by:
             self.stand_by(rank, incarnation)
-        if rank in self.processes:
-            self._former.append(self.processes[rank])
-        self.processes[rank] = process = self._standing_by.pop(rank)
+        process = self._standing_by.pop(rank)
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # It has died, which `wait` finds.
             process.stdin.write(f"{began!r}\n".encode())
             process.stdin.flush()
+        if rank in self.processes:
+            self._former.append(self.processes[rank])
+        self.processes[rank] = process  # from now on somebody else may ask it to end
 
     def tell_to_leave(self, rank: int) -> None:
         """Have a participant leave in good order."""
@@ -82,8 +83,14 @@ class RunNodes(Nodes):
         """As other nodes do. Raises InputError where none has begun, too."""
         asked = super().wait(interrupted, observe, expects_more)
         if not any(part_folder(self._folder, rank).exists() for rank in self.processes):
-            raise InputError("interrupted before it began" if asked else f"no node could start: {self.last_words(0)}")
+            raise InputError(f"no node could start: {self.last_words(0)}")
         return asked
+
+    def _ask_to_end(self) -> None:
+        if self.clock.seconds is None:
+            self._end()
+            raise InputError("interrupted before it began")
+        super()._ask_to_end()
 
     def _start_all(self) -> None:
         self._scenario.write_text(dump(self.setting.scenario))

@@ -16,7 +16,8 @@ def watch(
 ) -> None:
     """Have the running loop call `end` on Ctrl-C, a request to terminate or, if attached, when standard input ends.
 
-    That is when whoever started this node is gone. A request to terminate calls `leave` instead, if there is that.
+    That is when whoever started this node wants it to end, or is gone. A request to terminate calls `leave` instead, if
+    there is that.
     """
     loop = asyncio.get_running_loop()
 

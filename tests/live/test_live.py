@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dlion_sim.assembly import Setting
+from dlion_sim.errors import InputError
 from dlion_sim.live import node
 from dlion_sim.live.coordinate import run_locally
 from dlion_sim.live.gathering import gather, part_folder
@@ -188,6 +189,33 @@ def test_an_interrupt_ends_all_nodes_and_leaves_a_run_that_says_so(folder):
     assert len(run.iterations()) == sum(run.summary["iterations"]["per_worker"])
     # Whoever hears of the other's end before its own signal fails for that.
     assert {part["status"] for part in run.manifest["nodes"]} <= {"interrupted", "failed"}
+
+
+@pytest.fixture
+def ctrl_c_ignored():
+    """As it is in a background job of a script, and in all that starts there."""
+    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.parametrize("waits", [0.0, 1.0])
+def test_an_end_asked_for_while_nodes_start_leaves_nothing(folder, ctrl_c_ignored, waits):
+    asked_from = time.monotonic() + waits
+    with pytest.raises(InputError, match="interrupted before it began"):
+        run_locally(
+            scenario("duration=3 s", system="baseline", cluster=TWO),
+            folder / "run",
+            interrupted=lambda: time.monotonic() >= asked_from,
+        )
+    assert Run.open(folder / "run").manifest["status"] == "failed"
+
+
+def test_an_end_asked_for_reaches_nodes_that_ignore_ctrl_c_at_first(folder, ctrl_c_ignored):
+    written = scenario("duration=600 s", system="baseline", cluster=TWO)
+    with nodes_of(written, folder) as nodes:
+        assert nodes.wait(lambda: nodes.clock.seconds is not None)
+        assert gather(folder, folder / "run").summary["status"] == "interrupted"
 
 
 def test_a_request_to_end_after_the_run_has_ended_costs_nothing(folder, monkeypatch):
