@@ -29,12 +29,9 @@ class _Instant(simpy.Event):
         super().__init__(env)
         self._ok = True
         self._value = None
-        self._always = [callback]
-        self.callbacks = self._always
-
-    def renew(self) -> None:
-        """It has happened, and will again."""
-        self.callbacks = self._always
+        self.always = [callback]
+        """To be its callbacks again once it has happened."""
+        self.callbacks = self.always
 
 
 class Agenda:
@@ -78,8 +75,9 @@ class Agenda:
             return
         planned = Background(call) if background else call
         self._foreground += not background
-        if time in self._planned:
-            self._planned[time].append(planned)
+        alike = self._planned.get(time)
+        if alike is not None:
+            alike.append(planned)
         else:
             self._planned[time] = [planned]
             self._env.schedule(self._instant, delay=seconds)
@@ -91,18 +89,19 @@ class Agenda:
 
     def step(self) -> None:
         """Make the next call; if it was the last one of its instant, those too that were to be late."""
-        if not self._due and not (self._late and self._is_over()):
+        due, late = self._due, self._late
+        if not due and not (late and self._is_over()):
             self._env.step()
-        if self._due:
-            planned = self._due.popleft()
+        if due:
+            planned = due.popleft()
             if isinstance(planned, Background):
                 planned.call()
             else:
                 self._foreground -= 1
                 planned()
-        while self._late and self._is_over():
+        while late and not due and self._is_over():
             self._foreground -= 1
-            self._late.popleft()()
+            late.popleft()()
 
     def _is_over(self) -> bool:
         """Whether nothing but late calls is left of the present instant."""
@@ -118,9 +117,9 @@ class Agenda:
 
     def _begin(self, _: simpy.Event) -> None:
         """SimPy has come to an instant."""
-        self._instant.renew()
-        self.now = self._env.now
-        self._due += self._planned.pop(self.now)
+        self._instant.callbacks = self._instant.always
+        self.now = now = self._env.now
+        self._due += self._planned.pop(now)
 
     def __getstate__(self) -> tuple[float, _Planned, deque[Call | Background], deque[Call], int]:
         return self.now, self._planned, self._due, self._late, self._foreground

@@ -28,7 +28,7 @@ MOST_FILLINGS = 4
 """In one settlement: loads of cross-traffic shrink by some fifty times from one to the next."""
 COUNTERS = 2
 _PASS, _TOUCHED = range(COUNTERS)
-BLOCK = 256
+BLOCK = 64
 """Flows whose earliest end is kept, so that the first end of all is found without looking at each."""
 
 LINK = np.dtype(
@@ -63,6 +63,8 @@ _UNNOTICED = 1e-3
 """Of a capacity: cross-traffic that changes by less is not shared out anew, or else every change would reach all."""
 _MOST_CHARGED = 0.5
 """Of a capacity: with more to return, TCP would return less."""
+_INSTANT = 1e-12
+"""Ends closer than this, relatively to the time, are one instant: alike flows that differ by rounding end together."""
 _SAME = 1e-12
 """Levels closer than this, relatively, are equal: rounding must not pass for a change."""
 _BELOW = 1 - 1e-11
@@ -85,7 +87,7 @@ class _Net(NamedTuple):
     crossing: np.ndarray  # the flows that cross each link, in the order in which they came: see `LINK`
     ends: np.ndarray  # [F] seconds, infinite for no flow
     earliest: np.ndarray  # [F / BLOCK] the least of each block of `ends`, minus infinity if it is to be looked up
-    ended: np.ndarray  # [F] slots, for what `ending` finds
+    ending: np.ndarray  # [F] the slots of those who end next
     heap: np.ndarray  # [3 L, 2]: levels, and what comes then: its kind + 3 * its link
     changed: np.ndarray  # [L] the changed links, in the order in which they changed
     touched: np.ndarray  # [L] the links whose cross-traffic changed
@@ -153,24 +155,25 @@ def _weight_of(weights, slot):
 
 
 @njit(cache=True)
-def settle(located, now, departures, arrivals, resized, cross_traffic):
+def settle(located, now, departures, ended, arrivals, resized, cross_traffic):
     """As `settle_weighted`, of flows that all weigh the same; to hand over a None for that takes Python a while."""
-    return _settle(located, now, departures, arrivals, resized, cross_traffic, None)
+    return _settle(located, now, departures, ended, arrivals, resized, cross_traffic, None)
 
 
 @njit(cache=True)
-def settle_weighted(located, now, departures, arrivals, resized, cross_traffic, weights):
-    """Take in all changes, fill up again from the lowest level that they touch, and return the next end.
+def settle_weighted(located, now, departures, ended, arrivals, resized, cross_traffic, weights):
+    """Take in all changes, and fill up again from the lowest level that they touch.
 
-    `located` is what `locate` returned. The first `departures` flows of `left` are gone, the first `arrivals` of
-    `arrived` have come; `resized` [m, 2] are links and their new capacities. `cross_traffic` is the share of a flow's
-    rate that goes back, `weights` [F] those of the flows.
+    `located` is what `locate` returned. The first `departures` flows of `left` and the first `ended` of `ending` are
+    gone, the first `arrivals` of `arrived` have come; `resized` [m, 2] are links and their new capacities.
+    `cross_traffic` is the share of a flow's rate that goes back, `weights` [F] those of the flows. Returns the next end,
+    and how many flows end then, whose slots are in `ending`, in order.
     """
-    return _settle(located, now, departures, arrivals, resized, cross_traffic, weights)
+    return _settle(located, now, departures, ended, arrivals, resized, cross_traffic, weights)
 
 
 @_inlined
-def _settle(located, now, departures, arrivals, resized, cross_traffic, weights):
+def _settle(located, now, departures, ended, arrivals, resized, cross_traffic, weights):
     net = _net(located, now, cross_traffic, weights)
     arrived = net.arrived
     links, flows, progress, routes, returns, crossing = net[:6]
@@ -178,8 +181,8 @@ def _settle(located, now, departures, arrivals, resized, cross_traffic, weights)
     level = np.inf
     count = 0
     _begin(net)
-    for place in range(departures):
-        slot = net.left[place]
+    for place in range(departures + ended):
+        slot = net.left[place] if place < departures else net.ending[place - departures]
         _load_return(net, slot, -flows[slot].rate)
         ends[slot] = np.inf
         earliest[slot // BLOCK] = -np.inf
@@ -223,7 +226,8 @@ def _settle(located, now, departures, arrivals, resized, cross_traffic, weights)
             break
         count, level = _charge(net)
         _fill(net, count, level)
-    return _next_end(ends, earliest)
+    end = _next_end(ends, earliest)
+    return end, _find_ending(net, end * (1 + _INSTANT))
 
 
 @_inlined
@@ -437,17 +441,17 @@ def _next_end(ends, earliest):
     return first
 
 
-@njit(cache=True)
-def ending(located, until):
-    """Put the slots of the flows that end by `until` into `ended`, in order, and return how many they are."""
-    net = _net(located, until, 0.0, None)
+@_inlined
+def _find_ending(net, until):
+    """Put the slots of the flows that end by `until` into `ending`, in order; how many they are."""
     count = 0
-    for block in range(len(net.earliest)):
-        if net.earliest[block] <= until:
-            for slot in range(block * BLOCK, (block + 1) * BLOCK):
-                if net.ends[slot] <= until:
-                    net.ended[count] = slot
-                    count += 1
+    if until < np.inf:
+        for block in range(len(net.earliest)):
+            if net.earliest[block] <= until:
+                for slot in range(block * BLOCK, (block + 1) * BLOCK):
+                    if net.ends[slot] <= until:
+                        net.ending[count] = slot
+                        count += 1
     return count
 
 

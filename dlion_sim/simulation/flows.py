@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.sharing import SharedLinks
-
-_INSTANT = 1e-12
-"""Ends closer than this, relatively to the time, are one instant: alike flows that differ by rounding end together."""
 
 
 class FlowNetwork:
@@ -37,12 +33,13 @@ class FlowNetwork:
         self._cut: list[int] = []
         """Flows that are to go at the end of this instant."""
         self._settlement_is_due = False
-        self._next_end = float("inf")
+        self._next_end = math.inf
+        """When, by the agenda, the next flows end."""
 
     @property
     def is_moving(self) -> bool:
         """Whether any flow will end with the capacities as they are; settled, as it is when an instant is over."""
-        return self._next_end < float("inf")
+        return self._next_end < math.inf
 
     def start(
         self,
@@ -72,7 +69,7 @@ class FlowNetwork:
         """A flow ends here, and `done` is not called for it."""
         del self._done[flow]
         self._cut.append(flow)
-        self._next_end = float("inf")  # Of those that end in this instant, it may be one.
+        self._next_end = math.inf  # Of those that end in this instant, it may be one.
         self._request_settlement()
 
     def resize(self, link: int, bytes_per_second: float) -> None:
@@ -101,18 +98,17 @@ class FlowNetwork:
                 self._links.remove(slot)
             self._cut.clear()
             end = self._links.settle(now)
-        self._next_end = end
-        if end < float("inf"):
-            # If it is not outdated by then: that is why it is no sign that a flow moves.
-            self._agenda.after(max(0.0, end - now), partial(self._end, end), background=True)
+        pause = max(0.0, end - now)
+        self._next_end = now + pause
+        if pause < math.inf:
+            # It may be outdated by then: that is why it is no sign that a flow moves.
+            self._agenda.after(pause, self._end, background=True)
 
-    def _end(self, end: float) -> None:
-        if end != self._next_end:
+    def _end(self) -> None:
+        if self._agenda.now != self._next_end:
             return
-        self._next_end = float("inf")  # what else was planned for this instant has happened now
-        ended = self._links.ending(end * (1 + _INSTANT))
-        for slot in ended:
-            self._links.remove(slot)
+        self._next_end = math.inf  # what else was planned for this instant has happened now
+        ended = self._links.remove_ending()
         self._request_settlement()
         for done in [self._done.pop(slot) for slot in ended]:
             done()

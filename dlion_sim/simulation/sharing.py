@@ -70,7 +70,9 @@ class SharedLinks:
         """Any link has room for so many flows more, if not for more than that."""
         self._ends = np.empty(0)
         self._earliest = np.empty(0)
-        self._ended = np.empty(0, np.int64)
+        self._ending = np.empty(0, np.int64)
+        self._endings = 0
+        """So many flows end next; none, once these are removed."""
         self._heap = np.empty((3 * links, 2))
         self._changed = np.empty(links, np.int64)
         self._touched = np.empty(links, np.int64)
@@ -81,6 +83,8 @@ class SharedLinks:
         self._left = np.empty(0, np.int64)
         self._departures = 0
         """So many of these have gone since then."""
+        self._freed: list[int] = []
+        """The slots of all that have."""
         self._resized: list[tuple[int, float]] = []
         self._located = self._locate()
 
@@ -119,6 +123,13 @@ class SharedLinks:
         """The flow in `slot` is gone."""
         self._left[self._departures] = slot
         self._departures += 1
+        self._freed.append(slot)
+
+    def remove_ending(self) -> list[int]:
+        """Those are gone who end next, as of the last `settle`, before which this is done once; their slots, in order."""
+        slots: list[int] = self._ending[: self._endings].tolist()
+        self._freed += slots
+        return slots
 
     def resize(self, link: int, bytes_per_second: float) -> None:
         """From now on `link` carries so much. Raises ValueError where there is none of that number."""
@@ -132,20 +143,19 @@ class SharedLinks:
         if self._spare < 0:
             self._make_room()
         resized = np.array(self._resized, np.float64) if self._resized else _NOT_RESIZED
+        ended = len(self._freed) - self._departures
+        changes = self._located, now, self._departures, ended, self._arrivals, resized, self._cross_traffic
         if self._weights is None:
-            end = filling.settle(self._located, now, self._departures, self._arrivals, resized, self._cross_traffic)
+            end, self._endings = filling.settle(*changes)
         else:
-            end = filling.settle_weighted(
-                self._located, now, self._departures, self._arrivals, resized, self._cross_traffic, self._weights
-            )
-        self._unused += self._left[: self._departures].tolist()
-        self._arrivals, self._departures, self._resized = 0, 0, []
+            end, self._endings = filling.settle_weighted(*changes, self._weights)
+        if self._freed:
+            self._unused += self._freed
+            self._freed = []
+        self._arrivals, self._departures = 0, 0
+        if self._resized:
+            self._resized = []
         return float(end)
-
-    def ending(self, until: float) -> list[int]:
-        """The slots of the flows that end by `until` (seconds), in order."""
-        slots: list[int] = self._ended[: filling.ending(self._located, until)].tolist()
-        return slots
 
     def rates(self, slots: Sequence[int]) -> npt.NDArray[np.float64]:
         """The rates of flows since the last `settle` (bytes per second)."""
@@ -215,7 +225,7 @@ class SharedLinks:
         self._returns = _longer(self._returns, have, NOWHERE)
         self._ends = _longer(self._ends, have, np.inf)
         self._earliest = _longer(self._earliest, have // BLOCK, np.inf)
-        self._ended = _longer(self._ended, have, 0)
+        self._ending = _longer(self._ending, have, 0)
         self._left = _longer(self._left, have, 0)
         if self._weights is not None:
             self._weights = _longer(self._weights, have, 1)
@@ -233,7 +243,7 @@ class SharedLinks:
             self._crossing,
             self._ends,
             self._earliest,
-            self._ended,
+            self._ending,
             self._heap,
             self._changed,
             self._touched,
@@ -263,7 +273,7 @@ class SharedLinks:
             "crossing": (np.int32, (taken,)),
             "ends": (np.float64, (flows,)),
             "earliest": (np.float64, (flows // BLOCK,)),
-            "ended": (np.int64, (flows,)),
+            "ending": (np.int64, (flows,)),
             "heap": (np.float64, (3 * links, 2)),
             "changed": (np.int64, (links,)),
             "touched": (np.int64, (links,)),
@@ -289,12 +299,15 @@ class SharedLinks:
             (crossed, 0, room),
             (self._taken_by(first, crossed), 0, flows - 1),
             (self._left[: self._departures], 0, flows - 1),
+            (self._ending[: self._endings], 0, flows - 1),
+            (np.array(self._freed, np.int64), 0, flows - 1),
             (arrived[:, 0], 0, flows - 1),
             (arrived[:, 2:], NOWHERE, links - 1),
             (np.array(self._unused, np.int64), 0, flows - 1),
             (np.array([link for link, _ in self._resized], np.int64), 0, links - 1),
             (np.array([self._arrivals]), 0, len(self._arrived)),
-            (np.array([self._departures]), 0, flows),
+            (np.array([self._departures]), 0, min(flows, len(self._freed))),
+            (np.array([self._endings]), len(self._freed) - self._departures, flows),
             (np.array([self._spare]), -len(self._arrived), (room - crossed)[: self._shared].min(initial=_LEAST_ROOM)),
             *self._own_links_within(arrived, room, crossed),
             (np.array([self._taken]), (first + room).max(initial=0), taken),

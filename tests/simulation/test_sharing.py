@@ -1,5 +1,6 @@
 """Incremental max-min sharing against filling up from nothing, over random comings and goings."""
 
+import math
 import pickle
 
 import numpy as np
@@ -232,6 +233,12 @@ class Checked(SharedLinks):
         super().remove(slot)
         del self.present[slot]
 
+    def remove_ending(self):
+        slots = super().remove_ending()
+        for slot in slots:
+            del self.present[slot]
+        return slots
+
     def settle(self, now):
         end = super().settle(now)
         expected = fairness.max_min_rates(list(self.present.values()), self.capacities)
@@ -268,7 +275,9 @@ def test_a_change_leaves_flows_that_it_does_not_reach_as_they_are():
     other = links.add((0,), 60)
     assert links.settle(4.0) == 16.0  # 36 bytes are left at half the rate
     assert links.rates([near, other, far]).tolist() == [3.0, 3.0, 3.0]
-    assert links.ending(20.0) == [near, far]
+    assert links.remove_ending() == [near]
+    assert links.settle(16.0) == 20.0
+    assert links.remove_ending() == [far, other]  # whose rate has doubled
 
 
 def test_a_slot_is_used_again():
@@ -307,15 +316,18 @@ def test_links_that_were_saved_go_on_by_themselves():
     assert saved.rates(flows).tolist() == [3.0, 3.0]
     saved.resize(0, 2.0)
     assert saved.settle(10.0) == 40.0
-    assert saved.ending(40.0) == flows
+    assert saved.remove_ending() == flows
     assert links.rates(flows[1:]).tolist() == [3.0]
 
 
 def test_hundreds_of_flows_are_found_by_their_ends():
     links = SharedLinks([1.0] * 700)
     slots = [links.add((link,), 1000 - link) for link in range(700)]
-    assert links.settle(0.0) == 301.0
-    assert links.ending(303.0) == slots[:-4:-1][::-1]
+    end = links.settle(0.0)
+    for number, slot in enumerate(reversed(slots)):
+        assert (end, links.remove_ending()) == (301.0 + number, [slot])
+        end = links.settle(end)
+    assert (end, links.remove_ending()) == (math.inf, [])
 
 
 def test_rates_of_a_given_moment():
