@@ -83,13 +83,12 @@ class Outbox:
 
     async def run(self) -> None:
         """Send what is queued, for ever. After the connection's end all is dropped: nobody has to wait for it."""
-        with self._socket:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._time())
-                while True:
-                    kind, payload, message = await self._queue.get()
-                    await self._send(kind, payload, message)
-                    self._queue.task_done()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._time())
+            while True:
+                kind, payload, message = await self._queue.get()
+                await self._send(kind, payload, message)
+                self._queue.task_done()
 
     async def flush(self) -> None:
         """Wait until all that is queued has left or was dropped."""

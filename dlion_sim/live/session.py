@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.live.bounded_loss import BoundedLoss
@@ -90,8 +90,12 @@ class Session:
         self._outboxes = {
             channel: self._outbox(channel, connection) for channel, connection in connections.outgoing.items()
         }
-        self._running = [tasks.create_task(outbox.run()) for outbox in self._outboxes.values()]
-        self._running += [tasks.create_task(self._receive(*each)) for each in self._incoming.items()]
+        self._tasks = tasks
+        self._running: list[asyncio.Task[None]] = []
+        for channel, outbox in self._outboxes.items():
+            self._run(outbox.run(), connections.outgoing[channel])
+        for channel, connection in self._incoming.items():
+            self._run(self._receive(channel, connection), connection)
 
     def send(self, channel: Channel, kind: Kind, payload: Payload, message: Message | None = None) -> None:
         """Queue a frame; `message` is the one that it carries, if any."""
@@ -136,6 +140,12 @@ class Session:
         for task in self._running:
             task.cancel()
 
+    def _run(self, work: Coroutine[Any, Any, None], connection: Connection) -> None:
+        """Do what is to be done on a connection, which ends with it, even where it ends before it has begun."""
+        task = self._tasks.create_task(work)
+        task.add_done_callback(lambda _: connection.socket.close())
+        self._running.append(task)
+
     def _outbox(self, channel: Channel, connection: Connection) -> Outbox:
         return Outbox(
             connection,
@@ -162,20 +172,19 @@ class Session:
             timeout=self._terms.silence,
             idle=self._terms.silence if control else None,
         )
-        with connection.socket:
-            try:
-                while True:
-                    frame = await frames.read()
-                    if self._is_over:
-                        return
-                    self._take(channel, *frame)
-                    await asyncio.sleep(0)  # A fast peer must not keep the others waiting.
-            except PeerClosedError as error:
-                # A good-bye would have come on the control connection: its end tells more than that of others.
-                if control:
-                    self.drop(str(error))
-            except PeerError as error:
+        try:
+            while True:
+                frame = await frames.read()
+                if self._is_over:
+                    return
+                self._take(channel, *frame)
+                await asyncio.sleep(0)  # A fast peer must not keep the others waiting.
+        except PeerClosedError as error:
+            # A good-bye would have come on the control connection: its end tells more than that of others.
+            if control:
                 self.drop(str(error))
+        except PeerError as error:
+            self.drop(str(error))
 
     def _take(self, channel: Channel, kind: Kind, payload: memoryview) -> None:
         match kind:

@@ -166,7 +166,7 @@ def settle_weighted(located, now, departures, ended, arrivals, resized, cross_tr
 
     `located` is what `locate` returned. The first `departures` flows of `left` and the first `ended` of `ending` are
     gone, the first `arrivals` of `arrived` have come; `resized` [m, 2] are links and their new capacities.
-    `cross_traffic` is the share of a flow's rate that goes back, `weights` [F] those of the flows. Returns the next end,
+    `cross_traffic` is the share of a flow's rate that goes back, `weights` [F] those of the flows. Returns the next end
     and how many flows end then, whose slots are in `ending`, in order.
     """
     return _settle(located, now, departures, ended, arrivals, resized, cross_traffic, weights)

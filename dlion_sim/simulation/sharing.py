@@ -126,7 +126,7 @@ class SharedLinks:
         self._freed.append(slot)
 
     def remove_ending(self) -> list[int]:
-        """Those are gone who end next, as of the last `settle`, before which this is done once; their slots, in order."""
+        """Those are gone who end next, as of the last `settle`; done once before another. Their slots, in order."""
         slots: list[int] = self._ending[: self._endings].tolist()
         self._freed += slots
         return slots

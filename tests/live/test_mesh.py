@@ -223,6 +223,15 @@ def test_a_peer_that_dies_is_lost():
     assert "the connection" in misbehaviour(dies)
 
 
+def test_a_peer_that_dies_as_soon_as_it_is_connected_is_lost():
+    async def scenario():
+        async with mesh(2) as (nodes, inboxes):
+            nodes[0]._sessions[1].close()  # Before it has done anything.
+            await until(lambda: 0 in inboxes[1].losses)
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("channel", [Channel.DATA, Channel.WEIGHTS])
 def test_a_peer_whose_other_connections_end_is_lost_only_with_its_control_connection(channel):
     async def scenario():
