@@ -35,8 +35,10 @@ FIGURES: Mapping[str, Figure] = {
 }
 """Those of a comparison's verdict, in the order of the columns."""
 
-ITSELF: Sequence[str] = [f"{name}_itself" for name in FIGURES]
-"""Columns of how far neighbouring simulations are from the simulated run, by the same figures."""
+
+def of_further(name: str) -> list[str]:
+    """The columns of the same figures of a further comparison (`emulation.further`)."""
+    return [f"{figure}_{name}" for figure in FIGURES]
 
 
 def distribution(table: pd.DataFrame) -> pd.DataFrame:
@@ -48,17 +50,20 @@ def distribution(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """The scenarios' figures, then their distribution, then what is not in it.
+    """The scenarios' figures, then their distribution, then what is beyond its mark, then what is not in it.
 
-    `table` has the columns scenario, workers, those of FIGURES and ITSELF, late, and problem: why there are no figures,
-    or empty.
+    `table` has the columns scenario, workers, those of FIGURES and of further comparisons, late, and problem: why there
+    are no figures, or empty.
     """
     titles = [figure.title for figure in FIGURES.values()]
+    known = _known(table)
     lines = [
         *_table(["scenario", "workers", *titles, "late"], map(_cells, table.to_dict("records"))),
         "",
-        *_table(["over the scenarios", *titles], [*_distributed(table), _within(table), *_by_itself(table)]),
+        *_table(["over the scenarios", *titles], [*_distributed(table), _within(table), *_further(table, known)]),
     ]
+    if known and (beyond := _beyond(table, known)):
+        lines += ["", *_table(["beyond its mark", "", "simulated", *(TITLES[name] for name in known)], beyond)]
     if without := int((table["problem"] != "").sum()):
         lines += ["", f"Not in the distribution: {without} of {len(table)}, which have no figures."]
     return "\n".join(lines) + "\n"
@@ -68,39 +73,45 @@ def _cells(row: Mapping[Any, Any]) -> list[str]:
     about = [f"`{row['scenario']}`", str(row["workers"])]
     if row["problem"]:
         return [*about, str(row["problem"]).replace("|", "\\|"), *[""] * len(FIGURES)]
-    return [*about, *(_cell(row, key, figure) for key, figure in FIGURES.items()), _LATE.text(row["late"])]
-
-
-def _cell(row: Mapping[Any, Any], key: str, figure: Figure) -> str:
-    """What is beyond the mark, with how far neighbouring simulations are from each other."""
-    text, itself = figure.text(row[key]), row[f"{key}_itself"]
-    return text if pd.isna(itself) or not row[key] > figure.mark else f"{text} ({figure.text(itself)})"
+    return [*about, *(figure.text(row[key]) for key, figure in FIGURES.items()), _LATE.text(row["late"])]
 
 
 def _distributed(table: pd.DataFrame) -> list[list[str]]:
     return [[str(name), *_texts(row)] for name, row in distribution(table).iterrows()]
 
 
-def _within(table: pd.DataFrame) -> list[str]:
-    cells = ["within the mark"]
-    for key, figure in FIGURES.items():
-        known = table[key].dropna()
+def _within(table: pd.DataFrame, name: str = "") -> list[str]:
+    """How many figures are within their marks, of simulations or of a further comparison."""
+    cells = [f"{TITLES[name]}, within the mark" if name else "within the mark"]
+    for figure, column in zip(FIGURES.values(), of_further(name) if name else FIGURES, strict=True):
+        known = table[column].dropna()
         cells.append(f"{(known <= figure.mark).sum()} of {len(known)} within {figure.text(figure.mark)}")
     return cells
 
 
-def _by_itself(table: pd.DataFrame) -> list[list[str]]:
-    """How far simulations are from each other, and how many figures are within the mark or no further than that."""
-    if table[ITSELF].isna().all(axis=None):
-        return []
-    near = table[ITSELF].set_axis(list(FIGURES), axis="columns").quantile(0.95)
-    told = [["neighbouring simulations, 95th percentile", *_texts(near)]]
-    cells = ["within the mark or that of its neighbours"]
-    for (key, figure), itself in zip(FIGURES.items(), ITSELF, strict=True):
-        known = table[[key, itself]].dropna(subset=key)
-        near_enough = (known[key] <= figure.mark) | (known[key] <= known[itself])
-        cells.append(f"{near_enough.sum()} of {len(known)}")
-    return [*told, cells]
+def _known(table: pd.DataFrame) -> list[str]:
+    """The further comparisons of which there is anything."""
+    return [name for name in TITLES if table[of_further(name)].notna().any(axis=None)]
+
+
+def _further(table: pd.DataFrame, known: Sequence[str]) -> list[list[str]]:
+    rows = []
+    for name in known:
+        of = distribution(table[of_further(name)].set_axis(list(FIGURES), axis="columns"))
+        rows += [[f"{TITLES[name]}, {row}", *_texts(texts)] for row, texts in of.iterrows() if row != "worst"]
+        rows.append(_within(table, name))
+    return rows
+
+
+def _beyond(table: pd.DataFrame, known: Sequence[str]) -> list[list[str]]:
+    """What simulations are further off than they should be, beside the further comparisons."""
+    return [
+        [f"`{row['scenario']}`", figure.title, *(figure.text(row[each]) for each in (key, *of))]
+        for row in table.to_dict("records")
+        for key, figure in FIGURES.items()
+        if row[key] > figure.mark
+        for of in [[f"{key}_{name}" for name in known]]
+    ]
 
 
 def _texts(row: pd.Series) -> list[str]:
@@ -111,4 +122,6 @@ def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (heading, ["---"] * len(heading), *rows)]
 
 
+TITLES = {"neighbours": "neighbouring simulations", "again": "emulated again", "packets": "simulated by packets"}
+"""Of further comparisons."""
 _LATE = Figure("late", 0.01, "{:.1%}")

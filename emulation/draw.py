@@ -58,7 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def draw(number: int, seed: int) -> Scenario:
-    """Scenario `number` (0, 1, ...) of a seed; of any so many in succession as there are systems, each has another."""
+    """Scenario `number` (0, 1, ...) of a seed; of any so many in succession as there are systems, each has another.
+
+    With another system, seeds draw other scenarios.
+    """
     systems = stream(seed, "systems", number // len(SYSTEMS)).permutation(sorted(SYSTEMS))
     system = str(systems[number % len(SYSTEMS)])
     rng = stream(seed, "scenario", number)
@@ -66,7 +69,7 @@ def draw(number: int, seed: int) -> Scenario:
     workers = sum(len(cloud["workers"]) for cloud in clouds)
     scenario = from_data(
         {
-            "name": f"drawn-{number:02}-{system}",
+            "name": f"{seed}-{number:02}-{system}",
             "description": f"Drawn by seed {seed}: {workers} workers in {len(clouds)} clouds",
             "seed": int(rng.integers(1000)),
             "duration": f"{DURATION} s",

@@ -7,6 +7,7 @@ and Mininet, and a machine without other work.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,25 +24,24 @@ from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.metric import ACCURACY
 from dlion_sim.results import Run
-from dlion_sim.results.atomic import write
+from dlion_sim.results.atomic import json_bytes, write
 from dlion_sim.scenario import Scenario, dump, load
 from dlion_sim.validation import DOCUMENT, validate
-from emulation.distribution import FIGURES, ITSELF, markdown
+from emulation.distribution import FIGURES, markdown, of_further
+from emulation.further import FURTHER
 
 SCENARIO, PROBLEM = "scenario.yaml", "problem.txt"
 """What was run, and why it came to nothing."""
-SENSITIVITY = "sensitivity.json"
-"""By how much its simulations differ among themselves: see `emulation.sensitivity`."""
 TABLE, REPORT = "fidelity.csv", "fidelity.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is missing, print and write the table, and return how to exit."""
-    options = parsed(arguments, program="emulation.validate", about=__doc__, output="Where runs and the table go.")
+    options = _parsed(arguments)
     try:
         scenarios = scenarios_in(options.folder)
         with Interrupts() as interrupts:
-            run_missing(scenarios, options.output, interrupts.asked)
+            have_failed = run_missing(scenarios, options.output, options.also, interrupts.asked)
     except InputError as error:
         print(f"emulation.validate: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -52,14 +52,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(report, end="")
     if interrupts.asked():
         return INTERRUPTED
-    return FAILED if table["problem"].any() else 0
+    return FAILED if have_failed else 0
 
 
-def parsed(arguments: Sequence[str] | None, *, program: str, about: str | None, output: str) -> argparse.Namespace:
-    """The `folder` of scenarios and the `output` that a script is given."""
-    parser = argparse.ArgumentParser(prog=f"python -m {program}", description=about)
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m emulation.validate", description=__doc__)
     parser.add_argument("folder", type=Path, help="Holds the scenarios, *.yaml.")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help=output)
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Where runs and the table go.")
+    parser.add_argument(
+        "--also",
+        nargs="+",
+        choices=FURTHER,
+        default=[],
+        help="What else to compare: simulations whose bandwidths are up to 1 %% off; another emulation; a simulation "
+        "packet by packet, with queues as they are emulated.",
+    )
     return parser.parse_args(arguments)
 
 
@@ -81,27 +88,59 @@ def scenarios_in(folder: Path) -> Mapping[str, Scenario]:
     return {file.stem: scenario for file, scenario in scenarios.items()}
 
 
-def run_missing(scenarios: Mapping[str, Scenario], output: Path, interrupted: Callable[[], bool]) -> None:
-    """Validate each scenario that has no comparison in its folder of `output`, until interrupted.
+def run_missing(
+    scenarios: Mapping[str, Scenario], output: Path, further: Sequence[str], interrupted: Callable[[], bool]
+) -> bool:
+    """Validate each scenario that has no comparison in its folder of `output`, then those `further` ones that it lacks,
+    until interrupted; whether any has failed.
 
     Raises InputError where a folder holds what another scenario of that name came to, or this machine cannot emulate.
     """
-    missing = [name for name, scenario in scenarios.items() if not _is_compared(scenario, output / name)]
+    lacking = {name: _lacking(scenario, output / name, further) for name, scenario in scenarios.items()}
+    missing = [name for name, lacks in lacking.items() if lacks]
     print(f"{len(missing)} of {len(scenarios)} scenarios to run", file=sys.stderr)
-    if missing:
+    if any(DOCUMENT in lacks for lacks in lacking.values()):
         check_requirements()
+    have_failed = False
     for number, name in enumerate(missing, 1):
+        scenario, folder = scenarios[name], output / name
         print(f"{number} of {len(missing)}: {name}", file=sys.stderr)
-        _run(scenarios[name], output / name, interrupted)
+        if DOCUMENT in lacking[name]:
+            _run(scenario, folder, interrupted)
+        for each in further:
+            if (folder / DOCUMENT).exists() and each in lacking[name] and not interrupted():
+                _run_further(each, scenario, folder, interrupted)
+        have_failed |= bool(_lacking(scenario, folder, further))
         if interrupted():
-            return
+            break
+    return have_failed
 
 
-def _is_compared(scenario: Scenario, folder: Path) -> bool:
+def _lacking(scenario: Scenario, folder: Path, further: Sequence[str]) -> list[str]:
+    """What a scenario's folder does not hold yet."""
     of = folder / SCENARIO
     if of.exists() and of.read_text() != dump(scenario):
         raise InputError("holds another scenario's runs", file=folder, allowed="those of this one; or another --output")
-    return (folder / DOCUMENT).exists()
+    if not (folder / DOCUMENT).exists():
+        return [DOCUMENT, *further]
+    return [name for name in further if not _file_of(folder, name).exists()]
+
+
+def _file_of(folder: Path, further: str) -> Path:
+    return folder / f"{further}.json"
+
+
+def _run_further(name: str, scenario: Scenario, folder: Path, interrupted: Callable[[], bool]) -> None:
+    """Leaves a comparison, or says what the problem was."""
+    try:
+        found = FURTHER[name](scenario, folder, interrupted)
+    # Whatever goes wrong with one, the others are still to be run.
+    except Exception as error:
+        if not interrupted():
+            print(f"  {name}: {error}", file=sys.stderr)
+    else:
+        known = {figure: value if math.isfinite(value) else None for figure, value in found.items()}
+        write(_file_of(folder, name), json_bytes(known))
 
 
 def _run(scenario: Scenario, folder: Path, interrupted: Callable[[], bool]) -> None:
@@ -109,6 +148,8 @@ def _run(scenario: Scenario, folder: Path, interrupted: Callable[[], bool]) -> N
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / SCENARIO, dump(scenario).encode())
     (folder / PROBLEM).unlink(missing_ok=True)
+    for name in FURTHER:  # These are of runs that are replaced.
+        _file_of(folder, name).unlink(missing_ok=True)
     try:
         done = validate(
             scenario,
@@ -141,23 +182,28 @@ def _problem(run: Run) -> str:
 def table_of(scenarios: Mapping[str, Scenario], output: Path) -> pd.DataFrame:
     """A row a scenario: what it is, the figures of its comparison, and why there are none if so."""
     rows = [_row(name, scenario, output / name) for name, scenario in scenarios.items()]
-    table = pd.DataFrame(rows, columns=["scenario", "system", "workers", *FIGURES, *ITSELF, "late", "problem"])
-    return table.astype(dict.fromkeys([*FIGURES, *ITSELF, "late"], float))
+    figures = [*FIGURES, *(column for name in FURTHER for column in of_further(name))]
+    table = pd.DataFrame(rows, columns=["scenario", "system", "workers", *figures, "late", "problem"])
+    return table.astype(dict.fromkeys([*figures, "late"], float))
 
 
 def _row(name: str, scenario: Scenario, folder: Path) -> dict[str, Any]:
     about = {"scenario": name, "system": scenario.system.name, "workers": len(scenario.cluster.workers)}
     if (folder / DOCUMENT).exists():
         found = msgspec.json.decode((folder / DOCUMENT).read_bytes())
-        return {**about, **found["verdict"], **_itself(folder / SENSITIVITY), "late": found["late"], "problem": ""}
+        return {**about, **found["verdict"], **_further(folder), "late": found["late"], "problem": ""}
     problem = folder / PROBLEM
     return {**about, "problem": f"failed: {problem.read_text()}" if problem.exists() else "not run"}
 
 
-def _itself(file: Path) -> dict[str, float | None]:
-    """What is known of it, by columns."""
-    found = msgspec.json.decode(file.read_bytes(), type=dict[str, float | None]) if file.exists() else {}
-    return {column: found.get(name) for column, name in zip(ITSELF, FIGURES, strict=True)}
+def _further(folder: Path) -> dict[str, float | None]:
+    """What else is known of it, by columns."""
+    known: dict[str, float | None] = {}
+    for name in FURTHER:
+        file = _file_of(folder, name)
+        verdict = msgspec.json.decode(file.read_bytes(), type=dict[str, float | None]) if file.exists() else {}
+        known |= {column: verdict.get(figure) for column, figure in zip(of_further(name), FIGURES, strict=True)}
+    return known
 
 
 if __name__ == "__main__":

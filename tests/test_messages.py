@@ -15,7 +15,7 @@ ONLY_IN_A_CHECKOUT = re.compile(
     r"|python -m (benchmarks|emulation|tests)\b"
 )
 
-WRITTEN = {'PAGE = "index.md"'}
+WRITTEN = {'PAGE = "README.md"'}
 """What the package itself writes."""
 
 

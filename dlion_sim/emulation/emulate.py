@@ -11,7 +11,6 @@ from dlion_sim.assembly import Setting
 from dlion_sim.emulation.changes import in_order
 from dlion_sim.emulation.cpu import Processor, processors
 from dlion_sim.emulation.leftovers import workplace
-from dlion_sim.emulation.requirements import has_netem
 from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL
 from dlion_sim.live import (
     Address,
@@ -58,15 +57,23 @@ def emulate(
     InputError for a scenario that cannot be run;
     `check_requirements` says whether this machine can.
     """
-    from dlion_sim.emulation.network import Network, switch_queues  # It imports Mininet, which is an extra.
+    # It imports Mininet, which is an extra.
+    from dlion_sim.emulation.network import Network, buffer_of_each, delays_packets, switch_queues
 
     setting = Setting.of(scenario)
     check_live(setting)
     timeouts = timeouts or Timeouts.of(scenario)
-    delayed, switched = has_netem(), switch_queues(scenario.network.model)
+    model = scenario.network.model
+    delayed, switched, buffer = delays_packets(model), switch_queues(model), buffer_of_each(model)
+    if switched:
+        queues = switched.told
+    elif buffer is not None:
+        queues = {"queues": "fair", "buffer": buffer}
+    else:
+        queues = {"queues": "fair" if fair else "fifo"}
     emulation: dict[str, Any] = {
         "delay": "kernel" if delayed else "transport",
-        **(switched.told if switched else {"queues": "fair" if fair else "fifo"}),
+        **queues,
         "congestion_control": CONGESTION_CONTROL,
     }
     about = {"way": "emulate", "paced": paced, "emulation": emulation}
@@ -80,6 +87,7 @@ def emulate(
                 delayed=delayed,
                 fair=fair,
                 switched=switched,
+                buffer=buffer,
                 outages=setting.outages,
                 silence=timeouts.silence,
             )

@@ -59,8 +59,9 @@ class Network:
 
     It is there within the block, and nothing of it afterwards. With `delayed`, the kernel delays what crosses the WAN;
     with `fair`, what one machine sends another has a queue of its own at each link. Where there are `switched` queues,
-    these are what waits at switches and routers instead. In `outages` of paths hardly anything goes over them; in those
-    that last longer than `silence`, nothing at all, so that connections over them end.
+    these are what waits at switches and routers instead; a `buffer` is the bytes of a queue of its own there. In
+    `outages` of paths hardly anything goes over them; in those that last longer than `silence`, nothing at all, so that
+    connections over them end.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Network:
         delayed: bool,
         fair: bool = True,
         switched: Queues | None = None,
+        buffer: float | None = None,
         outages: Outages | None = None,
         silence: float = math.inf,
     ) -> None:
@@ -87,6 +89,7 @@ class Network:
         self._delayed = delayed
         self._fair = fair
         self._switched = switched
+        self._buffer = buffer
         self._outages = outages
         self._silence = silence
         own = [server for server in servers if isinstance(server, ServerHost)]
@@ -223,10 +226,14 @@ class Network:
             self.links.append(Link(name, node, device, capacity, delay, crossing, queues))
 
     def _queues(self, node: Any, crossing: Sequence[Flow]) -> Queues:
-        if self._switched is None:
-            return FairQueues(crossing) if self._fair else OneQueue()
-        # A host's own NIC drops nothing: what is to be sent waits in its sockets.
-        return OneQueue(HOST_QUEUE_BYTES) if node in self.hosts else self._switched
+        # Where switches have what the scenario says, a host's own NIC drops nothing: what is to be sent waits in its
+        # sockets.
+        is_host = node in self.hosts
+        if self._buffer is not None:
+            return FairQueues(crossing, HOST_QUEUE_BYTES if is_host else self._buffer)
+        if self._switched is not None:
+            return OneQueue(HOST_QUEUE_BYTES) if is_host else self._switched
+        return FairQueues(crossing) if self._fair else OneQueue()
 
     def _addresses(self, cloud: int) -> list[str]:
         """Of a cloud's machines."""
@@ -264,12 +271,14 @@ def network_of(scenario: Scenario, *, fair: bool = True) -> Iterator[Network]:
 
     Raises InputError for a scenario whose network cannot be emulated.
     """
+    model = scenario.network.model
     network = Network(
         scenario.cluster,
         server_hosts(scenario),
-        delayed=has_netem(),
+        delayed=delays_packets(model),
         fair=fair,
-        switched=switch_queues(scenario.network.model),
+        switched=switch_queues(model),
+        buffer=buffer_of_each(model),
     )
     with workplace(), network:
         yield network
@@ -277,9 +286,19 @@ def network_of(scenario: Scenario, *, fair: bool = True) -> Iterator[Network]:
 
 def switch_queues(model: Flows | Packets) -> OneQueue | MarkingQueues | None:
     """What waits at switches, as far as this kernel can do what the scenario's `network.model` says of packets."""
-    if not isinstance(model, Packets):
+    if not isinstance(model, Packets) or model.fair:
         return None
     return MarkingQueues(model) if has_red() else OneQueue(model.buffer)
+
+
+def buffer_of_each(model: Flows | Packets) -> float | None:
+    """The bytes of each flow's queue at switches, where the scenario's `network.model` says them."""
+    return model.buffer if isinstance(model, Packets) and model.fair else None
+
+
+def delays_packets(model: Flows | Packets) -> bool:
+    """Whether the kernel delays packets: where it can, unless `network.model` has receivers hold messages back."""
+    return has_netem() and not (isinstance(model, Packets) and model.delays == "receivers")
 
 
 def _address(cloud: int, number: int) -> str:

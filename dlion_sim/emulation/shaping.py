@@ -5,6 +5,7 @@ A token bucket, and before it queues. Rates count whole Ethernet frames, so that
 With one first-in-first-out queue, as simple routers have, flows share the link as TCP settles it: evenly on average
 only. With a queue for each flow, served in turn, they share it evenly at any time; so do the queues that Linux hosts
 have by default (fq_codel). Here they are classes of HTB, which needs no more of the kernel than Mininet's own links do.
+These queues are of the size that the scenario says, if it does.
 Flows are told apart by their addresses and by the mark of packets with weights: a pair's weights share a link with all
 else that it sends, as in the simulator.
 
@@ -33,7 +34,7 @@ PAYLOAD_BYTES = 1448
 _QUEUE_SECONDS, _LEAST_QUEUE_FRAMES = 0.020, 12
 """Of one queue for all: TCP fills the link, and a short message does not wait long. With fewer frames TCP on slow links
 runs into timeouts."""
-_FLOW_QUEUE_SECONDS, _LEAST_FLOW_QUEUE_FRAMES = 0.010, 24
+_FLOW_QUEUE_SECONDS, LEAST_FLOW_QUEUE_FRAMES = 0.010, 24
 """Of a flow's own: in longer ones, flows that are slower further on take more of this link than they can use."""
 _BURST_SECONDS = 0.002
 """What may leave at once after a pause. Kernel timers on a busy machine are late by less."""
@@ -98,9 +99,13 @@ class OneQueue:
 
 @dataclass(frozen=True)
 class FairQueues:
-    """A class for each flow below one of the whole rate, which they borrow from in turn; short frames go first."""
+    """A class for each flow below one of the whole rate, which they borrow from in turn; short frames go first.
+
+    Each has a queue of so many bytes, by default as many as TCP needs.
+    """
 
     flows: Sequence[Flow]
+    size: float | None = None
 
     def made(self, device: str, bps: float, parent: str) -> list[str]:
         share = f"rate {_OWN_BPS:.0f}bit ceil {_ANY_RATE} quantum {FRAME_BYTES}"
@@ -115,9 +120,10 @@ class FairQueues:
         for number, (mark, (source, destination)) in enumerate(product(_MARKS, self.flows), _SHORT + 1):
             match = f"match ip src {source}/32 match ip dst {destination}/32{mark}"
             filters = f"parent 2: protocol ip prio {2 if mark else 3} u32"
+            limit = _flow_queue(bps) if self.size is None else round(self.size)
             commands += [
                 f"tc class add dev {device} parent 2:1 classid 2:{number:x} htb prio 1 {share}",
-                f"tc qdisc add dev {device} parent 2:{number:x} bfifo limit {_flow_queue(bps)}",
+                f"tc qdisc add dev {device} parent 2:{number:x} bfifo limit {limit}",
                 f"tc filter add dev {device} {filters} {match} flowid 2:{number:x}",
             ]
         return commands
@@ -210,4 +216,4 @@ def _queue(bps: float) -> int:
 
 
 def _flow_queue(bps: float) -> int:
-    return max(_LEAST_FLOW_QUEUE_FRAMES * FRAME_BYTES, round(_rate(bps) / 8 * _FLOW_QUEUE_SECONDS))
+    return max(LEAST_FLOW_QUEUE_FRAMES * FRAME_BYTES, round(_rate(bps) / 8 * _FLOW_QUEUE_SECONDS))

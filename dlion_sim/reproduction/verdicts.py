@@ -14,6 +14,8 @@ from dlion_sim.reproduction.claims import Claim, Quantity
 from dlion_sim.results import Run
 
 SIGNIFICANT = 0.05
+DIRECTIONS = ("same", "same (one seed)", "not told apart", "opposite", "opposite (one seed)", "unknown")
+"""That verdicts may have."""
 
 
 @dataclass(frozen=True)

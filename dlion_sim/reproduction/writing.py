@@ -22,12 +22,12 @@ from dlion_sim.figures import (
 )
 from dlion_sim.reproduction.claims import Closer, Experiment
 from dlion_sim.reproduction.regimes import by_regime
-from dlion_sim.reproduction.verdicts import Verdict, judged
+from dlion_sim.reproduction.verdicts import DIRECTIONS, Verdict, judged
 from dlion_sim.results import Run, headings
 from dlion_sim.results.atomic import replacing
 from dlion_sim.results.numbers import in_bytes, percent
 
-PAGE = "index.md"
+PAGE = "README.md"
 _TABLE = "table.csv"
 _VERDICTS = "verdicts.csv"
 _FIGURE = "figure"
@@ -217,7 +217,7 @@ def _read(file: Path) -> pd.DataFrame:
 
 
 def _counted(directions: Sequence[str]) -> str:
-    return ", ".join(f"{directions.count(each)} {each}" for each in dict.fromkeys(directions)) or "none judged"
+    return ", ".join(f"{directions.count(each)} {each}" for each in DIRECTIONS if each in directions) or "none judged"
 
 
 def _with_half(value: float, half: float, written: str) -> str:

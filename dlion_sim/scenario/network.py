@@ -78,13 +78,25 @@ class Packets(Model):
     never."""
     shared_buffer: bool = False
     """Whether all links that a switch sends on have that buffer together, and not each its own."""
+    fair: bool = False
+    """Whether at each link every connection has a queue of its own, to which all these sizes apply, and they are served
+    in turn, short frames first: as Linux's fq_codel does, and emulated networks without a model of packets."""
     priorities: Annotated[int, Field(ge=1, le=8)] = 8
     """How many priorities a link knows: of those that wait, the highest goes first."""
     paths: Literal["hash", "spray"] = "hash"
     """Where there are several ways (a fabric with spines): whether a connection keeps one, or each packet takes its
     own."""
+    delays: Literal["links", "receivers"] = "links"
+    """Where half of a round trip passes: on the way; or who receives holds messages back, and acknowledgements know
+    nothing of it, as in emulations on kernels that cannot delay."""
     sample_every: Annotated[Duration, Field(ge=1e-6)] | None = None
     """Time between rows of queues.parquet, which tell of every link's queue; by default that between evaluations."""
+
+    @model_validator(mode="after")
+    def _has_one_kind_of_queue(self) -> Self:
+        if self.fair and self.shared_buffer:
+            raise RuleError("is of queues that connections share", allowed="false, with fair", at=("shared_buffer",))
+        return self
 
 
 AnyNetworkModel = Flows | Packets

@@ -6,7 +6,7 @@ Compiled code is imported only by whoever uses packets.
 from __future__ import annotations
 
 from dlion_sim.errors import InputError
-from dlion_sim.scenario import Dlcp, Flows, Pfabric, Reliable, Scenario
+from dlion_sim.scenario import Dlcp, Flows, Packets, Pfabric, Reliable, Scenario
 
 
 def check(scenario: Scenario) -> None:
@@ -17,6 +17,9 @@ def check(scenario: Scenario) -> None:
             path="transport",
             allowed="reliable; or any, with network: {model: packets}",
         )
+    model = scenario.network.model
+    if isinstance(scenario.transport, Pfabric) and isinstance(model, Packets) and model.fair:
+        raise InputError("pfabric's queues go by what is left of messages", path="network.model.fair", allowed="false")
     if scenario.availability is not None and not isinstance(scenario.network.model, Flows):
         raise InputError(
             "in a network of packets nobody can come or go", path="availability", allowed="with network: {model: flows}"

@@ -34,14 +34,14 @@ def test_an_experiment_is_run_once_and_its_pages_are_written_each_time(capsys, m
     assert dlion(monkeypatch, "reproduce", "E1", "--runs", "runs") == 0
     assert "4 runs: 4 to do" in capsys.readouterr().out
     assert len(list((here / "runs/E1").glob("*/summary.json"))) == 4
-    page = (here / "results/E1/index.md").read_text()
+    page = (here / "results/E1/README.md").read_text()
     assert "Ako is better" in page
-    assert "E1/index.md" in (here / "results/index.md").read_text()
+    assert "E1/README.md" in (here / "results/README.md").read_text()
 
-    (here / "results/E1/index.md").unlink()
+    (here / "results/E1/README.md").unlink()
     assert dlion(monkeypatch, "reproduce", "E1", "--runs", "runs") == 0
     assert "4 runs: 4 done" in capsys.readouterr().out
-    assert (here / "results/E1/index.md").read_text() == page
+    assert (here / "results/E1/README.md").read_text() == page
 
 
 def test_an_unknown_experiment_and_one_without_a_sweep_are_one_line(capsys, monkeypatch, here):

@@ -3,7 +3,10 @@
 import pandas as pd
 import pytest
 
-from emulation.distribution import FIGURES, ITSELF, distribution, markdown
+from emulation.distribution import FIGURES, TITLES, distribution, markdown, of_further
+from emulation.further import FURTHER
+
+FURTHER_COLUMNS = [column for name in FURTHER for column in of_further(name)]
 
 
 def table(*rows):
@@ -11,10 +14,10 @@ def table(*rows):
     records = []
     for number, row in enumerate(rows):
         figures = dict.fromkeys(FIGURES, None) if isinstance(row, str) else dict(zip(FIGURES, row, strict=True))
-        figures |= dict.fromkeys(ITSELF, None)
+        figures |= dict.fromkeys(FURTHER_COLUMNS, None)
         problem = row if isinstance(row, str) else ""
         records.append({"scenario": f"s{number}", "workers": 3, **figures, "late": 0.001, "problem": problem})
-    return pd.DataFrame(records).astype(dict.fromkeys([*FIGURES, *ITSELF], float))
+    return pd.DataFrame(records).astype(dict.fromkeys([*FIGURES, *FURTHER_COLUMNS], float))
 
 
 KNOWN = [[0.01 * n, 0.0, 0.02, 0.5 * n, 0.1 * n, 1.0 * n] for n in range(1, 6)]
@@ -63,19 +66,31 @@ def test_a_table_of_failures_alone_is_readable():
     assert "0 of 0" in text
 
 
-def test_how_far_neighbouring_simulations_are_stands_beside_what_is_beyond_the_mark():
-    known = table([0.10, 0.02, 0.06, 0.0, 0.0, 3.0], [0.04, 0.02, 0.08, 0.0, 0.0, 0.0])
-    known[ITSELF] = [[0.12, 0.01, 0.01, 0.0, 0.0, 1.0], [0.0, 0.01, 0.09, 0.0, 0.0, 0.0]]
-    lines = markdown(known).splitlines()
-    assert cells(lines[2])[2:8] == ["10.0% (12.0%)", "2.0%", "6.0% (1.0%)", "0.0", "0.0", "3.0 (1.0)"]
-    assert cells(lines[3])[2:8] == ["4.0%", "2.0%", "8.0% (9.0%)", "0.0", "0.0", "0.0"]
-    assert cells(lines[-1]) == [
-        "within the mark or that of its neighbours",
-        "2 of 2",
-        "2 of 2",
-        "1 of 2",
-        "2 of 2",
-        "2 of 2",
-        "1 of 2",
+def test_what_is_beyond_its_mark_stands_beside_another_emulation_and_packets():
+    known = table([0.10, 0.02, 0.06, 0.0, 0.0, 3.0], [0.04, 0.02, 0.04, 0.0, 0.0, 0.0])
+    known[of_further("again")] = [[0.12, 0.01, 0.01, 0.0, 0.0, 1.0], [0.0, 0.01, 0.09, 0.0, 0.0, 0.0]]
+    known.loc[0, of_further("packets")] = [0.03, 0.01, 0.02, 0.0, 0.0, 4.0]
+    *over, _, heading, _, median, bytes_, worst = map(cells, markdown(known).splitlines())
+    assert over[2][2:8] == ["10.0%", "2.0%", "6.0%", "0.0", "0.0", "3.0"]
+    assert [row[:2] for row in over[-6:]] == [
+        ["emulated again, median", "6.0%"],
+        ["emulated again, 95th percentile", "11.4%"],
+        ["emulated again, within the mark", "1 of 2 within 5.0%"],
+        ["simulated by packets, median", "3.0%"],
+        ["simulated by packets, 95th percentile", "3.0%"],
+        ["simulated by packets, within the mark", "1 of 1 within 5.0%"],
     ]
-    assert cells(lines[-2])[1] == "11.4%"
+    assert heading == ["beyond its mark", "", "simulated", "emulated again", "simulated by packets"]
+    assert median == ["`s0`", "median iteration", "10.0%", "12.0%", "3.0%"]
+    assert bytes_ == ["`s0`", "bytes of a link", "6.0%", "1.0%", "2.0%"]
+    assert worst == ["`s0`", "at worst", "3.0", "1.0", "4.0"]
+
+
+def test_each_further_comparison_has_a_title():
+    assert [*TITLES] == [*FURTHER]
+
+
+def test_without_further_comparisons_nothing_is_said_of_them():
+    text = markdown(table([0.10, 0.02, 0.06, 0.0, 0.0, 3.0]))
+    assert "again" not in text
+    assert "beyond" not in text

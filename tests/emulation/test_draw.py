@@ -52,7 +52,7 @@ def test_what_is_written_loads_and_does_not_depend_on_how_many_are_drawn(tmp_pat
 
 def test_each_system_is_drawn_as_often():
     assert Counter(scenario.system.name for scenario in DRAWN) == dict.fromkeys(SYSTEMS, 4)
-    orders = [[scenario.system.name for scenario in DRAWN[first : first + 11]] for first in (0, 11)]
+    orders = [[scenario.system.name for scenario in DRAWN[first : first + len(SYSTEMS)]] for first in (0, len(SYSTEMS))]
     assert orders[0] != orders[1]
 
 

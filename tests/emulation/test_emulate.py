@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from dlion_sim.emulation import emulate
 from dlion_sim.emulation.leftovers import remove_leftovers
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
+from emulation import validate
 from tests import command
 from tests.emulation.traces import control_groups, folder_of, node, traces
 from tests.simulation.scenarios import digits
@@ -184,6 +186,25 @@ def test_a_system_in_step_is_foretold(dlion):
     assert found["verdict"]["bytes"] < 0.2
     assert [row["iterations_simulated"] for row in found["workers"]] == [25, 25]
     assert Run.open(Path("both/emulated")).manifest["way"] == "emulate"
+
+
+def test_a_folder_is_validated_by_packets_and_emulated_again(tmp_path, capsys):
+    """Within bounds for a busy machine, as above."""
+    (tmp_path / "small.yaml").write_text(
+        dump(scenario("workload.model=cipher", name="small", duration="6 s", system="baseline"))
+    )
+    assert validate.main([str(tmp_path), "--output", str(tmp_path / "out"), "--also", "again", "packets"]) == 0
+    assert "emulated again" in capsys.readouterr().out
+    for further in ("again", "packets"):
+        found = json.loads((tmp_path / "out" / "small" / f"{further}.json").read_text())
+        assert found["bytes"] < 0.2
+
+
+def test_queues_are_told(tmp_path):
+    model = {"kind": "packets", "fair": True, "buffer": "30 packets", "delays": "receivers"}
+    run = emulate(scenario(duration="3 s", system="baseline", network={"model": model}), tmp_path / "run")
+    told = run.manifest["emulation"]
+    assert (told["queues"], told["buffer"], told["delay"]) == ("fair", 30 * 1514, "transport")
 
 
 UNEQUAL = {"clouds": [{"name": "a", "workers": [{"compute": f"{n} cores", "nic": "100 Mbps"} for n in (1, 3)]}]}

@@ -6,10 +6,10 @@ import pytest
 
 from dlion_sim.assembly import server_hosts
 from dlion_sim.emulation.leftovers import workplace
-from dlion_sim.emulation.network import Network
+from dlion_sim.emulation.network import Network, buffer_of_each, delays_packets, switch_queues
 from dlion_sim.errors import InputError
 from dlion_sim.live.sockets import WEIGHTS_TOS
-from dlion_sim.scenario import from_data
+from dlion_sim.scenario import Flows, Packets, from_data
 from dlion_sim.scenario.topology import ServerHost
 from emulation.traffic import flows, round_trip
 from tests.emulation.traces import traces
@@ -165,6 +165,15 @@ def test_what_the_network_does_not_delay_is_told():
     by_kernel = Network(CLUSTER, delayed=True)
     assert (by_kernel.delay(0, 2), by_kernel.delay(3, 4)) == (pytest.approx(0.015), pytest.approx(0.002))
     assert (by_kernel.missing_delay(0, 2), by_kernel.missing_delay(3, 4)) == (0, pytest.approx(0.002))
+
+
+def test_what_is_modelled_by_packets_with_a_queue_for_each_connection_is_emulated_so(monkeypatch):
+    fair = Packets(fair=True, buffer="30 packets", delays="receivers")
+    assert switch_queues(fair) is None
+    assert [buffer_of_each(model) for model in (fair, Packets(), Flows())] == [30 * 1514, None, None]
+    for has_netem in (False, True):
+        monkeypatch.setattr("dlion_sim.emulation.network.has_netem", lambda answer=has_netem: answer)
+        assert [delays_packets(model) for model in (fair, Packets(), Flows())] == [False, has_netem, has_netem]
 
 
 def test_losses_are_refused_as_no_emulated_link_has_them():

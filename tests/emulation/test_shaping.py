@@ -79,6 +79,12 @@ def test_each_flow_and_its_weights_have_classes_that_borrow_from_the_whole_rate(
     assert [after("limit", command) for command in queues] == ["25000", *[str(24 * 1514)] * 4]
 
 
+def test_each_flows_queue_has_the_size_that_is_given():
+    commands = shape("h0-eth0", 10e6, queues=FairQueues([("10.0.0.1", "10.0.0.2")], 30 * 1514))
+    limits = [after("limit", words(command)) for command in commands if "bfifo" in command]
+    assert limits == ["25000", *[str(30 * 1514)] * 2]
+
+
 @pytest.mark.parametrize("delay", [0.0, 0.03])
 def test_a_change_of_what_is_shared_fairly_is_of_the_whole_rate(delay):
     *delayed, root, whole = map(words, shape("h0-eth0", 10e6, delay, FairQueues([]))[: 3 if delay else 2])

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from dlion_sim.analysis import compare
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import dump
 from dlion_sim.validation import held_against
@@ -38,7 +39,7 @@ def folders(tmp_path, monkeypatch):
 
     monkeypatch.setattr(script, "validate", validate)
     monkeypatch.setattr(script, "check_requirements", lambda: None)
-    run = lambda: script.main([str(scenarios), "--output", str(output)])  # noqa: E731
+    run = lambda *more: script.main([str(scenarios), "--output", str(output), *more])  # noqa: E731
     return SimpleNamespace(scenarios=scenarios, output=output, asked=asked, does=does, endings=endings, run=run)
 
 
@@ -110,3 +111,44 @@ def test_a_folder_without_scenarios_is_refused(folders, capsys):
         file.unlink()
     assert folders.run() == 2
     assert "holds no scenario" in capsys.readouterr().err
+
+
+def test_another_metric_than_accuracy_is_refused_in_one_line(tmp_path, capsys):
+    (tmp_path / "one.yaml").write_text(dump(digits("workload.dataset=diabetes")))
+    assert script.main([str(tmp_path), "--output", str(tmp_path / "output")]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    words = "workload.dataset: is evaluated by rmse; allowed: one of accuracy; `dlion validate` takes any"
+    assert line.endswith(f"{tmp_path / 'one.yaml'}: {words}")
+    assert not (tmp_path / "output").exists()
+
+
+def test_further_comparisons_are_made_where_they_are_missing(folders, capsys, monkeypatch):
+    made = []
+
+    def further(scenario, folder, interrupted):
+        made.append(scenario.name)
+        if made == ["one", "other"]:
+            raise InputError("node 0 could not start")
+        return compare(
+            written(folder / f"first-{len(made)}"), written(folder / f"another-{len(made)}", period=1.02)
+        ).verdict
+
+    monkeypatch.setitem(script.FURTHER, "again", further)
+    assert folders.run() == 0
+    assert made == []
+    assert folders.run("--also", "again") == 1
+    output = capsys.readouterr()
+    assert "  again: node 0 could not start" in output.err
+    assert "| emulated again, median | 2.0% |" in output.out
+    assert "failed" not in output.out
+    assert folders.run("--also", "again") == 0
+    assert made == ["one", "other", "third", "other"]
+    assert len(folders.asked) == 3
+    table = pd.read_csv(folders.output / "fidelity.csv", keep_default_na=False)
+    assert table["iteration_median_again"].tolist() == pytest.approx([0.02] * 3)
+    # What is emulated anew is compared anew.
+    (folders.output / "third" / "fidelity.json").unlink()
+    assert folders.run() == 0
+    assert made[4:] == []
+    assert folders.run("--also", "again") == 0
+    assert made[4:] == ["third"]

@@ -105,7 +105,7 @@ def test_one_run_is_looked_at_if_it_is_there(tmp_path):
     made = runs(tmp_path, {"baseline": flat(0.3, 0.31), "dlion": flat(0.6, 0.61)})
     experiment = Experiment(title="A", paper="B", sure="C", closer={"run": "dlion1", "figures": ["batch_sizes"]})
     write_experiment("E1", experiment, made, tmp_path / "E1", "dlion reproduce E1")
-    assert "(batch_sizes.png)" in (tmp_path / "E1" / "index.md").read_text()
+    assert "(batch_sizes.png)" in (tmp_path / "E1" / "README.md").read_text()
     assert (tmp_path / "E1" / "batch_sizes.png").is_file()
     other = Experiment(title="A", paper="B", sure="C", closer={"run": "dlion2", "figures": ["links"]})
     with pytest.raises(InputError, match=r"closer\.run: no run is named 'dlion2'; allowed: baseline0, baseline1"):
@@ -122,7 +122,7 @@ def test_what_all_scenarios_are_called_is_left_out(tmp_path):
     ]
     verdicts = write_experiment("E1", experiment, made, tmp_path / "E1", "dlion reproduce E1")
     assert {verdict.where for verdict in verdicts} == {"near", "far"}
-    assert "charged" not in (tmp_path / "E1" / "index.md").read_text()
+    assert "charged" not in (tmp_path / "E1" / "README.md").read_text()
 
 
 def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
@@ -132,7 +132,7 @@ def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
     made = runs(tmp_path, {"baseline": flat(0.3, 0.31, 0.32), "dlion": flat(0.6, 0.61, 0.63)})
     verdicts = write_experiment("E1", experiment, made, tmp_path / "results" / "E1", "dlion reproduce E1")
     assert [verdict.direction for verdict in verdicts] == ["same", "same"]
-    page = (tmp_path / "results" / "E1" / "index.md").read_text()
+    page = (tmp_path / "results" / "E1" / "README.md").read_text()
     for told in (
         "# E1: A | test",
         "twice",
@@ -145,10 +145,10 @@ def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
     ):
         assert told in page, told
     names = {file.name for file in (tmp_path / "results" / "E1").iterdir()}
-    assert names == {"index.md", "table.csv", "verdicts.csv", "figure.png", "figure.svg"}
+    assert names == {"README.md", "table.csv", "verdicts.csv", "figure.png", "figure.svg"}
     write_collection({"E1": experiment, "E2": experiment}, tmp_path / "results", "dlion reproduce NAME")
-    collection = (tmp_path / "results" / "index.md").read_text()
-    assert "[E1](E1/index.md)" in collection
+    collection = (tmp_path / "results" / "README.md").read_text()
+    assert "[E1](E1/README.md)" in collection
     assert "2 same" in collection
     assert "E2" not in collection
     assert "numbers" not in collection

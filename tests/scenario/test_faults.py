@@ -75,6 +75,12 @@ INVALID = [
     ("network.model={kind: packets, priorities: 9}", "network.model.priorities", ["8 or less, not 9"]),
     ("network.model={kind: packets, paths: random}", "network.model.paths", ["'random' is unknown", "'spray'"]),
     ("network.model={kind: packets, sample_every: 1e-9 s}", "network.model.sample_every", ["1e-06 or more"]),
+    (
+        "network.model={kind: packets, fair: true, shared_buffer: true}",
+        "network.model.shared_buffer",
+        ["connections share", "false, with fair"],
+    ),
+    ("network.model={kind: packets, delays: nowhere}", "network.model.delays", ["'nowhere' is unknown", "'receivers'"]),
     ("network={model: packets, tcp: lv08}", "network.tcp", ["lv08 is of flows", "none, with model: packets"]),
     (f"{LAN}={{fabric: {{leaves: 4, spines: 2}}}}", f"{LAN}.fabric.leaves", ["3 workers", "without any", "1 to 3"]),
     (

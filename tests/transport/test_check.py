@@ -23,6 +23,14 @@ def test_flows_are_reliable():
     check(digits())
 
 
+def test_queues_are_of_connections_or_go_by_what_is_left_of_messages():
+    fair = "network.model={kind: packets, fair: true}"
+    for transport in ("reliable", "dlcp"):
+        check(digits(fair, f"transport={transport}"))
+    with pytest.raises(InputError, match=r"^network.model.fair: pfabric's queues go by .* messages; allowed: false$"):
+        check(digits(fair, "transport=pfabric"))
+
+
 def test_real_switches_do_not_know_what_is_left_of_a_message():
     with pytest.raises(InputError, match=r"^transport: pfabric needs switches .*; allowed: reliable, dlcp$"):
         check_live(Setting.of(digits("transport=pfabric")))

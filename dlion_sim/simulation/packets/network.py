@@ -19,7 +19,17 @@ from dlion_sim.simulation.packets.counting import counters
 from dlion_sim.simulation.packets.loop import GROWS, SPARE, UP_TO_DATE, advance
 from dlion_sim.simulation.packets.memory import Memory
 from dlion_sim.simulation.packets.opening import IDLE, lay_out, open_endpoint, open_ports
-from dlion_sim.simulation.packets.parts import Bounded, Completion, Endpoint, Pfabric, Pieces, Port, Raw, Reliable
+from dlion_sim.simulation.packets.parts import (
+    Bounded,
+    Completion,
+    Endpoint,
+    Known,
+    Pfabric,
+    Pieces,
+    Port,
+    Raw,
+    Reliable,
+)
 from dlion_sim.simulation.packets.state import (
     CLASSES,
     LONGEST_PATH,
@@ -46,7 +56,8 @@ class PacketNetwork:
 
     `switches` are the bytes of buffers that ports share. With `spray` each packet takes the next one of its
     connection's paths in turn, otherwise all take the first. With `by_size` queues send first, and drop last, what has
-    least left of its message (pFabric). Random losses come from `seed`.
+    least left of its message (pFabric); with `fair` each connection has a queue of its own at every port, which has the
+    port's buffer and thresholds, and they are served in turn. Random losses come from `seed`.
     """
 
     def __init__(
@@ -56,11 +67,13 @@ class PacketNetwork:
         switches: Sequence[float] = (),
         spray: bool = False,
         by_size: bool = False,
+        fair: bool = False,
         seed: int = 0,
     ) -> None:
         self._memory = memory = Memory()
         memory.take("state")
-        self._state["spray"], self._state["by_size"], self._state["seed"] = spray, by_size, seed
+        for name, value in {"spray": spray, "by_size": by_size, "fair": fair, "seed": seed}.items():
+            self._state[name] = value
         self._state["next_free"] = NONE
         open_ports(memory, ports, switches)
         self._pipes: dict[tuple[int, float], int] = {}
@@ -135,7 +148,7 @@ class PacketNetwork:
             raise ValueError(f"there is no connection {connection}")
         message = self._unused.pop() if self._unused else self._memory.take("messages")
         whole = max(1, math.ceil(size))
-        self._memory["messages"][message] = (whole, whole, 0, 0, NONE, connection)
+        self._memory["messages"][message] = (whole, whole, 0, 0, 0.0, 0, 0.0, 0, NONE, connection)
         self._tell(SEND, connection, message)
         return message
 
@@ -213,6 +226,13 @@ class PacketNetwork:
     def unsent(self, message: int) -> int:
         """Bytes of a message that were never sent."""
         return int(self._memory["messages"]["left"][message])
+
+    def known(self, message: int) -> tuple[Known, Known]:
+        """Of a message that is acknowledged, and was not cut: when its sender knew first of some of it, and when of
+        nearly all."""
+        record = self._memory["messages"][message]
+        first = Known(float(record["first_known_at"]), int(record["first_known"]))
+        return first, Known(float(record["nearly_known_at"]), max(1, int(record["nearly_known"])))
 
     def resent(self, message: int) -> int:
         """Bytes of a message that were sent again."""

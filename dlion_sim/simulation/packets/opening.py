@@ -38,7 +38,7 @@ def _idle() -> Any:
     record = np.zeros(1, CONNECTION)[0]
     for field in (
         *("pipe", "back_pipe", "next_ready", "first", "sending", "arriving", "newest"),
-        *("oldest", "latest", "lost_first", "lost_last", "highest"),
+        *("oldest", "latest", "lost_first", "lost_last", "highest", "probe"),
     ):
         record[field] = NONE
     record["deadline"] = record["timer"] = NEVER
@@ -78,6 +78,7 @@ def open_endpoint(memory: Memory, connection: int, endpoint: Endpoint, round_tri
         case Reliable():
             record["kind"], record["timeout"] = RELIABLE, endpoint.least_timeout
             record["window"], record["most"] = endpoint.initial_window, endpoint.receive_window // SEGMENT
+            record["rack"] = endpoint.rack_tlp
         case Pfabric():
             record["kind"], record["timeout"] = PFABRIC, endpoint.timeout
             record["window"], record["most"] = endpoint.window, _UNBOUNDED

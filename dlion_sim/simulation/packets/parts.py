@@ -44,6 +44,8 @@ class Reliable(NamedTuple):
     """Bytes of messages that may be under way or wait for one before them."""
     least_timeout: float = 0.2
     """Seconds that are added to a round trip, at least, before a timeout."""
+    rack_tlp: bool = False
+    """Whether losses near an end are found early (RFC 8985)."""
 
 
 class Pfabric(NamedTuple):
@@ -76,6 +78,15 @@ class Pieces(NamedTuple):
     """Whether it was ever sent."""
     arrived: npt.NDArray[np.float64]
     """Seconds, NaN for those that have not."""
+
+
+class Known(NamedTuple):
+    """What a sender knew of a message."""
+
+    at: float
+    """Seconds."""
+    size: int
+    """Bytes that are there, all from the first on."""
 
 
 class Completion(NamedTuple):

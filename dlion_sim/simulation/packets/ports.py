@@ -30,6 +30,9 @@ from dlion_sim.simulation.packets.views import (
     switches_of,
 )
 
+_SHORT = 127
+"""Bytes of a frame that waits for no others where connections have turns; acknowledgements, mostly."""
+
 
 @njit
 def enqueue(at, number, made):
@@ -42,11 +45,16 @@ def enqueue(at, number, made):
             push(at, port.ends, number * KINDS + PORT_ENDS)
         return
     queue = queues_of(at)[number * CLASSES + packet.priority]
+    waits = _of_connection(at, queue, packet.connection) if state.fair else queue.queued
     if packet.flags & CONTROL:
         pass
-    elif not packet.flags & PROTECTED and queue.queued + packet.size > port.drop_above:
+    elif not packet.flags & PROTECTED and waits + packet.size > port.drop_above:
         _drop(at, queue, made)
         return
+    elif state.fair:
+        if waits + packet.size > port.buffer:
+            _drop(at, queue, made)
+            return
     elif state.by_size:
         while not _has_room(at, port, packet.size):
             worst = _most_left(at, queue)
@@ -58,17 +66,10 @@ def enqueue(at, number, made):
     elif not _has_room(at, port, packet.size):
         _drop(at, queue, made)
         return
-    if packet.flags & PROTECTED and queue.queued + packet.size > port.mark_above:
+    if packet.flags & PROTECTED and waits + packet.size > port.mark_above:
         packet.flags |= MARKED
         queue.marked += 1
-    packet.next = NONE
-    if queue.first == NONE:
-        queue.first = made
-        port.waiting |= 1 << packet.priority
-    else:
-        packets_of(at)[queue.last].next = made
-    queue.last = made
-    _count(at, port, queue, packet.size)
+    _put_in(at, port, queue, _before_turn(at, queue, made) if state.fair else queue.last, made)
 
 
 @njit
@@ -137,6 +138,7 @@ def _start_next(at, number):
         queue = queues[number * CLASSES + priority]
         if port.waiting & (1 << priority):
             made = _next_of_queue(at, queue) if state.by_size else queue.first
+            queue.turn = packets_of(at)[made].turn
             _take_out(at, port, queue, made)
         else:
             connection = _next_ready(at, port, queue, priority)
@@ -173,6 +175,53 @@ def _count(at, port, queue, size):
     port.most = max(port.most, port.queued)
     if port.switch != NONE:
         switches_of(at)[port.switch].queued += size
+
+
+@njit
+def _of_connection(at, queue, number):
+    """How many bytes of a connection wait in a queue."""
+    packets = packets_of(at)
+    waits, each = 0, queue.first
+    while each != NONE:
+        if packets[each].connection == number:
+            waits += packets[each].size
+        each = packets[each].next
+    return waits
+
+
+@njit
+def _before_turn(at, queue, made):
+    """Give a packet its turn, and find the one that it comes after: self-clocked fair queueing (Golestani, INFOCOM
+    1994), where a connection's next turn is as many bytes after its last one, or the present, as the packet has."""
+    packets = packets_of(at)
+    packet = packets[made]
+    packet.turn = queue.turn
+    if packet.size > _SHORT:
+        each = queue.first
+        while each != NONE:
+            if packets[each].connection == packet.connection:
+                packet.turn = max(packet.turn, packets[each].turn)
+            each = packets[each].next
+        packet.turn += packet.size
+    before, each = NONE, queue.first
+    while each != NONE and packets[each].turn <= packet.turn:
+        before, each = each, packets[each].next
+    return before
+
+
+@inlined
+def _put_in(at, port, queue, before, made):
+    """Have a packet wait in a queue after another one, or NONE."""
+    packets = packets_of(at)
+    packet = packets[made]
+    if before == NONE:
+        packet.next, queue.first = queue.first, made
+    else:
+        packet.next, packets[before].next = packets[before].next, made
+    if packet.next == NONE:
+        queue.last = made
+    port.waiting |= 1 << packet.priority
+    _count(at, port, queue, packet.size)
 
 
 @njit

@@ -4,7 +4,11 @@ A transmission is lost if some number of later ones are known to be there (as QU
 it then turns out that it was only late, more from then on, and the window is as it was. Without news for a round trip
 and the least timeout, all that is under way is lost.
 
-Not modelled: handshakes, a tail loss probe, pacing.
+Where losses are found early (RACK-TLP, RFC 8985), what was sent before what is known to be there is lost a quarter of a
+round trip later, and after two round trips without news the last segment is sent again; once that is there, so is all
+that was sent before it, or lost.
+
+Not modelled: handshakes, pacing.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from numba import njit
 from dlion_sim.simulation.packets.carrying import new_reply, set_timer
 from dlion_sim.simulation.packets.ports import enqueue, wake
 from dlion_sim.simulation.packets.segments import append_lost, remove
-from dlion_sim.simulation.packets.sending import time_to_wait
+from dlion_sim.simulation.packets.sending import is_gap, time_to_wait, wait_for_news
 from dlion_sim.simulation.packets.state import (
     ACKNOWLEDGED,
     ACKNOWLEDGEMENT,
@@ -47,6 +51,8 @@ _GAIN = 1 / 16
 """Of DCTCP's mean."""
 _LEAST_WINDOW = 2.0
 _MOST_REORDERING = 300
+_NEARLY = 0.95
+"""Of a message: what live nodes wait for to tell how fast it was."""
 
 
 @njit
@@ -116,15 +122,30 @@ def acknowledge(at, made):
         _adapt(connection, packet, flight, flight - connection.under_way)
     if connection.acknowledged > before:
         connection.backoff = 0
-    is_idle = connection.under_way == 0 and connection.lost_first == NONE
-    connection.deadline = NEVER if is_idle else state.now + time_to_wait(connection)
-    if not is_idle:
-        set_timer(at, number, connection.deadline)
+    if connection.under_way == 0 and connection.lost_first == NONE:
+        connection.deadline = NEVER
+    else:
+        wait_for_news(at, number)
     messages = messages_of(at)
-    while connection.first != NONE and messages[connection.first].end <= connection.acknowledged:
+    while connection.first != NONE:
+        message = messages[connection.first]
+        _learn(connection, message, state.now)
+        if message.end > connection.acknowledged:
+            break
         note(at, ACKNOWLEDGED, connection.first)
-        connection.first = messages[connection.first].next
+        connection.first = message.next
     wake(at, number)
+
+
+@inlined
+def _learn(connection, message, now):
+    """So much more of a message is known to be there."""
+    left = (message.end - connection.acknowledged) * connection.payload
+    known = message.size if left <= 0 else message.size + (-message.size) % connection.payload - left
+    if known > 0 and message.first_known == 0:
+        message.first_known_at, message.first_known = now, known
+    if known >= _NEARLY * message.size and message.nearly_known == 0:
+        message.nearly_known_at, message.nearly_known = now, known
 
 
 @inlined
@@ -140,16 +161,20 @@ def _was_only_late(connection, order):
 
 @inlined
 def _find_losses(connection, slots):
-    """Take what was sent long before the latest that is there for lost, and halve the window for it once a round."""
+    """Take what was sent long before the latest that is there for lost, or before a probe that is, and halve the window
+    for it once a round."""
+    is_probed = connection.probe <= connection.highest
     is_news = False
     while connection.oldest != NONE:
         segment = connection.oldest
         order = slots[slot_of(connection, segment)].order
-        if order + connection.reordering > connection.highest:
+        if order + connection.reordering > connection.highest and not (is_probed and order < connection.probe):
             break
         is_news |= order >= connection.recover
         remove(connection, slots, segment)
         append_lost(connection, slots, segment)
+    if is_probed:
+        connection.probe = NONE
     if is_news:
         connection.undo, connection.undo_threshold = connection.window, connection.threshold
         _cut(connection, 0.5)
@@ -194,6 +219,18 @@ def time_out(at, number):
     """A connection has not heard anything for long."""
     state, connection = state_of(at)[0], connections_of(at)[number]
     slots = slots_of(at)
+    if connection.is_early:
+        if is_gap(at, connection):
+            connection.probe = connection.highest
+            _find_losses(connection, slots)
+        else:
+            segment, connection.probe = connection.latest, connection.order
+            remove(connection, slots, segment)
+            append_lost(connection, slots, segment)
+        wait_for_news(at, number)
+        wake(at, number)
+        return
+    connection.probe = NONE
     while connection.oldest != NONE:
         segment = connection.oldest
         remove(connection, slots, segment)

@@ -30,6 +30,9 @@ from dlion_sim.simulation.packets.views import (
     state_of,
 )
 
+_LEAST_EARLY = 0.008
+"""Seconds beyond round trips: two of Linux's ticks."""
+
 
 @njit
 def may_send(at, number):
@@ -52,6 +55,31 @@ def time_to_wait(connection):
         return connection.timeout
     waited = connection.round_trip + max(connection.timeout, 4 * connection.deviation)
     return min(waited * (1 << min(connection.backoff, 16)), 120.0)
+
+
+@inlined
+def is_gap(at, connection):
+    """Whether something that is under way was sent before what is known to be there."""
+    slots = slots_of(at)
+    return connection.oldest != NONE and slots[slot_of(connection, connection.oldest)].order < connection.highest
+
+
+@inlined
+def wait_for_news(at, number):
+    """Have a connection's timeout come if nothing is heard until then.
+
+    Where losses are found early (RFC 8985), that is when a gap is not reordering (section 6.2), or the end of what it
+    has sent is to be probed (7.2), unless that is a single segment, which may be acknowledged late.
+    """
+    connection = connections_of(at)[number]
+    wait = time_to_wait(connection)
+    if connection.rack:
+        gap = is_gap(at, connection)
+        is_end = connection.probe == NONE and connection.under_way > 1 and connection.lost_first == NONE
+        connection.is_early = gap or is_end
+        if connection.is_early:
+            wait = min(wait, (0.25 if gap else 2.0) * connection.round_trip + _LEAST_EARLY)
+    set_timer(at, number, state_of(at)[0].now + wait)
 
 
 @njit
@@ -104,7 +132,7 @@ def next_packet(at, number):
         packet.flags |= PUSH
     connection.active = state.now
     if connection.under_way == 1 and connection.deadline >= NEVER:
-        set_timer(at, number, state.now + time_to_wait(connection))
+        wait_for_news(at, number)
     return made
 
 

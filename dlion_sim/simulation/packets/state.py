@@ -53,6 +53,7 @@ GLOBAL = np.dtype(
         ("commands", _I),  # that wait
         ("spray", np.bool_),
         ("by_size", np.bool_),  # queues go by what is left of messages
+        ("fair", np.bool_),  # queues are of a connection each, and served in turn
         ("made", _I),  # packets ever
         ("ended", _I),  # packets that are gone
         ("seed", np.uint64),
@@ -84,6 +85,7 @@ QUEUE = np.dtype(
         ("ready_first", _N),  # connections, in a host's own port
         ("ready_last", _N),
         ("queued", _I),  # bytes that wait
+        ("turn", _I),  # that of the packet that left last, where connections have turns
         ("carried", _I),  # bytes that have left
         ("dropped", _I),  # packets
         ("marked", _I),
@@ -99,6 +101,7 @@ PACKET = np.dtype(
         ("number", _I),  # its segment; of an acknowledgement the first that is missing
         ("segment", _I),  # that an acknowledgement answers
         ("left", _I),  # bytes of its message that are left after it
+        ("turn", _I),  # bytes that its connection will have had by then, if all have as many
         ("next", _N),
         ("connection", _N),
         ("message", _N),
@@ -118,6 +121,11 @@ MESSAGE = np.dtype(
         ("left", _I),  # bytes that were never sent
         ("resent", _I),  # bytes
         ("end", _I),  # the segment after its last; of a raw one, packets that have not come
+        # When the first of its bytes were known to be there, and when nearly all, and how many; as live nodes ask TCP.
+        ("first_known_at", _F),
+        ("first_known", _I),
+        ("nearly_known_at", _F),
+        ("nearly_known", _I),
         ("next", _N),
         ("connection", _N),
     ]
@@ -193,6 +201,9 @@ CONNECTION = np.dtype(
         ("deadline", _F),
         ("timer", _F),  # when the heap has it come
         ("active", _F),  # when it last sent
+        ("rack", np.bool_),  # losses near an end are found early (RFC 8985)
+        ("is_early", np.bool_),  # its timeout is for that
+        ("probe", _I),  # what is sent before this transmission is lost if it is not there when this is
         # The receiver.
         ("expected", _I),  # the first segment that has not come
         ("top", _I),  # after all that have

@@ -18,7 +18,7 @@ from dlion_sim.simulation.changes import CapacityChanged, Changes
 from dlion_sim.simulation.packets.fabric import ports_of
 from dlion_sim.simulation.packets.lossy import LossyMessages, loss
 from dlion_sim.simulation.packets.network import PacketNetwork
-from dlion_sim.simulation.packets.parts import Completion
+from dlion_sim.simulation.packets.parts import Completion, Known
 from dlion_sim.simulation.packets.queues import Queues
 from dlion_sim.simulation.packets.ways import Ways
 from dlion_sim.simulation.routing import Routing
@@ -82,7 +82,9 @@ class PacketTransport:
         self._ways = ways_of(routing)
         ports, switches = ports_of(routing, model)
         spray, stream = model.paths == "spray", stream_seed(seed, "packets")
-        self._network = PacketNetwork(ports, switches=switches, spray=spray, by_size=by_size, seed=stream)
+        self._network = PacketNetwork(
+            ports, switches=switches, spray=spray, by_size=by_size, fair=model.fair, seed=stream
+        )
         self._queues = Queues(self._network, routing.names)
         self._connections: dict[_Queue, int] = {}
         self._transfers: dict[int, Transfer] = {}
@@ -96,7 +98,7 @@ class PacketTransport:
         self._waiting: dict[_Queue, deque[Transfer]] = {}
         """Such messages begin only when the one before them is there. Its queue is here even if nothing waits."""
         self._known: dict[_Queue, float] = {}
-        """When the last message was known to be there."""
+        """When the last message was there, as far as its sender knows."""
         self._is_due = False
         self._sent = sent
         self._timed = timed
@@ -243,7 +245,10 @@ class PacketTransport:
             assert self._lossy is not None
             message = self._lossy.assemble(transfer, self._network.pieces(number))
         transfer.loss = Loss(0, 0, 0, (), self._agenda.now - transfer.began)
-        self._delivered(transfer.receiver, message)
+        if held := self._ways.held(transfer.sender, transfer.receiver):
+            self._agenda.after(held, partial(self._delivered, transfer.receiver, message))
+        else:
+            self._delivered(transfer.receiver, message)
 
     def _is_known(self, number: int, transfer: Transfer) -> None:
         """The sender knows that a message is there."""
@@ -251,6 +256,9 @@ class PacketTransport:
         assert transfer.loss is not None
         assert transfer.loss.seconds is not None
         resent = self._network.resent(number)
+        whole = Known(self._agenda.now, transfer.size)
+        first, last = (whole, whole) if number in self._cuts else self._network.known(number)
+        seconds = self._seconds(queue, transfer, first, last)
         if number in self._cuts:
             cut, pieces = self._cuts.pop(number), self._network.pieces(number)
             transfer.loss = loss(cut, pieces, resent=resent, began=transfer.began, seconds=transfer.loss.seconds)
@@ -262,13 +270,20 @@ class PacketTransport:
             transfer.loss = transfer.loss._replace(resent=resent)
         del self._transfers[number]
         self._network.release(number)
-        self._timed(transfer, self._seconds(queue, transfer), self._left.pop(number))
+        self._timed(transfer, seconds, self._left.pop(number))
 
-    def _seconds(self, queue: _Queue, transfer: Transfer) -> float:
-        """How long links took for a message that is known to be there since now, as live nodes measure it: after a
-        pause acknowledgements come a round trip later."""
-        now = self._agenda.now
+    def _seconds(self, queue: _Queue, transfer: Transfer, first: Known, last: Known) -> float:
+        """How long links took for a message of which so much was known at `first` and `last`, as live nodes measure.
+
+        That is from one acknowledgement to another; where these are too near, from when the message could leave,
+        without the round trip after which they come when there was a pause.
+        """
         since = max(transfer.began, self._known.get(queue, 0.0))
-        pause = max(0.0, transfer.began + self._ways.round_trip(*queue[:2]) - since)
-        self._known[queue] = now
-        return max(now - since - pause, (now - since) / 2)
+        if last.size - first.size >= transfer.size / 2:
+            seconds = (last.at - first.at) * transfer.size / (last.size - first.size)
+        else:
+            pause = max(0.0, transfer.began + self._ways.round_trip(*queue[:2]) - since)
+            elapsed = last.at - since
+            seconds = max(elapsed - pause, elapsed / 2) * transfer.size / last.size
+        self._known[queue] = last.at + seconds * (1 - last.size / transfer.size)
+        return seconds

@@ -35,8 +35,8 @@ class Ways:
         return network.connect(
             [way.links for way in ways],
             [way.links for way in back],
-            latency=ways[0].latency,
-            latency_back=back[0].latency,
+            latency=self._latency(sender, receiver),
+            latency_back=self._latency(receiver, sender),
             loss=ways[0].loss,
             loss_back=back[0].loss,
             priority=self._model.priorities - 1 if is_last else 0,
@@ -51,7 +51,11 @@ class Ways:
 
     def round_trip(self, sender: int, receiver: int) -> float:
         """Seconds that nothing can be faster than."""
-        return self._routing.route(sender, receiver).latency + self._routing.route(receiver, sender).latency
+        return self._latency(sender, receiver) + self._latency(receiver, sender)
+
+    def held(self, sender: int, receiver: int) -> float:
+        """Seconds for which a message that has come is held back, as links have not delayed it."""
+        return self._routing.route(sender, receiver).latency - self._latency(sender, receiver)
 
     def rates(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """Bytes of messages per second that each (sender, receiver) could have now: alone, and if all send at once."""
@@ -64,6 +68,10 @@ class Ways:
             for links, bound in zip(routes, most, strict=True)
         )
         return [(one / TCP.data, other / TCP.data) for one, other in zip(alone, shared, strict=True)]
+
+    def _latency(self, sender: int, receiver: int) -> float:
+        """Seconds that pass on links."""
+        return self._routing.route(sender, receiver).latency if self._model.delays == "links" else 0.0
 
     def _most(self, sender: int, receiver: int) -> float:
         """Bytes per second on links that a receiver's window lets through."""
@@ -80,7 +88,9 @@ class Ways:
         if isinstance(transport, Pfabric):
             return self._pfabric(sender, receiver, transport)
         reliable = self._reliable
-        return parts.Reliable(reliable.initial_window, reliable.receive_window, reliable.least_timeout)
+        return parts.Reliable(
+            reliable.initial_window, reliable.receive_window, reliable.least_timeout, reliable.rack_tlp
+        )
 
     def _pfabric(self, sender: int, receiver: int, transport: Pfabric) -> parts.Pfabric:
         """With a window of bandwidth times delay, and by default a timeout of three round trips."""

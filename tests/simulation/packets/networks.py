@@ -18,11 +18,18 @@ class Star:
     """Hosts around one switch: host h sends on port h and receives on port `hosts` + h, which has the queue."""
 
     def __init__(
-        self, hosts: int, rate: float = RATE, *, seed: int = 0, switches: Sequence[float] = (), **queue
+        self,
+        hosts: int,
+        rate: float = RATE,
+        *,
+        seed: int = 0,
+        switches: Sequence[float] = (),
+        fair: bool = False,
+        **queue,
     ) -> None:
         self.hosts = hosts
         ports = [Port(rate)] * hosts + [Port(rate, **queue)] * hosts  # type: ignore[arg-type]
-        self.network = PacketNetwork(ports, switches=switches, seed=seed)
+        self.network = PacketNetwork(ports, switches=switches, fair=fair, seed=seed)
 
     def connect(self, sender: int, receiver: int, **settings) -> int:
         ways = [[(one, self.hosts + other)] for one, other in ((sender, receiver), (receiver, sender))]

@@ -45,11 +45,12 @@ def endpoint(kind: str, protected: bool):
     return {
         "raw": Raw(protected=protected),
         "reliable": Reliable(least_timeout=0.01),
+        "probing": Reliable(least_timeout=0.01, rack_tlp=True),
         "pfabric": Pfabric(window=8, timeout=0.01),
     }[kind]
 
 
-@pytest.mark.parametrize("kind", ["raw", "reliable", "pfabric"])
+@pytest.mark.parametrize("kind", ["raw", "reliable", "probing", "pfabric"])
 @settings(max_examples=25, deadline=None)
 @given(traffic, queues, st.floats(0, 0.02), st.booleans())
 def test_packets_and_bytes_are_conserved_and_queues_keep_their_bounds(kind, messages, limits, loss, shares):
@@ -96,7 +97,7 @@ def test_packets_and_bytes_are_conserved_and_queues_keep_their_bounds(kind, mess
     assert all(sent[message] <= there[message] for message in there)
 
 
-@pytest.mark.parametrize("kind", ["raw", "reliable", "pfabric"])
+@pytest.mark.parametrize("kind", ["raw", "reliable", "probing", "pfabric"])
 def test_the_same_traffic_takes_the_same_however_often_it_is_looked_at(kind):
     def run(looks):
         star = Star(4, buffer=12 * FRAME, seed=3)

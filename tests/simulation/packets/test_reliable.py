@@ -17,7 +17,14 @@ SEGMENT, FRAME = 1448, 1514
     st.lists(st.integers(1, 200_000), min_size=1, max_size=8),
     st.floats(0, 0.3),
     st.floats(0, 0.3),
-    st.sampled_from([Reliable(least_timeout=0.02), Reliable(2, 3000.0, 0.02), Pfabric(window=20, timeout=0.03)]),
+    st.sampled_from(
+        [
+            Reliable(least_timeout=0.02),
+            Reliable(2, 3000.0, 0.02),
+            Reliable(least_timeout=0.2, rack_tlp=True),
+            Pfabric(window=20, timeout=0.03),
+        ]
+    ),
     st.integers(0, 9),
 )
 def test_messages_come_whole_and_in_order_whatever_is_lost(sizes, loss, loss_back, endpoint, seed):
@@ -40,6 +47,70 @@ def test_without_losses_every_byte_is_sent_once():
     up, _, _, down = star.network.counters()
     assert up["carried"].sum() == down["carried"].sum() == 1_000_000 + 691 * 66
     assert star.network.resent(message) == 0
+
+
+@pytest.mark.parametrize("probes", [False, True])
+def test_a_lost_tail_is_sent_again_after_two_round_trips_if_it_is_probed(probes):
+    """Of a burst of twenty segments the first eleven find room; that costs a timeout, or two round trips and 8 ms."""
+    star = Star(2, buffer=10 * FRAME)
+    star.network.resize(0, math.inf)
+    endpoint = Reliable(initial_window=20, least_timeout=0.2, rack_tlp=probes)
+    message = star.network.send(star.connect(0, 1, latency=0.005, endpoint=endpoint), 20 * SEGMENT)
+    told = star.network.run()
+    assert star.network.resent(message) >= 9 * SEGMENT
+    there = times(told, "delivered")[message]
+    assert 0.02 + 0.02 < there < 0.08 if probes else 0.2 < there < 0.4
+
+
+@pytest.mark.parametrize("rack", [False, True])
+def test_a_gap_near_the_end_is_lost_soon(rack):
+    """The last but one of twelve segments finds no room, the last, which is short, does: no third one tells of it."""
+    star = Star(2, buffer=9 * FRAME + 200)
+    star.network.resize(0, math.inf)
+    endpoint = Reliable(initial_window=20, least_timeout=0.2, rack_tlp=rack)
+    message = star.network.send(star.connect(0, 1, latency=0.005, endpoint=endpoint), 11 * SEGMENT + 50)
+    told = star.network.run()
+    assert star.network.resent(message) == SEGMENT
+    there = times(told, "delivered")[message]
+    assert there < 0.04 if rack else there > 0.2
+
+
+def test_a_probe_of_what_was_not_lost_changes_no_window():
+    """A link is out for longer than a probe waits, and shorter than the timeout."""
+    windows = {}
+    for probes in (False, True):
+        star = Star(2)
+        endpoint = Reliable(initial_window=20, rack_tlp=probes)
+        message = star.network.send(star.connect(0, 1, latency=0.005, endpoint=endpoint), 2_000_000)
+        star.network.run(0.1)
+        star.network.resize(3, 0)
+        star.network.run(0.2)
+        star.network.resize(3, RATE)
+        star.network.run()
+        assert star.network.resent(message) == (SEGMENT if probes else 0)
+        windows[probes] = star.network._memory["connections"]["window"][0]
+    assert windows[True] == pytest.approx(windows[False], abs=2)
+
+
+def test_when_some_and_nearly_all_of_a_message_was_known_is_kept():
+    """Of two megabytes up to twenty segments are under way; these wait for a second while a link is out."""
+    star = Star(2)
+    endpoint = Reliable(receive_window=20 * SEGMENT, least_timeout=5.0)
+    message = star.network.send(star.connect(0, 1, latency=0.001, endpoint=endpoint), 2_000_000)
+    now = 0.0
+    while star.network.unsent(message):
+        now += 0.001
+        star.network.run(now)
+    star.network.resize(3, 0)
+    star.network.run(now + 1)
+    star.network.resize(3, RATE)
+    told = star.network.run()
+    first, nearly = star.network.known(message)
+    assert 0.002 < first.at < 0.003
+    assert first.size == 2 * SEGMENT
+    assert 0.95 * 2_000_000 <= nearly.size < 0.96 * 2_000_000
+    assert nearly.at < now
+    assert times(told, "acknowledged")[message] > now + 1
 
 
 def test_every_second_segment_is_acknowledged():

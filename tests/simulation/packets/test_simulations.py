@@ -20,6 +20,10 @@ TRANSPORTS = {
     "pfabric": ["transport=pfabric"],
     "dlcp": ["transport=dlcp"],
     "stale": ["transport={kind: dlcp, fill: stale, stop_early: false}"],
+    "fair": [
+        "network={model: {kind: packets, fair: true, delays: receivers}}",
+        "transport={kind: reliable, rack_tlp: true}",
+    ],
     "sprayed": [
         "network={model: {kind: packets, paths: spray, shared_buffer: true}}",
         "transport={kind: dlcp, loss_bound: 0.2}",
