@@ -21,12 +21,12 @@ def bottleneck(senders, *, fair=True, **queue):
 
 
 def waits_of(network):
-    """The bytes that wait in any queue, by connection."""
+    """The bytes that wait, by queue and connection."""
     memory = network._memory
     packets, waits = memory["packets"], {}
-    for first in memory["queues"]["first"][: memory.used("queues")].tolist():
+    for queue, first in enumerate(memory["queues"]["first"][: memory.used("queues")].tolist()):
         while first != -1:
-            of = int(packets["connection"][first])
+            of = queue, int(packets["connection"][first])
             waits[of] = waits.get(of, 0) + int(packets["size"][first])
             first = int(packets["next"][first])
     return waits
