@@ -18,7 +18,7 @@ import yaml
 from dlion_sim.analysis import compare
 from dlion_sim.cli.progress import clock_bar, progress_bar
 from dlion_sim.emulation import check_requirements, emulate
-from dlion_sim.emulation.shaping import LEAST_FLOW_QUEUE_FRAMES
+from dlion_sim.emulation.shaping import LEAST_BURST_FRAMES, LEAST_FLOW_QUEUE_FRAMES
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
 from dlion_sim.scenario import Packets, Reliable, Scenario, dump, from_data
@@ -89,19 +89,23 @@ def _off(written: Any, draw: np.random.Generator) -> Any:
 
 def with_queues(scenario: Scenario, *, are_delayed: bool) -> Scenario:
     """The scenario with its network packet by packet: a queue for each connection, as emulated links have one for each
-    flow, and round trips on links only if packets `are_delayed`. One that says its queues is emulated with these."""
+    flow, and round trips on links only if packets `are_delayed`. One that says its queues is emulated with these.
+
+    Of what waits for an emulated link, one packet is on the wire here; what its bucket holds, and may owe, is a burst.
+    """
     if isinstance(scenario.network.model, Packets):
         return scenario
-    size = f"{LEAST_FLOW_QUEUE_FRAMES} packets"
+    size = f"{LEAST_FLOW_QUEUE_FRAMES - 1} packets"
     model = {
         "kind": "packets",
         "fair": True,
         **dict.fromkeys(("buffer", "drop_above", "mark_above"), size),
+        "burst": f"{LEAST_BURST_FRAMES + 1} packets",
         "delays": "links" if are_delayed else "receivers",
     }
     written = yaml.safe_load(dump(scenario))
     if isinstance(scenario.transport, Reliable):
-        written["transport"]["rack_tlp"] = True  # As Linux has it.
+        written["transport"]["recovery"] = "linux"
     return from_data({**written, "network": {"model": model}})
 
 

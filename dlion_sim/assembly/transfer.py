@@ -7,6 +7,10 @@ from typing import NamedTuple
 
 from dlion_sim.protocol.messages import Message
 
+PROBE_BYTES = 32_768
+"""What follows the first message on a link's data channel, if that is shorter: its own time, mostly a round trip, would
+not tell what the link carries."""
+
 
 class Part(NamedTuple):
     """What became of those packets of a message that are of one variable, and large or small ones."""

@@ -38,7 +38,7 @@ _FLOW_QUEUE_SECONDS, LEAST_FLOW_QUEUE_FRAMES = 0.010, 24
 """Of a flow's own: in longer ones, flows that are slower further on take more of this link than they can use."""
 _BURST_SECONDS = 0.002
 """What may leave at once after a pause. Kernel timers on a busy machine are late by less."""
-_LEAST_BURST_FRAMES = 2
+LEAST_BURST_FRAMES = 2
 _LEAST_BPS = 8000.0
 """What an outage lets through: a frame every 1.5 s, so that what waits goes on soon after it."""
 _OWN_BPS = 80.0
@@ -208,7 +208,7 @@ def _rate(bps: float) -> int:
 
 
 def _burst(bps: float) -> int:
-    return max(_LEAST_BURST_FRAMES * FRAME_BYTES, round(_rate(bps) / 8 * _BURST_SECONDS))
+    return max(LEAST_BURST_FRAMES * FRAME_BYTES, round(_rate(bps) / 8 * _BURST_SECONDS))
 
 
 def _queue(bps: float) -> int:

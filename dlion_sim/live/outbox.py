@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from dlion_sim.assembly import Transfer
+from dlion_sim.assembly.transfer import PROBE_BYTES
 from dlion_sim.live.delivery import Delivery, Meter
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError
 from dlion_sim.live.pair import Connection
@@ -14,8 +15,8 @@ from dlion_sim.live.sending import Carried
 from dlion_sim.live.sockets import all_left, end, send_frame, set_apart
 from dlion_sim.protocol.messages import Channel, Message
 
-_PROBE, _PROBES = Payload((bytes(8192),)), 4
-"""What goes with a link's first message if that is shorter, whose own time would mostly be a round trip."""
+_PROBES = 4
+_PROBE = Payload((bytes(PROBE_BYTES // _PROBES),))
 
 Left = Callable[[Transfer], None]
 """Called with a message whose last byte has left this machine."""
@@ -136,7 +137,7 @@ class Outbox:
 
     def _probes(self, size: int) -> int:
         """How many probes go with a message of so many bytes."""
-        return _PROBES if self._unknown and size < _PROBES * _PROBE.length else 0
+        return _PROBES if self._unknown and size < PROBE_BYTES else 0
 
     async def _write(self, kind: Kind, payload: Payload, message: Message | None) -> Delivery:
         """Send a frame, and with it a probe where the link needs one; all but control until it has left."""

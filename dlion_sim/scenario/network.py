@@ -76,6 +76,8 @@ class Packets(Model):
     mark_above: QueueSize = 30_000.0
     """Where more is waiting, other packets are marked (ECN), from which senders see that it is much. Above the buffer:
     never."""
+    burst: QueueSize = 0.0
+    """What a link lets pass at once after a pause in which it could have carried as much, as token buckets do."""
     shared_buffer: bool = False
     """Whether all links that a switch sends on have that buffer together, and not each its own."""
     fair: bool = False

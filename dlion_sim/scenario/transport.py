@@ -31,10 +31,10 @@ class Reliable(Model):
     """At most so much of messages is under way in a round trip."""
     least_timeout: PositiveDuration = 0.2
     """At least so long after a round trip what is not acknowledged is taken for lost; by default as in Linux."""
-    rack_tlp: bool = False
-    """Whether losses near a message's end are found after a round trip or two, as Linux does (RACK-TLP, RFC 8985): what
-    was sent before what is known to be there is not waited for much longer than that took, and where nothing is
-    acknowledged for two round trips the last segment is sent again. Otherwise only the timeout tells."""
+    recovery: Literal["plain", "linux"] = "plain"
+    """How losses are found and mended. plain: three later segments tell of a loss, or else the timeout. linux: near a
+    message's end a round trip or two tell as well (RACK-TLP, RFC 8985), what is lost first is sent again at once (RFC
+    6675), and windows are of whole segments."""
 
 
 class Pfabric(Model):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dlion_sim.errors import InputError
-from dlion_sim.scenario import Packets
+from dlion_sim.scenario import Packets, Reliable
 from dlion_sim.simulation import simulate
 from dlion_sim.validation import EMULATED, SIMULATED
 from emulation.further import OFF, by_packets, neighbour_of, neighbours, with_queues
@@ -31,7 +31,9 @@ def test_queues_are_those_of_emulated_links_and_all_else_stays(are_delayed):
     alike = with_queues(scenario, are_delayed=are_delayed)
     model = alike.network.model
     assert isinstance(model, Packets)
-    assert (model.fair, model.buffer, model.delays) == (True, 24 * 1514, "links" if are_delayed else "receivers")
+    assert (model.fair, model.buffer, model.burst) == (True, 23 * 1514, 3 * 1514)
+    assert model.delays == ("links" if are_delayed else "receivers")
+    assert alike.transport == Reliable(recovery="linux")
     # Nothing is marked or dropped before a queue is full.
     assert model.drop_above == model.mark_above == model.buffer
     assert (alike.cluster, alike.system, alike.workload) == (scenario.cluster, scenario.system, scenario.workload)

@@ -59,6 +59,8 @@ def _numbers(used: dict[str, npt.NDArray[Any]]) -> _Within:
     yield ports["switch"], NONE, last["switches"]
     yield ports["sending"], NONE, last["packets"]
     yield ports["rate"], 0, np.inf
+    yield ports["burst"], 0, _MOST
+    yield ports["free"], -np.inf, np.inf
     for name, of in (
         ("first", "packets"),
         ("last", "packets"),

@@ -14,9 +14,9 @@ def ports_of(routing: Routing, model: Packets) -> tuple[list[Port], list[float]]
     switch_of = {link: number for number, links in enumerate(switches) for link in links}
     ports = []
     for link, capacity_bps in enumerate(routing.capacities_bps):
-        port = Port(capacity_bps.value_at(0) / BITS_PER_BYTE)
+        port = Port(capacity_bps.value_at(0) / BITS_PER_BYTE, burst=model.burst)
         if link not in routing.uplinks:  # a machine's own NIC, which has no queue
             limits = model.buffer, model.drop_above, model.mark_above
-            port = Port(port.rate, *limits, switch=switch_of.get(link, NONE))
+            port = Port(port.rate, *limits, model.burst, switch_of.get(link, NONE))
         ports.append(port)
     return ports, [model.buffer] * len(switches)

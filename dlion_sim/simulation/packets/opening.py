@@ -57,7 +57,8 @@ def open_ports(memory: Memory, ports: Sequence[Port], switches: Sequence[float])
         memory["queues"][field] = NONE
     for record, port in zip(memory["ports"], ports, strict=False):
         record["rate"], record["ends"], record["switch"], record["sending"] = port.rate, NEVER, port.switch, NONE
-        for field in ("buffer", "drop_above", "mark_above"):
+        record["free"] = -math.inf
+        for field in ("buffer", "drop_above", "mark_above", "burst"):
             record[field] = _whole(getattr(port, field))
     memory.take("switches", len(switches))
     memory["switches"]["buffer"][: len(switches)] = [_whole(size) for size in switches]
@@ -78,7 +79,7 @@ def open_endpoint(memory: Memory, connection: int, endpoint: Endpoint, round_tri
         case Reliable():
             record["kind"], record["timeout"] = RELIABLE, endpoint.least_timeout
             record["window"], record["most"] = endpoint.initial_window, endpoint.receive_window // SEGMENT
-            record["rack"] = endpoint.rack_tlp
+            record["linux"] = endpoint.linux
         case Pfabric():
             record["kind"], record["timeout"] = PFABRIC, endpoint.timeout
             record["window"], record["most"] = endpoint.window, _UNBOUNDED

@@ -22,6 +22,8 @@ class Port(NamedTuple):
     """So is one that is not protected where it would bring its class's queue above that."""
     mark_above: float = math.inf
     """A protected one that would is marked (CE)."""
+    burst: float = 0.0
+    """Bytes that pass in no time after a pause in which as many could have, as a token bucket lets them."""
     switch: int = NONE
     """The switch whose buffer it shares, which then counts in the place of its own."""
 
@@ -44,8 +46,8 @@ class Reliable(NamedTuple):
     """Bytes of messages that may be under way or wait for one before them."""
     least_timeout: float = 0.2
     """Seconds that are added to a round trip, at least, before a timeout."""
-    rack_tlp: bool = False
-    """Whether losses near an end are found early (RFC 8985)."""
+    linux: bool = False
+    """Whether losses are found and mended as Linux does."""
 
 
 class Pfabric(NamedTuple):

@@ -109,6 +109,7 @@ def resize(at, number, rate):
         if port.rate > 0:
             port.left = (port.ends - state.now) * port.rate if port.rate < NEVER else 0.0
         port.ends = state.now + port.left / rate if rate > 0 else NEVER
+        port.free = port.ends if rate > 0 else port.free
         if rate > 0:
             push(at, port.ends, number * KINDS + PORT_ENDS)
     port.rate = rate
@@ -119,7 +120,9 @@ def _put_on_wire(at, number, made):
     port, packet = ports_of(at)[number], packets_of(at)[made]
     port.sending = made
     if port.rate > 0:
-        port.ends = state_of(at)[0].now + packet.size / port.rate
+        now = state_of(at)[0].now
+        port.free = max(port.free, now - port.burst / port.rate) + packet.size / port.rate
+        port.ends = max(now, port.free)
     else:
         port.left, port.ends = packet.size, NEVER
 

@@ -4,15 +4,17 @@ A transmission is lost if some number of later ones are known to be there (as QU
 it then turns out that it was only late, more from then on, and the window is as it was. Without news for a round trip
 and the least timeout, all that is under way is lost.
 
-Where losses are found early (RACK-TLP, RFC 8985), what was sent before what is known to be there is lost a quarter of a
-round trip later, and after two round trips without news the last segment is sent again; once that is there, so is all
-that was sent before it, or lost.
+As with Linux, what was sent before what is known to be there is lost a quarter of a round trip later, and after two
+round trips without news the last segment is sent again: once that is there, so is all that was sent before it, or lost
+(RACK-TLP, RFC 8985). What is lost first is sent again at once, whatever the window (RFC 6675). That is of whole
+segments, and grows only by what is acknowledged in order: a fraction of a segment more, and others are lost than really.
 
 Not modelled: handshakes, pacing.
 """
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from dlion_sim.simulation.packets.carrying import new_reply, set_timer
@@ -51,6 +53,8 @@ _GAIN = 1 / 16
 """Of DCTCP's mean."""
 _LEAST_WINDOW = 2.0
 _MOST_REORDERING = 300
+_ALMOST = 1 - 1e-6
+"""A segment, as the sum of so many of its parts."""
 _NEARLY = 0.95
 """Of a message: what live nodes wait for to tell how fast it was."""
 
@@ -119,7 +123,8 @@ def acknowledge(at, made):
     _measure(connection, state.now - packet.sent)
     if connection.kind == RELIABLE:
         _find_losses(connection, slots)
-        _adapt(connection, packet, flight, flight - connection.under_way)
+        is_growing = not connection.linux or connection.acknowledged > before
+        _adapt(connection, packet, flight, flight - connection.under_way if is_growing else 0)
     if connection.acknowledged > before:
         connection.backoff = 0
     if connection.under_way == 0 and connection.lost_first == NONE:
@@ -178,12 +183,27 @@ def _find_losses(connection, slots):
     if is_news:
         connection.undo, connection.undo_threshold = connection.window, connection.threshold
         _cut(connection, 0.5)
+        connection.urgent = connection.linux
 
 
 @inlined
 def _cut(connection, factor):
-    connection.threshold = connection.window = max(connection.window * factor, _LEAST_WINDOW)
+    shrunk = connection.window * factor
+    if connection.linux:
+        shrunk = np.floor(np.floor(connection.window) * factor)
+    connection.threshold = connection.window = max(shrunk, _LEAST_WINDOW)
     connection.recover = connection.order
+
+
+@inlined
+def _grow(connection, answered):
+    """By a segment a round, once so many have come (RFC 5681)."""
+    if connection.linux:
+        whole = np.floor(connection.window)
+        grown = connection.window + answered / whole
+        connection.window = grown if grown < whole + _ALMOST else max(whole + 1, np.floor(grown))
+    else:
+        connection.window += answered / connection.window
 
 
 @inlined
@@ -202,7 +222,7 @@ def _adapt(connection, packet, flight, answered):
         if 2 * flight >= connection.window:
             connection.window += answered
     elif answered > 0 and packet.order >= connection.recover and flight + 1 >= connection.window:
-        connection.window += answered / connection.window
+        _grow(connection, answered)
     connection.window = min(connection.window, float(connection.most))
 
 

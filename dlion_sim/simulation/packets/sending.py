@@ -42,10 +42,10 @@ def may_send(at, number):
         return connection.sending != NONE
     if connection.kind == BOUNDED:
         return bounded.may_send(at, connection)
-    return connection.under_way < int(connection.window) and (
-        connection.lost_first != NONE
-        or (connection.next < connection.end and connection.next < connection.acknowledged + connection.most)
-    )
+    has_room = connection.under_way < int(connection.window)
+    if connection.lost_first != NONE:
+        return has_room or connection.urgent
+    return has_room and connection.next < min(connection.end, connection.acknowledged + connection.most)
 
 
 @inlined
@@ -68,12 +68,12 @@ def is_gap(at, connection):
 def wait_for_news(at, number):
     """Have a connection's timeout come if nothing is heard until then.
 
-    Where losses are found early (RFC 8985), that is when a gap is not reordering (section 6.2), or the end of what it
+    Where that is as with Linux (RFC 8985), it is when a gap is not reordering (section 6.2), or the end of what it
     has sent is to be probed (7.2), unless that is a single segment, which may be acknowledged late.
     """
     connection = connections_of(at)[number]
     wait = time_to_wait(connection)
-    if connection.rack:
+    if connection.linux:
         gap = is_gap(at, connection)
         is_end = connection.probe == NONE and connection.under_way > 1 and connection.lost_first == NONE
         connection.is_early = gap or is_end
@@ -120,6 +120,7 @@ def next_packet(at, number):
             connection.sending = message.next
     else:
         remove(connection, slots, segment)
+        connection.urgent = False
         slot = slots[slot_of(connection, segment)]
         messages[slot.message].resent += slot.size
     append_out(connection, slots, segment)

@@ -63,12 +63,14 @@ PORT = np.dtype(
     [
         ("rate", _F),  # bytes per second
         ("ends", _F),  # when the packet on the wire has left, infinite without one or without a rate
+        ("free", _F),  # when all that was sent would have left at that rate; earlier than it has while a burst lasts
         ("left", _F),  # of that packet, bytes that are left to send while there is no rate
         ("byte_seconds", _F),  # the integral of `queued` until `changed`
         ("changed", _F),
         ("buffer", _I),
         ("drop_above", _I),
         ("mark_above", _I),
+        ("burst", _I),
         ("queued", _I),  # bytes that wait
         ("most", _I),  # that ever did
         ("packets", _I),  # that have left
@@ -201,8 +203,9 @@ CONNECTION = np.dtype(
         ("deadline", _F),
         ("timer", _F),  # when the heap has it come
         ("active", _F),  # when it last sent
-        ("rack", np.bool_),  # losses near an end are found early (RFC 8985)
-        ("is_early", np.bool_),  # its timeout is for that
+        ("linux", np.bool_),  # losses are found and mended as Linux does
+        ("urgent", np.bool_),  # the next that is sent again does not wait for the window
+        ("is_early", np.bool_),  # its timeout is for losses near an end (RFC 8985)
         ("probe", _I),  # what is sent before this transmission is lost if it is not there when this is
         # The receiver.
         ("expected", _I),  # the first segment that has not come

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from dlion_sim.assembly import Setting, Transfer
-from dlion_sim.assembly.transfer import Loss
+from dlion_sim.assembly.transfer import PROBE_BYTES, Loss
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.results import QueuesRow
 from dlion_sim.scenario import Dlcp, Packets, Pfabric
@@ -91,6 +91,10 @@ class PacketTransport:
         """All that are not known to be there, by the network's number of the message."""
         self._leaving: dict[_Queue, deque[int]] = {}
         """Those that have not left, the first of which is about to."""
+        self._probed: dict[int, int] = {}
+        """The messages that have a probe behind them, and its number."""
+        self._probes: dict[int, int] = {}
+        """The other way round."""
         self._left: dict[int, float] = {}
         """When others had."""
         self._cuts: dict[int, Cut] = {}
@@ -116,6 +120,7 @@ class PacketTransport:
             self._waiting[queue].append(transfer)
             return
         self._catch_up()
+        is_first = queue not in self._connections
         connection = self._connection(queue)
         if queue[-1]:
             self._waiting[queue] = deque()
@@ -124,6 +129,9 @@ class PacketTransport:
             number = self._network.send(connection, transfer.size)
             self._transfers[number] = transfer
             self._leaving.setdefault(queue, deque()).append(number)
+            if is_first and queue[2] is Channel.DATA and transfer.size < PROBE_BYTES:
+                self._probed[number] = probe = self._network.send(connection, PROBE_BYTES)
+                self._probes[probe] = number
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
         """Every message that has begun to leave and is not known to be there, and how many of its bytes have left."""
@@ -151,7 +159,7 @@ class PacketTransport:
     def check_restored(self) -> None:
         """Raise ValueError unless its parts, which may come from anybody, are of the same links and messages."""
         parts = isinstance(self._routing, Routing) and isinstance(self._network, PacketNetwork)
-        if not parts or not self._network.fits(len(self._routing.capacities_bps), self._transfers):
+        if not parts or not self._network.fits(len(self._routing.capacities_bps), [*self._transfers, *self._probes]):
             raise ValueError("its routes are over the links of another network")
 
     def _queue(self, transfer: Transfer) -> _Queue:
@@ -218,8 +226,11 @@ class PacketTransport:
             self._agenda.after(max(0.0, each.time - self._agenda.now), partial(self._tell, each.what, each.message))
 
     def _tell(self, what: str, number: int) -> None:
-        """Tell of a message."""
+        """Tell of a message. With a probe behind it, it has left and is known when that is."""
         self._ask_to_go_on()
+        if number in (self._probes if what == "delivered" else self._probed):
+            return
+        number = self._probes.get(number, number)
         transfer = self._transfers[number]
         if what == "sent":
             self._has_left(number, transfer)
@@ -256,9 +267,7 @@ class PacketTransport:
         assert transfer.loss is not None
         assert transfer.loss.seconds is not None
         resent = self._network.resent(number)
-        whole = Known(self._agenda.now, transfer.size)
-        first, last = (whole, whole) if number in self._cuts else self._network.known(number)
-        seconds = self._seconds(queue, transfer, first, last)
+        seconds = self._seconds(number, queue, transfer)
         if number in self._cuts:
             cut, pieces = self._cuts.pop(number), self._network.pieces(number)
             transfer.loss = loss(cut, pieces, resent=resent, began=transfer.began, seconds=transfer.loss.seconds)
@@ -272,18 +281,31 @@ class PacketTransport:
         self._network.release(number)
         self._timed(transfer, seconds, self._left.pop(number))
 
-    def _seconds(self, queue: _Queue, transfer: Transfer, first: Known, last: Known) -> float:
-        """How long links took for a message of which so much was known at `first` and `last`, as live nodes measure.
+    def _seconds(self, number: int, queue: _Queue, transfer: Transfer) -> float:
+        """How long links took for a message, as live nodes measure it: with a probe behind it, its part of both."""
+        size, probe = transfer.size, self._probed.pop(number, None)
+        first = last = Known(self._agenda.now, size)
+        if number not in self._cuts:
+            first, last = self._network.known(number)
+        if probe is not None:
+            at, known = self._network.known(probe)[1]
+            last, size = Known(at, size + known), size + PROBE_BYTES
+            del self._probes[probe]
+            self._network.release(probe)
+        return self._paced(queue, transfer.began, size, first, last) * transfer.size / size
 
-        That is from one acknowledgement to another; where these are too near, from when the message could leave,
-        without the round trip after which they come when there was a pause.
+    def _paced(self, queue: _Queue, began: float, size: int, first: Known, last: Known) -> float:
+        """How long links took for `size` bytes of which so much was known at `first` and `last`.
+
+        That is from one acknowledgement to another; where these are too near, from when they could leave, without the
+        round trip after which acknowledgements come when there was a pause.
         """
-        since = max(transfer.began, self._known.get(queue, 0.0))
-        if last.size - first.size >= transfer.size / 2:
-            seconds = (last.at - first.at) * transfer.size / (last.size - first.size)
+        since = max(began, self._known.get(queue, 0.0))
+        if last.size - first.size >= size / 2:
+            seconds = (last.at - first.at) * size / (last.size - first.size)
         else:
-            pause = max(0.0, transfer.began + self._ways.round_trip(*queue[:2]) - since)
+            pause = max(0.0, began + self._ways.round_trip(*queue[:2]) - since)
             elapsed = last.at - since
-            seconds = max(elapsed - pause, elapsed / 2) * transfer.size / last.size
-        self._known[queue] = last.at + seconds * (1 - last.size / transfer.size)
+            seconds = max(elapsed - pause, elapsed / 2) * size / last.size
+        self._known[queue] = last.at + seconds * (1 - last.size / size)
         return seconds

@@ -88,9 +88,8 @@ class Ways:
         if isinstance(transport, Pfabric):
             return self._pfabric(sender, receiver, transport)
         reliable = self._reliable
-        return parts.Reliable(
-            reliable.initial_window, reliable.receive_window, reliable.least_timeout, reliable.rack_tlp
-        )
+        is_linux = reliable.recovery == "linux"
+        return parts.Reliable(reliable.initial_window, reliable.receive_window, reliable.least_timeout, is_linux)
 
     def _pfabric(self, sender: int, receiver: int, transport: Pfabric) -> parts.Pfabric:
         """With a window of bandwidth times delay, and by default a timeout of three round trips."""

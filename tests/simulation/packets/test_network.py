@@ -45,18 +45,44 @@ def endpoint(kind: str, protected: bool):
     return {
         "raw": Raw(protected=protected),
         "reliable": Reliable(least_timeout=0.01),
-        "probing": Reliable(least_timeout=0.01, rack_tlp=True),
+        "probing": Reliable(least_timeout=0.01, linux=True),
         "pfabric": Pfabric(window=8, timeout=0.01),
     }[kind]
 
 
+def test_a_burst_passes_at_once_after_a_pause_in_which_as_much_could_have():
+    """Three packets of ten; after the time of two packets, two more that have been saved; the next one at its rate."""
+    network = PacketNetwork([Port(math.inf), Port(RATE, burst=3 * FRAME)])
+    connection = network.connect([(0, 1)], endpoint=Raw())
+    packet = FRAME / RATE
+    sent = [network.send(connection, FRAME - 66) for _ in range(10)]
+    there = times(network.run(), "delivered")
+    assert [there[each] for each in sent] == pytest.approx([0, 0, 0, *(packet * n for n in range(1, 8))], abs=1e-12)
+    network.run(9 * packet)
+    sent = [network.send(connection, FRAME - 66) for _ in range(4)]
+    there = times(network.run(), "delivered")
+    assert [there[each] / packet for each in sent] == pytest.approx([9, 9, 10, 11])
+
+
+def test_a_burst_is_used_up_when_the_rate_changes():
+    """Twice as fast from the middle of a packet on: what is left of it takes half as long, and so do the next ones."""
+    network = PacketNetwork([Port(math.inf), Port(RATE, burst=FRAME)])
+    connection = network.connect([(0, 1)], endpoint=Raw())
+    packet = FRAME / RATE
+    sent = [network.send(connection, FRAME - 66) for _ in range(4)]
+    told = network.run(packet / 2)
+    network.resize(1, 2 * RATE)
+    there = times([*told, *network.run()], "delivered")
+    assert [there[each] / packet for each in sent] == pytest.approx([0, 0.75, 1.25, 1.75], abs=1e-9)
+
+
 @pytest.mark.parametrize("kind", ["raw", "reliable", "probing", "pfabric"])
 @settings(max_examples=25, deadline=None)
-@given(traffic, queues, st.floats(0, 0.02), st.booleans())
-def test_packets_and_bytes_are_conserved_and_queues_keep_their_bounds(kind, messages, limits, loss, shares):
+@given(traffic, queues, st.integers(0, 4), st.floats(0, 0.02), st.booleans())
+def test_packets_and_bytes_are_conserved_and_queues_keep_their_bounds(kind, messages, limits, burst, loss, shares):
     limits = {name: (value + 1) * FRAME for name, value in limits.items()}
     pool = [limits["buffer"]] if shares else []
-    down = Port(RATE, **limits, switch=0 if shares else -1)
+    down = Port(RATE, **limits, burst=burst * FRAME, switch=0 if shares else -1)
     network = PacketNetwork([Port(RATE)] * 4 + [down] * 4, switches=pool, by_size=kind == "pfabric", seed=1)
     told, sizes, connections = [], {}, {}
     now = 0.0

@@ -22,7 +22,7 @@ TRANSPORTS = {
     "stale": ["transport={kind: dlcp, fill: stale, stop_early: false}"],
     "fair": [
         "network={model: {kind: packets, fair: true, delays: receivers}}",
-        "transport={kind: reliable, rack_tlp: true}",
+        "transport={kind: reliable, recovery: linux}",
     ],
     "sprayed": [
         "network={model: {kind: packets, paths: spray, shared_buffer: true}}",

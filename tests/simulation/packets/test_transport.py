@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import torch
 
+from dlion_sim.assembly.transfer import PROBE_BYTES
 from dlion_sim.protocol.messages import Channel
 from dlion_sim.scenario import Packets, Pfabric, Reliable
 from dlion_sim.simulation.agenda import Agenda
@@ -41,8 +43,7 @@ class World:
 
 def test_a_short_message_takes_each_link_one_after_another_and_half_a_round_trip():
     """1000 bytes: 8 Mbps up, 50 ms, 40 Mbps path, 80 Mbps down; and 66 bytes back over 80, 4 and 80 Mbps."""
-    world, message = World(), gradient(0)
-    message = type(message)(0, message.body, (message.tensors[0][:200],))
+    world, message = World(), weights(0, 200)
     world.transport.send(2, message)
     finish(world.agenda)
     size = message.size + 66
@@ -55,8 +56,7 @@ def test_a_short_message_takes_each_link_one_after_another_and_half_a_round_trip
 
 def test_receivers_hold_back_what_links_have_not_delayed():
     """As above, but half a round trip later than the links take, of which the sender learns nothing."""
-    world, message = World(delays="receivers"), gradient(0)
-    message = type(message)(0, message.body, (message.tensors[0][:200],))
+    world, message = World(delays="receivers"), weights(0, 200)
     world.transport.send(2, message)
     finish(world.agenda)
     size = message.size + 66
@@ -74,6 +74,35 @@ def test_links_are_timed_without_the_round_trip_in_which_acknowledgements_come()
     [(_, now, seconds, _)] = world.timed
     assert now - 0.12 < seconds < now - 0.08
     assert message.size / seconds == pytest.approx(1e6 * SEGMENT / FRAME, rel=0.25)
+
+
+def test_a_probe_follows_a_links_first_message_if_that_is_short():
+    """Over 8 Mbps it has left when that has, and has its part of the time that both take."""
+    world = World(delays="receivers")
+    first, second = (type(gradient(0))(0, gradient(0).body, (torch.zeros(entries),)) for entries in (10, 2000))
+    for message in (first, second):
+        world.transport.send(2, message)
+    finish(world.agenda)
+    up = 1e6
+    probed = (first.size + PROBE_BYTES) * FRAME / SEGMENT
+    [(_, left), (_, then)] = world.sent
+    assert left == pytest.approx(probed / up, rel=0.01)
+    assert then - left == pytest.approx(second.size * FRAME / SEGMENT / up, rel=0.01)
+    [(_, _, seconds, when), (_, _, others, _)] = world.timed
+    assert when == left
+    assert first.size / seconds == pytest.approx(second.size / others, rel=0.3)
+    delivered = {message: now for message, _, now in world.delivered}
+    assert delivered[first] < left + 0.05 < delivered[second]
+
+
+@pytest.mark.parametrize("message", [gradient(0), weights(0, 10)])
+def test_nothing_else_has_a_probe(message):
+    world = World()
+    world.transport.send(2, message)
+    finish(world.agenda)
+    first = world.routing.route(0, 2).links[0]
+    carried = world.transport._network.counters()[first]["carried"].sum()
+    assert carried == message.size + 66 * -(-message.size // SEGMENT)
 
 
 def test_messages_of_a_channel_follow_one_another_and_channels_share():
