@@ -7,7 +7,7 @@ and the least timeout, all that is under way is lost.
 As with Linux, what was sent before what is known to be there is lost a quarter of a round trip later, and after two
 round trips without news the last segment is sent again: once that is there, so is all that was sent before it, or lost
 (RACK-TLP, RFC 8985). What is lost first is sent again at once, whatever the window (RFC 6675). That is of whole
-segments, and grows only by what is acknowledged in order: a fraction of a segment more, and others are lost than really.
+segments, and grows only by what is acknowledged in order: with a fraction of one more, others are lost than really.
 
 Not modelled: handshakes, pacing.
 """
