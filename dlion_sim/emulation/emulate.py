@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dlion_sim.assembly import Setting
 from dlion_sim.emulation.changes import in_order
 from dlion_sim.emulation.cpu import Processor, processors
 from dlion_sim.emulation.leftovers import workplace
+from dlion_sim.emulation.queueing import Queueing
 from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL
 from dlion_sim.live import (
     Address,
@@ -58,24 +59,13 @@ def emulate(
     `check_requirements` says whether this machine can.
     """
     # It imports Mininet, which is an extra.
-    from dlion_sim.emulation.network import Network, buffer_of_each, delays_packets, switch_queues
+    from dlion_sim.emulation.network import Network
 
     setting = Setting.of(scenario)
     check_live(setting)
     timeouts = timeouts or Timeouts.of(scenario)
-    model = scenario.network.model
-    delayed, switched, buffer = delays_packets(model), switch_queues(model), buffer_of_each(model)
-    if switched:
-        queues = switched.told
-    elif buffer is not None:
-        queues = {"queues": "fair", "buffer": buffer}
-    else:
-        queues = {"queues": "fair" if fair else "fifo"}
-    emulation: dict[str, Any] = {
-        "delay": "kernel" if delayed else "transport",
-        **queues,
-        "congestion_control": CONGESTION_CONTROL,
-    }
+    queueing = Queueing.of(scenario.network.model, fair=fair)
+    emulation = {**queueing.told, "congestion_control": CONGESTION_CONTROL}
     about = {"way": "emulate", "paced": paced, "emulation": emulation}
     with ExitStack() as stack:
         hold = stack.enter_context(announced(setting, folder, force=force, manifest=about))
@@ -84,10 +74,7 @@ def emulate(
             Network(
                 scenario.cluster,
                 setting.hosts,
-                delayed=delayed,
-                fair=fair,
-                switched=switched,
-                buffer=buffer,
+                queueing=queueing,
                 outages=setting.outages,
                 silence=timeouts.silence,
             )

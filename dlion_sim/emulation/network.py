@@ -28,17 +28,15 @@ from dlion_sim.assembly import server_hosts
 from dlion_sim.assembly.outages import Outages
 from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.path import Path, with_routes
-from dlion_sim.emulation.requirements import has_netem, has_red
+from dlion_sim.emulation.queueing import Queueing
 from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL, Link, run
-from dlion_sim.emulation.shaping import FairQueues, Flow, MarkingQueues, OneQueue, Queues, shape, unbundled
+from dlion_sim.emulation.shaping import Flow, shape, unbundled
 from dlion_sim.errors import InputError
-from dlion_sim.scenario import Cluster, Flows, Packets, Scenario, Schedule, WorkerPlace
+from dlion_sim.scenario import Cluster, Scenario, Schedule, WorkerPlace
 from dlion_sim.scenario.topology import ServerHost
 
 LEAST_DELAY = 0.001
 """Seconds; what is shorter is left away: a message takes about as long on this machine."""
-HOST_QUEUE_BYTES = 1_000_000
-"""More than a host's sockets let wait at its NIC, where switches have queues of their own."""
 _MOST_CLOUDS = 250
 _ROUTER, _LAN = 0xFFFE, 0xFFFD
 """Their numbers in a cloud's addresses."""
@@ -57,11 +55,8 @@ _FORWARDING = (
 class Network:
     """The network of a cluster, for workers and after them parameter servers on the machines that `servers` names.
 
-    It is there within the block, and nothing of it afterwards. With `delayed`, the kernel delays what crosses the WAN;
-    with `fair`, what one machine sends another has a queue of its own at each link. Where there are `switched` queues,
-    these are what waits at switches and routers instead; a `buffer` is the bytes of a queue of its own there. In
-    `outages` of paths hardly anything goes over them; in those that last longer than `silence`, nothing at all, so that
-    connections over them end.
+    It is there within the block, and nothing of it afterwards. In `outages` of paths hardly anything goes over them; in
+    those that last longer than `silence`, nothing at all, so that connections over them end.
     """
 
     def __init__(
@@ -69,10 +64,7 @@ class Network:
         cluster: Cluster,
         servers: Sequence[int | ServerHost] = (),
         *,
-        delayed: bool,
-        fair: bool = True,
-        switched: Queues | None = None,
-        buffer: float | None = None,
+        queueing: Queueing,
         outages: Outages | None = None,
         silence: float = math.inf,
     ) -> None:
@@ -86,10 +78,7 @@ class Network:
             path = ".".join(map(str, ("cluster", *switches)))
             raise InputError("a fabric cannot be emulated", path=path, allowed="a LAN of one switch")
         self._cluster = cluster
-        self._delayed = delayed
-        self._fair = fair
-        self._switched = switched
-        self._buffer = buffer
+        self._queueing = queueing
         self._outages = outages
         self._silence = silence
         own = [server for server in servers if isinstance(server, ServerHost)]
@@ -132,7 +121,7 @@ class Network:
         """The seconds of it that this network does not delay: whoever receives has to hold the message back."""
         across = self._cloud_of(self.machine[sender]) != self._cloud_of(self.machine[receiver])
         delay = self.delay(sender, receiver)
-        return 0.0 if delay < LEAST_DELAY or (across and self._delayed) else delay
+        return 0.0 if delay < LEAST_DELAY or (across and self._queueing.is_delayed) else delay
 
     def __enter__(self) -> Network:
         setLogLevel("error")  # It warns of a firewall, of which namespaces of our own have none.
@@ -211,7 +200,7 @@ class Network:
                 assert bandwidth
                 bandwidth = with_routes(long, interrupted, bandwidth)
                 self.paths.append(Path(routers[here], _subnet(there), str(gateway), long))
-            delay = rtt / 2 if self._delayed else 0.0
+            delay = rtt / 2 if self._queueing.is_delayed else 0.0
             flows = product(self._addresses(here), self._addresses(there))
             self._limit(" to ".join(names), routers[here], str(device), bandwidth, flows, delay)
 
@@ -220,20 +209,10 @@ class Network:
     ) -> None:
         """Limit and delay what a device sends."""
         bps, crossing = capacity.value_at(0.0) if capacity else None, list(flows)
-        queues = self._queues(node, crossing)
+        queues = self._queueing.at_link(crossing, is_host=node in self.hosts)
         self._setup[node] += shape(device, bps, delay, queues)
         if capacity or delay:
             self.links.append(Link(name, node, device, capacity, delay, crossing, queues))
-
-    def _queues(self, node: Any, crossing: Sequence[Flow]) -> Queues:
-        # Where switches have what the scenario says, a host's own NIC drops nothing: what is to be sent waits in its
-        # sockets.
-        is_host = node in self.hosts
-        if self._buffer is not None:
-            return FairQueues(crossing, HOST_QUEUE_BYTES if is_host else self._buffer)
-        if self._switched is not None:
-            return OneQueue(HOST_QUEUE_BYTES) if is_host else self._switched
-        return FairQueues(crossing) if self._fair else OneQueue()
 
     def _addresses(self, cloud: int) -> list[str]:
         """Of a cloud's machines."""
@@ -271,34 +250,10 @@ def network_of(scenario: Scenario, *, fair: bool = True) -> Iterator[Network]:
 
     Raises InputError for a scenario whose network cannot be emulated.
     """
-    model = scenario.network.model
-    network = Network(
-        scenario.cluster,
-        server_hosts(scenario),
-        delayed=delays_packets(model),
-        fair=fair,
-        switched=switch_queues(model),
-        buffer=buffer_of_each(model),
-    )
+    queueing = Queueing.of(scenario.network.model, fair=fair)
+    network = Network(scenario.cluster, server_hosts(scenario), queueing=queueing)
     with workplace(), network:
         yield network
-
-
-def switch_queues(model: Flows | Packets) -> OneQueue | MarkingQueues | None:
-    """What waits at switches, as far as this kernel can do what the scenario's `network.model` says of packets."""
-    if not isinstance(model, Packets) or model.fair:
-        return None
-    return MarkingQueues(model) if has_red() else OneQueue(model.buffer)
-
-
-def buffer_of_each(model: Flows | Packets) -> float | None:
-    """The bytes of each flow's queue at switches, where the scenario's `network.model` says them."""
-    return model.buffer if isinstance(model, Packets) and model.fair else None
-
-
-def delays_packets(model: Flows | Packets) -> bool:
-    """Whether the kernel delays packets: where it can, unless `network.model` has receivers hold messages back."""
-    return has_netem() and not (isinstance(model, Packets) and model.delays == "receivers")
 
 
 def _address(cloud: int, number: int) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol
+from typing import Protocol
 
 from dlion_sim.live.sockets import WEIGHTS_TOS, tos_of_priority
 from dlion_sim.scenario import Packets
@@ -81,11 +81,6 @@ class OneQueue:
 
     size: float | None = None
 
-    @property
-    def told(self) -> dict[str, Any]:
-        """What a run's manifest says of it."""
-        return {"queues": "fifo", "buffer": self.size}
-
     def made(self, device: str, bps: float, parent: str) -> list[str]:
         return [f"tc qdisc replace dev {device} {self._bucket(bps, parent)}"]
 
@@ -140,11 +135,6 @@ class MarkingQueues:
     """
 
     packets: Packets
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """What a run's manifest says of them."""
-        return {"queues": "marking", "buffer": self.packets.buffer}
 
     def made(self, device: str, bps: float, parent: str) -> list[str]:
         bands = max(_LEAST_BANDS, self.packets.priorities)

@@ -6,10 +6,11 @@ import pytest
 
 from dlion_sim.assembly import server_hosts
 from dlion_sim.emulation.leftovers import workplace
-from dlion_sim.emulation.network import Network, buffer_of_each, delays_packets, switch_queues
+from dlion_sim.emulation.network import Network
+from dlion_sim.emulation.queueing import Queueing
 from dlion_sim.errors import InputError
 from dlion_sim.live.sockets import WEIGHTS_TOS
-from dlion_sim.scenario import Flows, Packets, from_data
+from dlion_sim.scenario import Flows, from_data
 from dlion_sim.scenario.topology import ServerHost
 from emulation.traffic import flows, round_trip
 from tests.emulation.traces import traces
@@ -36,12 +37,13 @@ CLUSTER = from_data(
         "system": "dlion",
     }
 ).cluster
+BY_FLOWS = Queueing(Flows())
 
 
 @contextmanager
-def made(**how):
+def made(queueing=BY_FLOWS):
     before = traces()
-    with workplace(), Network(CLUSTER, delayed=False, **how) as network:
+    with workplace(), Network(CLUSTER, queueing=queueing) as network:
         yield network
     assert traces() == before
 
@@ -138,7 +140,7 @@ def test_each_direction_that_limits_is_a_link(network):
 
 def test_participants_share_machines_as_the_scenario_says():
     servers = [1, ServerHost(cloud="b"), ServerHost(cloud="b")]
-    network = Network(CLUSTER, servers, delayed=False)
+    network = Network(CLUSTER, servers, queueing=BY_FLOWS)
     addresses = [network.address(rank) for rank in range(8)]
     assert addresses[:5] == ["10.0.0.1", "10.0.0.2", "10.1.0.3", "10.2.0.4", "10.2.0.5"]
     assert addresses[5:] == ["10.0.0.2", "10.1.0.6", "10.1.0.7"]
@@ -157,32 +159,23 @@ def test_hosts_of_parameter_servers_are_checked():
 
 
 def test_what_the_network_does_not_delay_is_told():
-    network = Network(CLUSTER, [1], delayed=False)
+    network = Network(CLUSTER, [1], queueing=BY_FLOWS)
     assert network.missing_delay(0, 2) == network.missing_delay(2, 0) == pytest.approx(0.015)
     assert network.missing_delay(3, 4) == pytest.approx(0.002)
     assert network.missing_delay(1, 5) == 0
     assert network.missing_delay(0, 1) == 0  # A tenth of a millisecond.
-    by_kernel = Network(CLUSTER, delayed=True)
+    by_kernel = Network(CLUSTER, queueing=Queueing(Flows(), is_delayed=True))
     assert (by_kernel.delay(0, 2), by_kernel.delay(3, 4)) == (pytest.approx(0.015), pytest.approx(0.002))
     assert (by_kernel.missing_delay(0, 2), by_kernel.missing_delay(3, 4)) == (0, pytest.approx(0.002))
-
-
-def test_what_is_modelled_by_packets_with_a_queue_for_each_connection_is_emulated_so(monkeypatch):
-    fair = Packets(fair=True, buffer="30 packets", delays="receivers")
-    assert switch_queues(fair) is None
-    assert [buffer_of_each(model) for model in (fair, Packets(), Flows())] == [30 * 1514, None, None]
-    for has_netem in (False, True):
-        monkeypatch.setattr("dlion_sim.emulation.network.has_netem", lambda answer=has_netem: answer)
-        assert [delays_packets(model) for model in (fair, Packets(), Flows())] == [False, has_netem, has_netem]
 
 
 def test_losses_are_refused_as_no_emulated_link_has_them():
     cluster = digits("cluster.wan.loss=0.01", "network.tcp=window").cluster
     with pytest.raises(InputError, match=r"cluster\.wan\.loss: losses cannot be emulated; allowed: 0"):
-        Network(cluster, delayed=False)
+        Network(cluster, queueing=BY_FLOWS)
 
 
 def test_fabrics_are_refused_as_an_emulated_cloud_has_one_switch():
     cluster = digits("cluster.clouds.0.lan={fabric: {leaves: 2, spines: 2}}").cluster
     with pytest.raises(InputError, match=r"cluster\.clouds\.0\.lan\.fabric: a fabric cannot be emulated"):
-        Network(cluster, delayed=False)
+        Network(cluster, queueing=BY_FLOWS)
