@@ -8,7 +8,7 @@ import torch
 
 from dlion_sim import own_code
 from dlion_sim.assembly.setting import Setting
-from dlion_sim.assembly.shards import classes_of
+from dlion_sim.assembly.shards import classes_of, owners_of
 from dlion_sim.learning import class_histogram
 from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.learning.tasks import Classification
@@ -43,6 +43,7 @@ def facts_of(setting: Setting) -> dict[str, Any]:
         **({"cost_as": cost_as.model_dump(mode="json")} if cost_as else {}),
         **({"tariff": prices} if (prices := tariff(setting.scenario)) else {}),
         "partition": class_histogram(labels, setting.shards, classes),
+        **({"owners": owners} if (owners := owners_of(setting.scenario, setting.dataset, setting.shards)) else {}),
         "training_samples": setting.training_samples,
         **({"drift": setting.stream.changes} if setting.stream else {}),
         **({"paths_down": down} if (down := setting.outages.of_paths) else {}),

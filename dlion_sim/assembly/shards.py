@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dlion_sim.errors import InputError
 from dlion_sim.learning import Dataset, hold_out, partition
-from dlion_sim.learning.partition import Indices
+from dlion_sim.learning.partition import Indices, Place
 from dlion_sim.scenario import Dirichlet, LabelShards, Owners, Scenario, named
+from dlion_sim.scenario.faults import listed
 from dlion_sim.streams import stream
 
 
@@ -32,7 +35,10 @@ def shards_of(scenario: Scenario, dataset: Dataset, validation: Indices | None) 
     every = np.arange(len(labels))
     samples = every if validation is None else np.delete(every, validation)
     rng = stream(scenario.seed, "partition")
-    parts = partition(spec.kind, labels[samples], workers, rng, **spec.model_dump(exclude={"kind"}))
+    parameters = spec.model_dump(exclude={"kind"})
+    if isinstance(spec, Owners):
+        parameters["at"] = _places(spec, scenario, labels)
+    parts = partition(spec.kind, labels[samples], workers, rng, **parameters)
     shards = [samples[part] for part in parts]
     smallest = min(map(len, shards))
     if scenario.workload.batch_size > smallest:
@@ -54,6 +60,26 @@ def _labels(scenario: Scenario, dataset: Dataset) -> Indices:
     if isinstance(spec, Dirichlet | LabelShards) and dataset.labels is None:
         raise _cannot_part(scenario, f"has no classes, by which {spec.kind} parts", "iid, owners, shared")
     return classes_of(dataset)
+
+
+def owners_of(scenario: Scenario, dataset: Dataset, shards: Sequence[Indices]) -> list[dict[str, int]] | None:
+    """How many samples each worker has of each owner, whose number is the key; None where that does not part them."""
+    if not isinstance(scenario.workload.partition, Owners) or dataset.owners is None:
+        return None
+    told = [np.unique(dataset.owners.numpy()[shard], return_counts=True) for shard in shards]
+    return [dict(zip(map(str, owners.tolist()), counts.tolist(), strict=True)) for owners, counts in told]
+
+
+def _places(spec: Owners, scenario: Scenario, owners: Indices) -> dict[str, Place]:
+    """Whose samples lie at which workers, by the name of the place. Raises InputError for owners that there are not."""
+    sharing = spec.workers_at(scenario.cluster)
+    everyone = np.unique(owners).tolist()
+    for place, held in (spec.at or {}).items():
+        for owner in held:
+            if owner not in everyone:
+                path, allowed = f"partition.at.{place}", listed([*map(str, everyone)])
+                raise InputError(f"there is no owner {owner}", path=path, allowed=allowed)
+    return {place: Place(held, sharing[place]) for place, held in (spec.at or {}).items()}
 
 
 def _cannot_part(scenario: Scenario, problem: str, allowed: str) -> InputError:

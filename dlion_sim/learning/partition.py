@@ -5,8 +5,8 @@ Each lies with exactly one worker, or all lie with all; no worker is without.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,14 @@ PartitionKind = Literal["iid", "dirichlet", "label_shards", "owners", "shared"]
 _REDRAWS = 100
 
 
+class Place(NamedTuple):
+    """Where the samples of some owners lie."""
+
+    owners: Sequence[int]
+    workers: Sequence[int]
+    """By number; they share the samples."""
+
+
 def partition(
     kind: PartitionKind,
     labels: Indices,
@@ -27,6 +35,7 @@ def partition(
     *,
     alpha: float = 0.5,
     shards_per_worker: int = 2,
+    at: Mapping[str, Place] | None = None,
 ) -> list[Indices]:
     """The sample indices of each worker, one array a worker.
 
@@ -35,7 +44,8 @@ def partition(
       `alpha` (> 0), the fewer classes a worker holds (Hsu et al., arXiv:1909.06335).
     - `label_shards`: sorted by label and cut into equal shards, of which each worker is dealt `shards_per_worker`
       (McMahan et al., AISTATS 2017).
-    - `owners`: whoever a label stands for is dealt to a worker, with all samples, as many or one more a worker.
+    - `owners`: the samples of whoever a label stands for lie where `at`, places by name, says. Owners that it does not
+      name are dealt to the workers that it does not either, with all samples, as many or one more a worker.
     - `shared`: every worker holds all.
 
     Raises InputError where that leaves a worker without a sample.
@@ -51,7 +61,7 @@ def partition(
             _require(len(labels), workers * shards_per_worker)
             return _label_shards(labels, workers, rng, shards_per_worker)
         case "owners":
-            return _owners(labels, workers, rng)
+            return _owners(labels, workers, rng, at or {})
         case "shared":
             return [np.arange(len(labels))] * workers
         case _:
@@ -111,12 +121,36 @@ def _dirichlet(labels: Indices, workers: int, rng: np.random.Generator, alpha: f
     )
 
 
-def _owners(owners: Indices, workers: int, rng: np.random.Generator) -> list[Indices]:
-    everyone = rng.permutation(np.unique(owners))
-    if len(everyone) < workers:
-        problem = f"{len(everyone)} owners of samples are fewer than the {workers} workers"
-        raise InputError(problem, path="partition", allowed="another partition, or fewer workers")
-    return [np.flatnonzero(np.isin(owners, own)) for own in np.array_split(everyone, workers)]
+def _owners(owners: Indices, workers: int, rng: np.random.Generator, at: Mapping[str, Place]) -> list[Indices]:
+    placed = [owner for place in at.values() for owner in place.owners]
+    left = rng.permutation(np.setdiff1d(owners, placed))
+    shards: dict[int, Indices] = {}
+    for name, place in at.items():
+        samples, sharing = np.flatnonzero(np.isin(owners, place.owners)), len(place.workers)
+        if len(samples) < sharing:
+            problem = f"{len(samples)} samples cannot be shared by {sharing} workers"
+            raise InputError(problem, path=f"partition.at.{name}", allowed="more owners there, or fewer workers")
+        parts = np.array_split(rng.permutation(samples) if sharing > 1 else samples, sharing)
+        shards.update(zip(place.workers, parts, strict=True))
+    others = [worker for worker in range(workers) if worker not in shards]
+    if len(left) < len(others) or (len(left) and not others):
+        raise _cannot_deal(left, others, placed=bool(at))
+    for worker, own in zip(others, np.array_split(left, len(others)) if others else [], strict=True):
+        shards[worker] = np.flatnonzero(np.isin(owners, own))
+    return [shards[worker] for worker in range(workers)]
+
+
+def _cannot_deal(left: Indices, workers: Sequence[int], *, placed: bool) -> InputError:
+    """The owners that nothing is said of, to the workers that nothing is said of."""
+    if not placed:
+        problem = f"{len(left)} owners of samples are fewer than the {len(workers)} workers"
+        return InputError(problem, path="partition", allowed="another partition, or fewer workers")
+    if workers:
+        problem = f"{len(left)} owners are left for the {len(workers)} workers that are not named"
+        return InputError(problem, path="partition.at", allowed="workers or their cloud, with owners")
+    told = ", ".join(map(str, sorted(left.tolist())[:12])) + ", ..." * (len(left) > 12)
+    problem = f"nothing says where the samples of owner {told} lie, and all workers are named"
+    return InputError(problem, path="partition.at", allowed="them at a place that is named")
 
 
 def _label_shards(labels: Indices, workers: int, rng: np.random.Generator, shards_per_worker: int) -> list[Indices]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,6 +15,7 @@ from dlion_sim.report.page import Section, render
 from dlion_sim.report.provenance import provenance
 from dlion_sim.report.timeline import timeline
 from dlion_sim.results import Run, scenario_label
+from dlion_sim.scenario.faults import listed
 
 SCRIPTS = (
     "run/headline.js",
@@ -26,6 +28,9 @@ SCRIPTS = (
     "run/partition.js",
     "run/provenance.js",
 )
+
+_MOST_OWNERS = 4
+"""Of a worker, that are named."""
 
 SECTIONS = (
     Section("summary", "In short", "headline"),
@@ -45,7 +50,12 @@ SECTIONS = (
         "In the time shown: the wider a line, the higher its rate; lines bend to the left of their way.",
     ),
     Section("lines", "From iteration to iteration", "lines"),
-    Section("partition", "Who has which data", "partition", "Training samples by worker and class."),
+    Section(
+        "partition",
+        "Who has which data",
+        "partition",
+        "Training samples by worker and class; and whose they are, where owners keep theirs.",
+    ),
     Section("again", "Scenario and versions", "provenance"),
 )
 
@@ -87,4 +97,13 @@ def _end(metrics: pd.DataFrame, links: pd.DataFrame) -> float:
 def _partition(run: Run) -> dict[str, Any] | None:
     """How many training samples of each class each worker has: a row a worker; None where the run does not tell."""
     told, names = run.manifest.get("partition"), run.manifest["workers"]
-    return None if not told or len(told) != len(names) else {"workers": names, "counts": told}
+    if not told or len(told) != len(names):
+        return None
+    owners = run.manifest.get("owners", [])
+    if len(owners) == len(names):
+        names = [f"{name} ({_owners([*own])})" for name, own in zip(names, owners, strict=True)]
+    return {"workers": names, "counts": told}
+
+
+def _owners(own: Sequence[str]) -> str:
+    return f"owner{'s' * (len(own) > 1)} {listed(own, _MOST_OWNERS)}"

@@ -115,6 +115,8 @@ class Manifest(TypedDict, total=False):
     training_samples: Count
     partition: list[list[Count]]
     """How many of each class lie at each worker."""
+    owners: list[dict[ShortText, Count]]
+    """Where samples lie by their owners: how many of each owner lie at each worker."""
     versions: dict[ShortText, ShortText]
     metric: MetricTold
     """What evaluations are by, besides the loss."""

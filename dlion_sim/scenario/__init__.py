@@ -8,6 +8,7 @@ from dlion_sim.scenario.loading import dump, from_data, load, to_data
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
 from dlion_sim.scenario.network import Flows, Lv08, Network, NoTcp, Packets, Windows
 from dlion_sim.scenario.parametrised import Gpt, Lora, Shakespeare, named
+from dlion_sim.scenario.partition import Dirichlet, Iid, LabelShards, Owners, Partition, Shared
 from dlion_sim.scenario.prices import Billing, Prices
 from dlion_sim.scenario.renting import tariff
 from dlion_sim.scenario.scenario import Scenario
@@ -17,18 +18,7 @@ from dlion_sim.scenario.stream import Brightness, LabelShift, LateClass, Rotatio
 from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.transport import Dlcp, LossPhase, Pfabric, Reliable, StageBounds, Transport
 from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, QUEUE, SIZE, Unit
-from dlion_sim.scenario.workload import (
-    ComputeTime,
-    CostAs,
-    Dirichlet,
-    Iid,
-    LabelShards,
-    Optimizer,
-    Owners,
-    Partition,
-    Shared,
-    Workload,
-)
+from dlion_sim.scenario.workload import ComputeTime, CostAs, Optimizer, Workload
 
 __all__ = [
     "BANDWIDTH",

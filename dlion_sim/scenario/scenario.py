@@ -14,6 +14,7 @@ from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model, Name
 from dlion_sim.scenario.network import Network, NoTcp, Packets, Windows
 from dlion_sim.scenario.parametrised import named
+from dlion_sim.scenario.partition import Owners
 from dlion_sim.scenario.prices import Prices
 from dlion_sim.scenario.renting import rented
 from dlion_sim.scenario.system import SystemSpec
@@ -112,6 +113,16 @@ class Scenario(Model):
                 self.availability.check(self.cluster, self.duration)
             except RuleError as fault:
                 raise RuleError(fault.problem, allowed=fault.allowed, at=("availability", *fault.at)) from None
+        return self
+
+    @model_validator(mode="after")
+    def _has_where_data_lie(self) -> Self:
+        if isinstance(partition := self.workload.partition, Owners):
+            try:
+                partition.workers_at(self.cluster)
+            except RuleError as fault:
+                at = ("workload", "partition", *fault.at)
+                raise RuleError(fault.problem, allowed=fault.allowed, at=at) from None
         return self
 
     @model_validator(mode="after")

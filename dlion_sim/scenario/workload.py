@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.feeding import Input
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.parametrised import DatasetSpec, Lora, ModelSpec
+from dlion_sim.scenario.partition import Iid, Partition, Shared
 from dlion_sim.scenario.stream import Stream
 from dlion_sim.scenario.units import Duration, Flops, Parameters
 
@@ -93,54 +94,6 @@ class Optimizer(Model):
         if step < self.warmup:
             return (step + 1) / (self.warmup + 1)
         return self.schedule.factor(step - self.warmup)
-
-
-class Iid(Model):
-    """Every worker draws from the same distribution: the samples are dealt out like cards."""
-
-    kind: Literal["iid"] = "iid"
-
-
-class Dirichlet(Model):
-    """Each class is divided among the workers by proportions from a Dirichlet distribution."""
-
-    kind: Literal["dirichlet"] = "dirichlet"
-    alpha: Annotated[float, Field(gt=0)] = 0.5
-    """Concentration: the smaller, the fewer classes a worker sees."""
-
-
-class LabelShards(Model):
-    """The samples are sorted by label and cut into shards, of which each worker gets some (McMahan et al., 2017)."""
-
-    kind: Literal["label_shards"] = "label_shards"
-    shards_per_worker: Annotated[int, Field(ge=1)] = 2
-    """Shards that each worker gets: the fewer, the fewer classes it sees."""
-
-
-class Owners(Model):
-    """The samples stay together by who owns them, e.g. their writer or site: the owners are dealt out like cards."""
-
-    kind: Literal["owners"] = "owners"
-
-
-class Shared(Model):
-    """Every worker holds all samples, and takes them in an order of its own."""
-
-    kind: Literal["shared"] = "shared"
-
-
-Partition = Annotated[
-    Annotated[Iid | Dirichlet | LabelShards | Owners | Shared, Field(discriminator="kind")],
-    BeforeValidator(
-        lambda given: {"kind": given} if isinstance(given, str) else given,
-        json_schema_input_type=Literal["iid", "dirichlet", "label_shards", "owners", "shared"]
-        | Iid
-        | Dirichlet
-        | LabelShards
-        | Owners
-        | Shared,
-    ),
-]
 
 
 _LEAST_COST = 1e-6

@@ -113,3 +113,14 @@ def test_a_page_grows_with_pixels_and_not_with_iterations(tmp_path, monkeypatch)
     monkeypatch.setattr("dlion_sim.report.lines._BUCKETS", 50)
     sizes = [len(embedded(run_data(large_run(tmp_path / str(n), workers=2, iterations=n)))) for n in (1000, 4000)]
     assert sizes[1] < 1.1 * sizes[0]
+
+
+def test_who_has_whose_data_is_told_beside_the_workers(tmp_path):
+    run = made_up_run(tmp_path / "run")
+    names = run.manifest["workers"]
+    counts = [[1, 2], [3, 4]]
+    assert run_data(changed(run, partition=counts))["partition"] == {"workers": names, "counts": counts}
+    many = {str(owner): 1 for owner in range(7)}
+    told = run_data(changed(run, partition=counts, owners=[{"3": 3}, many]))["partition"]
+    assert told["workers"] == [f"{names[0]} (owner 3)", f"{names[1]} (owners 0, 1, 2, 3, ... (7 in all))"]
+    assert told["counts"] == counts

@@ -1,0 +1,106 @@
+"""Which samples lie at which worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from dlion_sim.errors import did_you_mean
+from dlion_sim.scenario.cluster import Cluster
+from dlion_sim.scenario.faults import RuleError, listed
+from dlion_sim.scenario.model import Model
+
+
+class Iid(Model):
+    """Every worker draws from the same distribution: the samples are dealt out like cards."""
+
+    kind: Literal["iid"] = "iid"
+
+
+class Dirichlet(Model):
+    """Each class is divided among the workers by proportions from a Dirichlet distribution."""
+
+    kind: Literal["dirichlet"] = "dirichlet"
+    alpha: Annotated[float, Field(gt=0)] = 0.5
+    """Concentration: the smaller, the fewer classes a worker sees."""
+
+
+class LabelShards(Model):
+    """The samples are sorted by label and cut into shards, of which each worker gets some (McMahan et al., 2017)."""
+
+    kind: Literal["label_shards"] = "label_shards"
+    shards_per_worker: Annotated[int, Field(ge=1)] = 2
+    """Shards that each worker gets: the fewer, the fewer classes it sees."""
+
+
+Held = Annotated[
+    list[int],
+    Field(min_length=1),
+    BeforeValidator(
+        lambda given: given if isinstance(given, list) else [given], json_schema_input_type=int | list[int]
+    ),
+]
+"""Owners by number; one alone may be written as such."""
+
+
+class Owners(Model):
+    """The samples stay together by who owns them, e.g. their writer or site: the owners are dealt out like cards, or
+    lie where `at` says."""
+
+    kind: Literal["owners"] = "owners"
+    at: Annotated[dict[str, Held], Field(min_length=1)] | None = None
+    """Whose samples lie at which cloud or worker: owners' numbers by place, e.g. {s3: 3, s1: [0, 4], s2/0: 1}. A
+    cloud's workers share what lies there, alike, but for those that are named themselves. Owners that are not named are
+    dealt to the workers at which nobody's samples lie. None: all are."""
+
+    @model_validator(mode="after")
+    def _lie_at_one_place(self) -> Self:
+        found: dict[int, str] = {}
+        for place, held in (self.at or {}).items():
+            for owner in held:
+                if owner in found:
+                    raise RuleError(f"owner {owner} lies at {found[owner]} already", at=("at", place))
+                found[owner] = place
+        return self
+
+    def workers_at(self, cluster: Cluster) -> dict[str, Sequence[int]]:
+        """The workers, by number, that share what lies at each place that is named.
+
+        Raises RuleError for a place that is not there, and for a cloud whose workers all are named themselves.
+        """
+        named = self.at or {}
+        names = {worker.name: worker.index for worker in cluster.workers}
+        clouds: dict[str, list[int]] = {}
+        for worker in cluster.workers:
+            clouds.setdefault(worker.cloud, []).extend([worker.index] * (worker.name not in named))
+        places: dict[str, Sequence[int]] = {**clouds, **{name: [index] for name, index in names.items()}}
+        for place in named:
+            if place not in places:
+                problem = f"there is no cloud or worker '{place}'{did_you_mean(place, places)}"
+                allowed = f"{listed(clouds)}; or a worker of these, e.g. {cluster.workers[0].name}"
+                raise RuleError(problem, allowed=allowed, at=("at",))
+            if not places[place]:
+                raise RuleError("all of its workers have their own", allowed="the cloud, or each", at=("at", place))
+        return {place: places[place] for place in named}
+
+
+class Shared(Model):
+    """Every worker holds all samples, and takes them in an order of its own."""
+
+    kind: Literal["shared"] = "shared"
+
+
+Partition = Annotated[
+    Annotated[Iid | Dirichlet | LabelShards | Owners | Shared, Field(discriminator="kind")],
+    BeforeValidator(
+        lambda given: {"kind": given} if isinstance(given, str) else given,
+        json_schema_input_type=Literal["iid", "dirichlet", "label_shards", "owners", "shared"]
+        | Iid
+        | Dirichlet
+        | LabelShards
+        | Owners
+        | Shared,
+    ),
+]
