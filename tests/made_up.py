@@ -35,6 +35,7 @@ def made_up_run(
     status: Status = "completed",
     way: str = "simulate",
     workers: int = 2,
+    clouds: Sequence[str] = ("east",),
     every: float = 10.0,
     evaluated_on: EvaluatedOn = "test",
     replaced: Mapping[str, str] | None = None,
@@ -49,11 +50,12 @@ def made_up_run(
 
     `extra` is text of the scenario's that makes it another one, as `transport` and what is `replaced` in the system do.
     Each second a worker computes for 0.6 s, waits for 0.4 s and, if `exchanging`, takes in an update; each interval it
-    sends 1 MB to the next worker. Where it is `lossy`, there are also a message of 10 kB of two variables each second,
+    sends 1 MB to the next worker. Workers are in the `clouds` in turn. Where it is `lossy`, there are also a message of 10 kB of two variables each second,
     and queues. Where it is `streamed`, four samples come to each worker each second, half of which are told right, and
     two classes are evaluated, the second of which comes after the first evaluation. Where somebody is `absent`, the
     first worker is away for 2 s and fetches 4 kB when it is back.
     """
+    where = [clouds[worker % len(clouds)] for worker in range(workers)]
     about = {"scenario": scenario, "system": system, "seed": seed}
     writer = RunWriter.create(
         folder,
@@ -65,7 +67,8 @@ def made_up_run(
             "way": way,
             "transport": transport,
             "evaluated_on": evaluated_on,
-            "workers": [f"east/{worker}" for worker in range(workers)],
+            "workers": [f"{where[worker]}/{worker}" for worker in range(workers)],
+            "clouds": where,
             **({"variables": ["weight", "bias"]} if lossy else {}),
             **({"drift": DRIFT} if streamed else {}),
             **({"sweep": {"point": dict(point)}} if point else {}),
@@ -115,6 +118,11 @@ def made_up_run(
             wall_seconds=1.0,
             evaluation_seconds=0.1,
             samples=100,
+            wan_bytes=sum(
+                1_000_000 * (where[one] != where[(one + 1) % workers]) * (number > 0)
+                for number in range(len(accuracies))
+                for one in range(workers)
+            ),
             bytes_sent=2_000_000 * max(len(accuracies) - 1, 0),
             iterations=dict.fromkeys(range(workers), int(end)),
             exchanges=dict.fromkeys(range(workers), int(end) * exchanging),

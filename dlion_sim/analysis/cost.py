@@ -102,7 +102,7 @@ def _between_clouds(run: Run) -> pd.DataFrame:
     """What links carried between clouds: `virtual_time` (s), `a`, `b` and `bytes`."""
     links = run.links()
     links = links.assign(a=links["sender_cloud"].astype(object), b=links["receiver_cloud"].astype(object))
-    return links.loc[links["a"] != links["b"], ["virtual_time", "a", "b", "bytes"]]
+    return links.loc[links["wan_bytes"] > 0, ["virtual_time", "a", "b", "bytes"]]
 
 
 def _carried(run: Run) -> dict[tuple[str, str], int]:

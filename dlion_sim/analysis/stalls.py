@@ -13,7 +13,7 @@ import pandas as pd
 from dlion_sim.analysis.absence import within
 from dlion_sim.analysis.steps import AWAY, QUEUE, Cause, Step, steps
 from dlion_sim.analysis.waits import Causes
-from dlion_sim.results import Run, participants
+from dlion_sim.results import Run, clouds_of, participants
 
 KINDS = ("compute", "prep", "fetch", "profile", "interconnect", "network", "straggler", "queue", "churn", "other")
 """What a worker's time goes to: computing; waiting for samples to be prepared, and to be read, its own or those of whom
@@ -83,7 +83,7 @@ def stalls(run: Run, warm_up: int = 0) -> Stalls:
     of the run counts. Raises InputError where the run cannot be read.
     """
     of_workers = steps(run)
-    causes, clouds = Causes(run, of_workers), _clouds(run)
+    causes, clouds = Causes(run, of_workers), clouds_of(run.manifest)
     ends = {worker: [step.end for step in own if step.kind == "iteration"] for worker, own in of_workers.items()}
     there = [times[-1] for worker, times in ends.items() if times and of_workers[worker][-1].kind != AWAY]
     last = min(there, default=0.0) if warm_up else math.inf
@@ -149,15 +149,9 @@ def _kind(cause: Cause, step: Step, clouds: Sequence[str]) -> str:
     return "interconnect" if clouds[cause.sender] == clouds[cause.receiver] else "network"
 
 
-def _clouds(run: Run) -> Sequence[str]:
-    """The micro-cloud of each participant, which in old runs the names of workers begin with."""
-    clouds: Sequence[str] = run.manifest.get("clouds", [name.rpartition("/")[0] for name in participants(run.manifest)])
-    return clouds
-
-
 def in_a_sentence(stalls: Stalls) -> str:
     """Which micro-cloud is held up most, for how much of its time, and mostly by what."""
-    clouds = _clouds(stalls.run)
+    clouds = clouds_of(stalls.run.manifest)
     by_cloud = stalls.seconds.groupby([clouds[worker] for worker in stalls.seconds.index], sort=False).sum()
     lost = by_cloud.drop(columns="compute").sum(axis=1) / by_cloud.sum(axis=1).where(lambda total: total > 0, 1.0)
     cloud = str(lost.idxmax())
@@ -175,7 +169,7 @@ def in_a_sentence(stalls: Stalls) -> str:
 
 def _causes(stalls: Stalls, cloud: str) -> pd.Series:
     """What the workers of a micro-cloud waited for, in words, and for how many seconds; the longest first."""
-    clouds, names = _clouds(stalls.run), participants(stalls.run.manifest)
+    clouds, names = clouds_of(stalls.run.manifest), participants(stalls.run.manifest)
     own = [worker for worker in stalls.seconds.index if clouds[worker] == cloud]
     seconds: defaultdict[str, float] = defaultdict(float)
     for _, kind, sender, receiver, lasted in stalls.waits[stalls.waits["worker"].isin(own)].itertuples(index=False):

@@ -24,6 +24,7 @@ from dlion_sim.results import (
     cost_of,
     summarize,
     system_label,
+    wan_path,
 )
 
 _SAME_SECONDS = 1e-6
@@ -80,10 +81,8 @@ class Totals:
     def links(self, row: LinksRow, about: Mapping[str, Any]) -> None:
         """Take in a row of the links of a run with that manifest."""
         self._bytes_sent += row.bytes
-        if _tariff(about) is not None:
-            path = about["clouds"][row.sender], about["clouds"][row.receiver]
-            if path[0] != path[1]:
-                self._between_clouds[path] = self._between_clouds.get(path, 0) + row.bytes
+        if path := wan_path(about, row.sender, row.receiver):
+            self._between_clouds[path] = self._between_clouds.get(path, 0) + row.bytes
 
     def transfers(self, row: TransfersRow) -> None:
         """Take in a row of the transfers."""
@@ -122,6 +121,7 @@ class Totals:
             wall_seconds=wall_seconds,
             evaluation_seconds=evaluation_seconds,
             samples=self._samples,
+            wan_bytes=sum(self._between_clouds.values()),
             bytes_sent=self._bytes_sent,
             iterations=self.iterations,
             exchanges=self._exchanges,

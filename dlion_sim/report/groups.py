@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from dlion_sim.results import Run, participants
+from dlion_sim.results import Run, clouds_of
 
 MOST_WORKERS = 8
 """That are drawn each by itself."""
 _MOST_CLOUDS = 8
-
-
-def clouds(run: Run) -> list[str]:
-    """The micro-cloud of each participant; in old runs the names of workers begin with it."""
-    told: Sequence[str] | None = run.manifest.get("clouds")
-    return list(told) if told else [name.rpartition("/")[0] for name in participants(run.manifest)]
 
 
 def groups(run: Run) -> dict[str, list[int]]:
@@ -23,7 +15,7 @@ def groups(run: Run) -> dict[str, list[int]]:
     if len(names) <= MOST_WORKERS:
         return {name: [worker] for worker, name in enumerate(names)}
     by_cloud: dict[str, list[int]] = {}
-    for worker, cloud in enumerate(clouds(run)[: len(names)]):
+    for worker, cloud in enumerate(clouds_of(run.manifest)[: len(names)]):
         by_cloud.setdefault(cloud, []).append(worker)
     if 1 < len(by_cloud) <= _MOST_CLOUDS:
         return {f"{cloud} ({len(workers)} workers)": workers for cloud, workers in by_cloud.items()}

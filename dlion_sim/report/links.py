@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,7 @@ import pandas as pd
 from dlion_sim.analysis.traffic import capacities
 from dlion_sim.report import thinning
 from dlion_sim.report.arrays import packed
-from dlion_sim.report.groups import clouds
-from dlion_sim.results import Run, participants
+from dlion_sim.results import Run, clouds_of, participants
 
 _MOST_LINKS = 90
 """That are shown: all pairs of ten."""
@@ -40,7 +40,7 @@ def links_over(run: Run, metrics: pd.DataFrame, links: pd.DataFrame, end: float)
     pairs, counts = _tables(links, edges)
     total = len(pairs)
     full = _fullness(run, pairs, counts["bytes"], edges) if total <= _MOST_MODELLED else None
-    names, where = participants(run.manifest), clouds(run)
+    names, where = participants(run.manifest), clouds_of(run.manifest)
     nodes = [{"name": name, "cloud": cloud} for name, cloud in zip(names, where, strict=False)]
     if total > _MOST_LINKS and len({*where}) > 1:
         nodes, pairs, counts, full = _by_cloud(where, pairs, counts, full)
@@ -104,7 +104,7 @@ def _fullness(run: Run, pairs: list[tuple[int, int]], carried: Table, edges: Tab
 
 
 def _by_cloud(
-    where: list[str], pairs: list[tuple[int, int]], counts: dict[str, Table], full: Table | None
+    where: Sequence[str], pairs: list[tuple[int, int]], counts: dict[str, Table], full: Table | None
 ) -> tuple[list[dict[str, str]], list[tuple[int, int]], dict[str, Table], Table | None]:
     """The same of the clouds that links join; of these the fullest counts."""
     names = list(dict.fromkeys(where))

@@ -6,7 +6,7 @@ from dlion_sim.results.frames import Frames
 from dlion_sim.results.holding import Hold
 from dlion_sim.results.labels import headings, in_words, scenario_label, system_label, untold
 from dlion_sim.results.manifest import environment
-from dlion_sim.results.names import participants
+from dlion_sim.results.names import clouds_of, participants
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
 from dlion_sim.results.summary import SPENT, Ending, Status, final_metric, summarize, time_to_target
@@ -29,6 +29,7 @@ from dlion_sim.results.tables import (
     TransfersRow,
     What,
 )
+from dlion_sim.results.wan import wan_path
 from dlion_sim.results.writing import RunWriter, mark
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "Tariff",
     "TransfersRow",
     "What",
+    "clouds_of",
     "cost_of",
     "environment",
     "final_metric",
@@ -73,4 +75,5 @@ __all__ = [
     "system_label",
     "time_to_target",
     "untold",
+    "wan_path",
 ]

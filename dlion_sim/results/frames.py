@@ -78,7 +78,10 @@ class Frames:
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """A row an interval of a directed link: `virtual_time` of its end, `sender`, `receiver`, `bytes`, N, ..."""
+        """A row an interval of a directed link: `virtual_time` of its end, `sender`, `receiver`, `bytes`, N, ...
+
+        `wan_bytes` are the bytes where the link goes from one micro-cloud to another, and 0 elsewhere.
+        """
         return self._all(Run.links)
 
     @cached_property
@@ -156,6 +159,8 @@ def _summary(run: Run) -> dict[str, Any]:
             case "stream", dict():
                 row |= {name: value[name] for name in ("scored", "online_accuracy", "forgetting")}
                 row |= {f"adaptation_{label}": seconds for label, seconds in value["adaptation"].items()}
+            case "bytes_sent", _:
+                row |= {"wan_bytes": run.wan_bytes, "bytes_sent": value}
             case "iterations" | "exchanges" | "final_accuracy" | "final_metric", dict():
                 row[key] = value["mean"]
             case "availability", dict():

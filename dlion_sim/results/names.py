@@ -16,14 +16,19 @@ def participants(manifest: Mapping[str, Any]) -> list[str]:
     return [*manifest.get("workers", []), *manifest.get("servers", [])]
 
 
+def clouds_of(manifest: Mapping[str, Any]) -> Sequence[str]:
+    """The micro-cloud of each participant; manifests of old runs don't tell, but names of workers begin with it."""
+    told: Sequence[str] | None = manifest.get("clouds")
+    return told or [name.rpartition("/")[0] for name in participants(manifest)]
+
+
 def with_names(table: pa.Table, manifest: Mapping[str, Any]) -> pa.Table:
     """The table, and for each column of participants' numbers two more: worker_name and worker_cloud for worker.
 
     Columns that are there stay. Numbers of whom the manifest does not know have no name.
     """
     names = participants(manifest)
-    # The manifests of old runs do not tell the micro-clouds, which the names of workers begin with.
-    clouds = manifest.get("clouds", [name.rpartition("/")[0] for name in names])
+    clouds = clouds_of(manifest)
     different = list(dict.fromkeys(clouds))
     places = {cloud: place for place, cloud in enumerate(different)}
     cloud_of = [places[cloud] for cloud in clouds]

@@ -17,10 +17,11 @@ from dlion_sim.results import growing, run_folder
 from dlion_sim.results.checking import checked
 from dlion_sim.results.labels import system_label
 from dlion_sim.results.manifest import EvaluatedOn, Manifest
-from dlion_sim.results.names import with_names
+from dlion_sim.results.names import clouds_of, with_names
 from dlion_sim.results.summary import Summary
 from dlion_sim.results.tables import CLASSES, LINKS, MEMBERSHIP, METRICS, PARTS, QUEUES, TRANSFERS
 from dlion_sim.results.told import read_json
+from dlion_sim.results.wan import with_wan_bytes
 from dlion_sim.yaml_text import read_file
 
 
@@ -102,13 +103,26 @@ class Run:
         evaluated_on: EvaluatedOn = self.manifest.get("evaluated_on", "test")
         return evaluated_on
 
+    @property
+    def has_wan(self) -> bool:
+        """Whether its participants are in several micro-clouds."""
+        return len({*clouds_of(self.manifest)}) > 1
+
+    @cached_property
+    def wan_bytes(self) -> int:
+        """Bytes that went from one micro-cloud to another; what the summary does not tell, as older ones, links do."""
+        told: int | None = (self.summary or {}).get("wan_bytes")
+        if told is None:
+            return int(self.links()["wan_bytes"].sum()) if self.has_wan else 0
+        return told
+
     def metrics(self) -> pd.DataFrame:
         """All rows of the metrics so far. Raises InputError where the table cannot be read."""
         return self._frame(run_folder.METRICS, METRICS)
 
     def links(self) -> pd.DataFrame:
-        """All rows of the links so far. Raises InputError where the table cannot be read."""
-        return self._frame(run_folder.LINKS, LINKS)
+        """All rows of the links so far, `wan_bytes` included. Raises InputError where the table cannot be read."""
+        return with_wan_bytes(self._frame(run_folder.LINKS, LINKS))
 
     def transfers(self) -> pd.DataFrame:
         """All rows of the transfers so far, if they were recorded. Raises InputError where they cannot be read."""

@@ -114,7 +114,10 @@ class Summary(TypedDict, total=False):
     evaluation_share: Seconds | None
     samples: Count
     samples_per_wall_second: Seconds | None
+    wan_bytes: Count
+    """That went from one micro-cloud to another."""
     bytes_sent: Count
+    """Over all links."""
     transport: Transported
     availability: Availability
     stream: Streamed
@@ -153,6 +156,7 @@ def summarize(
     wall_seconds: float,
     evaluation_seconds: float,
     samples: int,
+    wan_bytes: int,
     bytes_sent: int,
     iterations: Mapping[int, int],
     exchanges: Mapping[int, int],
@@ -195,6 +199,7 @@ def summarize(
         "evaluation_share": evaluation_seconds / wall_seconds if wall_seconds > 0 else None,
         "samples": samples,
         "samples_per_wall_second": samples / wall_seconds if wall_seconds > 0 else None,
+        "wan_bytes": wan_bytes,
         "bytes_sent": bytes_sent,
         **({"transport": dict(transport)} if transport else {}),
         **({"availability": dict(availability)} if availability else {}),

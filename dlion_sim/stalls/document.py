@@ -9,7 +9,7 @@ import numpy as np
 
 from dlion_sim.analysis.differencing import WITH_CHURN, checks, differences, seconds_to_loss
 from dlion_sim.analysis.stalls import Stalls, in_a_sentence
-from dlion_sim.results import participants
+from dlion_sim.results import clouds_of, participants
 
 _WAITS_TOLD = 5
 """Of each worker, the longest ones."""
@@ -80,7 +80,7 @@ def _is_like(one: Stalls, other: Stalls) -> bool:
 
 
 def _workers(stalls: Stalls) -> list[dict[str, Any]]:
-    names, clouds = participants(stalls.run.manifest), stalls.run.manifest["clouds"]
+    names, clouds = participants(stalls.run.manifest), clouds_of(stalls.run.manifest)
     shares = stalls.shares
     return [
         {

@@ -13,7 +13,7 @@ from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Contribution, Message
 from dlion_sim.results import Ending, QueuesRow, Run, RunWriter
 
-NAMES = {"scenario": "made-up", "system": "dlion", "seed": 3}
+NAMES = {"scenario": "made-up", "system": "dlion", "seed": 3, "workers": ["a/0", "b/0"], "clouds": ["a", "b"]}
 
 
 def report(iteration: int, loss: float = 1.0) -> Report:
@@ -106,7 +106,7 @@ def test_a_link_has_a_row_for_each_interval_in_which_it_carried_something(writer
         (3.0, 0, 1, 1),
     ]
     assert links["n_percent"].fillna(-1).tolist() == [30.0, -1, -1]
-    assert links["bytes"].sum() == summary["bytes_sent"]
+    assert links["bytes"].sum() == summary["bytes_sent"] == summary["wan_bytes"]
 
 
 def test_a_message_counts_as_it_is_carried_and_its_bytes_just_once(writer):

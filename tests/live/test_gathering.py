@@ -33,7 +33,7 @@ def part_of(folder, rank, began):
     seconds = {"wall_seconds": 5.0, "evaluation_seconds": 0.0}
     ending = Ending("completed", "duration", 5.0)
     writer.finish(
-        summarize(**ABOUT, system_label="dlion", ending=ending, samples=8, bytes_sent=950, **seconds, **known)
+        summarize(**ABOUT, system_label="dlion", ending=ending, samples=8, wan_bytes=0, bytes_sent=950, **seconds, **known)
     )
 
 
@@ -80,7 +80,7 @@ def written(folder, rank, incarnation, iterations, membership, stopped_by=None):
         writer.flush()
         return
     known = {"iterations": {rank: 1}, "exchanges": {rank: 1}, "losses": {rank: (1.0, 1.0)}, "evaluations": []}
-    seconds = {"wall_seconds": 30.0, "evaluation_seconds": 0.0, "samples": 8, "bytes_sent": 0}
+    seconds = {"wall_seconds": 30.0, "evaluation_seconds": 0.0, "samples": 8, "wan_bytes": 0, "bytes_sent": 0}
     ending = Ending("completed", stopped_by, 30.0)
     writer.finish(summarize(**ABOUT, system_label="dlion", ending=ending, **seconds, **known))
 
