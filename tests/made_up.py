@@ -49,11 +49,12 @@ def made_up_run(
     """Evaluations of `workers` around the mean `accuracies` every so many seconds, an iteration every second.
 
     `extra` is text of the scenario's that makes it another one, as `transport` and what is `replaced` in the system do.
-    Each second a worker computes for 0.6 s, waits for 0.4 s and, if `exchanging`, takes in an update; each interval it
-    sends 1 MB to the next worker. Workers are in the `clouds` in turn. Where it is `lossy`, there are also a message of 10 kB of two variables each second,
-    and queues. Where it is `streamed`, four samples come to each worker each second, half of which are told right, and
-    two classes are evaluated, the second of which comes after the first evaluation. Where somebody is `absent`, the
-    first worker is away for 2 s and fetches 4 kB when it is back.
+    Each second a worker computes for 0.6 s, waits for 0.4 s and, if `exchanging`, takes in an update; each interval
+    it sends 1 MB to the next worker. Workers are in the `clouds` in turn. Where it is `lossy`, there are also a
+    message of 10 kB of two variables each second, and queues. Where it is `streamed`, four samples come to each
+    worker each second, half of which are told right, and two classes are evaluated, the second of which comes after
+    the first evaluation. Where somebody is `absent`, the first worker is away for 2 s and fetches 4 kB when it is
+    back.
     """
     where = [clouds[worker % len(clouds)] for worker in range(workers)]
     about = {"scenario": scenario, "system": system, "seed": seed}

@@ -33,7 +33,9 @@ def part_of(folder, rank, began):
     seconds = {"wall_seconds": 5.0, "evaluation_seconds": 0.0}
     ending = Ending("completed", "duration", 5.0)
     writer.finish(
-        summarize(**ABOUT, system_label="dlion", ending=ending, samples=8, wan_bytes=0, bytes_sent=950, **seconds, **known)
+        summarize(
+            **ABOUT, system_label="dlion", ending=ending, samples=8, wan_bytes=0, bytes_sent=950, **seconds, **known
+        )
     )
 
 
