@@ -13,10 +13,15 @@ from hypothesis import settings
 
 from dlion_sim.emulation.requirements import check_requirements
 from dlion_sim.errors import InputError
+from tests.fresh_machine import machines_data, published, refuse_network
+
+__all__ = ["machines_data", "published"]
 
 # How long an example takes says nothing on a machine that is shared.
 settings.register_profile("untimed", settings.default, deadline=None)
 settings.load_profile("untimed")
+
+refuse_network()
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """Everything that a user can get wrong: one clear line with the file, the path and what is allowed; exit code 2."""
 
-import os
 import re
 import shutil
 from pathlib import Path
@@ -184,11 +183,8 @@ def test_several_faults_are_told_together_a_line_each(capsys, monkeypatch, here)
     assert NIC in lines[1]
 
 
-def test_a_truncated_data_file(capsys, monkeypatch, here):
-    real = os.environ.get("DLION_DATA")
-    if not real or not (Path(real) / "fashion-mnist").is_dir():
-        pytest.skip("no local copy of Fashion-MNIST: set DLION_DATA to a folder that holds fashion-mnist/")
-    shutil.copytree(Path(real) / "fashion-mnist", here / "fashion-mnist", copy_function=shutil.copyfile)
+def test_a_truncated_data_file(capsys, monkeypatch, here, published):
+    shutil.copytree(published("fashion-mnist"), here / "fashion-mnist", copy_function=shutil.copyfile)
     labels = here / "fashion-mnist" / "train-labels-idx1-ubyte.gz"
     labels.write_bytes(labels.read_bytes()[:1000])
     monkeypatch.setenv("DLION_DATA", str(here))

@@ -50,8 +50,19 @@ def test_each_kind_lists_all_that_a_scenario_may_name(capsys, monkeypatch):
         assert set(names) <= set(re.split(r"[\s,]+", capsys.readouterr().out))
 
 
-@pytest.mark.parametrize("name", ["digits", "cifar10", "fashion_mnist", "diabetes", "shakespeare"])
-def test_what_is_told_of_a_data_set_is_so(name):
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("digits", None),
+        ("cifar10", "cifar-10-batches-py"),
+        ("fashion_mnist", "fashion-mnist"),
+        ("diabetes", None),
+        ("shakespeare", None),
+    ],
+)
+def test_what_is_told_of_a_data_set_is_so(name, folder, published):
+    if folder:
+        published(folder)
     dataset, told = load(name), PUBLISHED[name]
     assert PUBLISHED.keys() == DATASETS.keys()
     assert (dataset.input_kind, dataset.input_shape, dataset.task) == (told.input_kind, told.input_shape, told.task)

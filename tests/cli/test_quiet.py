@@ -58,7 +58,6 @@ def test_a_quiet_run_downloads_without_a_word(capfd, monkeypatch, tmp_path, quie
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    monkeypatch.delenv("DLION_DATA", raising=False)
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path)
     monkeypatch.setattr(pooch, "retrieve", download)
     monkeypatch.setattr(registry, "DATASETS", {"digits": digits})

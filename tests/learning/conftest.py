@@ -1,10 +1,6 @@
-"""Small problems to learn, and the published data where this machine holds them."""
+"""Small problems to learn."""
 
 from __future__ import annotations
-
-import os
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -39,16 +35,3 @@ def random_dataset(shape: tuple[int, int, int] = (3, 8, 8), train: int = 200, te
 @pytest.fixture(scope="session")
 def dataset() -> Dataset:
     return random_dataset()
-
-
-@pytest.fixture
-def published() -> Callable[[str], Path]:
-    """The folder of a published dataset, or a skipped test."""
-
-    def folder(name: str) -> Path:
-        found = Path(os.environ.get("DLION_DATA", ""), name)
-        if "DLION_DATA" not in os.environ or not found.is_dir():
-            pytest.skip(f"DLION_DATA holds no {name}/")
-        return found
-
-    return folder

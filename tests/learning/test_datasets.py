@@ -136,7 +136,6 @@ def test_dlion_data_must_be_a_folder(tmp_path, monkeypatch):
 @pytest.fixture
 def web(tmp_path, monkeypatch):
     """A web folder holding the files and their tarball, and an empty download cache: the folder and its address."""
-    monkeypatch.delenv("DLION_DATA", raising=False)
     monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path / "cache" / name)
     root = tmp_path / "web"
     root.mkdir()
@@ -183,7 +182,6 @@ def test_a_download_of_something_else_is_refused(web):
 
 
 def test_no_network(tmp_path, monkeypatch):
-    monkeypatch.delenv("DLION_DATA", raising=False)
     monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path / name)
     with pytest.raises(InputError) as caught:
         source().read()

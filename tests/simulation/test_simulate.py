@@ -1,8 +1,6 @@
 """Whole runs on real digits: against plain PyTorch, against closed forms, and against themselves."""
 
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -341,9 +339,8 @@ def test_on_a_graph_only_neighbours_exchange(tmp_path):
     assert links == {(worker, (worker + step) % 6) for worker in range(6) for step in (1, -1)}
 
 
-def test_dlion_learns_a_full_dataset(tmp_path):
-    if not (Path(os.environ.get("DLION_DATA", "")) / "fashion-mnist").is_dir():
-        pytest.skip("no local copy of Fashion-MNIST: set DLION_DATA to a folder that holds fashion-mnist/")
+def test_dlion_learns_a_full_dataset(tmp_path, published):
+    published("fashion-mnist")
     run = simulate(digits("workload.dataset=fashion_mnist", "duration=16 s"), tmp_path / "run")
     assert run.summary["accuracy"]["mean"] > 0.75
 

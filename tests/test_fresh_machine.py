@@ -1,0 +1,52 @@
+"""Tests need neither a network nor data sets: whatever asks for one fails, on any machine."""
+
+import asyncio
+import os
+import socket
+from contextlib import closing
+
+import pytest
+
+from dlion_sim.learning import load
+from tests.fresh_machine import REQUIRED, found_or_skipped
+
+REFUSED = pytest.raises(pytest.fail.Exception, match="a test must need no network")
+
+
+def test_a_test_that_asks_another_machine_fails():
+    with REFUSED:
+        socket.create_connection(("192.0.2.1", 80), timeout=0.01)
+    with closing(socket.socket(socket.AF_INET6)) as six, REFUSED:
+        six.connect(("2001:db8::1", 80))
+    with REFUSED:
+        asyncio.run(asyncio.wait_for(asyncio.open_connection("192.0.2.1", 80), timeout=0.01))
+    with REFUSED:
+        socket.getaddrinfo("example.org", 80)
+
+
+def test_a_test_may_connect_to_this_machine():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(("localhost", server.getsockname()[1])).close()
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar10_halved", "cifar10_unit", "cifar100", "fashion_mnist", "mnist"])
+def test_a_test_that_loads_data_without_asking_for_them_fails(name):
+    assert "DLION_DATA" not in os.environ
+    with REFUSED:
+        load(name)
+
+
+def test_data_that_are_asked_for_are_found_or_the_test_is_skipped_or_fails_where_they_are_required(
+    tmp_path, monkeypatch
+):
+    monkeypatch.delenv(REQUIRED, raising=False)
+    (tmp_path / "here").mkdir()
+    assert found_or_skipped(tmp_path, "here") == tmp_path / "here"
+    for data in (tmp_path, None):
+        with pytest.raises(pytest.skip.Exception, match="no folder that holds mnist/"):
+            found_or_skipped(data, "mnist")
+    monkeypatch.setenv(REQUIRED, "fashion-mnist, mnist")
+    with pytest.raises(pytest.fail.Exception, match="no folder that holds mnist/"):
+        found_or_skipped(tmp_path, "mnist")
+    with pytest.raises(pytest.skip.Exception):
+        found_or_skipped(tmp_path, "cifar-10-batches-py")
