@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
-
-from matplotlib.colors import to_hex, to_rgb
 
 from dlion_sim.figures.style import PALETTE
 
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 """Of lines, so that they can be told apart without colours too."""
+OWN_DASHES: tuple[Any, ...] = ((0, (8, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 1.5, 1, 1.5)))
+"""Of systems without a name: no other line has them."""
 
 _HATCHES = (None, "/////", ".....", "\\\\\\\\\\", "|||||", "-----", "+++++", "ooo")
 _MARKERS = "osD^vPX<>hdp*"
 _MARKER_EVERY = 0.16
 """Of the diagonal of the axes, along a line."""
-_OTHERS, _SHADES = PALETTE[:6], (-0.35, 0.0, 0.35)
-"""The colours of systems without a name, and how far these are moved towards black (negative) or white."""
+_OWN_COLOURS = ("#d25ab4", "#5a960f", "#87005a", "#00c3d2", "#a55aff", "#0f0096")
+"""Of systems without a name."""
+_OWN_MARKERS = "+x1234|_"
+"""Of those that are made from no named system."""
+_OWN_SLOTS = len(_OWN_COLOURS) * len(OWN_DASHES)
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,8 @@ class Look:
         return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": "white", "linewidth": 0}
 
 
-# Petroff's ten, which readers of all kinds of colour vision tell apart (arXiv:2107.02270), black and the colour that
-# is furthest from all these: one each.
+# Nine of Petroff's ten, which readers of all kinds of colour vision tell apart (arXiv:2107.02270), black and colours
+# that are far from all these: one each.
 _COLOURS: Mapping[str, str] = {
     "dlion": "#3f90da",
     "ako": "#ffa90e",
@@ -76,7 +80,7 @@ _COLOURS: Mapping[str, str] = {
     "parameter_server": "#717581",
     "ring_allreduce": "#b9ac70",
     "local_sgd": "#94a4a2",
-    "diloco": "#92dadd",
+    "diloco": "#1e692d",
     "sparta": "#2d004b",
     "dlion_sparse": "#690000",
 }
@@ -91,38 +95,49 @@ _SYSTEMS: Mapping[str, Look] = {
 }
 
 
-def is_named(label: str) -> bool:
-    """Whether a system's label tells of a named one, and is not one of a study's own."""
-    return label.split(",")[0] in _SYSTEMS
-
-
 def system_look(label: str) -> Look:
-    """The look of a system, which follows from its label alone.
+    """The look of a system that is drawn by itself; see `system_looks`."""
+    return system_looks([label])[0]
 
-    A named system has its own. One with something replaced ("baseline, exchange gossip:Gossip") has that system's
-    marker, but hollow; its colour, dashes and hatching follow from the whole label, as all do of other systems.
+
+def system_looks(labels: Sequence[str]) -> list[Look]:
+    """The looks of the systems of one figure, by their labels.
+
+    A named system has its own. Others have colours and dashes that no named system has, which follow from their labels;
+    where two would look alike, one has the next that is free. One that is made from a named system by replacing
+    something ("baseline, exchange gossip:Gossip") has that system's marker, but hollow.
     """
-    if label in _SYSTEMS:
-        return _SYSTEMS[label]
-    colour, shade, dashes, hatch, marker, begin = blake2b(label.encode(), digest_size=6).digest()
+    looks = {label: _SYSTEMS[label] for label in labels if label in _SYSTEMS}
+    taken: Counter[Any] = Counter()
+    for label in sorted({*labels} - looks.keys()):
+        first = int.from_bytes(blake2b(label.encode(), digest_size=4).digest())
+        choices = [_own_look(label, first + step, taken) for step in range(_OWN_SLOTS)]
+        looks[label] = min(choices, key=lambda look: [taken[each] for each in _shared(look)])
+        taken.update(_shared(looks[label]))
+    return [looks[label] for label in labels]
+
+
+def _own_look(label: str, number: int, taken: Counter[Any]) -> Look:
+    slot = number % _OWN_SLOTS
+    cycle, place = divmod(slot, len(_OWN_COLOURS))
+    colour, dashes = _OWN_COLOURS[place], OWN_DASHES[(cycle + place) % len(OWN_DASHES)]
     own = _SYSTEMS.get(label.split(",")[0])
     return Look(
-        colour=_shaded(_OTHERS[colour % len(_OTHERS)], _SHADES[shade % len(_SHADES)]),
-        dashes=DASHES[1 + dashes % (len(DASHES) - 1)],
-        hatch=_HATCHES[1 + hatch % (len(_HATCHES) - 1)],
-        marker=own.marker if own else _MARKERS[marker % len(_MARKERS)],
+        colour=colour,
+        dashes=dashes,
+        hatch=_HATCHES[1 + slot % (len(_HATCHES) - 1)],
+        marker=own.marker if own else _OWN_MARKERS[(slot + taken[colour, dashes]) % len(_OWN_MARKERS)],
         filled=own is None,
-        marker_at=_MARKER_EVERY * begin / 256,
+        marker_at=_MARKER_EVERY * slot / _OWN_SLOTS,
     )
+
+
+def _shared(look: Look) -> list[Any]:
+    """What two looks should not share, what matters most first."""
+    return [look.colour, (look.colour, look.dashes), (look.dashes, look.marker), look]
 
 
 def look_in_order(number: int) -> Look:
     """That of the worker, environment or run of that number; no two of the first 56 are alike."""
     cycle, colour = divmod(number, len(PALETTE))
     return Look(PALETTE[colour], DASHES[(colour + cycle) % len(DASHES)], _HATCHES[cycle % (len(_HATCHES) - 1)])
-
-
-def _shaded(colour: str, towards: float) -> str:
-    end = 1.0 if towards > 0 else 0.0
-    red, green, blue = (part + abs(towards) * (end - part) for part in to_rgb(colour))
-    return to_hex((red, green, blue))

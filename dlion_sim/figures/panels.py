@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dlion_sim.analysis.groups import Group, note, varying
-from dlion_sim.figures.looks import Look, is_named, look_in_order, system_look
+from dlion_sim.figures.looks import Look, look_in_order, system_looks
 
 
 @dataclass(frozen=True)
@@ -75,17 +75,11 @@ def _line_keys(keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def _looks(systems: Mapping[str, str]) -> tuple[Look, ...]:
-    """Of lines by name, each of some system: the system's, but where several are of one or most have no name."""
+    """Of lines by name, each of some system: the system's, but where several are of one."""
     counts = Counter(systems.values())
     if len(counts) == 1 < len(systems):
         return tuple(map(look_in_order, range(len(systems))))
-    looks = {
-        line: system_look(system if counts[system] == 1 else f"{system}, {line}") for line, system in systems.items()
-    }
-    variants = [line for line, system in systems.items() if not is_named(system)]
-    if 2 * len(variants) > len(systems) > 2:
-        looks |= {line: look_in_order(number) for number, line in enumerate(variants)}
-    return tuple(looks.values())
+    return tuple(system_looks([each if counts[each] == 1 else f"{each}, {line}" for line, each in systems.items()]))
 
 
 def _noted(name: str, groups: Sequence[Group]) -> str:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from dlion_sim.figures.looks import system_look
+from dlion_sim.figures.looks import system_looks
 from dlion_sim.figures.style import DECADE, drawing, legend_below, make_logarithmic, time_unit
 
 _HEIGHT = 2.6
@@ -50,6 +50,8 @@ def plot_pareto(
     """
     machines = list(dict.fromkeys(point.machine for point in points))
     marker = {machine: _MARKERS[number % len(_MARKERS)] for number, machine in enumerate(machines)}
+    systems = list(dict.fromkeys(point.system for point in points))
+    colours = {system: look.colour for system, look in zip(systems, system_looks(systems), strict=True)}
     size, unit = _unit(max((point.seconds for point in points), default=1.0))
     with drawing(file, height=_HEIGHT) as figure:
         axes = figure.subplots()
@@ -60,7 +62,7 @@ def plot_pareto(
         if len(front) > 1:
             axes.plot(*zip(*front, strict=True), color="0.6", linewidth=0.8, zorder=1)
         for point in points:
-            colour = system_look(point.system).colour
+            colour = colours[point.system]
             face = colour if point.is_measured else "none"
             place = point.seconds / size, point.money
             axes.scatter(
@@ -79,8 +81,7 @@ def plot_pareto(
         axes.margins(_ROOM)
         _scale(axes, points)
         _shade(axes, None if deadline is None else deadline / size, budget)
-        systems = list(dict.fromkeys(point.system for point in points))
-        handles: list[Artist] = [Patch(color=system_look(system).colour) for system in systems]
+        handles: list[Artist] = [Patch(color=colours[system]) for system in systems]
         handles += [_handle(marker[machine]) for machine in machines]
         legend_below(figure, handles, [*systems, *machines], _notes(points))
     return file

@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex, to_rgb
 
 from dlion_sim import figures
 from dlion_sim.analysis import group_runs
-from dlion_sim.figures.looks import look_in_order, system_look
+from dlion_sim.figures.looks import look_in_order, system_look, system_looks
 from dlion_sim.protocol.systems import SYSTEMS
 from tests.made_up import made_up_run
 
@@ -39,26 +39,62 @@ def oklab(colour, seen):
     return OKLAB @ np.cbrt(LMS @ np.clip(seen @ linear, 0, 1))
 
 
+OWN = [
+    "mine",
+    "yours",
+    "baseline, exchange gossip:Gossip",
+    "dlion, weights share",
+    "dlion, period 20",
+    "gaia, period 9",
+]
+ALL = [*SYSTEMS, *OWN]
+NOTICED = {"everyone": 0.09, "protanopes": 0.055, "deuteranopes": 0.055, "tritanopes": 0.055}
+"""Distances in Oklab, of which 0.02 is just noticeable side by side."""
+
+
 @pytest.mark.parametrize("reader", SEEN_BY)
-def test_every_reader_tells_the_named_systems_colours_apart(reader):
-    colours = [oklab(system_look(system).colour, np.array(SEEN_BY[reader])) for system in SYSTEMS]
-    # 0.02 is just noticeable side by side.
-    assert min(np.linalg.norm(one - other) for one, other in combinations(colours, 2)) > 0.06
+def test_every_reader_tells_the_colours_apart_of_all_that_may_share_a_figure(reader):
+    seen = {label: oklab(look.colour, np.array(SEEN_BY[reader])) for label, look in looks(ALL).items()}
+    apart = {(one, other): np.linalg.norm(seen[one] - seen[other]) for one, other in combinations(ALL, 2)}
+    assert {pair: distance for pair, distance in apart.items() if distance < NOTICED[reader]} == {}
 
 
-def test_every_named_system_has_its_own_colour_and_marker():
-    looks = [system_look(system) for system in SYSTEMS]
-    assert len({look.colour for look in looks}) == len({look.marker for look in looks}) == len(SYSTEMS)
+@pytest.mark.parametrize("label", ALL)
+def test_no_colour_vanishes_on_white_or_beside_the_grey_of_bands(label):
+    lightness, *hue = oklab(looks(ALL)[label].colour, np.eye(3))
+    assert lightness < 0.81
+    assert lightness < 0.7 or np.hypot(*hue) > 0.08 or label == "local_sgd"
 
 
-def test_a_system_with_something_replaced_has_a_look_of_its_own_that_shows_whose_it_is():
-    labels = ["baseline, exchange gossip:Gossip", "dlion, weights share", "dlion, knowledge transfer none", "mine"]
-    looks = [system_look(label) for label in labels]
-    assert looks == [system_look(label) for label in labels]
-    assert len({(look.colour, look.dashes) for look in looks}) == len(labels)
-    assert [look.marker for look in looks[:3]] == [system_look(name).marker for name in ("baseline", "dlion", "dlion")]
-    assert [look.filled for look in looks] == [False, False, False, True]
-    assert not {look.colour for look in looks} & {system_look(system).colour for system in SYSTEMS}
+def looks(labels):
+    return dict(zip(labels, system_looks(labels), strict=True))
+
+
+def test_without_colours_all_that_may_share_a_figure_differ_in_dashes_or_marker():
+    assert len({(str(look.dashes), look.marker, look.filled) for look in system_looks(ALL)}) == len(ALL)
+
+
+def test_systems_without_a_name_have_colours_dashes_and_markers_that_no_named_one_has():
+    named, own = system_looks(list(SYSTEMS)), system_looks(OWN)
+    for part in ("colour", "dashes"):
+        assert not {str(getattr(look, part)) for look in own} & {str(getattr(look, part)) for look in named}
+    assert not {(look.marker, look.filled) for look in own} & {(look.marker, look.filled) for look in named}
+
+
+@pytest.mark.parametrize("count", [2, 6, 18, 100])
+def test_no_two_systems_of_a_figure_look_alike_however_many_there_are(count):
+    labels = [f"system {number}" for number in range(count)]
+    own = system_looks(labels)
+    assert len(set(own)) == count
+    assert len({look.colour for look in own}) == min(count, 6)
+    assert len({str((look.colour, look.dashes)) for look in own}) == min(count, 18)
+    assert system_looks(labels[::-1]) == own[::-1]
+
+
+def test_a_system_with_something_replaced_has_the_marker_of_the_one_it_is_made_from_but_hollow():
+    own = system_looks(["baseline, exchange gossip:Gossip", "dlion, weights share", "mine"])
+    assert [look.marker for look in own[:2]] == [system_look(name).marker for name in ("baseline", "dlion")]
+    assert [look.filled for look in own] == [False, False, True]
 
 
 def test_what_goes_by_order_is_told_apart():
@@ -68,10 +104,6 @@ def test_what_goes_by_order_is_told_apart():
 
 def line_looks(axes):
     return [(to_hex(line.get_color()), line.get_marker()) for line in axes.lines]
-
-
-def own(label):
-    return to_hex(system_look(label).colour), system_look(label).marker
 
 
 def test_lines_look_the_same_whoever_else_is_drawn(tmp_path, drawn):
@@ -85,17 +117,17 @@ def test_lines_look_the_same_whoever_else_is_drawn(tmp_path, drawn):
         groups = group_runs([runs[label] for label in labels])
         for plot in (figures.plot_accuracies, figures.plot_deviation):
             plot(groups, tmp_path / "a.png")
-            expected = [own(group.labels["system"]) for group in groups]
-            assert line_looks(drawn[-1].axes[0]) == expected
+            alone = [system_look(group.labels["system"]) for group in groups]
+            assert line_looks(drawn[-1].axes[0]) == [(to_hex(look.colour), look.marker) for look in alone]
 
 
-def test_most_variants_of_a_study_are_told_apart_by_their_order(tmp_path, drawn):
-    """Looks that follow from labels alone may be alike."""
-    labels = ["baseline", "p1", "p2", "p4", "p8"]
+def test_the_variants_of_a_study_have_six_colours(tmp_path, drawn):
+    labels = ["baseline", "p1", "p2", "p4", "p8", "p16", "p32"]
     runs = [made_up_run(tmp_path / label, system="baseline", extra=label, point={"system": label}) for label in labels]
     figures.plot_accuracies(group_runs(runs), tmp_path / "a.png")
     colours = [colour for colour, _ in line_looks(drawn[0].axes[0])]
-    assert colours == [own("baseline")[0], *(to_hex(look_in_order(number).colour) for number in range(4))]
+    assert colours[0] == system_look("baseline").colour
+    assert len({*colours}) == len(labels)
 
 
 def test_bars_and_the_accuracy_of_one_run_have_the_systems_colour_too(tmp_path, drawn):

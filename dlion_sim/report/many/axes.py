@@ -9,10 +9,11 @@ from matplotlib.colors import to_hex, to_rgb
 
 from dlion_sim.analysis import varying
 from dlion_sim.analysis.groups import Group, ranks
-from dlion_sim.figures.looks import DASHES, Look, look_in_order, system_look
+from dlion_sim.figures.looks import DASHES, OWN_DASHES, Look, look_in_order, system_looks
 from dlion_sim.results import headings
 
-_DASHES = dict(zip(DASHES, ("solid", "dash", "dot", "dashdot"), strict=True))
+_PLOTLY = ("solid", "dash", "dot", "dashdot", "longdash", "8px,3px,2px,3px,2px,3px", "longdashdot")
+_DASHES = dict(zip((*DASHES, *OWN_DASHES), _PLOTLY, strict=True))
 """As Plotly calls them."""
 _DARK, _LIGHTER = 0.15, 0.5
 """The luminance of colours that do not show on a dark ground, and how far they are moved towards white there."""
@@ -31,7 +32,7 @@ def axes(groups: Sequence[Group]) -> list[dict[str, Any]]:
         own = [group.labels.get(key, "") for group in groups]
         rank = ranks(own)
         values = sorted(rank, key=lambda value: rank[value])
-        looks = [system_look(value) if key == "system" else look_in_order(place) for place, value in enumerate(values)]
+        looks = system_looks(values) if key == "system" else [*map(look_in_order, range(len(values)))]
         told.append(
             {
                 "heading": names[key].replace("_", " "),
