@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -60,7 +61,8 @@ def made_up_run(
     about = {"scenario": scenario, "system": system, "seed": seed}
     writer = RunWriter.create(
         folder,
-        scenario_yaml=f"name: {scenario}\nseed: {seed}\nsystem: {system}\nreplaced: {dict(replaced or {})}\n{extra}"
+        scenario_yaml=f"name: {json.dumps(scenario)}\nseed: {seed}\nsystem: {json.dumps(system)}\n"
+        + f"replaced: {dict(replaced or {})}\n{extra}"
         + f"transport: {transport}\n" * (transport != "reliable"),
         manifest={
             **about,

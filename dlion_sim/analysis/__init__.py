@@ -1,15 +1,18 @@
 """Comparisons between run folders."""
 
-from dlion_sim.analysis.comparison import common_target, comparison, duration_until, final, time_to_target
+from dlion_sim.analysis.comparison import comparison, duration_until, final, time_to_target
 from dlion_sim.analysis.cost import at_prices_of
 from dlion_sim.analysis.fidelity import Fidelity, compare
 from dlion_sim.analysis.groups import Group, group_runs, in_order, labelled, metric_name, metric_of, said, varying
+from dlion_sim.analysis.targets import Target, chosen_target, common_target
 from dlion_sim.analysis.timeline import waited_most_for
 
 __all__ = [
     "Fidelity",
     "Group",
+    "Target",
     "at_prices_of",
+    "chosen_target",
     "common_target",
     "compare",
     "comparison",

@@ -13,10 +13,7 @@ from dlion_sim.analysis.curves import mean_metric
 from dlion_sim.analysis.groups import Group, metric_of, note
 from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, paired_p, ratio, restricted_mean
 from dlion_sim.analysis.summarized import known, of_availability, of_packets, of_stream
-from dlion_sim.errors import InputError
-from dlion_sim.metric import ACCURACY
 from dlion_sim.results import Run, final_metric
-from dlion_sim.results.run_folder import SUMMARY
 
 
 def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
@@ -80,34 +77,6 @@ def time_to_target(run: Run, target: float) -> float:
     curve = mean_metric(run)
     reached = curve.index[[run.metric.reaches(value, target) for value in curve]]
     return float(reached[0]) if len(reached) else float("nan")
-
-
-def common_target(groups: Sequence[Group]) -> float:
-    """The best value of the metric that half of the completed runs reached; of accuracy, of those in all summaries.
-
-    Raises InputError where no run is completed, there are no such accuracies, or the runs have several metrics.
-    """
-    completed = [run for group in groups for run in group.completed]
-    if not completed:
-        raise InputError("none of the runs is completed")
-    metric = metric_of(groups)
-    if metric != ACCURACY:
-        best = [metric.best(curve) for run in completed if len(curve := mean_metric(run))]
-        if not best:
-            raise InputError(f"none of the runs was evaluated, so none has reached any {metric.name}")
-        return sorted(best, reverse=metric.higher_is_better)[(len(best) - 1) // 2]
-    summaries = [run.outcome for run in completed]
-    shared = set(summaries[0]["time_to_accuracy"])
-    for run, summary in zip(completed, summaries, strict=True):
-        shared &= set(summary["time_to_accuracy"])
-        if not shared:
-            problem = "tells the time of no accuracy that the other summaries have too"
-            raise InputError(problem, file=run.folder / SUMMARY, path="time_to_accuracy")
-    counts = {
-        float(target): sum(summary["time_to_accuracy"][target] is not None for summary in summaries)
-        for target in shared
-    }
-    return max((target for target, count in counts.items() if 2 * count >= len(summaries)), default=min(counts))
 
 
 class _Samples:

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from dlion_sim.cli.conventions import FAILED, WHY_NO_EXCHANGE
 from dlion_sim.cli.fitting import Fitted
+from dlion_sim.cli.options import Target
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results.numbers import in_bytes, number, of_metric, percent
@@ -32,12 +33,7 @@ _NOTED = "!"
 
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders with runs below.", show_default=False)],
-    target: Annotated[
-        float | None,
-        typer.Option(
-            help="The accuracy, or other metric, whose time is told; by default the best of half of the runs."
-        ),
-    ] = None,
+    target: Target = None,
     catalog: Annotated[
         str | None,
         typer.Option(
@@ -71,34 +67,22 @@ def compare(
         raise typer.Exit(FAILED)
 
 
-def print_comparison(runs: Sequence[Run], target: float | None = None) -> None:
+def print_comparison(runs: Sequence[Run], target: str | None = None) -> None:
     """Print the table of some runs. Raises InputError where none is completed, or one cannot be read."""
-    from dlion_sim.analysis import group_runs
+    from dlion_sim.analysis import chosen_target, group_runs
 
     groups = group_runs(runs)
-    target = chosen_target(groups, target)
-    Console().print(comparison_table(groups[:_MOST_ROWS], target))
+    chosen = chosen_target(groups, target)
+    Console().print(comparison_table(groups[:_MOST_ROWS], chosen.value, chosen.source))
     if len(groups) > _MOST_ROWS:
         print(f"... and {len(groups) - _MOST_ROWS} more; `dlion export --to csv` writes a row of every run")
 
 
-def chosen_target(groups: Sequence[Group], given: float | None) -> float:
-    """The target that was given, or the one that half of the runs reached.
+def comparison_table(groups: Sequence[Group], target: float, source: str = "") -> RenderableType:
+    """A row a group: what tells it apart, and what its completed runs came to; below, what the figures are.
 
-    Raises InputError for one that the runs' metric cannot reach, and where their metrics are several.
+    `source` says where the target is from.
     """
-    from dlion_sim.analysis import common_target, metric_of
-
-    metric = metric_of(groups)
-    if given is None:
-        return common_target(groups)
-    if metric == ACCURACY and not 0 < given <= 1:
-        raise InputError(f"no accuracy is {given:g}", file="--target", allowed="more than 0, up to 1")
-    return given
-
-
-def comparison_table(groups: Sequence[Group], target: float) -> RenderableType:
-    """A row a group: what tells it apart, and what its completed runs came to; below, what the figures are."""
     from dlion_sim.analysis import comparison, metric_name, metric_of, varying
     from dlion_sim.results import headings
 
@@ -122,7 +106,8 @@ def comparison_table(groups: Sequence[Group], target: float) -> RenderableType:
         names=len(keys),
         box=HEAVY_HEAD,
     )
-    return Lines(table, *map(Text, _notes(rows, metric.name)))
+    of_target = [f"{of_metric(target, metric)}: {source}"] if source else []
+    return Lines(table, *map(Text, (*of_target, *_notes(rows, metric.name))))
 
 
 def _columns(rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, target: float) -> dict[str, list[str]]:

@@ -54,6 +54,11 @@ Fifo = Annotated[
     typer.Option("--fifo", help="At each link one queue for all, as in simple routers, instead of one for each flow."),
 ]
 Target = Annotated[
-    float | None,
-    typer.Option(help="The accuracy, e.g. 0.9, or other metric; by default the best that half of the runs reached."),
+    str | None,
+    typer.Option(
+        metavar="VALUE",
+        help="The accuracy, e.g. 90 or 0.9, or other metric whose time is told; by default the scenario's own target, "
+        "or else the best that half of the runs reached.",
+        show_default=False,
+    ),
 ]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlion_sim.cli.compare import chosen_target
 from dlion_sim.cli.options import Quiet, Target
 from dlion_sim.errors import InputError
 
@@ -89,10 +88,11 @@ def time_to_accuracy(
     runs: Runs, output: Output, target: Target = None, labels: Labels = None, quiet: Quiet = False
 ) -> None:
     """Time to an accuracy, or another target, and the speed-up over Baseline, as grouped bars."""
+    from dlion_sim.analysis import chosen_target
     from dlion_sim.figures import plot_time_to_accuracy
 
     groups = _groups(runs, labels)
-    _done(plot_time_to_accuracy(groups, output, chosen_target(groups, target)), quiet=quiet)
+    _done(plot_time_to_accuracy(groups, output, chosen_target(groups, target).value), quiet=quiet)
 
 
 @plot.command()
@@ -196,10 +196,11 @@ def heatmap(
     quiet: Quiet = False,
 ) -> None:
     """Heat map of a sweep over two of its axes."""
+    from dlion_sim.analysis import chosen_target
     from dlion_sim.figures import plot_heatmap
 
     groups = _groups(runs)
-    _done(plot_heatmap(groups, output, show.value, chosen_target(groups, target), x, y), quiet=quiet)
+    _done(plot_heatmap(groups, output, show.value, chosen_target(groups, target).value, x, y), quiet=quiet)
 
 
 def _groups(paths: list[Path], labels: list[str] | None = None) -> list[Group]:

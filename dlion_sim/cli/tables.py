@@ -103,9 +103,8 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     missed = [f"{whole(float(target))} not reached" for target, time in times.items() if time is None]
     if told := [*reached[-_TIMES_SHOWN:], *missed[:1]]:
         lines.append(f"{run.evaluated_on} {metric.name} {', '.join(told)}")
-    target = run.scenario.get("target_accuracy", run.scenario.get("target"))
-    if target is not None and times.get(str(float(target))) is None:
-        lines.append(f"the target {metric.name}, {metric.written(target)}, was not reached")
+    if run.target is not None and times.get(str(run.target)) is None:
+        lines.append(f"the target {metric.name}, {metric.written(run.target)}, was not reached")
     if run.without_exchange:
         lines.append(f"never exchanged anything: {', '.join(run.without_exchange)}; {WHY_NO_EXCHANGE}")
     if summary["diverged"]:

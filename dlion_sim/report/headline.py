@@ -51,8 +51,7 @@ def _facts(run: Run) -> Iterator[Fact]:
 
 def _time_to_target(run: Run, summary: Mapping[str, Any]) -> Iterator[Fact]:
     """The time to the scenario's target, or else to the best of those that every summary tells."""
-    metric, times = run.metric, summary[f"time_to_{run.metric.key}"]
-    wanted = run.scenario.get("target_accuracy", run.scenario.get("target"))
+    metric, times, wanted = run.metric, summary[f"time_to_{run.metric.key}"], run.target
     reached = [float(target) for target, time in times.items() if time is not None]
     target = wanted if wanted is not None else metric.best(reached) if reached else None
     if target is None:

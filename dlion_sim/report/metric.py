@@ -45,7 +45,7 @@ def metric_over(run: Run, metrics: pd.DataFrame, links: pd.DataFrame) -> dict[st
         "cost": costs_until(run, times.tolist()) if "tariff" in run.manifest else None,
         "workers": _of_each(rows, values, times, len(names)) if 1 < len(names) <= MOST_WORKERS else None,
         "names": names if len(names) <= MOST_WORKERS else [],
-        "target": run.scenario.get("target_accuracy", run.scenario.get("target")),
+        "target": run.target,
         "scale": metric.scale,
     }
 

@@ -39,7 +39,7 @@ class Watched:
     """A folder with runs in it, or that is one itself, while they are written."""
 
     folder: Path
-    target: float | None = None
+    target: float | str | None = None
     """As of `many_data`."""
 
     def version(self) -> str:

@@ -58,6 +58,16 @@ class Run:
         return scenario
 
     @property
+    def target(self) -> float | None:
+        """The scenario's own target, in the unit of the metric. Raises InputError where it cannot be read."""
+        for key in ("target_accuracy", "target"):
+            if (target := self.scenario.get(key)) is not None:
+                if not isinstance(target, int | float):
+                    raise InputError(f"{target!r} is no number", file=self.folder / run_folder.SCENARIO, path=key)
+                return float(target)
+        return None
+
+    @property
     def outcome(self) -> Mapping[str, Any]:
         """What its summary tells. Raises InputError where it did not finish."""
         if self.summary is None:

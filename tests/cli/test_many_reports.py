@@ -55,7 +55,7 @@ def test_runs_that_cannot_be_read_are_told_and_the_others_shown(capsys, monkeypa
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["report", "sweep", "--target", "80"], ["--target: no accuracy is 80", "more than 0, up to 1"]),
+        (["report", "sweep", "--target", "800"], ["--target: no accuracy is 800", "up to 100 %"]),
         (["report", "sweep", "nowhere"], ["nowhere", "is not a run folder"]),
         (["watch", "nowhere"], ["nowhere: is no folder; allowed: a run folder, or one that runs are written to"]),
         (["watch", "sweep/baseline-5-seed0/manifest.json"], ["manifest.json: is no folder"]),

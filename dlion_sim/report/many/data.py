@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlion_sim.analysis import common_target, group_runs, metric_name, metric_of, varying
+from dlion_sim.analysis import Target, chosen_target, group_runs, metric_name, metric_of, varying
 from dlion_sim.analysis.groups import Group, note
 from dlion_sim.errors import InputError
-from dlion_sim.metric import ACCURACY
+from dlion_sim.metric import Metric
 from dlion_sim.report.many.axes import axes
 from dlion_sim.report.many.curves import curves
 from dlion_sim.report.many.outcomes import outcomes, quantities, reached
@@ -42,10 +42,11 @@ class Collected:
         return cls(tuple(folders), tuple(runs), faults)
 
 
-def many_data(collected: Collected, target: float | None = None) -> dict[str, Any]:
+def many_data(collected: Collected, target: float | str | None = None) -> dict[str, Any]:
     """What a page of many runs shows, for JSON.
 
-    `target` is the value of the metric whose time is told, by default the best that half of the completed runs reached.
+    `target` is the value of the metric whose time is told, see `chosen_target`; there is none by default where no run
+    is completed.
     Raises InputError for runs of several metrics, a target that is none of theirs, and where a run cannot be read.
     """
     groups = group_runs(collected.runs)
@@ -57,19 +58,17 @@ def many_data(collected: Collected, target: float | None = None) -> dict[str, An
     if not groups:
         return {**told, "target": "", "groups": [], "axes": [], "quantities": [], "curves": []}
     metric = metric_of(groups)
-    is_chosen = target is not None
-    if target is not None and metric == ACCURACY and not 0 < target <= 1:
-        raise InputError(f"no accuracy is {target:g}", file="`target`", allowed="more than 0, up to 1")
-    if target is None and any(group.completed for group in groups):
-        target = common_target(groups)
+    has_target = target is not None or any(group.completed for group in groups)
+    chosen = chosen_target(groups, target) if has_target else None
+    until = chosen.value if chosen else None
     keys = [*dict.fromkeys([*varying(groups), "system"])]
-    found = outcomes(groups, target)
-    shown = quantities(groups, found, target)
+    found = outcomes(groups, until)
+    shown = quantities(groups, found, until)
     score = metric_name(groups)
     return {
         **told,
         "metric": score[:1].upper() + score[1:] + metric.unit,
-        "target": "" if target is None else _told_target(of_metric(target, metric), score, is_chosen=is_chosen),
+        "target": "" if chosen is None else _told_target(chosen, metric, score),
         "axes": axes(groups),
         "quantities": [{"key": each.key, "heading": each.heading, "more": each.more_is_better} for each in shown],
         "groups": [
@@ -95,8 +94,8 @@ def _counts(collected: Collected) -> str:
     return ", ".join(f"{counts[state]} {state}" for state in _STATES if counts[state])
 
 
-def _told_target(target: str, score: str, *, is_chosen: bool) -> str:
-    return f"target: {target} {score}" + ("" if is_chosen else ", the best that half of the completed runs reached")
+def _told_target(target: Target, metric: Metric, score: str) -> str:
+    return ", ".join(filter(None, [f"target: {of_metric(target.value, metric)} {score}", target.source]))
 
 
 def _about(group: Group, keys: Sequence[str]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ SECTIONS = (
 SCRIPTS = tuple(f"many/{name}.js" for name in ("scale", "groups", "outcomes", "curves", "coordinates", "front"))
 
 
-def many_page(collected: Collected, target: float | None = None, *, is_served: bool = False) -> str:
+def many_page(collected: Collected, target: float | str | None = None, *, is_served: bool = False) -> str:
     """The HTML of a page of many runs; for `target` see `many_data`, for `is_served` `render`.
 
     Raises InputError for runs of several metrics, where what one has recorded cannot be read, and where plotly is not

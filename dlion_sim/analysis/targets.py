@@ -1,0 +1,109 @@
+"""Which value of the metric runs are compared by: the one that is asked for, their scenarios' own, or a common one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlion_sim.analysis.curves import mean_metric
+from dlion_sim.analysis.groups import Group, metric_of
+from dlion_sim.errors import InputError
+from dlion_sim.metric import ACCURACY, Metric
+from dlion_sim.results import Run
+from dlion_sim.results.run_folder import SUMMARY
+
+_PERCENT = "%"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A value of the metric, and in words where it is from: nothing where it was asked for."""
+
+    value: float
+    source: str = ""
+
+
+def chosen_target(groups: Sequence[Group], given: float | str | None) -> Target:
+    """The target that was `given`, or else the one of the runs' own scenarios, or else the best that half reached.
+
+    A number is in the metric's own unit, of accuracy a fraction; a text may tell an accuracy in percent. Raises
+    InputError for one that the runs' metric cannot reach, where their metrics are several, and as `common_target`.
+    """
+    metric = metric_of(groups)
+    if given is not None:
+        return Target(_read(given, metric))
+    stated = stated_target(groups)
+    if stated is not None:
+        return Target(stated, "the scenario's own target")
+    return Target(common_target(groups), "the best that half of the completed runs reached")
+
+
+def stated_target(groups: Sequence[Group]) -> float | None:
+    """The target of the runs' scenarios, where just one is stated there."""
+    targets = {target for group in groups if (target := group.runs[0].target) is not None}
+    return targets.pop() if len(targets) == 1 else None
+
+
+def common_target(groups: Sequence[Group]) -> float:
+    """The best value of the metric that half of the completed runs reached; of accuracy, of those in all summaries.
+
+    Raises InputError where no run is completed, there are no such accuracies, or the runs have several metrics.
+    """
+    completed = [run for group in groups for run in group.completed]
+    if not completed:
+        raise InputError("none of the runs is completed")
+    metric = metric_of(groups)
+    if metric != ACCURACY:
+        best = [metric.best(curve) for run in completed if len(curve := mean_metric(run))]
+        if not best:
+            raise InputError(f"none of the runs was evaluated, so none has reached any {metric.name}")
+        return sorted(best, reverse=metric.higher_is_better)[(len(best) - 1) // 2]
+    counts = _reached(completed)
+    return max((target for target, count in counts.items() if 2 * count >= len(completed)), default=min(counts))
+
+
+def _reached(runs: Sequence[Run]) -> dict[float, int]:
+    """How many of the runs reached each of the accuracies whose time all their summaries tell."""
+    summaries = [run.outcome for run in runs]
+    shared = set(summaries[0]["time_to_accuracy"])
+    for run, summary in zip(runs, summaries, strict=True):
+        shared &= set(summary["time_to_accuracy"])
+        if not shared:
+            problem = "tells the time of no accuracy that the other summaries have too"
+            raise InputError(problem, file=run.folder / SUMMARY, path="time_to_accuracy")
+    return {
+        float(target): sum(summary["time_to_accuracy"][target] is not None for summary in summaries)
+        for target in shared
+    }
+
+
+def _read(given: float | str, metric: Metric) -> float:
+    """A target as it was given."""
+    if metric != ACCURACY:
+        return _number(str(given), f"a value of the {metric.name}, e.g. 12.5")
+    allowed = "more than 0 %, up to 100 %, e.g. 90, 90 % or 0.9"
+    fraction = given if isinstance(given, float) else _fraction(given.strip(), allowed)
+    if not 0 < fraction <= 1:
+        raise InputError(f"no accuracy is {given}", file="`target`", allowed=allowed)
+    return fraction
+
+
+def _fraction(text: str, allowed: str) -> float:
+    """An accuracy that is told as a fraction or in percent."""
+    value = _number(text.removesuffix(_PERCENT), allowed)
+    if text.endswith(_PERCENT) or value > 1:
+        return value / 100
+    if value == 1:
+        raise InputError("1 may be 1 % or all", file="`target`", allowed="1 % or 100 %")
+    return value
+
+
+def _number(text: str, allowed: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{text!r} is no number", file="`target`", allowed=allowed)
+    return value

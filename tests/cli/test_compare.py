@@ -1,0 +1,62 @@
+"""`dlion compare`: which target it is by, what it makes of what is written, and what it notes."""
+
+import pytest
+
+from tests.command import dlion
+from tests.made_up import made_up_run
+
+ACCURACIES = (0.1, 0.3, 0.6, 0.8, 0.9)
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "250")
+
+
+def compared(capsys, monkeypatch, *arguments):
+    assert dlion(monkeypatch, "compare", *arguments) == 0
+    return capsys.readouterr().out
+
+
+def test_the_scenarios_own_target_is_the_default(capsys, monkeypatch, tmp_path):
+    for seed in (0, 1):
+        made_up_run(tmp_path / f"run{seed}", ACCURACIES, seed=seed, extra="target_accuracy: 0.7\n")
+    told = compared(capsys, monkeypatch, tmp_path)
+    assert "time to 70 %" in told
+    assert "70 %: the scenario's own target" in told
+    told = compared(capsys, monkeypatch, tmp_path, "--target", "0.5")
+    assert "time to 50 %" in told
+    assert "own target" not in told
+
+
+def test_without_one_target_of_the_scenarios_it_is_the_best_that_half_reached(capsys, monkeypatch, tmp_path):
+    made_up_run(tmp_path / "none", ACCURACIES)
+    assert "90 %: the best that half of the completed runs reached" in compared(capsys, monkeypatch, tmp_path)
+    made_up_run(tmp_path / "one", ACCURACIES, extra="target: 0.7\n")
+    assert "70 %: the scenario's own target" in compared(capsys, monkeypatch, tmp_path)
+    made_up_run(tmp_path / "other", ACCURACIES, extra="target: 0.5\n")
+    assert "90 %: the best that half" in compared(capsys, monkeypatch, tmp_path)
+
+
+@pytest.mark.parametrize("target", ["90", "90 %", "90%", "0.9"])
+def test_an_accuracy_may_be_told_in_percent(capsys, monkeypatch, tmp_path, target):
+    made_up_run(tmp_path / "run", ACCURACIES)
+    assert "time to 90 %" in compared(capsys, monkeypatch, tmp_path, "--target", target)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("900", ["no accuracy is 900", "up to 100 %, e.g. 90, 90 % or 0.9"]),
+        ("-3 %", ["no accuracy is -3 %", "up to 100 %"]),
+        ("nan", ["'nan' is no number"]),
+        ("much", ["'much' is no number", "e.g. 90, 90 % or 0.9"]),
+        ("1", ["1 may be 1 % or all", "1 % or 100 %"]),
+    ],
+)
+def test_what_is_no_accuracy_is_refused_in_percent(capsys, monkeypatch, tmp_path, target, words):
+    made_up_run(tmp_path / "run", ACCURACIES)
+    assert dlion(monkeypatch, "compare", tmp_path, f"--target={target}") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--target" in line
+    assert all(word in line for word in words), line
