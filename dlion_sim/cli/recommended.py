@@ -11,6 +11,7 @@ from rich.console import Console
 
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.recommend import DOCUMENT, FIGURES, WINNER, Candidate, Study
+from dlion_sim.recommend.where import told_of_data
 from dlion_sim.recommend.words import duration
 from dlion_sim.results.numbers import in_bytes, number, percent
 
@@ -26,6 +27,7 @@ def print_candidates(study: Study) -> None:
         print(f"... and {len(study.candidates) - _MOST_ROWS} more")
     for refused in study.refused:
         print(f"{refused.name}: {refused.reason}")
+    print(told_of_data(study.scenario)["told"])
     print(f"{len(study.candidates)} candidates")
 
 
@@ -94,6 +96,7 @@ def _lines(study: Study, told: Mapping[str, Any]) -> Iterator[str]:
         if told["next_best"]:
             yield f"next best: {told['next_best']['in_words']}: {told['next_best']['why']}"
         yield from (f"with {each['with']}: {each['told']}" for each in told["margins"])
+    yield told["data"]["told"]
     if study.holds_out:
         yield f"chosen by {percent(study.holds_out)} of the training samples, held out for it: not by the test set"
     samples = told["samples"]

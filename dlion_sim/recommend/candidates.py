@@ -9,6 +9,7 @@ from typing import Any
 
 from dlion_sim.errors import InputError, did_you_mean
 from dlion_sim.recommend.systems import Tried, variants
+from dlion_sim.recommend.where import data_stay, kept_in_clouds
 from dlion_sim.results import in_words
 from dlion_sim.scenario import DURATION, Catalog, Scenario, WorkerGroup
 from dlion_sim.scenario.faults import RuleError, listed
@@ -121,7 +122,8 @@ def _catalog(name: str) -> Catalog:
 
 
 def _places(scenario: Scenario, catalog: Catalog, instances: Sequence[str], refused: list[Refused]) -> Iterator[_Place]:
-    """Each instance in all clouds, and in the one where it is cheapest; what cannot be had is added to `refused`."""
+    """Each instance in all clouds and, unless data stay in theirs, in the one where it is cheapest; what cannot be had
+    is added to `refused`."""
     spot = bool(scenario.prices and scenario.prices.spot)
     names = list(dict.fromkeys(catalog.rows["InstanceType"]))
     for name in instances or names:
@@ -139,7 +141,7 @@ def _places(scenario: Scenario, catalog: Catalog, instances: Sequence[str], refu
             refused.append(Refused(name, reason))
         elif len(machines) > 1:
             yield _Place(name, ALL, machines)
-        if machines:
+        if machines and (len(scenario.cluster.clouds) == 1 or not data_stay(scenario)):
             cheapest = min(machines, key=lambda cloud: machines[cloud].price or 0.0)
             yield _Place(name, cheapest, {cheapest: machines[cheapest]})
 
@@ -154,6 +156,7 @@ def _candidate(base: Base, scenario: Scenario, place: _Place, count: int, system
         ],
         "system": system.spec,
         "prices.catalog": None,
+        **kept_in_clouds(scenario),
     }
     if len(place.machines) == 1:
         values |= {"cluster.wan": None, "prices.egress": None}

@@ -14,6 +14,7 @@ from dlion_sim.recommend.ranking import best_first
 from dlion_sim.recommend.reasons import part
 from dlion_sim.recommend.seen import Seen
 from dlion_sim.recommend.study import Study
+from dlion_sim.recommend.where import told_of_data
 from dlion_sim.recommend.words import compared
 from dlion_sim.results import participants
 
@@ -35,6 +36,7 @@ def document(study: Study) -> dict[str, Any]:
             "evaluated_on": "validation",
             "held_out": study.holds_out or study.scenario.workload.validation,
         },
+        "data": told_of_data(study.scenario),
         "winner": _winner(study, known) if winners else None,
     }
     if winners:

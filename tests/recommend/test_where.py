@@ -1,0 +1,70 @@
+"""Data that have owners stay where they are; of others the answer says what was assumed."""
+
+import re
+
+import pytest
+
+from dlion_sim.cli.recommended import print_candidates
+from dlion_sim.recommend import Goal
+from dlion_sim.recommend.document import document
+from tests.recommend.digits import SCENARIO, study_of
+
+GOAL = Goal(deadline=60.0)
+
+
+def study(folder, partition, **keys):
+    workload = {**SCENARIO["workload"], "partition": partition}
+    return study_of(folder, GOAL, systems=("ring_allreduce",), counts=(1, 2), **{"workload": workload, **keys})
+
+
+@pytest.mark.parametrize(
+    "partition", ["owners", {"kind": "owners", "at": {"east": 0, "west": 1}}, {"kind": "owners", "at": {"west": 1}}]
+)
+def test_no_cloud_with_data_of_its_own_is_left_out(tmp_path, partition):
+    found = study(tmp_path, partition)
+    assert {each.labels["clouds"] for each in found.candidates} == {"all"}
+    assert {each.labels["count"] for each in found.candidates} == {"1", "2"}
+    for each in found.candidates:
+        scenario = each.point(found.base, 1).scenario()
+        assert scenario.workload.partition == found.scenario.workload.partition
+
+
+def test_what_lies_at_a_worker_stays_in_its_cloud_however_many_there_are(tmp_path):
+    clouds = [{"name": name, "region": "here", "workers": [{"count": 2}]} for name in ("east", "west")]
+    at = {"east/0": 3, "east/1": [0, 4], "west": [1, 2]}
+    found = study(
+        tmp_path,
+        {"kind": "owners", "at": at},
+        cluster={"clouds": clouds, "wan": {"bandwidth": "4 Mbps", "rtt": "60 ms"}},
+    )
+    for each in found.candidates:
+        assert each.point(found.base, 1).scenario().workload.partition.at == {"east": [3, 0, 4], "west": [1, 2]}
+
+
+def test_with_one_cloud_that_one_is_a_candidate(tmp_path):
+    cluster = {"clouds": [{"name": "east", "region": "here", "workers": [{}]}]}
+    found = study(tmp_path, "owners", cluster=cluster)
+    assert {each.labels["clouds"] for each in found.candidates} == {"east"}
+
+
+@pytest.mark.parametrize(
+    ("partition", "stay", "words"),
+    [
+        (
+            "iid",
+            False,
+            r"assumed: .* each candidate anew \(workload.partition: iid\).*kind: owners",
+        ),
+        ("shared", False, r"assumed: .* every worker holds all training samples \(workload.partition: shared\)"),
+        ("owners", True, "assumed: .* samples of all owners lie where a draw says, which differs by seed"),
+        ({"kind": "owners", "at": {"east": 0}}, True, "assumed: .* owners that workload.partition.at does not name"),
+        ({"kind": "owners", "at": {"east": 0, "west": 1}}, True, "^each owner's samples stay in their cloud"),
+    ],
+)
+def test_the_answer_says_where_data_lie(tmp_path, capsys, partition, stay, words):
+    found = study(tmp_path, partition)
+    told = document(found)["data"]
+    assert told["stay"] is stay
+    assert re.search(words, told["told"])
+    print_candidates(found)
+    assert told["told"] in " ".join(capsys.readouterr().out.split())
