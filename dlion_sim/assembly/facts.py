@@ -53,5 +53,6 @@ def facts_of(setting: Setting) -> dict[str, Any]:
             for path, name in setting.scenario.references.items()
         },
         "evaluated_on": setting.scenario.workload.evaluated_on,
+        "evaluation_samples": setting.evaluation_samples,
         "validation": held_out,
     }

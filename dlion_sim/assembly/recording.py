@@ -109,10 +109,17 @@ class Recorder:
 
     def evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
         """What a worker's parameters were then, after so many iterations, was evaluated."""
-        told = {"accuracy" if self.metric == ACCURACY else "metric": score.metric}
-        self._add(worker, now, kind="evaluation", iteration=iteration, loss=score.loss, **told)
+        self._evaluated("evaluation", worker, score, iteration, now)
         for number, share, samples, accuracy in score.classes:
             self.classes(ClassesRow(now, worker, number, share, samples, accuracy))
+
+    def full_evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
+        """What a worker's parameters were at the run's end was evaluated on all samples, as no other evaluation was."""
+        self._evaluated("full_evaluation", worker, score, iteration, now)
+
+    def _evaluated(self, kind: str, worker: int, score: Score, iteration: int, now: float) -> None:
+        told = {"accuracy" if self.metric == ACCURACY else "metric": score.metric}
+        self._add(worker, now, kind=kind, iteration=iteration, loss=score.loss, **told)
 
     def arrivals(self, worker: int, score: Score, samples: int, now: float) -> None:
         """So many samples have come to a worker, and what its parameters are was tested on them."""

@@ -39,6 +39,7 @@ from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.protocol.worker import Worker
+from dlion_sim.results import EvaluationSamples
 from dlion_sim.scenario import Dlcp, Scenario
 from dlion_sim.scenario.topology import ServerHost
 from dlion_sim.streams import stream
@@ -225,6 +226,12 @@ class Setting:
     def moment(self, now: float) -> Moment | None:
         """What the test is like at a time (s), where that changes."""
         return self.stream.drift.moment(now) if self.stream else None
+
+    @property
+    def evaluation_samples(self) -> EvaluationSamples:
+        """How many samples evaluations are on, and how many there are."""
+        full = len(self.dataset.test_targets if self.validation is None else self.validation)
+        return {"curve": min(self.scenario.workload.evaluation_samples or full, full), "full": full}
 
     def evaluator(self, threads: int | None = None) -> Evaluator:
         """What scores the workers' replicas, all of them on the same samples, by so many `threads` of a CPU."""

@@ -46,6 +46,8 @@ class Totals:
         self._training_losses: dict[int, tuple[float, float]] = {}
         self._evaluations: dict[float, dict[int, float]] = {}
         """The task's metric by time and worker."""
+        self._full_evaluation: dict[int, float] = {}
+        """The task's metric by worker, on all samples at the run's end."""
         self._ends = dict.fromkeys(self.iterations, 0.0)
         """When each worker has ended its last one."""
         self._exchanges = dict.fromkeys(self.iterations, 0)
@@ -67,6 +69,8 @@ class Totals:
             self._spend(row)
         if row.kind == "arrivals":
             self._streamed.arrivals(row)
+        elif row.kind == "full_evaluation" and row.score is not None:
+            self._full_evaluation[row.worker] = row.score
         elif row.score is not None:
             self._evaluations.setdefault(row.virtual_time, {})[row.worker] = row.score
         elif row.kind == "iteration" and row.loss is not None:
@@ -129,6 +133,8 @@ class Totals:
             spent=self._spent,
             metric=Metric.of(about),
             evaluations=list(self._evaluations.items()),
+            full_evaluation=self._full_evaluation,
+            evaluation_samples=about.get("evaluation_samples"),
             evaluated_on=about.get("evaluated_on", "test"),
             target=target,
             late=late,

@@ -103,6 +103,11 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     missed = [f"{whole(float(target))} not reached" for target, time in times.items() if time is None]
     if told := [*reached[-_TIMES_SHOWN:], *missed[:1]]:
         lines.append(f"{run.evaluated_on} {metric.name} {', '.join(told)}")
+    if run.is_evaluated_in_part:
+        samples = run.manifest["evaluation_samples"]
+        some = f"the first {samples['curve']} of {samples['full']} samples"
+        full = _written(metric, summary[f"full_{metric.key}"]["mean"])
+        lines.append(f"{metric.name} is on {some}; on all at the end: {full}")
     if run.target is not None and times.get(str(run.target)) is None:
         lines.append(f"the target {metric.name}, {metric.written(run.target)}, was not reached")
     if run.without_exchange:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from itertools import count
@@ -17,9 +16,8 @@ from dlion_sim.learning.process import frozen_objects, one_core
 from dlion_sim.live import event_loop
 from dlion_sim.live.driver import Driver
 from dlion_sim.live.gathering import manifest_of, part_folder
-from dlion_sim.live.member import Member, take_part
+from dlion_sim.live.member import Member, Outcome, take_part
 from dlion_sim.live.node_config import LEFT, NodeConfig
-from dlion_sim.live.observer import Snapshot
 from dlion_sim.live.watching import watch
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Run, RunWriter
@@ -72,7 +70,7 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
             config.left()
             os.nice(_LEAST_URGENT)
         if isinstance(member.participant, Worker):
-            _evaluate(setting, config.rank, member.participant, outcome.snapshots, recorder)
+            _evaluate(setting, config.rank, member.participant, outcome, recorder)
         late = asdict(member.machine.lateness) if member.machine else None
         measured = {
             "late": late,
@@ -93,13 +91,16 @@ def _incarnation(config: NodeConfig) -> int:
     )
 
 
-def _evaluate(setting: Setting, rank: int, worker: Worker, snapshots: Sequence[Snapshot], recorder: Recorder) -> None:
-    """Score the worker's parameters as they were, the last ones on all samples."""
-    some = setting.scenario.workload.evaluation_samples
+def _evaluate(setting: Setting, rank: int, worker: Worker, outcome: Outcome, recorder: Recorder) -> None:
+    """Score the worker's parameters as they were, and those at the run's end on all samples too."""
+    samples = setting.evaluation_samples
     replica = Replica(worker.replica.layout, worker.replica.parameters, learning_rate=worker.replica.learning_rate)
     with closing(setting.evaluator()) as evaluator:
-        for snapshot in snapshots:
+        for snapshot in outcome.snapshots:
             replica.write(0, snapshot.parameters)
-            samples = None if snapshot is snapshots[-1] else some
-            (score,) = evaluator.evaluate([replica], samples, setting.moment(snapshot.time))
+            moment = setting.moment(snapshot.time)
+            (score,) = evaluator.evaluate([replica], samples["curve"], moment)
             recorder.evaluation(rank, score, snapshot.iteration, snapshot.time)
+        if outcome.snapshots and outcome.ending.stopped_by != LEFT and samples["curve"] < samples["full"]:
+            (score,) = evaluator.evaluate([replica], samples["full"], moment)
+            recorder.full_evaluation(rank, score, snapshot.iteration, snapshot.time)

@@ -35,7 +35,9 @@ def _facts(run: Run) -> Iterator[Fact]:
     metric, last = run.metric, summary[run.metric.key]
     if last["mean"] is not None:
         spread = f"± {metric.written(last['std'])} over the workers, " if last.get("std") is not None else ""
-        yield _fact(f"{run.evaluated_on} {metric.name}", metric.written(last["mean"]), f"{spread}at the end")
+        yield _fact(
+            f"{run.evaluated_on} {metric.name}", metric.written(last["mean"]), f"{spread}at the end{_samples(run)}"
+        )
     yield from _time_to_target(run, summary)
     clock = "virtual time" if run.is_virtual else "time"
     iterations = f"{number(summary['iterations']['mean'])} iterations a worker"
@@ -47,6 +49,16 @@ def _facts(run: Run) -> Iterator[Fact]:
         if "energy_kwh" in cost:
             carbon = f"{number(cost['co2_kg'])} kg CO2" if "co2_kg" in cost else ""
             yield _fact("energy", f"{number(cost['energy_kwh'])} kWh", carbon)
+
+
+def _samples(run: Run) -> str:
+    """On how many samples the run's evaluations are, if not on all, and what the one on all samples gave."""
+    if not run.is_evaluated_in_part:
+        return ""
+    samples = run.manifest["evaluation_samples"]
+    full = (run.summary or {})[f"full_{run.metric.key}"]["mean"]
+    told = "" if full is None else f"; {run.metric.written(full)} on all {samples['full']}"
+    return f", on {samples['curve']} samples{told}"
 
 
 def _time_to_target(run: Run, summary: Mapping[str, Any]) -> Iterator[Fact]:

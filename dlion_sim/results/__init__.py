@@ -5,7 +5,7 @@ from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.frames import Frames
 from dlion_sim.results.holding import Hold
 from dlion_sim.results.labels import headings, in_words, scenario_label, system_label, untold
-from dlion_sim.results.manifest import environment
+from dlion_sim.results.manifest import EvaluationSamples, environment
 from dlion_sim.results.names import clouds_of, participants
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
@@ -46,6 +46,7 @@ __all__ = [
     "ClassesRow",
     "Cost",
     "Ending",
+    "EvaluationSamples",
     "Frames",
     "Hold",
     "LinksRow",

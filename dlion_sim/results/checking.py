@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dlion_sim.errors import InputError
-from dlion_sim.results.tables import What
+from dlion_sim.results.tables import Kind, What
 from dlion_sim.results.told import MOST
 
 _INDEX_MOST = 2**31 - 1
@@ -57,7 +57,7 @@ _RANGES = {
 }
 """The least and the most of a column's values. A loss or a metric may be anything: a run may diverge."""
 _KINDS = {
-    "worker": ("kind", {"iteration", "evaluation", "profile", "unfinished", "cut", "arrivals"}),
+    "worker": ("kind", set(get_args(Kind))),
     "participant": ("what", set(get_args(What))),
 }
 """What rows may tell of whom."""

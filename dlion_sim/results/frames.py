@@ -41,7 +41,9 @@ class Frames:
     def summaries(self) -> pd.DataFrame:
         """A row a run: how it ended, its iterations, traffic, cost, accuracy, and time to each accuracy.
 
-        Of a task with another metric, `metric`, `metric_std` and `final_metric` are in the place of accuracy's.
+        `accuracy` is of the last evaluation, `final_accuracy` the mean of the last few, and `full_accuracy` of one at
+        the end on all samples, where evaluations are on fewer. Of a task with another metric, `metric`, `metric_std`,
+        `final_metric` and `full_metric` are in the place of accuracy's.
 
         A run of a sweep has its values of the sweep's axes too, in columns that are called as in the sweep's tables. Of
         a run without an end the status is known alone.
@@ -151,7 +153,7 @@ def _summary(run: Run) -> dict[str, Any]:
                 # A number in every row: a column of None alone would be one of objects.
                 times = {target: math.nan if seconds is None else seconds for target, seconds in value.items()}
                 row |= {f"time_to_{target}": seconds for target, seconds in times.items()}
-            case "accuracy" | "metric", dict():
+            case "accuracy" | "metric" | "full_accuracy" | "full_metric", dict():
                 row |= {key: value["mean"], f"{key}_std": value.get("std")}
             case "transport", dict():
                 row |= {f"{name}_share": value[name] for name in ("lost", "resent", "saved")}

@@ -73,6 +73,13 @@ class Lateness(TypedDict):
     most_seconds_late: Seconds
 
 
+class EvaluationSamples(TypedDict):
+    """How many samples each evaluation of the run is on, and the one at its end, which is on all that there are."""
+
+    curve: Count
+    full: Count
+
+
 class NodeTold(TypedDict, total=False):
     """What is known of a node of a live run."""
 
@@ -121,6 +128,7 @@ class Manifest(TypedDict, total=False):
     metric: MetricTold
     """What evaluations are by, besides the loss."""
     evaluated_on: EvaluatedOn
+    evaluation_samples: EvaluationSamples
     sweep: InSweep
     resumed_at: list[Seconds]
     problem: str

@@ -114,6 +114,12 @@ class Run:
         return evaluated_on
 
     @property
+    def is_evaluated_in_part(self) -> bool:
+        """Whether its evaluations are on fewer samples than there are."""
+        samples = self.manifest.get("evaluation_samples")
+        return samples is not None and samples["curve"] < samples["full"]
+
+    @property
     def has_wan(self) -> bool:
         """Whether its participants are in several micro-clouds."""
         return len({*clouds_of(self.manifest)}) > 1

@@ -14,7 +14,7 @@ import numpy as np
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results.availability import Availability
 from dlion_sim.results.cost import Cost
-from dlion_sim.results.manifest import CostAs, Count, EvaluatedOn, Lateness
+from dlion_sim.results.manifest import CostAs, Count, EvaluatedOn, EvaluationSamples, Lateness
 from dlion_sim.results.told import MOST, Fraction, Measured, Seconds, ShortText, TargetText
 
 TARGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -45,7 +45,7 @@ class PerWorker(TypedDict, total=False):
 
 
 class Last(TypedDict, Generic[T], total=False):
-    """A metric of the workers at the last evaluation; None of who was not evaluated."""
+    """A metric of the workers at one evaluation; None of who was not evaluated."""
 
     mean: Required[T | None]
     std: T | None
@@ -127,9 +127,13 @@ class Summary(TypedDict, total=False):
     exchanges: PerWorker
     evaluated_on: EvaluatedOn
     accuracy: Last[Fraction]
+    """At the last evaluation."""
+    full_accuracy: Last[Fraction]
+    """At the end, on all samples: evaluations, and all that follows from them, may be on the first ones only."""
     final_accuracy: Final[Fraction]
     time_to_accuracy: dict[TargetText, Seconds | None]
     metric: Last[Measured]
+    full_metric: Last[Measured]
     final_metric: Final[Measured]
     time_to_metric: dict[TargetText, Seconds | None]
     late: Lateness | None
@@ -163,6 +167,8 @@ def summarize(
     losses: Mapping[int, tuple[float, float]],
     spent: Mapping[int, Mapping[str, float]] = MappingProxyType({}),
     evaluations: Sequence[Evaluation],
+    full_evaluation: Mapping[int, float] = MappingProxyType({}),
+    evaluation_samples: EvaluationSamples | None = None,
     metric: Metric = ACCURACY,
     evaluated_on: EvaluatedOn = "test",
     target: float | None = None,
@@ -178,7 +184,9 @@ def summarize(
     `system` is the name of a composition, and `system_label` says what is replaced in it too. `iterations` has an entry
     for each worker, `exchanges` how many of them took in something from a peer, and `losses` the first and the last
     one of those that have done one; `spent` are each worker's seconds by `SPENT`. `evaluations` go forward in time, and
-    took `evaluation_seconds` of the `wall_seconds`; the metric is summed up over those who were evaluated. `target` is
+    took `evaluation_seconds` of the `wall_seconds`; the metric is summed up over those who were evaluated.
+    `full_evaluation` is the metric of each worker at the end on all samples, where evaluations are not on all of the
+    `evaluation_samples`. `target` is
     a value of it to tell the time of, besides `TARGETS` if it is accuracy. `late` tells of a run of real nodes how
     often and by how many seconds computations took longer than modelled, and `cost_as` which larger model was charged,
     if any; `transport` is of messages that were sent in packets, as `Transported`, `availability` of who came and went,
@@ -186,6 +194,8 @@ def summarize(
     What is unknown is None: a rate over no time, the metric of who was not evaluated, the time of a target that was
     never reached.
     """
+    if evaluation_samples and evaluation_samples["curve"] == evaluation_samples["full"]:
+        full_evaluation = evaluations[-1][1] if evaluations else {}
     targets = {*(TARGETS if metric == ACCURACY else ()), *([] if target is None else [target])}
     return {
         "scenario": scenario,
@@ -210,7 +220,8 @@ def summarize(
         "exchanges": _counts(exchanges),
         **({"spent": {what: [each[what] for each in spent.values()] for what in SPENT}} if spent else {}),
         "evaluated_on": evaluated_on,
-        metric.key: _last(evaluations, iterations),
+        metric.key: _over_workers(evaluations[-1][1] if evaluations else {}, iterations),
+        f"full_{metric.key}": _over_workers(full_evaluation, iterations),
         f"final_{metric.key}": final_metric([(time, _mean(each)) for time, each in evaluations], ending.seconds),
         f"time_to_{metric.key}": {str(each): time_to_target(evaluations, each, metric) for each in sorted(targets)},
         "late": late and dict(late),
@@ -258,10 +269,9 @@ def _counts(by_worker: Mapping[int, int]) -> dict[str, Any]:
     return {"mean": float(np.mean(list(by_worker.values()))), "per_worker": list(by_worker.values())}
 
 
-def _last(evaluations: Sequence[Evaluation], workers: Iterable[int]) -> dict[str, Any]:
-    if not evaluations:
+def _over_workers(by_worker: Mapping[int, float], workers: Iterable[int]) -> dict[str, Any]:
+    if not by_worker:
         return {"mean": None, "std": None, "per_worker": []}
-    _, by_worker = evaluations[-1]
     values = list(by_worker.values())
     with np.errstate(invalid="ignore"):  # as where a worker has diverged
         mean, std = float(np.mean(values)), float(np.std(values))

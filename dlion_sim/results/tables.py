@@ -6,9 +6,11 @@ In a run folder each column of participants' numbers, `worker` for one, has two 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import pyarrow as pa
+
+Kind = Literal["iteration", "evaluation", "full_evaluation", "profile", "unfinished", "cut", "arrivals"]
 
 
 class MetricsRow(NamedTuple):
@@ -17,7 +19,7 @@ class MetricsRow(NamedTuple):
     virtual_time: float
     wall_time: float
     worker: int
-    kind: Literal["iteration", "evaluation", "profile", "unfinished", "cut", "arrivals"]
+    kind: Kind
     iteration: int
     loss: float | None = None
     accuracy: float | None = None
@@ -127,7 +129,7 @@ class ClassesRow(NamedTuple):
     accuracy: float
 
 
-TESTS = ("evaluation", "arrivals")
+TESTS = ("evaluation", "full_evaluation", "arrivals")
 """The kinds of rows of METRICS that tell how good a worker was; all others tell what it did."""
 INDEX = b"index"
 """The unit of the numbers of workers and parameter servers."""
@@ -145,8 +147,9 @@ METRICS = pa.schema(
         _column("worker", pa.int32(), "index"),
         # "profile": a machine timed before training; "unfinished": what an iteration had come to when the run ended,
         # "cut" when its worker was gone; "arrivals": what had come of a stream since the worker's last iteration began,
-        # tested before it is trained on.
-        _column("kind", _WORD, "iteration | evaluation | profile | unfinished | cut | arrivals"),
+        # tested before it is trained on; "full_evaluation": at the run's end on all samples, where evaluations are on
+        # the first `evaluation_samples` of the workload.
+        _column("kind", _WORD, " | ".join(get_args(Kind))),
         _column("iteration", pa.int64(), "iterations"),
         # Of the training batch on iterations; on evaluations of the set that the manifest's `evaluated_on` names, of a
         # stream as it would come then; on arrivals of these.

@@ -154,7 +154,8 @@ class Workload(Model):
     evaluate_every: Annotated[Duration, Field(ge=0.001)] = 20.0
     """Virtual time between evaluations, which take none. They are on the test set, or else on validation samples."""
     evaluation_samples: Annotated[int, Field(ge=1)] | None = None
-    """How many samples, the first ones, evaluations on the way are on; by default all, as the last one always is."""
+    """How many samples, the first ones, every evaluation is on, and so whether a target is reached; by default all.
+    Where there are more, the run ends with one evaluation on all, the summary's `full_accuracy` (`full_metric`)."""
     compute_time: ComputeTime = ComputeTime()
     """How long an iteration takes."""
     input: Input | None = None

@@ -32,7 +32,7 @@ from dlion_sim.protocol.events import (
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.results import Ending, MembershipRow, Status, What
+from dlion_sim.results import Ending, EvaluationSamples, MembershipRow, Status, What
 from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.computing import Computing
@@ -89,7 +89,7 @@ class Engine:
         equipment: Equipment,
         recorder: Recorder,
         evaluate_every: float,
-        evaluation_samples: int | None,
+        evaluation_samples: EvaluationSamples,
         stop: StopRule,
         sample_every: float | None = None,
     ) -> None:
@@ -188,7 +188,8 @@ class Engine:
             else:
                 self._agenda.step()
         if self._evaluations.last < self.now:
-            self._evaluate(on_all=True)
+            self._evaluate()
+        self._evaluations.evaluate_fully(self.now)
         self.recorder.queues(self._transport.queues())
         observe(self._progress())
         return self._stopped_by
@@ -327,8 +328,8 @@ class Engine:
         if self.now + self._evaluate_every < self._end:
             self._agenda.after(self._evaluate_every, self._evaluate_regularly, background=True)
 
-    def _evaluate(self, *, on_all: bool = False) -> None:
-        is_target_reached = self._evaluations.evaluate(self.now, on_all=on_all)
+    def _evaluate(self) -> None:
+        is_target_reached = self._evaluations.evaluate(self.now)
         self._end_interval()
         if is_target_reached:
             self._stopped_by = "target_accuracy" if self.recorder.metric == ACCURACY else "target"

@@ -10,13 +10,14 @@ import numpy as np
 
 from dlion_sim.assembly import Recorder, StreamSampler
 from dlion_sim.learning import Score
+from dlion_sim.results import EvaluationSamples
 from dlion_sim.simulation.equipment import Equipment, Node
 
 
 class Evaluations:
     """Evaluates the workers among `nodes` that are `members` at the time.
 
-    `samples` says on how many, None on all; what comes to `target` on some of them is tried on all.
+    All evaluations are on the same samples, but for that of `evaluate_fully`, which is on all that there are.
     """
 
     def __init__(
@@ -26,7 +27,7 @@ class Evaluations:
         equipment: Equipment,
         recorder: Recorder,
         *,
-        samples: int | None,
+        samples: EvaluationSamples,
         target: float | None,
     ) -> None:
         self._nodes = nodes
@@ -35,7 +36,7 @@ class Evaluations:
         self._samples = samples
         self._target = target
         self.last = -1.0
-        """When the last one on all samples was (virtual seconds)."""
+        """When the last one was (virtual seconds)."""
         self.seconds = 0.0
         """Wall time that they took."""
         self._equipment = equipment
@@ -44,22 +45,22 @@ class Evaluations:
         """Compute with this from now on."""
         self._equipment = equipment
 
-    def evaluate(self, now: float, *, on_all: bool = False) -> bool:
-        """Evaluate all that take part; returns whether they have reached the target, on all samples."""
+    def evaluate(self, now: float) -> bool:
+        """Evaluate all that take part; returns whether they have reached the target."""
         workers = sorted(self._members)
-        samples = None if on_all else self._samples
-        began = time.perf_counter()
-        scores = self._scores(workers, samples, now)
-        if samples is not None and self._is_target_reached(scores):
-            samples = None
-            scores = self._scores(workers, samples, now)
-        self.seconds += time.perf_counter() - began
+        scores = self._scores(workers, self._samples["curve"], now)
         for worker, score in zip(workers, scores, strict=True):
             self._recorder.evaluation(worker, score, self._recorder.iterations[worker], now)
-        if samples is not None:
-            return False
         self.last = now
         return self._is_target_reached(scores)
+
+    def evaluate_fully(self, now: float) -> None:
+        """Evaluate all that take part on all samples, unless every evaluation is on these."""
+        if self._samples["curve"] == self._samples["full"]:
+            return
+        workers = sorted(self._members)
+        for worker, score in zip(workers, self._scores(workers, self._samples["full"], now), strict=True):
+            self._recorder.full_evaluation(worker, score, self._recorder.iterations[worker], now)
 
     def receive(self, worker: int, now: float) -> None:
         """Test a worker on what has come to it, before it may train on that."""
@@ -70,10 +71,13 @@ class Evaluations:
             self.seconds += time.perf_counter() - began
             self._recorder.arrivals(worker, score, len(came), now)
 
-    def _scores(self, workers: Sequence[int], samples: int | None, now: float) -> Sequence[Score]:
+    def _scores(self, workers: Sequence[int], samples: int, now: float) -> Sequence[Score]:
         replicas = [self._nodes[worker].worker.replica for worker in workers]
         moment = self._equipment.moment(now)
-        return self._equipment.evaluator.evaluate(replicas, samples, moment) if replicas else []
+        began = time.perf_counter()
+        scores = self._equipment.evaluator.evaluate(replicas, samples, moment) if replicas else []
+        self.seconds += time.perf_counter() - began
+        return scores
 
     def _is_target_reached(self, scores: Sequence[Score]) -> bool:
         if self._target is None or not scores:

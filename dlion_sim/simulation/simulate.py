@@ -78,7 +78,7 @@ def simulate(
                 writer, range(setting.workers), wall=lambda _: wall(), each_transfer=scenario.records_transfers
             ),
             evaluate_every=scenario.workload.evaluate_every,
-            evaluation_samples=scenario.workload.evaluation_samples,
+            evaluation_samples=setting.evaluation_samples,
             stop=StopRule(scenario.duration, setting.target),
             sample_every=_sample_every(scenario),
         )

@@ -52,3 +52,11 @@ def test_the_end_says_who_is_away_unless_somebody_waits_for_longer(tmp_path, cap
     told = printed(capsys, run_report(run))
     assert said in told
     assert ("is away" in told) != ("% of its time; dlion stalls" in told)
+
+
+def test_the_end_says_on_how_many_samples_accuracy_is_and_what_it_is_on_all(tmp_path, capsys):
+    run = made_up_run(tmp_path / "run")
+    assert "samples; on all" not in printed(capsys, run_report(run))
+    manifest = {**run.manifest, "evaluation_samples": {"curve": 100, "full": 360}}
+    run = replace(run, manifest=manifest, summary={**run.summary, "full_accuracy": {"mean": 0.912}})
+    assert "accuracy is on the first 100 of 360 samples; on all at the end: 91.2%" in printed(capsys, run_report(run))

@@ -85,7 +85,8 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("validation", [0, 0.2])
 def test_a_live_run_is_a_normal_run_and_learns_what_a_simulated_one_does(folder, dlion, capsys, validation):
-    written = scenario("iterations=20", f"workload.validation={validation}", system="baseline")
+    some = "workload.evaluation_samples=50"
+    written = scenario("iterations=20", some, f"workload.validation={validation}", system="baseline")
     Path("small.yaml").write_text(dump(written))
     assert dlion("live", "small.yaml", "--output", folder / "run") == 0
     output = capsys.readouterr().out
@@ -100,7 +101,9 @@ def test_a_live_run_is_a_normal_run_and_learns_what_a_simulated_one_does(folder,
     assert list(run.evaluations()["loss"].tail(3)) == list(simulated.evaluations()["loss"].tail(3))
     assert run.summary["bytes_sent"] == simulated.summary["bytes_sent"]
     assert set(run.summary) == set(simulated.summary)
-    told = ("partition", "evaluated_on", "validation")
+    assert run.summary["full_accuracy"] == simulated.summary["full_accuracy"]
+    assert run.manifest["evaluation_samples"]["curve"] == 50 < run.manifest["evaluation_samples"]["full"]
+    told = ("partition", "evaluated_on", "evaluation_samples", "validation")
     assert [run.manifest[key] for key in told] == [simulated.manifest[key] for key in told]
     assert run.summary["evaluated_on"] == ("validation" if validation else "test")
     assert run.manifest["way"] == "live"

@@ -51,6 +51,7 @@ def test_the_summary_says_it_all() -> None:
         "evaluated_on": "validation",
         "exchanges": {"mean": 4.5, "per_worker": [9, 0]},
         "accuracy": {"mean": pytest.approx(0.5), "std": pytest.approx(0.1), "per_worker": [0.4, 0.6]},
+        "full_accuracy": {"mean": None, "std": None, "per_worker": []},
         "final_accuracy": {"mean": pytest.approx(1.4 / 3), "evaluations": 3},
         "time_to_accuracy": {
             "0.1": 100.0,
@@ -68,6 +69,14 @@ def test_the_summary_says_it_all() -> None:
         "late": None,
         "diverged": [],
     }
+
+
+def test_on_all_samples_is_what_was_measured_on_these_at_the_end() -> None:
+    some = summarize(**FACTS, evaluation_samples={"curve": 10, "full": 99}, full_evaluation={0: 0.3, 1: 0.5})
+    assert some["full_accuracy"] == {"mean": 0.4, "std": pytest.approx(0.1), "per_worker": [0.3, 0.5]}
+    assert some["accuracy"]["per_worker"] == [0.4, 0.6]
+    every = summarize(**FACTS, evaluation_samples={"curve": 99, "full": 99})
+    assert every["full_accuracy"] == every["accuracy"]
 
 
 def test_what_was_sent_in_packets_is_told_where_something_was() -> None:

@@ -369,16 +369,30 @@ def evaluated_on(monkeypatch):
     return samples
 
 
-def test_evaluations_on_the_way_may_take_fewer_samples_but_not_the_last(tmp_path, monkeypatch):
+def test_all_evaluations_of_a_run_are_on_the_same_samples_and_one_at_its_end_on_all(tmp_path, monkeypatch):
+    """A curve whose last point is on other samples jumps there, by chance and not by learning."""
     samples = evaluated_on(monkeypatch)
-    partly = simulate(digits("workload.evaluation_samples=100"), tmp_path / "partly").evaluations()
-    assert samples == [100, 100, None]
-    wholly = simulate(digits(), tmp_path / "wholly").evaluations()
-    last = wholly["virtual_time"] == 4.0
-    assert last.sum() == 3
-    assert partly["virtual_time"].tolist() == wholly["virtual_time"].tolist()
-    assert partly["accuracy"][last].tolist() == wholly["accuracy"][last].tolist()
-    assert (partly["accuracy"][~last] * 100).round(6).mod(1).eq(0).all()
+    partly = simulate(digits("workload.evaluation_samples=100"), tmp_path / "partly")
+    assert samples == [100, 100, 100, 360]
+    wholly = simulate(digits(), tmp_path / "wholly")
+    curve = partly.evaluations()
+    assert curve["virtual_time"].tolist() == wholly.evaluations()["virtual_time"].tolist()
+    assert (curve["accuracy"] * 100).round(6).mod(1).eq(0).all()
+    assert partly.summary["full_accuracy"] == wholly.summary["full_accuracy"] == wholly.summary["accuracy"]
+    assert partly.summary["accuracy"]["per_worker"] == curve["accuracy"][curve["virtual_time"] == 4.0].tolist()
+    assert partly.manifest["evaluation_samples"] == {"curve": 100, "full": 360}
+    (full,) = [rows for kind, rows in partly.metrics().groupby("kind", observed=True) if kind == "full_evaluation"]
+    assert full["accuracy"].tolist() == wholly.summary["accuracy"]["per_worker"]
+    assert set(wholly.metrics()["kind"]) == {"profile", "iteration", "evaluation", "unfinished"}
+
+
+def test_a_run_that_goes_on_has_the_same_curve_up_to_there(tmp_path):
+    def curve(duration):
+        scenario = digits("workload.evaluation_samples=100", f"duration={duration} s", "workload.evaluate_every=2 s")
+        return simulate(scenario, tmp_path / str(duration)).evaluations().drop(columns="wall_time")
+
+    shorter, longer = curve(4), curve(6)
+    pd.testing.assert_frame_equal(shorter, longer[longer["virtual_time"] <= 4.0])
 
 
 def test_the_share_of_evaluation_is_that_of_the_evaluators_own_calls(tmp_path, monkeypatch):
@@ -400,16 +414,18 @@ def test_the_share_of_evaluation_is_that_of_the_evaluators_own_calls(tmp_path, m
     monkeypatch.setattr("time.perf_counter", lambda: wall)
     scenario = digits("workload.evaluation_samples=100", "target_accuracy=0.5", "duration=60 s")
     summary = simulate(scenario, tmp_path / "run", interrupted=tick, checkpoint_every=None).summary
-    assert evaluations >= 3, "at the start, and twice at the end: the target is reached on all samples"
+    assert evaluations >= 3, "at the start, and twice at the end: on the curve's samples, and on all"
     assert summary["wall_seconds"] == 2 * evaluations + events / 8
     assert summary["evaluation_share"] == 2 * evaluations / summary["wall_seconds"]
 
 
-def test_a_target_is_only_reached_on_all_samples(tmp_path, monkeypatch):
+def test_a_target_is_reached_on_the_samples_of_the_curve(tmp_path, monkeypatch):
     samples = evaluated_on(monkeypatch)
     scenario = digits("target_accuracy=0.5", "duration=60 s", "workload.evaluation_samples=100")
     run = simulate(scenario, tmp_path / "run")
     assert run.summary["stopped_by"] == "target_accuracy"
-    assert samples[-2:] == [100, None]
-    assert run.summary["accuracy"]["mean"] >= 0.5
-    assert not run.evaluations().duplicated(["virtual_time", "worker"]).any()
+    assert samples[-2:] == [100, 360]
+    assert run.summary["time_to_accuracy"]["0.5"] == run.summary["virtual_seconds"]
+    curve = run.evaluations().groupby("virtual_time")["accuracy"].mean()
+    assert (curve.iloc[:-1] < 0.5).all()
+    assert curve.iloc[-1] >= 0.5
