@@ -78,8 +78,8 @@ class Rented(Model):
     carbon: Annotated[float, Field(ge=0, le=1e6)] | None = None
     """Grams of CO2 for each kWh where it is."""
     spot: bool | None = None
-    """Whether it has the spot price, and is paid and draws power only while it is there; by default as `prices.spot` if
-    it is an instance of the catalog."""
+    """Whether it has the catalog's spot price or its own `price` is one: it is paid and draws power only while it is
+    there. By default as `prices.spot`."""
 
 
 class WorkerGroup(Rented):

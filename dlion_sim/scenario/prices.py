@@ -28,8 +28,8 @@ class Prices(Model):
     """What tells of the instances that workers name: a catalog that ships, or a CSV file with
     SkyPilot's columns, relative to the scenario file's folder. It is read when the scenario is."""
     spot: bool = False
-    """Whether instances have the catalog's spot prices, where they do not say so themselves. When such machines are
-    taken away is for `availability` to say; they are paid only while they are there."""
+    """Whether all machines that do not say so themselves have spot prices: the catalog's, or the `price` beside them.
+    When they are taken away is for `availability` to say; they are paid only while they are there."""
     egress: Price | dict[str, Price | dict[str, Price]] | None = None
     """What a GB (1e9 bytes) costs that leaves one cloud for another: one price; or by sending cloud, {east: 0.02, west:
     0.09}; or of some by receiving one too, {east: {west: 0.02, north: 0.05}}. By default traffic has no price."""

@@ -31,7 +31,7 @@ def rented(scenario: Resolved, folder: Path) -> Resolved:
         RuleError: The catalog cannot be read or does not have an instance, or some prices are stated and others not.
     """
     prices = scenario.prices or Prices()
-    if any(machine.instance is not None for _, machine in _machines(scenario)):
+    if prices.spot or any(machine.instance is not None for _, machine in _machines(scenario)):
         scenario = _with_instances(scenario, prices, folder)
     if scenario.prices is not None or any(machine.price is not None for _, machine in _machines(scenario)):
         for at, machine in _machines(scenario):
@@ -131,28 +131,27 @@ def _with_instances(scenario: Resolved, prices: Prices, folder: Path) -> Resolve
 def _resolved(
     machine: WorkerGroup | ServerHost, catalog: Catalog | None, region: str | None, *, spot: bool
 ) -> WorkerGroup | ServerHost:
-    """The machine with what its instance is, where it says nothing else."""
+    """The machine with what its instance is, where it says nothing else; `spot` is of all that do not say."""
+    spot = spot if machine.spot is None else machine.spot
+    own = machine.model_copy(update={"spot": True}) if spot else machine
     if machine.instance is None:
-        return machine
+        return own
     said = {name for name in machine.model_fields_set if getattr(machine, name) is not None}
     computes = isinstance(machine, WorkerGroup)
     if catalog is None:
         if "price" not in said or (computes and "compute" not in said):
             problem = f"nothing says what a '{machine.instance}' is and costs"
             raise RuleError(problem, allowed="prices: {catalog: ...}; or compute and price beside it")
-        return machine
+        return own
     with _at("instance"):
-        spot = spot if machine.spot is None else machine.spot
         instance = catalog.instance(machine.instance, region, spot=spot)
     told: dict[str, Any] = {"price": instance.price, "watts": instance.watts, "carbon": instance.carbon}
-    if spot:
-        told["spot"] = True
     if instance.network_bps is not None:
         network = Schedule.constant(instance.network_bps)
         told["nic"] = Nic(up=network, down=network)
     if computes and "compute" not in said:
         told["compute"] = Compute(cores=Schedule.constant(_cores(machine.instance, instance)))
-    return machine.model_copy(update={name: value for name, value in told.items() if name not in said})
+    return own.model_copy(update={name: value for name, value in told.items() if name not in said})
 
 
 def _cores(name: str, instance: Instance) -> float:

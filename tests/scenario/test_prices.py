@@ -9,6 +9,8 @@ import pytest
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import CATALOGS, DEVICES, Catalog, Schedule, dump, load, tariff
 from dlion_sim.scenario.devices import GPUS
+from dlion_sim.simulation import simulate
+from tests.simulation.scenarios import digits
 
 WORKERS = "cluster.clouds.{}.workers=[{}]"
 CATALOG = "prices.catalog=aws-2020-p2p3"
@@ -215,6 +217,30 @@ def test_machines_may_say_by_themselves_whether_they_are_spot_machines(file: Pat
     catalog = own_catalog(file, "g,V100,1,8,64,,3,0.7,here,a")
     prices = priced(file, catalog, east="{count: 2, instance: g, spot: true}")
     assert (prices["per_hour"], prices["spot"]) == ([0.7, 0.7, 1], [True, True, False])
-    assert "spot" not in priced(file, catalog, "prices.spot=true", east="{instance: g, spot: false}")
-    assert priced(file, catalog, "prices.spot=true", east="{instance: g}")["spot"] == [True, False]
+    on_demand = priced(file, catalog, "prices.spot=true", east="{instance: g, spot: false}")
+    assert (on_demand["per_hour"], on_demand["spot"]) == ([3, 1], [False, True])
     assert priced(file, east="{price: 2, spot: true}")["spot"] == [True, False]
+
+
+@pytest.mark.parametrize("own", ["{price: 2}", "{instance: mine, compute: 8 cores, price: 2}"])
+def test_prices_of_ones_own_are_spot_prices_where_all_are(file: Path, own: str) -> None:
+    prices = priced(file, "prices.spot=true", east=own)
+    assert (prices["per_hour"], prices["spot"]) == ([2, 1], [True, True])
+    catalog = own_catalog(file, "g,V100,1,8,61,,3,0.7,here,a")
+    assert priced(file, catalog, "prices.spot=true", east="{instance: g}")["spot"] == [True, True]
+    said = priced(file, "prices.spot=true", east=own.replace("}", ", spot: false}"))
+    assert said["spot"] == [False, True]
+
+
+def test_a_resolved_scenario_with_spot_prices_says_the_same_again(file: Path) -> None:
+    scenario = load(file, [WORKERS.format(0, "{price: 2}"), WORKERS.format(1, "{price: 1}"), "prices.spot=true"])
+    file.write_text(dump(scenario))
+    assert load(file) == scenario
+
+
+def test_a_spot_machine_with_a_price_of_its_own_is_not_billed_while_it_is_away(tmp_path: Path) -> None:
+    clouds = [{"name": "a", "workers": [{"count": 2, "price": 3600}]}]
+    away = {"workers": {"a/1": {"down": [["1 s", "3 s"]]}}}
+    prices = {"spot": True, "billing": {"least": "0 s"}}
+    run = simulate(digits(cluster={"clouds": clouds}, availability=away, prices=prices), tmp_path / "run")
+    assert run.summary["cost"]["total"] == pytest.approx(4 + 2)
