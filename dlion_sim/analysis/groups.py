@@ -11,6 +11,7 @@ from typing import Any
 from dlion_sim.errors import InputError
 from dlion_sim.metric import Metric
 from dlion_sim.results import Run, in_words, run_names, scenario_label, system_label, untold
+from dlion_sim.results import note as note_of
 from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION
 from dlion_sim.yaml_text import read_text
@@ -126,14 +127,8 @@ def said(key: str, value: str) -> str:
 
 
 def note(groups: Iterable[Group]) -> str:
-    """What to note at groups in whose runs some worker never took in anything from a peer, or diverged."""
-    runs = [run for group in groups for run in group.completed]
-    everybody = sum(len(run.manifest["workers"]) for run in runs)
-    counts = {
-        "no exchange": sum(len(run.without_exchange) for run in runs),
-        "diverged": sum(len(run.outcome.get("diverged", [])) for run in runs),
-    }
-    return ", ".join(what if count == everybody else f"in part {what}" for what, count in counts.items() if count)
+    """What to note at groups of such runs, see `dlion_sim.results.note`."""
+    return note_of([run for group in groups for run in group.runs])
 
 
 def _told_apart(groups: Sequence[Group]) -> list[Group]:

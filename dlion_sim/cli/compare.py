@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 _MOST_ROWS = 1000
 _SIGNIFICANT = 0.05
 _NOTED = "!"
-"""At systems whose workers did not all exchange something, or of which some diverged."""
+"""At systems whose workers did not all exchange something, or of which some diverged or did not complete."""
+
+
+_UNFINISHED = ("interrupted", "failed", "running")
 
 
 def compare(
@@ -120,8 +123,8 @@ def _columns(rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, targe
         ],
         name.replace(" ", "\n") + metric.unit: [_mean(written, row, "final", metric.scale) for row in rows],
         "last" + metric.unit.replace(" ", "\n"): [_known(written, metric.scale * row["last"]) for row in rows],
-        f"time to {of_metric(target, metric)}\n(s)": [_time(row) for row in rows],
-        "speed-up\n(pairs)": [_speedup(row, place) for place, row in enumerate(rows)],
+        f"time to {of_metric(target, metric)}\n(s)": [_marked(_time(row), row) for row in rows],
+        "speed-up\n(pairs)": [_marked(_speedup(row, place), row) for place, row in enumerate(rows)],
         "p": ["ref." if place in compared_with else _p(row["p_holm"]) for place, row in enumerate(rows)],
         "lost": ["" if math.isnan(row["lost"]) else percent(row["lost"]) for row in rows],
         "completion\n(s)": [_number(row["completion"]) for row in rows],
@@ -135,7 +138,7 @@ def _columns(rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, targe
         "fetched": ["" if math.isnan(row["state_bytes"]) else in_bytes(row["state_bytes"]) for row in rows],
         "rejoins\n(s)": [_number(row["to_join"]) for row in rows],
         "cost": [_number(row["cost"]) for row in rows],
-        f"cost to {of_metric(target, metric)}": [_number(row["cost_to_target"]) for row in rows],
+        f"cost to {of_metric(target, metric)}": [_marked(_number(row["cost_to_target"]), row) for row in rows],
         "sent": ["" if math.isnan(row["bytes_sent"]) else in_bytes(row["bytes_sent"]) for row in rows],
     }
 
@@ -170,6 +173,13 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
         yield f"{_NOTED} a worker never exchanged anything: {WHY_NO_EXCHANGE}"
     if any("diverged" in row["note"] for row in rows):
         yield f"{_NOTED} a worker diverged: its loss is ten times what it began with; a lower learning rate may help"
+    for state in dict.fromkeys(each for row in rows for each in row["note"].split(", ") if each.endswith(_UNFINISHED)):
+        yield f"{_NOTED} {state}: only completed runs count here"
+
+
+def _marked(cell: str, row: Mapping[str, Any]) -> str:
+    """With the mark where it says nothing of the system, as its workers exchanged nothing."""
+    return f"{cell} {_NOTED}" if cell and "no exchange" in row["note"] else cell
 
 
 def _mean(written: str, row: Mapping[str, Any], name: str, unit: float = 1.0) -> str:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 FAILED = 1
 BAD_INPUT = 2
+DIVERGED = 3
+"""Of a run that went through, but in which a worker's training diverged."""
 INTERRUPTED = 130
 """By which shells tell an interrupt."""
 WHY_NO_EXCHANGE = "it says nothing of the system (is the period of local_sgd or diloco longer than the run?)"
 """Of a run in which a worker never exchanged anything."""
 RUNS = Path("results/runs")
+_NAMES_SHOWN = 8
 _SAME_NAME = (
     "address",
     "catalog",
@@ -37,6 +41,12 @@ _OPTIONS = {
     **{name: f"--{name}" for name in _SAME_NAME},
 }
 """By which an argument of the package's functions is given."""
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = [f"{len(names) - _NAMES_SHOWN} more"] if len(names) > _NAMES_SHOWN else []
+    return ", ".join([*names[:_NAMES_SHOWN], *more])
 
 
 def with_options(fault: str) -> str:

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from dlion_sim.cli.chosen import chosen
-from dlion_sim.cli.live import Pacing, Silence, report
+from dlion_sim.cli.ending import report
+from dlion_sim.cli.live import Pacing, Silence
 from dlion_sim.cli.nodes import StartWithin
 from dlion_sim.cli.options import Fifo, Force, Output, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.errors import InputError

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from dlion_sim.cli.chosen import chosen
-from dlion_sim.cli.conventions import FAILED, INTERRUPTED
+from dlion_sim.cli.conventions import INTERRUPTED
+from dlion_sim.cli.ending import exit_as, report
 from dlion_sim.cli.nodes import (
     Attached,
     Delays,
@@ -26,9 +25,6 @@ from dlion_sim.cli.nodes import (
 )
 from dlion_sim.cli.options import Force, Output, Overrides, Quiet, ScenarioName
 from dlion_sim.errors import InputError
-
-if TYPE_CHECKING:
-    from dlion_sim.results import Run
 
 Pacing = Annotated[
     bool,
@@ -141,7 +137,7 @@ def node(
     summary = done.summary or {}
     if not quiet:
         print(f"node {rank}: {summary['status']} ({summary['stopped_by']}), part: {done.folder}")
-    _exit(summary)
+    exit_as(summary)
 
 
 def gather(
@@ -156,17 +152,6 @@ def gather(
     report(gather(parts, output, force=force), quiet=quiet)
 
 
-def report(run: Run, *, quiet: bool) -> None:
-    """Plot and print what came of a run, and exit accordingly."""
-    from dlion_sim.cli.tables import run_report
-    from dlion_sim.figures import plot_accuracy
-
-    plot_accuracy(run, run.plot)
-    if not quiet:
-        Console().print(run_report(run))
-    _exit(run.summary or {})
-
-
 def _standing_by() -> float:
     """Wait until told when the run began; this process ends with standard input."""
     print("stands by", flush=True)
@@ -174,12 +159,3 @@ def _standing_by() -> float:
     if not line:
         raise typer.Exit(INTERRUPTED)
     return float(line)
-
-
-def _exit(summary: Mapping[str, Any]) -> None:
-    match summary["status"]:
-        case "failed":
-            print(f"dlion: the run failed: {summary['stopped_by']}", file=sys.stderr)
-            raise typer.Exit(FAILED)
-        case "interrupted":
-            raise typer.Exit(INTERRUPTED)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from dlion_sim.cli.chosen import chosen
-from dlion_sim.cli.conventions import FAILED, INTERRUPTED
+from dlion_sim.cli.ending import report
 from dlion_sim.cli.options import Device, Force, Output, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.errors import InputError
 
@@ -49,7 +47,7 @@ def run(
         done = _simulate(scenario, overrides, output, device, every, force=force, quiet=quiet)
     else:
         raise InputError("is missing", file="SCENARIO", allowed="a scenario, or --resume DIR")
-    _report(done, quiet=quiet)
+    report(done, quiet=quiet)
 
 
 # The heavy imports wait until there is something to run, so that --help answers at once.
@@ -101,22 +99,6 @@ def _resume(folder: Path, checkpoint_every: float | None, *, quiet: bool) -> Run
         progress_bar(scenario, quiet=quiet) as observe,
     ):
         return resume(folder, checkpoint_every=checkpoint_every, interrupted=interrupts.asked, observe=observe)
-
-
-def _report(done: Run, *, quiet: bool) -> None:
-    from dlion_sim.cli.tables import run_report
-    from dlion_sim.figures import plot_accuracy
-
-    plot_accuracy(done, done.plot)
-    if not quiet:
-        Console().print(run_report(done))
-    if done.summary and done.summary["status"] == "failed":
-        print(f"dlion: the run failed: {done.summary['stopped_by']}", file=sys.stderr)
-        raise typer.Exit(FAILED)
-    if done.manifest["status"] == "interrupted":
-        if not quiet:
-            print(f"interrupted; dlion run --resume {done.folder} goes on")
-        raise typer.Exit(INTERRUPTED)
 
 
 def _refuse_with_resume(**given: object) -> None:

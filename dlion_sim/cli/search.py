@@ -43,12 +43,14 @@ def print_best(search: Search) -> None:
     best = search.best
     over = [heading.replace("_", " ") for heading in headings(search.spec.over).values()]
     rows = [
-        [str(trial.number), metric.written(search.spec.metric, value), *trial.labels.values()]
+        [str(trial.number), metric.written(search.spec.metric, value), *trial.labels.values(), search.note(trial)]
         for value, trial in best[:_BEST_SHOWN]
     ]
     if best:
-        columns = ["trial", metric.title(search.spec.metric), *over]
-        Console().print(Fitted(columns, rows, title="The best trials", box=HEAVY_HEAD))
+        columns = ["trial", metric.title(search.spec.metric), *over, "note"]
+        kept = len(columns) - (not any(row[-1] for row in rows))
+        shown = [row[:kept] for row in rows]
+        Console().print(Fitted(columns[:kept], shown, title="The best trials", box=HEAVY_HEAD))
     print(counted(search))
     if best and math.isfinite(best[0][0]):
         first = best[0][1].points[0]

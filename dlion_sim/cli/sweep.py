@@ -12,7 +12,7 @@ import typer
 from rich.box import HEAVY_HEAD
 from rich.console import Console
 
-from dlion_sim.cli.conventions import FAILED, INTERRUPTED
+from dlion_sim.cli.conventions import FAILED, INTERRUPTED, some
 from dlion_sim.cli.executors import Address, ComputesOn, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.options import Device, Quiet
@@ -80,6 +80,8 @@ def run_sweep(points: list[Point], output: Path, options: ExecutorOptions, *, qu
         found |= survey(missing, output)
     if not quiet:
         _print_results(found)
+    if diverged := [name for name, each in found.items() if each.run and each.run.diverged]:
+        print(f"dlion: {len(diverged)} of {len(found)} runs diverged: {some(diverged)}", file=sys.stderr)
     _end(output, failures, interrupted=interrupted, failed=bool(failures), quiet=quiet)
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dlion_sim.analysis import Fidelity, waited_most_for
 from dlion_sim.analysis.completion import by_kind
-from dlion_sim.cli.conventions import WHY_NO_EXCHANGE
+from dlion_sim.cli.conventions import WHY_NO_EXCHANGE, some
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run, participants, scenario_label
 from dlion_sim.results.numbers import in_bytes, number, percent
@@ -56,7 +56,7 @@ def run_report(run: Run) -> RenderableType:
             "-" if own.empty else f"{own['batch_size'].iloc[0]:.0f} to {own['batch_size'].iloc[-1]:.0f}",
             f"{own['compute_seconds'].sum() / max(summary['virtual_seconds'], 1e-9):.0%}",
             in_bytes(int(sent.get(worker, 0))),
-            _written(metric, scores[worker] if scores else None),
+            _written(metric, scores[worker] if scores else None) + " diverged" * (worker in summary["diverged"]),
         )
     table.add_section()
     table.add_row(
@@ -87,7 +87,7 @@ def _packets(run: Run, transport: Mapping[str, Any]) -> Table:
 
 
 def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
-    rate = summary["samples_per_wall_second"] or 0
+    metric, rate = run.metric, summary["samples_per_wall_second"] or 0
     did = f"{summary['samples']} samples ({rate:.0f} per second), {in_bytes(summary['bytes_sent'])} sent"
     if run.is_virtual:
         virtual, share = summary["virtual_seconds"], summary["evaluation_share"] or 0
@@ -96,24 +96,25 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
         lines = [f"{summary['wall_seconds']:.1f} s, {did}"]
     if summary["stopped_by"] in _STOPS:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
+    if run.diverged:
+        lines.append(f"diverged: {some(run.diverged)}: its {metric.name} says nothing of the system")
     lines += [*_costs(summary), *_where_time_went(run), *_waits(run)]
-    metric, times = run.metric, summary[f"time_to_{run.metric.key}"]
+    times = summary[f"time_to_{run.metric.key}"]
     whole = "{:.0%}".format if metric == ACCURACY else metric.written
     reached = [f"{whole(float(target))} at {time:g} s" for target, time in times.items() if time is not None]
     missed = [f"{whole(float(target))} not reached" for target, time in times.items() if time is None]
     if told := [*reached[-_TIMES_SHOWN:], *missed[:1]]:
-        lines.append(f"{run.evaluated_on} {metric.name} {', '.join(told)}")
+        alone = ", each worker alone" if len(run.without_exchange) == len(run.manifest["workers"]) else ""
+        lines.append(f"{run.evaluated_on} {metric.name} {', '.join(told)}{alone}")
     if run.is_evaluated_in_part:
         samples = run.manifest["evaluation_samples"]
-        some = f"the first {samples['curve']} of {samples['full']} samples"
+        on = f"the first {samples['curve']} of {samples['full']} samples"
         full = _written(metric, summary[f"full_{metric.key}"]["mean"])
-        lines.append(f"{metric.name} is on {some}; on all at the end: {full}")
+        lines.append(f"{metric.name} is on {on}; on all at the end: {full}")
     if run.target is not None and times.get(str(run.target)) is None:
         lines.append(f"the target {metric.name}, {metric.written(run.target)}, was not reached")
     if run.without_exchange:
-        lines.append(f"never exchanged anything: {', '.join(run.without_exchange)}; {WHY_NO_EXCHANGE}")
-    if summary["diverged"]:
-        lines.append(f"diverged: workers {summary['diverged']}; a lower learning rate may help")
+        lines.append(f"never exchanged anything: {some(run.without_exchange)}; {WHY_NO_EXCHANGE}")
     return [*lines, *_lateness(run), f"run folder: {run.folder}", f"plot: {run.plot}"]
 
 

@@ -18,7 +18,7 @@ from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 from dlion_sim.analysis.groups import Group
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY, Metric
-from dlion_sim.results import Run, scenario_label
+from dlion_sim.results import Run, note, scenario_label
 
 WIDTH, WIDE = 3.5, 7.16
 """Of a figure in one column and across both, in inches."""
@@ -86,7 +86,9 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 def title(run: Run) -> str:
     """What a figure of one run is headed."""
-    return " · ".join(filter(None, [scenario_label(run.manifest), run.system])) or run.folder.name
+    name = " · ".join(filter(None, [scenario_label(run.manifest), run.system])) or run.folder.name
+    noted = note([run])
+    return f"{name} ({noted})" if noted else name
 
 
 def worker_names(run: Run) -> dict[int, str]:

@@ -70,9 +70,9 @@ def _time_to_target(run: Run, summary: Mapping[str, Any]) -> Iterator[Fact]:
         return
     time = next((time for told, time in times.items() if float(told) == float(target)), None)
     value = "not reached" if time is None else f"{number(time)} s"
-    yield _fact(
-        f"time to {of_metric(float(target), metric)}", value, "the scenario's target" if wanted is not None else ""
-    )
+    alone = len(run.without_exchange) == len(run.manifest["workers"])
+    notes = ["the scenario's target"] * (wanted is not None) + ["no worker exchanged anything"] * alone
+    yield _fact(f"time to {of_metric(float(target), metric)}", value, ", ".join(notes))
 
 
 def _bottleneck(run: Run, metrics: pd.DataFrame) -> str:
@@ -95,9 +95,8 @@ def _warnings(run: Run) -> Iterator[str]:
         yield str(problem)
     if run.without_exchange:
         yield f"Never exchanged anything: {', '.join(run.without_exchange)}."
-    if diverged := (run.summary or {}).get("diverged"):
-        names = run.manifest["workers"]
-        yield f"Diverged: {', '.join(names[worker] for worker in diverged if worker < len(names))}."
+    if run.diverged:
+        yield f"Diverged: {', '.join(run.diverged)}."
 
 
 def _fact(label: str, value: str, note: str) -> Fact:

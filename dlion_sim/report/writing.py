@@ -9,6 +9,7 @@ from dlion_sim.files import opened
 from dlion_sim.report.page import MARK
 from dlion_sim.results.atomic import write
 
+_ENDINGS = (".html", ".htm")
 _BEGINNING = 1000
 """Bytes of a file in which a page says that it is one."""
 
@@ -20,6 +21,8 @@ def check_free(file: Path, *, force: bool = False) -> None:
     """
     if file.is_dir():
         raise InputError("is a folder", file=file, allowed="an .html file")
+    if file.suffix.lower() not in _ENDINGS:
+        raise InputError("is no .html file", file=file, allowed="a page, .html; figures, .pdf too, are of `dlion plot`")
     if not file.parent.is_dir():
         raise InputError("there is no such folder", file=file.parent)
     if file.exists() and not force and not _is_page(file):

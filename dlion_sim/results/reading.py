@@ -93,6 +93,12 @@ class Run:
         return [worker for worker, count in zip(workers, counts, strict=False) if count == 0 and len(workers) > 1]
 
     @property
+    def diverged(self) -> list[str]:
+        """The workers, by name, whose training diverged."""
+        names: list[str] = self.manifest.get("workers", [])
+        return [names[worker] for worker in (self.summary or {}).get("diverged", []) if worker < len(names)]
+
+    @property
     def is_virtual(self) -> bool:
         """Whether its seconds are a simulation's, and not those of a real clock."""
         return bool(self.manifest.get("way", "simulate") == "simulate")

@@ -3,6 +3,7 @@
 import pytest
 
 from dlion_sim.analysis import group_runs, metric_name, said, varying
+from dlion_sim.analysis.groups import note
 from tests.made_up import made_up_run
 
 
@@ -115,3 +116,12 @@ def test_what_an_axis_tells_is_not_told_again(tmp_path):
 def test_labels_in_words():
     assert said("system", "dlion") == "dlion"
     assert said("workload.optimizer.learning_rate", "0.1") == "learning rate 0.1"
+
+
+def test_runs_that_are_not_completed_are_noted(tmp_path):
+    ended = [made_up_run(tmp_path / f"{seed}", seed=seed, status="interrupted") for seed in (0, 1)]
+    assert note(group_runs(ended)) == "interrupted"
+    assert note(group_runs([*ended, made_up_run(tmp_path / "done", seed=2)])) == "in part interrupted"
+    assert note(group_runs([made_up_run(tmp_path / "failed", status="failed", exchanging=False)])) == (
+        "no exchange, failed"
+    )

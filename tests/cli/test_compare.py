@@ -60,3 +60,22 @@ def test_what_is_no_accuracy_is_refused_in_percent(capsys, monkeypatch, tmp_path
     (line,) = capsys.readouterr().err.splitlines()
     assert "--target" in line
     assert all(word in line for word in words), line
+
+
+def test_times_and_costs_of_runs_without_an_exchange_carry_the_mark(capsys, monkeypatch, tmp_path):
+    made_up_run(tmp_path / "baseline", ACCURACIES, system="baseline")
+    made_up_run(tmp_path / "diloco", ACCURACIES, system="diloco", exchanging=False)
+    told = compared(capsys, monkeypatch, tmp_path, "--target", "90")
+    rows = {line.split()[1]: [cell.strip() for cell in line.split("│")] for line in told.splitlines() if "│" in line}
+    assert "40.0 !" in rows["diloco"]
+    assert "1.00 (1) !" in rows["diloco"]
+    assert "40.0" in rows["baseline"]
+
+
+def test_runs_that_did_not_complete_are_noted(capsys, monkeypatch, tmp_path):
+    for seed in (0, 1):
+        status = "interrupted" if seed else "completed"
+        made_up_run(tmp_path / f"dlion{seed}", ACCURACIES, seed=seed, status=status)
+    told = compared(capsys, monkeypatch, tmp_path)
+    assert "dlion !" in told
+    assert "! in part interrupted: only completed runs count here" in told

@@ -55,6 +55,7 @@ def test_a_report_goes_with_the_run_that_it_is_of(monkeypatch, here, plotly):
         (["nowhere"], ["nowhere", "is not a run folder"]),
         (["run", "-o", "missing/page.html"], ["missing", "there is no such folder"]),
         (["run", "-o", "run"], ["run", "is a folder", ".html"]),
+        (["run", "-o", "run/page.pdf"], ["run/page.pdf", "is no .html file", "dlion plot"]),
     ],
 )
 def test_bad_input_is_one_line(capsys, monkeypatch, here, plotly, arguments, words):

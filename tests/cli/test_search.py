@@ -141,3 +141,11 @@ def test_the_extra_is_named_where_it_is_missing(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line == "dlion: a search needs the package optuna; allowed: pip install 'dlion-sim[search]'"
+
+
+def test_trials_in_which_nothing_was_exchanged_are_noted(capsys, monkeypatch, here):
+    alone = "system={name: local_sgd, exchange: {period: 100000}}"
+    write_sweep(here, HELD_OUT, alone, axes={"seed": [1]}, search={**SEARCH, "trials": 1})
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "1") == 0
+    (row,) = (line.split("│") for line in capsys.readouterr().out.splitlines() if line.startswith("│"))
+    assert row[-2].strip() == "no exchange"

@@ -88,6 +88,14 @@ def test_a_failed_run_is_told_and_done_anew(capsys, monkeypatch, here):
     assert Run.open(here / "out/batch_size17").manifest["status"] == "completed"
 
 
+def test_runs_that_diverge_are_counted_and_are_no_failures(capsys, monkeypatch, here):
+    write_sweep(here, axes={"workload.optimizer.learning_rate": [0.1, 100]}, names="rate{learning_rate}")
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "1") == 0
+    output = capsys.readouterr()
+    assert output.err.splitlines()[-1] == "dlion: 1 of 2 runs diverged: rate100"
+    assert "! a worker diverged" in output.out
+
+
 def test_a_changed_scenario_is_refused_before_anything_runs(capsys, monkeypatch, here):
     write_sweep(here, axes={"seed": [1]})
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 0
