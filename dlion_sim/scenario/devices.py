@@ -15,6 +15,10 @@ about 0.38 s on a server with 24 logical cores.
 EFFICIENCY = 0.3
 """The part of its peak at which a GPU trains: an assumption, near the 27 % that p2.xlarge stands for."""
 
+CPU_EFFICIENCY = 0.1
+"""The part of its peak at which an Arm CPU trains: an assumption, by which a core of a Raspberry Pi 4 computes at three
+quarters of `CORE_FLOPS` and one of a Raspberry Pi 5 at twice that."""
+
 
 @dataclass(frozen=True)
 class Device:
@@ -25,7 +29,8 @@ class Device:
     source: str
     """Whose figure it is, and of what."""
     peak_flops: float | None = None
-    """FLOP/s as the vendor states them, for dense matrices; None: not what the cores are derived from."""
+    """FLOP/s as the vendor states them, for dense matrices, or derived as the source says; None: not what the cores are
+    derived from."""
 
     @property
     def sustained_flops(self) -> float:
@@ -39,8 +44,18 @@ class Device:
 
 
 def _gpu(tflops: float, precision: str, source: str) -> Device:
-    peak = tflops * 1e12
-    return Device(round(EFFICIENCY * peak / CORE_FLOPS), precision, f"NVIDIA, {source}", peak)
+    return _device(tflops * 1e12, precision, f"NVIDIA, {source}")
+
+
+def _by_clock(cores: int, flop: int, ghz: float, source: str, efficiency: float = EFFICIENCY) -> Device:
+    """Of so many cores, each of which does so much in a cycle: of a vendor that states no peak."""
+    told = f"{source}; peak derived: {cores:,} x {flop} FLOP x {ghz:g} GHz"
+    return _device(cores * flop * ghz * 1e9, "FP32", told, efficiency)
+
+
+def _device(peak: float, precision: str, source: str, efficiency: float = EFFICIENCY) -> Device:
+    cores = efficiency * peak / CORE_FLOPS
+    return Device(float(round(cores) if cores >= 100 else round(cores, 1)), precision, source, peak)
 
 
 def _p2(gpus: int, boards: str) -> Device:
@@ -58,6 +73,15 @@ DEVICES: Mapping[str, Device] = {
     "a100-tf32": _gpu(156, "TF32", "A100 datasheet, SXM4"),
     "h100": _gpu(67, "FP32", "H100 datasheet, SXM5"),
     "h100-tf32": _gpu(494.7, "TF32", "H100 architecture white paper, SXM5"),
+    "t4": _gpu(8.1, "FP32", "T4 datasheet"),
+    "l4": _gpu(30.3, "FP32", "L4 datasheet"),
+    "rtx3090": _gpu(35.6, "FP32", "Ampere GA102 architecture white paper, GeForce RTX 3090"),
+    "rtx4090": _gpu(82.6, "FP32", "Ada architecture white paper, GeForce RTX 4090"),
+    "jetson-agx-orin": _gpu(5.3, "FP32", "Jetson AGX Orin series technical brief, 64 GB"),
+    "jetson-orin-nano": _by_clock(1024, 2, 0.625, "NVIDIA, Jetson Orin Nano series data sheet, 8 GB"),
+    "jetson-orin-nano-super": _by_clock(1024, 2, 1.02, "NVIDIA, Jetson Orin Nano Super developer kit, 25 W"),
+    "raspberry-pi-4": _by_clock(4, 8, 1.8, "Raspberry Pi 4 Model B specifications, four Cortex-A72", CPU_EFFICIENCY),
+    "raspberry-pi-5": _by_clock(4, 16, 2.4, "Raspberry Pi 5 specifications, four Cortex-A76", CPU_EFFICIENCY),
 }
 """What a scenario's `compute` may name."""
 
@@ -67,5 +91,9 @@ GPUS: Mapping[str, str] = {
     "A100": "a100",
     "A100-80GB": "a100",
     "H100": "h100",
+    "T4": "t4",
+    "L4": "l4",
+    "RTX3090": "rtx3090",
+    "RTX4090": "rtx4090",
 }
 """The device that one GPU of that name in a catalog of instances is; a K80 there is half a board."""

@@ -44,3 +44,27 @@ def test_a_core_is_one_core(file: Path) -> None:
 def test_an_unknown_device_is_refused_with_the_nearest(file: Path) -> None:
     with pytest.raises(InputError, match=r"did you mean 'a100'\?; write e.g. '24 cores' or one of: .*h100"):
         load(file, [f"{COMPUTE}=A100"])
+
+
+@pytest.mark.parametrize(
+    ("name", "peak_gflops", "vendor", "is_derived"),
+    [
+        ("rtx3090", 35_600, "NVIDIA", False),
+        ("rtx4090", 82_600, "NVIDIA", False),
+        ("l4", 30_300, "NVIDIA", False),
+        ("t4", 8_100, "NVIDIA", False),
+        ("jetson-agx-orin", 5_300, "NVIDIA", False),
+        ("jetson-orin-nano", 1_024 * 2 * 0.625, "NVIDIA", True),
+        ("jetson-orin-nano-super", 1_024 * 2 * 1.02, "NVIDIA", True),
+        ("raspberry-pi-4", 4 * 8 * 1.8, "Raspberry Pi", True),
+        ("raspberry-pi-5", 4 * 16 * 2.4, "Raspberry Pi", True),
+    ],
+)
+def test_devices_that_people_have(file: Path, name: str, peak_gflops: float, vendor: str, is_derived: bool) -> None:
+    device = DEVICES[name]
+    assert (device.peak_flops, device.precision) == (pytest.approx(peak_gflops * 1e9), "FP32")
+    assert device.efficiency == pytest.approx(0.3 if vendor == "NVIDIA" else 0.1, rel=0.02)
+    assert vendor in device.source
+    assert ("derived" in device.source) is is_derived
+    cores = load(file, [f"{COMPUTE}={name}"]).cluster.workers[0].compute.cores
+    assert cores == Schedule.constant(device.cores)
