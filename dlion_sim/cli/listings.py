@@ -37,8 +37,8 @@ def devices() -> Listing:
     yield Text(
         "Derived, not measured: cores are the sustained rate over the "
         f"{CORE_FLOPS / 1e9:g} GFLOP/s of one, and that rate is the vendor's stated peak for dense matrices, or what "
-        "cores and clock come to where the source says so, times an assumed efficiency. Small models and batches reach less; "
-        "what you have measured can be stated instead."
+        "cores and clock come to where the source says so, times an assumed efficiency. Small models and batches reach "
+        "less; what you have measured can be stated instead."
     )
 
 
