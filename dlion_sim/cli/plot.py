@@ -174,8 +174,10 @@ def presence(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = F
 def timeline(
     run: OneRun,
     output: Output,
-    begin: Annotated[str | None, typer.Option("--from", help="E.g. 10 s; by default the first gradient.")] = None,
-    end: Annotated[str | None, typer.Option("--to", help="By default when all have done 10 iterations.")] = None,
+    begin: Annotated[
+        str | None, typer.Option("--from", help="E.g. 10 s; by default when all machines are timed.")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="By default 10 iterations of each worker later.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Computing, waiting and sending by worker, as a Gantt chart."""

@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from dlion_sim.figures.looks import look_in_order
 from dlion_sim.figures.style import (
     DECADE,
+    by_cloud,
     drawing,
     legend_below,
     make_logarithmic,
@@ -22,21 +23,26 @@ from dlion_sim.figures.style import (
     worker_names,
 )
 from dlion_sim.results import Run
+from dlion_sim.results.numbers import number
 
 _WORKERS_TOLD_APART = 6
 """Of more than these, a line is the mean of a micro-cloud's, or of all where those are too many as well."""
 _CLOUDS_TOLD_APART = 8
+_SHORT, _BEYOND = 0.2, 1.5
+"""Of the run: where sizes change in less of it only, so many times as much is shown."""
 
 
 def plot_batch_sizes(run: Run, file: Path) -> Path:
     """Draw the global and the local batch sizes of `run` to `file` (.png, .svg or .pdf), and return `file`.
 
-    An axis is logarithmic where its values span more than a decade. Raises InputError where the run cannot be read or
-    the file cannot be written.
+    Sizes that change at the beginning only are drawn until soon after. An axis is logarithmic where its values span
+    more than a decade. Raises InputError where the run cannot be read or the file cannot be written.
     """
     iterations = run.iterations()
     end = iterations["virtual_time"].max() if len(iterations) else 1.0
-    seconds, unit = time_unit(end)
+    last = _last_change(iterations)
+    shown = _BEYOND * last if 0 < last < _SHORT * end else end
+    seconds, unit = time_unit(shown)
     iterations["virtual_time"] /= seconds
     with drawing(file, height=3.1) as figure:
         top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1.8))
@@ -46,10 +52,12 @@ def plot_batch_sizes(run: Run, file: Path) -> Path:
         steps = _changes(first, "global_batch_size")
         top.step(steps["virtual_time"], steps["global_batch_size"], where="post", color="black")
         _scale(top, first["global_batch_size"])
-        legend = draw_batch_sizes(bottom, iterations, run)
+        handles, names, notes = draw_batch_sizes(bottom, iterations, run)
+        if shown < end:
+            notes.append(f"no change from {number(last / seconds)} {unit} to the end at {number(end / seconds)} {unit}")
         bottom.set_xlabel(time_label(run, unit))
-        bottom.set_xlim(0, end / seconds)
-        legend_below(figure, *legend)
+        bottom.set_xlim(0, shown / seconds)
+        legend_below(figure, handles, names, notes)
     return file
 
 
@@ -76,16 +84,12 @@ def draw_batch_sizes(axes: Axes, iterations: pd.DataFrame, run: Run) -> tuple[li
 
 def _groups(workers: Sequence[int], names: dict[int, str]) -> tuple[dict[str, list[int]], list[str]]:
     """Who is drawn as one line, by what it is called; and what to note on that."""
-    by_worker = {names.get(worker, str(worker)): [worker] for worker in workers}
     if len(workers) <= _WORKERS_TOLD_APART:
-        return by_worker, []
-    by_cloud: dict[str, list[int]] = {}
-    for name, (worker,) in by_worker.items():
-        by_cloud.setdefault(name.rsplit("/", 1)[0], []).append(worker)
-    if len(by_cloud) > _CLOUDS_TOLD_APART:
+        return {names.get(worker, str(worker)): [worker] for worker in workers}, []
+    clouds = by_cloud(workers, names)
+    if len(clouds) > _CLOUDS_TOLD_APART:
         return {f"all {len(workers)} workers": list(workers)}, ["line: mean; band: least to greatest"]
-    named = {f"{cloud} ({len(own)})": own for cloud, own in by_cloud.items()}
-    return named, ["line: mean of a micro-cloud's (workers); band: least to greatest"]
+    return clouds, ["line: mean of a micro-cloud's (workers); band: least to greatest"]
 
 
 def _over_workers(steps: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -102,6 +106,13 @@ def _scale(axes: Axes, sizes: pd.Series) -> None:
         axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
         return
     make_logarithmic(axes, "y", sizes.max() / sizes.min())
+
+
+def _last_change(iterations: pd.DataFrame) -> float:
+    """When (s) a worker's batch size, or the global one as it knows it, last changed; 0 where none did."""
+    sizes = iterations.groupby("worker")[["batch_size", "global_batch_size"]]
+    changed = (sizes.diff().fillna(0) != 0).any(axis=1)
+    return float(iterations.loc[changed, "virtual_time"].max()) if changed.any() else 0.0
 
 
 def _changes(one: pd.DataFrame, column: str) -> pd.DataFrame:

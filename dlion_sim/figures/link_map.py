@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from dlion_sim.figures.style import WIDE, drawing, legend_below
+from dlion_sim.results.numbers import number
 
 _NAMES = 16
 """Workers that are named one by one; of more, micro-clouds are."""
@@ -22,13 +24,19 @@ _MAPS = {
     "n_percent": ("N of Max-N, mean (%)", 1.0),
 }
 """By column the heading of its map, and what its values are multiplied by."""
+_LINEAR, _LOGARITHMIC, _ROOM = MaxNLocator(nbins=4), LogLocator(subs=(1, 2, 5)), 0.13
+"""Ticks of colours, and what part of the scale is free of them beside its ends."""
 _NO_LINK = "0.93"
+_LEAST_SPAN, _LOGARITHMIC_FROM = 0.1, 4.0
+"""Of colours: the least part of the largest value that they span, and by how many times the largest is more than the
+least where they go by logarithms."""
 
 
 def draw_link_map(heading: str, links: pd.DataFrame, names: dict[int, str], notes: Sequence[str], file: Path) -> Path:
     """Draw a map of each column that is known of `links` to `file`, and return `file`.
 
-    `links` has a row a link: `sender`, `receiver`, `full` (fraction), `rate` (bps) and `n_percent`.
+    `links` has a row a link: `sender`, `receiver`, `full` (fraction), `rate` (bps) and `n_percent`. Colours span the
+    values that there are, whose least and greatest are noted.
     """
     maps = [column for column in _MAPS if links[column].notna().any()]
     rows, columns = (sorted(links[side].unique()) for side in ("sender", "receiver"))
@@ -39,9 +47,14 @@ def draw_link_map(heading: str, links: pd.DataFrame, names: dict[int, str], note
             cells = np.full((len(rows), len(columns)), np.nan)
             places = np.searchsorted(rows, links["sender"]), np.searchsorted(columns, links["receiver"])
             cells[places] = factor * links[column]
-            highest = max(100.0, np.nanmax(cells)) if column == "full" else np.nanmax(cells)
-            image = axes.imshow(cells, cmap="cividis", vmin=0, vmax=highest, aspect="auto", interpolation="nearest")
-            figure.colorbar(image, location="bottom", aspect=30, pad=0.02, ticks=MaxNLocator(nbins=5))
+            norm = _norm(cells)
+            image = axes.imshow(cells, cmap="cividis", norm=norm, aspect="auto", interpolation="nearest")
+            scale = figure.colorbar(image, location="bottom", aspect=30, pad=0.02)
+            inner = (_LOGARITHMIC if isinstance(norm, LogNorm) else _LINEAR).tick_values(norm.vmin, norm.vmax)
+            ticks = [norm.vmin, *(value for value in inner if _ROOM < norm(value) < 1 - _ROOM), norm.vmax]
+            scale.set_ticks(ticks, labels=[number(value) for value in ticks])
+            scale.minorticks_off()
+            notes = [*notes, _extremes(label, cells, [names[each] for each in rows], [names[each] for each in columns])]
             axes.set_facecolor(_NO_LINK)
             axes.set_title(label, size=7.5)
             axes.set_xlabel("to")
@@ -52,6 +65,23 @@ def draw_link_map(heading: str, links: pd.DataFrame, names: dict[int, str], note
         figure.axes[0].set_ylabel("from")
         legend_below(figure, [], [], notes)
     return file
+
+
+def _norm(cells: np.ndarray) -> Normalize:
+    """How colours go by values."""
+    least, greatest = float(np.nanmin(cells)), float(np.nanmax(cells))
+    if least > 0 and greatest > _LOGARITHMIC_FROM * least:
+        return LogNorm(least, greatest)
+    return Normalize(min(least, (1 - _LEAST_SPAN) * greatest), greatest or 1.0)
+
+
+def _extremes(label: str, cells: np.ndarray, senders: Sequence[str], receivers: Sequence[str]) -> str:
+    """The least and the greatest value, and whose they are."""
+    told = []
+    for place in (np.nanargmin(cells), np.nanargmax(cells)):
+        row, column = divmod(int(place), len(receivers))
+        told.append(f"{number(float(cells[row, column]))} ({senders[row]} to {receivers[column]})")
+    return f"{label}: {' to '.join(told)}"
 
 
 def _height(rows: int, columns: int, maps: int) -> float:

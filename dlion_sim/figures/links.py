@@ -16,12 +16,18 @@ from dlion_sim.errors import InputError
 from dlion_sim.figures.link_map import draw_link_map
 from dlion_sim.figures.looks import look_in_order
 from dlion_sim.figures.outages import shade
-from dlion_sim.figures.style import drawing, legend_below, time_label, time_unit, title, worker_names
+from dlion_sim.figures.style import by_cloud, drawing, legend_below, time_label, time_unit, title, worker_names
 from dlion_sim.results import Run
 from dlion_sim.results.numbers import percent
 
 _TOLD_APART = 8
 """Senders and receivers whose links are drawn as lines; those of more are a map."""
+_EACH = 3
+"""Receivers that have a line each; those of more are a line a micro-cloud, where that are fewer."""
+_THINNEST, _THICKER = 0.8, 0.6
+"""Of a line, and by how much the one that it is drawn upon is thicker: those that coincide are seen nested."""
+_HALF = 0.5
+"""Of the largest value: where all are more, the axis does not begin at 0, to show what differs."""
 _FULLEST = 3
 """Of what messages cross, so many are named."""
 
@@ -29,8 +35,9 @@ _FULLEST = 3
 def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Sequence[str] = ()) -> Path:
     """Draw what each directed link of `run` carried to `file` (.png, .svg or .pdf), and return `file`.
 
-    Of up to 8 senders and receivers: N of Max-N (%) and the rate (Mbps) by interval, a row a sender, a line a receiver;
-    shaded, when the sender was down, or a path from its micro-cloud.
+    Of up to 8 senders and receivers: N of Max-N (%) and the rate (Mbps) by interval, a row a sender, a line a receiver
+    or, of more than 3, the mean of those of a micro-cloud, with a band from the least to the greatest; shaded, when the
+    sender was down, or a path from its micro-cloud.
     Of more: maps of the means over the run, and of how full the fullest is that a link's messages cross; see
     `analysis.traffic.crossings`. Below stands what was fullest.
 
@@ -95,10 +102,12 @@ def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Seq
     if rates["n_percent"].isna().all():
         del columns["n_percent"]
 
+    lines = _lines(receivers, names)
+    notes = [*notes, *["line: mean of a micro-cloud's; band: least to greatest"] * (len(lines) < len(receivers))]
     with drawing(file, height=0.9 + 0.75 * len(senders)) as figure:
         figure.suptitle(title(run), x=0.02, ha="left", size=8.5)
         panels = figure.subplots(len(senders), len(columns), sharex=True, sharey="col", squeeze=False)
-        handles: dict[int, Line2D] = {}
+        handles: dict[str, Line2D] = {}
         ends, away, paths = interval_ends(run), absences(run), paths_down(run)
         clouds: dict[int, str] = dict(enumerate(run.manifest.get("clouds", [])))
         down: dict[str, Patch] = {}
@@ -107,23 +116,44 @@ def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Seq
             held_up = [*away.get(sender, ()), *(each for way in ways for each in paths.get(way, ()))]
             down |= shade(row, held_up, end, seconds)
             row[0].set_ylabel(f"from\n{names[sender]}")
-            for place, receiver in enumerate(receivers):
-                one = links[(links["sender"] == sender) & (links["receiver"] == receiver)]
-                look = {**look_in_order(place).line(), "linewidth": 0.8}
+            own = links[links["sender"] == sender]
+            for place, (name, of_line) in enumerate(lines.items()):
+                width = _THINNEST + _THICKER * (len(lines) - 1 - place)
+                look = {**look_in_order(place).line(), "linewidth": width}
                 for axes, column in zip(row, columns, strict=True):
-                    # Two incarnations of a node may have a row each at the end.
-                    known = one.groupby("virtual_time")[column].agg("sum" if column == "rate" else "mean").dropna()
-                    if len(known):
-                        # An interval in which nothing was sent has none.
-                        shown = known.reindex(ends[sender], fill_value=0.0) if column == "rate" else known
-                        (handles[receiver],) = axes.plot(shown.index / seconds, shown, **look)
+                    table = _over_links(own[own["receiver"].isin(of_line)], column, ends[sender])
+                    if len(table):
+                        times = table.index / seconds
+                        if len(table.columns) > 1:
+                            band = {"color": look["color"], "alpha": 0.2, "linewidth": 0}
+                            axes.fill_between(times, table.min(axis=1), table.max(axis=1), **band)
+                        (handles[name],) = axes.plot(times, table.mean(axis=1), **look)
         for axes, label in zip(panels[0], columns.values(), strict=True):
             axes.set_title(label, size=7.5)
-            axes.set_ylim(bottom=0)
+            low, high = axes.dataLim.intervaly  # of all, as they share it
+            if not low > _HALF * high:
+                axes.set_ylim(bottom=0)
             axes.yaxis.set_major_locator(MaxNLocator(nbins=3))
         for axes in panels[-1]:
             axes.set_xlabel(time_label(run, unit))
             axes.set_xlim(left=0)
-        legend = {**{f"to {names[number]}": line for number, line in sorted(handles.items())}, **down}
+        legend = {**{f"to {name}": handles[name] for name in lines if name in handles}, **down}
         legend_below(figure, list(legend.values()), list(legend), notes)
     return file
+
+
+def _lines(receivers: Sequence[int], names: dict[int, str]) -> dict[str, list[int]]:
+    """Which receivers are drawn as one line, by what it is called."""
+    clouds = by_cloud(receivers, names)
+    if _EACH < len(receivers) > len(clouds):
+        return clouds
+    return {names[receiver]: [receiver] for receiver in receivers}
+
+
+def _over_links(links: pd.DataFrame, column: str, ends: Sequence[float]) -> pd.DataFrame:
+    """The values of a sender's links by the ends of intervals, a column a receiver."""
+    # Two incarnations of a node may have a row each at the end.
+    known = links.groupby(["virtual_time", "receiver"])[column].agg("sum" if column == "rate" else "mean")
+    table = known.unstack("receiver").dropna(how="all")
+    # An interval in which nothing was sent has none.
+    return table.reindex(ends).fillna(0.0) if column == "rate" and len(table) else table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
@@ -94,6 +94,14 @@ def title(run: Run) -> str:
 def worker_names(run: Run) -> dict[int, str]:
     """By number."""
     return dict(enumerate(run.manifest.get("workers", [])))
+
+
+def by_cloud(workers: Iterable[int], names: Mapping[int, str]) -> dict[str, list[int]]:
+    """Workers by micro-cloud, which is called by its name and how many it has: "east (3)"."""
+    clouds: dict[str, list[int]] = {}
+    for worker in workers:
+        clouds.setdefault(names.get(worker, str(worker)).rsplit("/", 1)[0], []).append(worker)
+    return {f"{cloud} ({len(own)})": own for cloud, own in clouds.items()}
 
 
 def time_label(run: Run, unit: str) -> str:

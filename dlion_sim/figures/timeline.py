@@ -25,7 +25,7 @@ _IN_ONE_COLUMN = 3
 _BAR = 0.14
 """Inches."""
 _LANE, _LEAST_STRIP, _GREATEST_STRIP = 0.025, 0.06, 0.2
-"""Inches of a transfer, and of all of a worker's."""
+"""Inches of a transfer, and of all of a worker's: what needs more is drawn as how many there are at once."""
 _FILLED = 0.75
 """Of a transfer's height, what is drawn."""
 _GAP = 0.06
@@ -40,9 +40,10 @@ Bar = tuple[float, float]
 def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float | None = None) -> Path:
     """Draw what the workers of `run` did from `begin` to `end` (virtual s) to `file`, and return `file`.
 
-    By default from the beginning until every worker has done 10 iterations. A strip below each worker's bar has each
-    message that it sent from its first byte to its last, those that overlap one above the other; of runs without a
-    record of these, the mean rate in each interval of the links' table. A row is shaded while its worker was down.
+    By default from when all have timed their machines until every worker has done 10 more iterations. A strip below
+    each worker's bar has each message that it sent from its first byte to its last, those that overlap one above the
+    other; where too many overlap, how many are under way; of runs without a record of these, the mean rate in each
+    interval of the links' table. A row is shaded while its worker was down.
     Raises InputError where the run cannot be read, has done nothing in that time, or the file cannot be written.
     """
     all_spans = spans(run)
@@ -76,7 +77,10 @@ def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float |
         rows_of = [(places[number], outage) for number, outages in away.items() for outage in outages]
         legend |= shade_rows(axes, rows_of, (_BAR + strip) / row, begin, end)
         top, height = _BAR / row, strip / row
-        if len(senders):
+        if len(senders) and _LANE * lanes > _GREATEST_STRIP:
+            most = _draw_counts(axes, sent, places, top, height, end - begin)
+            legend[f"sending (full height: {most} messages at once)"] = Patch(color=SEND)
+        elif len(senders):
             _draw_transfers(axes, sent, places, top, height, end - begin)
             legend["sending, a line a message"] = Patch(color=SEND)
         elif not len(recorded) and (highest := _draw_sending(axes, sent, places, top, height)):
@@ -93,7 +97,10 @@ def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float |
 
 def _window(all_spans: pd.DataFrame, begin: float | None, end: float | None) -> tuple[float, float]:
     if begin is None:
-        begin = float(all_spans["begin"].min()) if len(all_spans) else 0.0
+        computing = all_spans.loc[all_spans["what"] == "compute", "begin"].min()
+        # Whoever joins later may time its machine then.
+        profiles = all_spans[(all_spans["what"] == "profile") & ~(all_spans["begin"] > computing)]
+        begin = float((profiles["end"].max() if len(profiles) else all_spans["begin"].min()) if len(all_spans) else 0)
     if end is None:
         later = all_spans[all_spans["begin"] >= begin]
         end = max((_tenth_end(own) for _, own in later.groupby("worker")), default=begin + 1)
@@ -134,6 +141,22 @@ def _draw_transfers(
         sender, lane = int(own["sender"].iloc[0]), int(own["lane"].iloc[0])
         place = places[sender] + top + lane * lane_height, _FILLED * lane_height
         _draw_spans(axes, own, place, SEND, width)
+
+
+def _draw_counts(
+    axes: Axes, sent: pd.DataFrame, places: dict[int, int], top: float, height: float, width: float
+) -> int:
+    """Draw a strip a worker, the higher the more messages of it were under way; the most that are drawn at once."""
+    steps = {}
+    for sender, own in sent.groupby("sender"):
+        ends = np.maximum(own["end"], own["begin"] + _THIN * width)
+        changes = pd.concat([pd.Series(1, own["begin"]), pd.Series(-1, ends)]).groupby(level=0).sum().cumsum()
+        steps[places[int(str(sender))] + top + height] = changes
+    most = max(int(changes.max()) for changes in steps.values())
+    for bottom, changes in steps.items():
+        above = bottom - height * changes / most
+        axes.fill_between(changes.index, bottom, above, step="post", color=SEND, linewidth=0)
+    return most
 
 
 def _draw_sending(axes: Axes, sent: pd.DataFrame, places: dict[int, int], top: float, height: float) -> float:

@@ -1,5 +1,7 @@
 """Batch sizes: what is drawn as one line, and when an axis is logarithmic."""
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from dlion_sim.figures import plot_accuracy, plot_batch_sizes
@@ -64,3 +66,19 @@ def test_a_line_is_the_mean_and_its_band_from_least_to_greatest(tmp_path, drawn)
     assert [line.get_ydata()[0] for line in bottom.lines] == [20, 52]
     first = bottom.collections[0].get_paths()[0].vertices
     assert set(first[first[:, 0] == 1][:, 1]) >= {8, 32}
+
+
+def test_sizes_that_change_at_the_beginning_only_are_drawn_until_soon_after(tmp_path, drawn):
+    run = made_up_run(tmp_path / "run", [0.1] * 31)
+    file = tmp_path / "run" / "metrics.parquet"
+    rows = pd.read_parquet(file)
+    rows["batch_size"] = np.where(rows["virtual_time"] < 20, 8, 12)
+    rows.to_parquet(file)
+    plot_batch_sizes(run, tmp_path / "a.png")
+    assert [axes.get_xlim() for axes in drawn[0].axes] == [(0, 30), (0, 30)]
+    assert "no change from 20 s to the end at 300 s" in drawn[0].legends[0].get_title().get_text()
+    rows["batch_size"] = np.where(rows["virtual_time"] < 200, 8, 12)
+    rows.to_parquet(file)
+    plot_batch_sizes(run, tmp_path / "a.png")
+    assert drawn[1].axes[0].get_xlim() == (0, 300)
+    assert drawn[1].legends[0].get_title().get_text() == ""

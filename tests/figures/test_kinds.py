@@ -333,7 +333,7 @@ def test_a_timeline_shows_profiling_waits_without_an_end_and_every_message_in_a_
         for begin, end in ((5, 35), (6, 10), (20, 21), (40, None))
     ]
     run = of_one_worker(tmp_path / "run", *rows, transfers=sent)
-    bars = drawn_bars(monkeypatch, run)
+    bars = drawn_bars(monkeypatch, run, 0.0, 50.0)
     assert [bar[:2] for bar in bars[PROFILE.lower()]] == [(0, 2)]
     assert [bar[:2] for bar in bars[WAIT.lower()]] == [(5, 50)]
     lanes = {}
@@ -342,7 +342,7 @@ def test_a_timeline_shows_profiling_waits_without_an_end_and_every_message_in_a_
     assert [lanes[top] for top in sorted(lanes)] == [[(5, 35), (40, 50)], [(6, 10), (20, 21)]]
     monkeypatch.undo()
     with matplotlib.rc_context({"svg.fonttype": "none"}):
-        svg = figures.plot_timeline(run, tmp_path / "figure.svg").read_text()
+        svg = figures.plot_timeline(run, tmp_path / "figure.svg", 0.0).read_text()
     assert "profiling" in svg
     assert "sending, a line a message" in svg
 

@@ -1,6 +1,7 @@
 """The links' figure: lines where workers are few, maps where they are many, and those that were asked for."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dlion_sim.errors import InputError
@@ -41,6 +42,46 @@ def test_few_links_are_lines_over_time(tmp_path, drawn):
     assert "fullest: uplink of west/0 (80 %)" in figure.legends[0].get_title().get_text()
 
 
+def all_to_all(folder, workers):
+    """The same with links from each to each, which carry the more, the higher both numbers are."""
+    run = run_of(folder, workers)
+    rows = [(10.0, a, b, 10_000 * (1 + a) * (1 + b), 1, 1, 80.0 + b) for a in range(workers) for b in range(workers)]
+    names = ["virtual_time", "sender", "receiver", "bytes", "messages", "gradients", "n_percent"]
+    table = pd.DataFrame([row for row in rows if row[1] != row[2]], columns=names)
+    old = pd.read_parquet(folder / "links.parquet")
+    table.reindex(columns=old.columns).fillna({"seconds": 0}).astype(old.dtypes).to_parquet(folder / "links.parquet")
+    return run
+
+
+def test_links_to_a_micro_cloud_are_one_line_where_receivers_are_many_and_lines_that_coincide_are_nested(
+    tmp_path, drawn
+):
+    plot_links(all_to_all(tmp_path / "run", 6), tmp_path / "a.png")
+    names = [text.get_text() for text in drawn[0].legends[0].get_texts()]
+    assert names == ["to east (4)", "to west (2)"]
+    for axes in drawn[0].axes:
+        widths = [line.get_linewidth() for line in axes.lines]
+        assert widths == sorted(widths, reverse=True)
+        assert len({*widths}) == len(widths) == 2
+        assert axes.collections, "there is no band"
+    # All N are from 80 to 85 %: an axis from 0 on would show flat lines.
+    assert drawn[0].axes[0].get_ylim()[0] > 70
+    assert drawn[0].axes[1].get_ylim()[0] == 0
+
+
+def test_a_maps_colours_span_what_there_is_and_its_ends_are_named(tmp_path, drawn):
+    plot_links(all_to_all(tmp_path / "run", 16), tmp_path / "a.png")
+    found = maps(drawn[0])
+    rate, n_percent = (found[name].images[0] for name in ("Mean rate (Mbps)", "N of Max-N, mean (%)"))
+    assert (n_percent.norm.vmin, n_percent.norm.vmax) == (80, 95)
+    assert (rate.norm.vmin, rate.norm.vmax) == (pytest.approx(0.008), pytest.approx(0.96))
+    assert rate.norm(0.08) == pytest.approx(0.48, abs=0.01), "is not logarithmic"
+    scales = [tick_labels(axes.xaxis) for axes in drawn[0].axes[3:]]
+    assert [(labels[0], labels[-1]) for labels in scales[1:]] == [("0.008", "0.96"), ("80", "95")]
+    told = drawn[0].legends[0].get_title().get_text()
+    assert "Mean rate (Mbps): 0.008 (east/0 to east/1) to 0.96 (west/3 to west/4)" in told
+
+
 def test_eleven_workers_are_a_map_with_their_names(tmp_path, drawn):
     plot_links(run_of(tmp_path / "run", 11), tmp_path / "a.png")
     found = maps(drawn[0])
@@ -70,7 +111,7 @@ def test_a_map_without_known_capacities_has_rates(tmp_path, drawn):
     run.manifest["way"] = "live"
     plot_links(run, tmp_path / "a.png")
     assert list(maps(drawn[0])) == ["Mean rate (Mbps)", "N of Max-N, mean (%)"]
-    assert not drawn[0].legends
+    assert "fullest" not in drawn[0].legends[0].get_title().get_text()
 
 
 def test_senders_and_receivers_are_chosen_by_worker_or_micro_cloud(tmp_path, drawn):
