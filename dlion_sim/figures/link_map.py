@@ -47,11 +47,12 @@ def draw_link_map(heading: str, links: pd.DataFrame, names: dict[int, str], note
             cells = np.full((len(rows), len(columns)), np.nan)
             places = np.searchsorted(rows, links["sender"]), np.searchsorted(columns, links["receiver"])
             cells[places] = factor * links[column]
-            norm = _norm(cells)
+            low, high, is_wide = _span(cells)
+            norm = (LogNorm if is_wide else Normalize)(low, high)
             image = axes.imshow(cells, cmap="cividis", norm=norm, aspect="auto", interpolation="nearest")
             scale = figure.colorbar(image, location="bottom", aspect=30, pad=0.02)
-            inner = (_LOGARITHMIC if isinstance(norm, LogNorm) else _LINEAR).tick_values(norm.vmin, norm.vmax)
-            ticks = [norm.vmin, *(value for value in inner if _ROOM < norm(value) < 1 - _ROOM), norm.vmax]
+            inner = (_LOGARITHMIC if is_wide else _LINEAR).tick_values(low, high)
+            ticks = [low, *(float(value) for value in inner if _ROOM < norm(value) < 1 - _ROOM), high]
             scale.set_ticks(ticks, labels=[number(value) for value in ticks])
             scale.minorticks_off()
             notes = [*notes, _extremes(label, cells, [names[each] for each in rows], [names[each] for each in columns])]
@@ -67,12 +68,12 @@ def draw_link_map(heading: str, links: pd.DataFrame, names: dict[int, str], note
     return file
 
 
-def _norm(cells: np.ndarray) -> Normalize:
-    """How colours go by values."""
+def _span(cells: np.ndarray) -> tuple[float, float, bool]:
+    """From what to what value colours go, and whether by logarithms."""
     least, greatest = float(np.nanmin(cells)), float(np.nanmax(cells))
-    if least > 0 and greatest > _LOGARITHMIC_FROM * least:
-        return LogNorm(least, greatest)
-    return Normalize(min(least, (1 - _LEAST_SPAN) * greatest), greatest or 1.0)
+    if greatest > _LOGARITHMIC_FROM * least > 0:
+        return least, greatest, True
+    return min(least, (1 - _LEAST_SPAN) * greatest), greatest or 1.0, False
 
 
 def _extremes(label: str, cells: np.ndarray, senders: Sequence[str], receivers: Sequence[str]) -> str:

@@ -156,4 +156,4 @@ def _over_links(links: pd.DataFrame, column: str, ends: Sequence[float]) -> pd.D
     known = links.groupby(["virtual_time", "receiver"])[column].agg("sum" if column == "rate" else "mean")
     table = known.unstack("receiver").dropna(how="all")
     # An interval in which nothing was sent has none.
-    return table.reindex(ends).fillna(0.0) if column == "rate" and len(table) else table
+    return table.reindex(pd.Index(ends)).fillna(0.0) if column == "rate" and len(table) else table
