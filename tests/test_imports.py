@@ -25,9 +25,9 @@ MAY_IMPORT = {
     "figures": {"analysis", "results", "scenario"},
     "export": {"analysis", "results"},
     "report": {"analysis", "figures.looks", "figures.style", "results", "scenario"},
-    "sweep": {"simulation", "protocol.compose", "analysis", "results", "scenario"},
+    "sweep": {"simulation", "protocol.compose", "learning.datasets", "analysis", "results", "scenario"},
     "stalls": {"simulation", "protocol.compose", "analysis", "figures", "results", "scenario"},
-    "reproduction": {"analysis", "figures", "results", "scenario"},
+    "reproduction": {"sweep", "analysis", "figures", "results", "scenario"},
     "recommend": {"sweep", "analysis", "figures", "results", "scenario"},
     "validation": {"simulation", "emulation", "analysis", "figures", "results", "scenario"},
     "cli": {

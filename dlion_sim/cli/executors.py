@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +15,7 @@ from dlion_sim.cli.options import Device
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
-    from dlion_sim.sweep import Executor
+    from dlion_sim.sweep import Executor, Point
 
 
 _RAY = "--executor ray"
@@ -78,6 +78,13 @@ class ExecutorOptions:
         if self.kind is ExecutorKind.LOCAL:
             return self.device.value
         return "cuda" if self.gpus_per_job else "cpu"
+
+    def check_data(self, points: Sequence[Point]) -> None:
+        """Raise InputError where points are run here and a data set of theirs cannot be had; a cluster has its own."""
+        if self.kind is ExecutorKind.LOCAL:
+            from dlion_sim.sweep import check_data
+
+            check_data(points)
 
     @contextmanager
     def open(self, runs: int, output: Path, lock: int) -> Iterator[Executor]:

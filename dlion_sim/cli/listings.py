@@ -127,6 +127,7 @@ def scenarios() -> Listing:
     told = [[name, sweep["description"]] for name, sweep in sweeps.items()]
     yield Fitted(["name", "description"], told, title="Sweeps")
     yield Text(f"They are files in {FOLDER}, to copy and change; `dlion schema` prints what a scenario may say.")
+    yield Text("Sweeps that repeat papers' experiments, reproduction/E6 and so on, are listed by `dlion reproduce`.")
 
 
 def systems() -> Listing:

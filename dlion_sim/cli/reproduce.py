@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,21 +18,42 @@ from dlion_sim.cli.sweep import run_sweep
 from dlion_sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dlion_sim.reproduction import Experiment
+    from dlion_sim.sweep import Point
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """An experiment that is to be run, whole or in short."""
+
+    experiment: Experiment
+    points: list[Point]
+    runs: Path
+    """The folder of its run folders."""
+    again: str
+    """The command that runs it."""
+    mark: str = ""
+    """What its verdicts are marked by."""
 
 
 def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(help="Experiments, e.g. E6; by default they are listed.", show_default=False)
     ] = None,
-    runs: Annotated[Path, typer.Option(help="The folder for run folders, below it one for each experiment.")] = Path(
-        "results/runs/reproduction"
-    ),
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for tables, figures and verdicts.")] = Path(
-        "results"
+        "reproduction"
     ),
+    runs: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder for run folders, below it one for each experiment; by default `runs` in the output.",
+            show_default=False,
+        ),
+    ] = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="One seed and a tenth of each duration; verdicts are marked as such.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be run; by default of all.")] = False,
     jobs: Jobs = None,
     device: ComputesOn = Device.AUTO,
     executor: RunBy = ExecutorKind.LOCAL,
@@ -40,42 +63,71 @@ def reproduce(
 ) -> None:
     """Run papers' experiments again, and judge what they claim: a table, a figure and verdicts for each.
 
-    Each is a sweep of `scenarios/reproduction`. Started again, it does only what is missing, and writes the pages anew.
+    Each is a sweep that `dlion sweep reproduction/NAME` runs, too. Started again, it does only what is missing, and
+    writes the pages anew.
     """
-    from dlion_sim.reproduction import experiments, write_collection
+    from dlion_sim.reproduction import experiments, in_short, short_name, write_collection
 
     known = experiments()
-    if not names:
+    if not names and not dry_run:
         _print_list(known)
         return
-    for name in names:
+    for name in names or ():
         if name not in known:
             raise InputError(f"no such experiment{did_you_mean(name, known)}", file=name, allowed=", ".join(known))
     options = ExecutorOptions(executor, jobs, device, address, gpus_per_job)
     options.check()
-    for name in names:
-        _reproduce(name, known[name], runs / name, output, options, quiet=quiet)
-    write_collection(known, output, "dlion reproduce NAME")
+    plans = dict(_plan(name, known[name], runs or output / "runs", short=short) for name in names or known)
+    if dry_run:
+        _show(plans, quiet=quiet)
+        return
+    options.check_data([point for plan in plans.values() for point in plan.points])
+    for name, plan in plans.items():
+        _reproduce(name, plan, output / name, options, quiet=quiet)
+    shorts = {short_name(name): in_short(experiment) for name, experiment in known.items()}
+    write_collection({**known, **shorts}, output, "dlion reproduce NAME")
 
 
-def _reproduce(
-    name: str, experiment: Experiment, runs: Path, output: Path, options: ExecutorOptions, *, quiet: bool
-) -> None:
-    from dlion_sim.reproduction import write_experiment
+def _plan(name: str, experiment: Experiment, runs: Path, *, short: bool) -> tuple[str, _Plan]:
+    from dlion_sim.reproduction import MARK, in_short, short_name, shortened
     from dlion_sim.reproduction.claims import sweep_of
-    from dlion_sim.results import Run, find_runs
     from dlion_sim.sweep import load_sweep
 
+    points = load_sweep(sweep_of(name))
+    if not short:
+        return name, _Plan(experiment, points, runs / name, f"dlion reproduce {name}")
+    named = short_name(name)
+    again = f"dlion reproduce {name} --short"
+    return named, _Plan(in_short(experiment), shortened(points), runs / named, again, MARK)
+
+
+def _show(plans: Mapping[str, _Plan], *, quiet: bool) -> None:
+    """Check what would be run, and print how much that is."""
+    from dlion_sim.sweep import State, check, survey
+
+    rows = []
+    for name, plan in plans.items():
+        found = survey(plan.points, plan.runs)
+        missing = [point for point in plan.points if found[point.name].state is not State.DONE]
+        check(missing)
+        rows.append([name, plan.experiment.title, str(len(plan.points)), str(len(missing))])
     if not quiet:
-        print(f"{name}: {experiment.title}", flush=True)
-    run_sweep(load_sweep(sweep_of(name)), runs, options, quiet=quiet)
-    write_experiment(
-        name, experiment, [Run.open(folder) for folder in find_runs([runs])], output / name, f"dlion reproduce {name}"
-    )
+        Console().print(Fitted(["name", "about", "runs", "to do"], rows, numbers=["runs", "to do"], box=HEAVY_HEAD))
+
+
+def _reproduce(name: str, plan: _Plan, folder: Path, options: ExecutorOptions, *, quiet: bool) -> None:
+    from dlion_sim.reproduction import write_experiment
+    from dlion_sim.results import Run, find_runs
+
     if not quiet:
-        print(f"written: {output / name}")
+        print(f"{name}: {plan.experiment.title}", flush=True)
+    run_sweep(plan.points, plan.runs, options, quiet=quiet)
+    runs = [Run.open(found) for found in find_runs([plan.runs])]
+    write_experiment(name, plan.experiment, runs, folder, plan.again, plan.mark)
+    if not quiet:
+        print(f"written: {folder}")
 
 
 def _print_list(known: Mapping[str, Experiment]) -> None:
-    rows = [[name, experiment.title, experiment.paper] for name, experiment in known.items()]
-    Console().print(Fitted(["name", "about", "the paper"], rows, box=HEAVY_HEAD))
+    rows = [[name, each.title, each.repeats, each.paper] for name, each in known.items()]
+    Console().print(Fitted(["name", "about", "repeats", "the paper reports"], rows, box=HEAVY_HEAD))

@@ -76,7 +76,12 @@ def run_sweep(points: list[Point], output: Path, options: ExecutorOptions, *, qu
         if not quiet:
             print(_counted(found), flush=True)
         work = (Job.of(point, output, options.device_of_jobs) for point in missing)
-        failures, interrupted = _run(work, len(missing), lambda: check(missing), output, options, lock, quiet=quiet)
+
+        def check_all() -> None:
+            check(missing)
+            options.check_data(missing)
+
+        failures, interrupted = _run(work, len(missing), check_all, output, options, lock, quiet=quiet)
         found |= survey(missing, output)
     if not quiet:
         _print_results(found)

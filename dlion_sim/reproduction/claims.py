@@ -12,9 +12,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.scenario.complaints import as_input_error
 from dlion_sim.scenario.loading import read_data
 from dlion_sim.scenario.model import Model
-from dlion_sim.scenario.shipped import REPRODUCTION
-
-_CLAIMS = REPRODUCTION / "claims.yaml"
+from dlion_sim.scenario.shipped import CLAIMS, REPRODUCTION
 
 Quantity = Literal["accuracy", "time", "deviation", "bytes", "iterations"]
 """What a claim is about: the metric at the end; the time to the target; how far apart the workers are, on
@@ -97,6 +95,8 @@ class Experiment(Model):
 
     title: str
     """What it is about."""
+    repeats: str
+    """Which figure or table of which paper it repeats, as far as that is known."""
     paper: str
     """What the paper reports."""
     sure: str
@@ -126,11 +126,11 @@ class Experiment(Model):
 
 def experiments() -> Mapping[str, Experiment]:
     """All of them, by name, in the order of the file. Raises InputError where that cannot be read."""
-    data = read_data(_CLAIMS)
+    data = read_data(CLAIMS)
     try:
         return TypeAdapter(dict[str, Experiment]).validate_python(data)
     except ValidationError as error:
-        raise as_input_error(error, data, _CLAIMS) from None
+        raise as_input_error(error, data, CLAIMS) from None
 
 
 def sweep_of(name: str) -> Path:

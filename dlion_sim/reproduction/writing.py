@@ -35,10 +35,12 @@ _TOLD = ("claim", "where", "paper", "here", "factor", "p", "direction")
 """What is told of a verdict."""
 
 
-def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], folder: Path, again: str) -> list[Verdict]:
+def write_experiment(
+    name: str, experiment: Experiment, runs: Sequence[Run], folder: Path, again: str, mark: str = ""
+) -> list[Verdict]:
     """Write what the runs of an experiment come to into `folder`: a page, its tables as CSV, its figure twice.
 
-    `again` is the command that runs it again.
+    `again` is the command that runs it again; all verdicts are told with the `mark`.
 
     Returns the verdicts on its claims. Raises InputError where none of the runs is completed, one cannot be read, or
     none is of a claim's kind or the one that is looked at.
@@ -51,7 +53,7 @@ def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], fol
     looked_at = _looked_at(experiment.closer, runs) if experiment.closer else None
     table = _table(groups, target)
     folder.mkdir(parents=True, exist_ok=True)
-    told = pd.DataFrame([_told(verdict) for verdict in verdicts], columns=_TOLD)
+    told = pd.DataFrame([_told(verdict, mark) for verdict in verdicts], columns=_TOLD)
     for name_of_file, frame in ((_TABLE, table), (_VERDICTS, told)):
         with replacing(folder / name_of_file) as file:
             frame.to_csv(file, index=False)
@@ -61,6 +63,7 @@ def write_experiment(name: str, experiment: Experiment, runs: Sequence[Run], fol
     closer = _draw_closer(experiment.closer, looked_at, folder) if experiment.closer and looked_at else []
     lines = [
         f"# {name}: {experiment.title}",
+        f"**Repeats**: {experiment.repeats}",
         f"**The paper**: {experiment.paper}",
         f"**How sure that is**: {experiment.sure}",
         *([f"**Different here**: {experiment.differs}"] if experiment.differs else []),
@@ -114,7 +117,8 @@ def write_collection(known: Mapping[str, Experiment], folder: Path, again: str) 
         {
             "experiment": f"[{name}]({name}/{PAGE})",
             "about": experiment.title,
-            "the paper": experiment.paper,
+            "repeats": experiment.repeats,
+            "the paper reports": experiment.paper,
             "its claims here": _counted(list(told[name]["direction"])),
         }
         for name, experiment in known.items()
@@ -139,9 +143,9 @@ def write_collection(known: Mapping[str, Experiment], folder: Path, again: str) 
 
 
 _INTRODUCTION = (
-    "Each is a sweep of `scenarios/reproduction/`, which says how sure each setting is, and is run again by `{}`. A "
-    "claim has the same direction here where the difference is significant (paired t-test over seeds, 5 %) and has the "
-    "paper's sign."
+    "Each is a sweep of `scenarios/reproduction/`, which says how sure each setting is, and is run again by `{}`. The "
+    "papers' texts were not at hand, so most figures have no number here. A claim has the same direction here where "
+    "the difference is significant (paired t-test over seeds, 5 %) and has the paper's sign."
 )
 
 
@@ -176,7 +180,7 @@ def _time(row: Mapping[Any, Any]) -> str:
     return f"{row['time_bound']}{row['time']:.0f} ({row['reached']} of {row['seeds']})"
 
 
-def _told(verdict: Verdict) -> dict[str, str]:
+def _told(verdict: Verdict, mark: str) -> dict[str, str]:
     """A verdict as a row."""
     claim, difference = verdict.claim, verdict.difference
     points = claim.by in ("accuracy", "deviation")
@@ -194,8 +198,15 @@ def _told(verdict: Verdict) -> dict[str, str]:
         "here": value,
         "factor": factor,
         "p": "" if math.isnan(verdict.p) else f"{verdict.p:.3f}",
-        "direction": verdict.direction,
+        "direction": _marked(verdict.direction, mark),
     }
+
+
+def _marked(direction: str, mark: str) -> str:
+    """E.g. "same (one seed, short)" or "opposite (short)"."""
+    if not mark:
+        return direction
+    return f"{direction[:-1]}, {mark})" if direction.endswith(")") else f"{direction} ({mark})"
 
 
 def _by_environment(told: pd.DataFrame) -> pd.DataFrame:
@@ -217,7 +228,8 @@ def _read(file: Path) -> pd.DataFrame:
 
 
 def _counted(directions: Sequence[str]) -> str:
-    return ", ".join(f"{directions.count(each)} {each}" for each in DIRECTIONS if each in directions) or "none judged"
+    known = dict.fromkeys([*DIRECTIONS, *directions])
+    return ", ".join(f"{directions.count(each)} {each}" for each in known if each in directions) or "none judged"
 
 
 def _with_half(value: float, half: float, written: str) -> str:

@@ -15,6 +15,8 @@ FOLDER = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
 _SWEEPS = "sweeps"
 REPRODUCTION = FOLDER / "reproduction"
 """The sweeps that repeat papers' experiments, and what these claim."""
+CLAIMS = REPRODUCTION / "claims.yaml"
+"""What the papers claim."""
 
 
 def shipped() -> list[Path]:
@@ -24,7 +26,7 @@ def shipped() -> list[Path]:
 
 
 def shipped_sweeps() -> list[Path]:
-    """The files of all ready sweeps, sorted."""
+    """The files of all ready sweeps but those of `REPRODUCTION`, sorted."""
     return sorted((FOLDER / _SWEEPS).glob("*.yaml"))
 
 
@@ -43,12 +45,14 @@ def find(name: str | Path) -> Path:
 
 
 def find_sweep(name: str | Path) -> Path:
-    """The file of that path or, if there is none, the ready sweep of that name, e.g. "sweeps/digits".
+    """The file of that path or, if there is none, the ready sweep of that name, e.g. "sweeps/digits"
+    or "reproduction/E6".
 
     Raises:
         InputError: There is neither; with the nearest names.
     """
-    return _found(name, shipped_sweeps(), "sweep")
+    repeated = (file for file in sorted(REPRODUCTION.glob("*.yaml")) if file != CLAIMS)
+    return _found(name, [*shipped_sweeps(), *repeated], "sweep")
 
 
 def _found(name: str | Path, ready: Iterable[Path], kind: str, others: Sequence[str] = ()) -> Path:

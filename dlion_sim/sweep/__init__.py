@@ -1,7 +1,7 @@
 """Sweeps: many scenarios that differ along axes, run side by side, and resumed by their folders alone."""
 
 from dlion_sim.sweep import metric, space
-from dlion_sim.sweep.checking import check
+from dlion_sim.sweep.checking import check, check_data
 from dlion_sim.sweep.executor import Executor, Started, run_all
 from dlion_sim.sweep.job import Ended, Job, Progressed
 from dlion_sim.sweep.loading import load_search, load_sweep
@@ -27,6 +27,7 @@ __all__ = [
     "State",
     "Trial",
     "check",
+    "check_data",
     "cores",
     "load_search",
     "load_sweep",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Self
 
 from dlion_sim.errors import InputError
-from dlion_sim.scenario import SystemSpec
+from dlion_sim.scenario import SystemSpec, named
 from dlion_sim.sweep.points import Point
 
 _FAULTS_TOLD = 10
@@ -30,6 +30,22 @@ def check(points: Sequence[Point]) -> None:
         for (_, modules), (point, system) in systems.items():
             with faults.of(point):
                 compose(system, modules)
+
+
+def check_data(points: Sequence[Point]) -> None:
+    """Have the files of all published data sets that points learn from on this machine, or raise InputError."""
+    firsts: dict[str, Point] = {}
+    for point in points:
+        firsts.setdefault(named(point.scenario().workload.dataset)[0], point)
+    if not firsts:
+        return  # without importing PyTorch
+    from dlion_sim.learning.datasets import fetch
+
+    for name, point in firsts.items():
+        try:
+            fetch(name)
+        except InputError as error:
+            raise (error if error.file else point.located(error.below("workload"))) from None
 
 
 class _Faults:

@@ -1,14 +1,24 @@
 """`dlion reproduce`: experiments of papers, run and judged."""
 
+import re
+
+import pandas as pd
 import pytest
 
+from dlion_sim import load
 from dlion_sim.reproduction import claims
 from tests.command import dlion
 from tests.sweep.scenarios import write_sweep
 
 CLAIMS = """
-E1: {title: First, paper: twice, sure: no, claims: [{says: Ako is better, of: {system: ako}, than: {system: baseline}}]}
-E2: {title: Second, paper: nothing, sure: no}
+E1:
+  title: First
+  repeats: A's figure 3
+  paper: twice
+  target: 0.99
+  sure: no
+  claims: [{says: Ako is better, of: {system: ako}, than: {system: baseline}}]
+E2: {title: Second, repeats: none, paper: nothing, sure: no}
 """
 
 
@@ -19,7 +29,7 @@ def here(tmp_path, monkeypatch):
     write_sweep(tmp_path, axes={"system": ["baseline", "ako"], "seed": [0, 1]}).rename(tmp_path / "E1.yaml")
     (tmp_path / "claims.yaml").write_text(CLAIMS)
     monkeypatch.setattr(claims, "REPRODUCTION", tmp_path)
-    monkeypatch.setattr(claims, "_CLAIMS", tmp_path / "claims.yaml")
+    monkeypatch.setattr(claims, "CLAIMS", tmp_path / "claims.yaml")
     return tmp_path
 
 
@@ -28,20 +38,32 @@ def test_without_a_name_the_experiments_are_listed(capsys, monkeypatch, here):
     listed = capsys.readouterr().out
     assert "First" in listed
     assert "Second" in listed
+    assert "A's figure 3" in listed
 
 
 def test_an_experiment_is_run_once_and_its_pages_are_written_each_time(capsys, monkeypatch, here):
-    assert dlion(monkeypatch, "reproduce", "E1", "--runs", "runs") == 0
+    assert dlion(monkeypatch, "reproduce", "E1") == 0
     assert "4 runs: 4 to do" in capsys.readouterr().out
-    assert len(list((here / "runs/E1").glob("*/summary.json"))) == 4
-    page = (here / "results/E1/README.md").read_text()
+    assert len(list((here / "reproduction/runs/E1").glob("*/summary.json"))) == 4
+    page = (here / "reproduction/E1/README.md").read_text()
     assert "Ako is better" in page
-    assert "E1/README.md" in (here / "results/README.md").read_text()
+    assert "A's figure 3" in page
+    assert "E1/README.md" in (collected := (here / "reproduction/README.md").read_text())
+    assert "A's figure 3" in collected
 
-    (here / "results/E1/README.md").unlink()
-    assert dlion(monkeypatch, "reproduce", "E1", "--runs", "runs") == 0
+    (here / "reproduction/E1/README.md").unlink()
+    assert dlion(monkeypatch, "reproduce", "E1") == 0
     assert "4 runs: 4 done" in capsys.readouterr().out
-    assert (here / "results/E1/README.md").read_text() == page
+    assert (here / "reproduction/E1/README.md").read_text() == page
+
+
+def test_a_sweep_of_an_experiment_has_a_name(capsys, monkeypatch, here):
+    assert dlion(monkeypatch, "sweep", "reproduction/E6", "-o", "out", "--dry-run") == 0
+    assert "72 runs: 72 to do" in capsys.readouterr().out
+    assert dlion(monkeypatch, "sweep", "reproduction/E66", "-o", "out") == 2
+    assert "allowed: reproduction/E6, " in capsys.readouterr().err
+    assert dlion(monkeypatch, "sweep", "reproduction/claims", "-o", "out") == 2
+    assert "nor a ready sweep of that name" in capsys.readouterr().err
 
 
 def test_an_unknown_experiment_and_one_without_a_sweep_are_one_line(capsys, monkeypatch, here):
@@ -49,4 +71,55 @@ def test_an_unknown_experiment_and_one_without_a_sweep_are_one_line(capsys, monk
     assert capsys.readouterr().err == "dlion: E3: no such experiment; allowed: E1, E2\n"
     assert dlion(monkeypatch, "reproduce", "E2") == 2
     assert "E2.yaml: no such sweep" in capsys.readouterr().err
-    assert not (here / "results").exists()
+    assert not (here / "reproduction").exists()
+
+
+def test_pages_and_runs_are_written_where_it_is_asked_for(capsys, monkeypatch, here):
+    assert dlion(monkeypatch, "reproduce", "E1", "--short", "-o", "pages", "--runs", "elsewhere", "-q") == 0
+    assert (here / "pages/E1-short/README.md").is_file()
+    assert len(list((here / "elsewhere/E1-short").glob("*/summary.json"))) == 2
+    assert not (here / "reproduction").exists()
+
+
+def test_a_dry_run_tells_how_many_runs_there_are_and_writes_nothing(capsys, monkeypatch, here):
+    assert dlion(monkeypatch, "reproduce", "E1", "--dry-run") == 0
+    assert re.search(r"E1 .* First .* 4 .* 4 ", capsys.readouterr().out)
+    assert dlion(monkeypatch, "reproduce", "E1", "--dry-run", "--short") == 0
+    assert re.search(r"E1-short .* First \(short\) .* 2 .* 2 ", capsys.readouterr().out)
+    (here / "E2.yaml").write_text((here / "E1.yaml").read_text())
+    assert dlion(monkeypatch, "reproduce", "--dry-run") == 0
+    assert re.search(r"E1 .*\n.*E2 ", capsys.readouterr().out)
+    assert not (here / "reproduction").exists()
+
+
+def test_a_short_run_has_one_seed_and_a_tenth_of_the_time_and_its_verdicts_say_so(capsys, monkeypatch, here):
+    assert dlion(monkeypatch, "reproduce", "E1", "--short") == 0
+    assert "2 runs: 2 to do" in capsys.readouterr().out
+    runs = load("reproduction/runs/E1-short")
+    assert set(runs.summaries["seed"]) == {0}
+    assert runs.summaries["virtual_seconds"].tolist() == pytest.approx([0.1, 0.1])
+    assert runs.evaluations.groupby("run")["virtual_time"].nunique().min() >= 6
+    page = (here / "reproduction/E1-short/README.md").read_text()
+    assert "# E1-short: First (short)" in page
+    assert "**Different here**: Short: one seed, and 1/10 of each run's duration." in page
+    assert "`dlion reproduce E1 --short`" in page
+    directions = pd.read_csv(here / "reproduction/E1-short/verdicts.csv")["direction"]
+    assert directions.str.contains("short").all()
+    collected = (here / "reproduction/README.md").read_text()
+    assert re.search(r"E1-short.*1 \w+ \(one seed, short\)", collected)
+
+    # The whole one is apart from it.
+    assert dlion(monkeypatch, "reproduce", "E1") == 0
+    assert "4 runs: 4 to do" in capsys.readouterr().out
+    assert "short" not in (here / "reproduction/E1/README.md").read_text()
+
+
+def test_a_missing_data_set_is_one_line_before_any_run(capsys, monkeypatch, here):
+    write_sweep(here, axes={"system": ["baseline", "ako"], "workload.dataset": ["mnist", "cifar10"]}).rename("E2.yaml")
+    monkeypatch.setenv("DLION_DATA", str(here / "nowhere"))
+    for command in (["reproduce", "E1", "E2"], ["sweep", "E2.yaml", "-o", "reproduction"]):
+        assert dlion(monkeypatch, *command) == 2
+        told = capsys.readouterr().err.splitlines()
+        assert len(told) == 1
+        assert "E2.yaml: axes.workload.dataset: DLION_DATA is" in told[0]
+        assert not list((here / "reproduction").glob("**/manifest.json"))

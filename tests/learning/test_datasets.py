@@ -219,14 +219,14 @@ def test_cifar100_is_read_by_its_fine_labels(tmp_path, monkeypatch):
         labels = {b"fine_labels": [*range(count)], b"coarse_labels": [0] * count}
         (folder / name).write_bytes(pickle.dumps({b"data": images, **labels}))
     md5 = {file.name: hashlib.md5(file.read_bytes()).hexdigest() for file in folder.iterdir()}
-    published = cifar100_module._SOURCE
-    monkeypatch.setattr(cifar100_module, "_SOURCE", replace(published, md5=md5))
+    published = cifar100_module.CIFAR100
+    monkeypatch.setattr(cifar100_module, "CIFAR100", replace(published, md5=md5))
     monkeypatch.setenv("DLION_DATA", str(tmp_path))
     dataset = load("cifar100")
     assert (dataset.name, dataset.input_shape, dataset.task.outputs) == ("cifar100", (3, 32, 32), 100)
     assert dataset.train_targets.tolist() == [0, 1, 2, 3, 4, 5]
     assert dataset.test_inputs.flatten(1)[1].tolist() == [number % 256 for number in range(3072, 6144)]
-    monkeypatch.setattr(cifar100_module, "_SOURCE", published)
+    monkeypatch.setattr(cifar100_module, "CIFAR100", published)
     monkeypatch.setattr("pickle.loads", lambda *_, **__: pytest.fail("unpickled"))
     with pytest.raises(InputError, match="train: is truncated or altered"):
         load("cifar100")

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from dlion_sim.errors import InputError
-from dlion_sim.reproduction import claims, experiments
+from dlion_sim.reproduction import claims, experiments, shortened
 from dlion_sim.reproduction.claims import Comparison, sweep_of
 from dlion_sim.scenario.shipped import REPRODUCTION
 from dlion_sim.sweep import load_sweep
@@ -41,6 +41,18 @@ def test_each_has_three_seeds_of_everything_and_can_be_run(name):
         point.scenario()
 
 
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_its_short_form_is_of_the_same_systems_and_can_be_run(name):
+    whole = load_sweep(sweep_of(name))
+    short = shortened(whole)
+    assert len(whole) == len(short) * (1 if name == "cipher" else 3)
+    assert [point.name for point in short] == [point.name for point in whole if point.labels["seed"] == "0"]
+    for point in {point.base.label: point for point in short}.values():
+        scenario = point.scenario()
+        assert scenario.workload.evaluate_every <= scenario.duration / 6
+        assert scenario.duration <= 180
+
+
 @pytest.mark.parametrize("name", [name for name, each in EXPERIMENTS.items() if each.rates is not None])
 def test_every_system_is_run_at_the_rates_of_both_regimes_and_no_other(name):
     rates = EXPERIMENTS[name].rates
@@ -67,8 +79,9 @@ def test_systems_are_compared_with_each_other_in_words():
 def test_what_is_no_claim_is_told_with_its_place(tmp_path, monkeypatch):
     file = tmp_path / "claims.yaml"
     file.write_text(
-        "E1: {title: a, paper: b, sure: c, claims: [{says: d, of: {system: x}, than: {system: y}, by: luck}]}"
+        "E1: {title: a, repeats: r, paper: b, sure: c, "
+        "claims: [{says: d, of: {system: x}, than: {system: y}, by: luck}]}"
     )
-    monkeypatch.setattr(claims, "_CLAIMS", file)
+    monkeypatch.setattr(claims, "CLAIMS", file)
     with pytest.raises(InputError, match=r"claims.yaml: E1.claims.0.by: 'luck' is unknown; allowed: 'accuracy'"):
         experiments()

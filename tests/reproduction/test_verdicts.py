@@ -9,6 +9,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.reproduction import Claim, Experiment, judged, write_collection, write_experiment
 from tests.made_up import made_up_run
 
+UNSURE = {"title": "A", "repeats": "B", "paper": "C", "sure": "D"}
 BETTER = Claim(says="DLion is better", of={"system": "dlion"}, than={"system": "baseline"})
 SOONER = BETTER.model_copy(update={"says": "DLion is sooner", "by": "time"})
 
@@ -103,18 +104,20 @@ def test_a_claim_on_runs_that_there_are_not_is_refused(tmp_path):
 
 def test_one_run_is_looked_at_if_it_is_there(tmp_path):
     made = runs(tmp_path, {"baseline": flat(0.3, 0.31), "dlion": flat(0.6, 0.61)})
-    experiment = Experiment(title="A", paper="B", sure="C", closer={"run": "dlion1", "figures": ["batch_sizes"]})
+    experiment = Experiment(
+        title="A", repeats="D", paper="B", sure="C", closer={"run": "dlion1", "figures": ["batch_sizes"]}
+    )
     write_experiment("E1", experiment, made, tmp_path / "E1", "dlion reproduce E1")
     assert "(batch_sizes.png)" in (tmp_path / "E1" / "README.md").read_text()
     assert (tmp_path / "E1" / "batch_sizes.png").is_file()
-    other = Experiment(title="A", paper="B", sure="C", closer={"run": "dlion2", "figures": ["links"]})
+    other = Experiment(**UNSURE, closer={"run": "dlion2", "figures": ["links"]})
     with pytest.raises(InputError, match=r"closer\.run: no run is named 'dlion2'; allowed: baseline0, baseline1"):
         write_experiment("E2", other, made, tmp_path / "E2", "dlion reproduce E2")
     assert not (tmp_path / "E2").exists()
 
 
 def test_what_all_scenarios_are_called_is_left_out(tmp_path):
-    experiment = Experiment(title="A", paper="", sure="", target=0.5, claims=[BETTER])
+    experiment = Experiment(**UNSURE, target=0.5, claims=[BETTER])
     made = [
         made_up_run(tmp_path / f"{name}-{system}", [0.1, 0.5], system=system, scenario=f"{name}, charged as others")
         for name in ("near", "far")
@@ -127,7 +130,13 @@ def test_what_all_scenarios_are_called_is_left_out(tmp_path):
 
 def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
     experiment = Experiment(
-        title="A | test", paper="twice", sure="not at all", target=0.5, claims=[BETTER, SOONER], found="So it is."
+        title="A | test",
+        repeats="figure 4",
+        paper="twice",
+        sure="not at all",
+        target=0.5,
+        claims=[BETTER, SOONER],
+        found="So it is.",
     )
     made = runs(tmp_path, {"baseline": flat(0.3, 0.31, 0.32), "dlion": flat(0.6, 0.61, 0.63)})
     verdicts = write_experiment("E1", experiment, made, tmp_path / "results" / "E1", "dlion reproduce E1")
@@ -136,6 +145,7 @@ def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
     for told in (
         "# E1: A | test",
         "twice",
+        "figure 4",
         "DLion is better",
         "30.",
         "| > 30",

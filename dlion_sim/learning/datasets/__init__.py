@@ -3,6 +3,6 @@
 from dlion_sim.learning.datasets.dataset import Dataset, InputKind
 from dlion_sim.learning.datasets.images import NormalisedImages
 from dlion_sim.learning.datasets.own import own_dataset
-from dlion_sim.learning.datasets.registry import PUBLISHED, Published, load
+from dlion_sim.learning.datasets.registry import PUBLISHED, Published, fetch, load
 
-__all__ = ["PUBLISHED", "Dataset", "InputKind", "NormalisedImages", "Published", "load", "own_dataset"]
+__all__ = ["PUBLISHED", "Dataset", "InputKind", "NormalisedImages", "Published", "fetch", "load", "own_dataset"]

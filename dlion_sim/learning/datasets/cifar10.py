@@ -22,7 +22,7 @@ _TRAIN = {
     "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
 }
 _TEST = {"test_batch": "40351d587109b95175f43aff81a1287e"}
-_SOURCE = Source(
+CIFAR10 = Source(
     folder="cifar-10-batches-py",
     md5=_TRAIN | _TEST,
     url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
@@ -32,7 +32,7 @@ _SOURCE = Source(
 
 def cifar10() -> Dataset:
     """CIFAR-10 from its Python batches: 50,000 training and 10,000 test images [3, 32, 32]."""
-    files = _SOURCE.read()
+    files = CIFAR10.read()
     train_images, train_labels = read_batches([files[name] for name in _TRAIN])
     test_images, test_labels = read_batches([files[name] for name in _TEST])
     return Dataset(

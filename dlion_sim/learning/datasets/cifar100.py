@@ -8,7 +8,7 @@ from dlion_sim.learning.datasets.images import NormalisedImages
 from dlion_sim.learning.datasets.source import Source
 from dlion_sim.learning.tasks import Classification
 
-_SOURCE = Source(
+CIFAR100 = Source(
     folder="cifar-100-python",
     md5={"train": "16019d7e3df5f24257cddd939b257f8d", "test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
     url="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
@@ -18,7 +18,7 @@ _SOURCE = Source(
 
 def cifar100() -> Dataset:
     """CIFAR-100 from its Python batches, by fine labels: 50,000 training and 10,000 test images [3, 32, 32]."""
-    files = _SOURCE.read()
+    files = CIFAR100.read()
     train_images, train_labels = read_batches([files["train"]], labels=b"fine_labels")
     test_images, test_labels = read_batches([files["test"]], labels=b"fine_labels")
     return Dataset(

@@ -13,7 +13,7 @@ from dlion_sim.learning.datasets.images import NormalisedImages
 from dlion_sim.learning.datasets.source import Source
 from dlion_sim.learning.tasks import Classification
 
-_MNIST = Source(
+MNIST = Source(
     folder="mnist",
     md5={
         "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
@@ -23,7 +23,7 @@ _MNIST = Source(
     },
     url="https://ossci-datasets.s3.amazonaws.com/mnist",
 )
-_FASHION_MNIST = Source(
+FASHION_MNIST = Source(
     folder="fashion-mnist",
     md5={
         "train-images-idx3-ubyte.gz": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
@@ -37,12 +37,12 @@ _FASHION_MNIST = Source(
 
 def mnist() -> Dataset:
     """Handwritten digits (LeCun et al., 1998): 60,000 training and 10,000 test images [1, 28, 28]."""
-    return _dataset("mnist", _MNIST, mean=0.1307, std=0.3081)
+    return _dataset("mnist", MNIST, mean=0.1307, std=0.3081)
 
 
 def fashion_mnist() -> Dataset:
     """Pieces of clothing (Xiao et al., 2017): 60,000 training and 10,000 test images [1, 28, 28]."""
-    return _dataset("fashion_mnist", _FASHION_MNIST, mean=0.2860, std=0.3530)
+    return _dataset("fashion_mnist", FASHION_MNIST, mean=0.2860, std=0.3530)
 
 
 def _dataset(name: str, source: Source, mean: float, std: float) -> Dataset:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dlion_sim.errors import InputError
-from dlion_sim.learning.datasets.cifar10 import cifar10, cifar10_halved, cifar10_unit
-from dlion_sim.learning.datasets.cifar100 import cifar100
+from dlion_sim.learning.datasets.cifar10 import CIFAR10, cifar10, cifar10_halved, cifar10_unit
+from dlion_sim.learning.datasets.cifar100 import CIFAR100, cifar100
 from dlion_sim.learning.datasets.dataset import Dataset, InputKind
 from dlion_sim.learning.datasets.diabetes import diabetes
 from dlion_sim.learning.datasets.digits import digits
-from dlion_sim.learning.datasets.mnist import fashion_mnist, mnist
+from dlion_sim.learning.datasets.mnist import FASHION_MNIST, MNIST, fashion_mnist, mnist
 from dlion_sim.learning.datasets.shakespeare import shakespeare
+from dlion_sim.learning.datasets.source import Source
 from dlion_sim.learning.tasks import Classification, NextToken, Regression, Task
 
 DATASETS: Mapping[str, Callable[..., Dataset]] = {
@@ -28,6 +29,16 @@ DATASETS: Mapping[str, Callable[..., Dataset]] = {
     "shakespeare": shakespeare,
 }
 """Some take what a scenario may set, by keywords."""
+
+_SOURCES: Mapping[str, Source] = {
+    "cifar10": CIFAR10,
+    "cifar10_halved": CIFAR10,
+    "cifar10_unit": CIFAR10,
+    "cifar100": CIFAR100,
+    "fashion_mnist": FASHION_MNIST,
+    "mnist": MNIST,
+}
+"""Where files of those that are not embedded come from."""
 
 
 @dataclass(frozen=True)
@@ -75,3 +86,12 @@ def load(name: str, **parameters: Any) -> Dataset:
         allowed = f"{', '.join(DATASETS)}, or package.module:name"
         raise InputError(f"no dataset is named {name!r}", path="dataset", allowed=allowed)
     return DATASETS[name](**parameters)
+
+
+def fetch(name: str) -> None:
+    """Have the files of the dataset `name` on this machine: download what is not here, and check all of them.
+
+    Does nothing for one that is embedded, or that is not published. Raises InputError as `load` does.
+    """
+    if name in _SOURCES:
+        _SOURCES[name].read()
