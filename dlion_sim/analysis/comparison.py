@@ -15,6 +15,9 @@ from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, pai
 from dlion_sim.analysis.summarized import known, of_availability, of_packets, of_stream
 from dlion_sim.results import Run, final_metric
 
+_FAR = 0.5
+"""Of a time: with no evaluation since that part of it, it is no more than an upper bound."""
+
 
 def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
     """A row a group, over its completed runs; what is unknown is NaN. Raises InputError for runs of several metrics.
@@ -27,7 +30,8 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
       `evaluations_least` to `evaluations_most`
     - `time`, `time_low`, `time_high` (s) until the metric is as good as `target`, and how many `reached` it. Where not
       all did, `time` is the restricted mean, `time_bound` is ">", and `waited` the shortest time (s) that a run went on
-      without it
+      without it; where all did, but nothing was evaluated in the half before, `time_bound` is "<="; `untrained` of them
+      had it before training
     - `speedup`, `speedup_low`, `speedup_high`, `speedup_bound`: by which factor that is shorter than Baseline's time in
       the same environment, the geometric mean over `pairs` of the same seed; see `ratio`
     - `reference`: the number of the row that `p` compares with, Baseline or else the first of the same environment; -1
@@ -116,6 +120,7 @@ class _Samples:
             "evaluations_most": max(self._evaluations, default=0),
             **_columns("time", time),
             "time_bound": time.bound,
+            "untrained": sum(each.is_untrained for each in durations),
             "reached": sum(each.reached for each in durations),
             "waited": min((each.seconds for each in durations if not each.reached), default=math.nan),
             **of_packets(summaries),
@@ -149,8 +154,8 @@ def _total(summary: Mapping[str, Any]) -> float:
 
 
 def _cost_to_target(run: Run, duration: Duration) -> float:
-    """NaN where the target was not reached, or there are no prices."""
-    if "tariff" not in run.manifest or not duration.reached:
+    """NaN where the target was not reached by training, or there are no prices."""
+    if "tariff" not in run.manifest or not duration.reached or duration.is_untrained:
         return math.nan
     return costs_until(run, [duration.seconds])[0]
 
@@ -160,7 +165,20 @@ def duration_until(run: Run, target: float) -> Duration:
     time = time_to_target(run, target)
     if math.isnan(time):
         return Duration(float(run.outcome["virtual_seconds"]), reached=False)
-    return Duration(time, reached=True)
+    return Duration(time, reached=True, coarse=_is_coarse(run, target, time))
+
+
+def _is_coarse(run: Run, target: float, time: float) -> bool:
+    """Whether nothing was evaluated in the half of that time (s) before it."""
+    if time == 0:
+        return False
+    told: Mapping[str, float | None] = (run.summary or {}).get("not_before", {})
+    if str(target) in told:
+        before = told[str(target)] or 0.0
+    else:  # of an older run, or a target of nobody's
+        times = mean_metric(run).index
+        before = max((each for each in times if each < time), default=0.0)
+    return before < _FAR * time * (1 - 1e-9)
 
 
 def final(run: Run) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from scipy import stats
 CONFIDENCE = 0.95
 """Of every interval."""
 
-Bound = Literal["", ">", "<"]
+Bound = Literal["", ">", "<", "<=", "~"]
 Key = TypeVar("Key")
 
 
@@ -25,17 +25,32 @@ class Estimate:
     low: float = math.nan
     high: float = math.nan
     bound: Bound = ""
-    """">" or "<": the true value is known to be more, or less, than `value`, and no more than that."""
+    """">", "<" or "<=": the true value is known to be more, or less, than `value`, and no more than that. "~": it is
+    rough, as it is a ratio of such values."""
     pairs: int = 0
     """Of how many pairs it is, if of any."""
 
 
 @dataclass(frozen=True)
 class Duration:
-    """How long (s) something took; or, where it was not `reached`, how long it was waited for (right-censored)."""
+    """How long (s) something took; or, where it was not `reached`, how long it was waited for (right-censored).
+
+    A `coarse` one may as well have taken less than half as long, as nobody looked in between (interval-censored).
+    """
 
     seconds: float
     reached: bool
+    coarse: bool = False
+
+    @property
+    def is_untrained(self) -> bool:
+        """Whether it was there before anything was done for it."""
+        return self.reached and self.seconds == 0
+
+    @property
+    def told(self) -> str:
+        """In words, of one that was reached: "12.5 s", "<= 5 s" or "before training"."""
+        return "before training" if self.is_untrained else f"{'<= ' * self.coarse}{self.seconds:g} s"
 
 
 def mean_of(values: Sequence[float]) -> Estimate:
@@ -51,9 +66,12 @@ def restricted_mean(durations: Sequence[Duration]) -> Estimate:
     """The mean duration; where some were not reached a lower bound, for which those count with how long they waited.
 
     Where all waited equally long, that is the restricted mean survival time up to then (Royston and Parmar, 2013).
+    Where all were reached and some are coarse, it is an upper bound.
     """
     mean = mean_of([each.seconds for each in durations])
-    return mean if all(each.reached for each in durations) else Estimate(mean.value, bound=">")
+    if not all(each.reached for each in durations):
+        return Estimate(mean.value, bound=">")
+    return Estimate(mean.value, bound="<=") if any(each.coarse for each in durations) else mean
 
 
 def ratio(numerators: Mapping[Key, Duration], denominators: Mapping[Key, Duration]) -> Estimate:
@@ -61,7 +79,7 @@ def ratio(numerators: Mapping[Key, Duration], denominators: Mapping[Key, Duratio
 
     Its interval is a t-interval of the logarithms of these ratios or, where no keys are the same, Welch's of the
     difference of mean logarithms. Where durations on one side were not reached, it is a bound; where on both, or where
-    one is 0, nothing is known.
+    one is 0, nothing is known. Where some are coarse it is rough, and has no interval.
     """
     keys = [key for key in numerators if key in denominators]
     above = [numerators[key] for key in keys] or list(numerators.values())
@@ -73,6 +91,8 @@ def ratio(numerators: Mapping[Key, Duration], denominators: Mapping[Key, Duratio
     value = _geometric_mean(one) / _geometric_mean(other)
     if open_above or open_below:
         return Estimate(value, bound=">" if open_above else "<", pairs=len(keys))
+    if any(each.coarse for each in (*above, *below)):
+        return Estimate(value, bound="~", pairs=len(keys))
     one, other = np.log(one), np.log(other)
     factor = math.exp(_half_width(one - other) if keys else _half_width_of_difference(one, other))
     return Estimate(value, value / factor, value * factor, pairs=len(keys))

@@ -138,7 +138,7 @@ def _columns(rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, targe
         "fetched": ["" if math.isnan(row["state_bytes"]) else in_bytes(row["state_bytes"]) for row in rows],
         "rejoins\n(s)": [_number(row["to_join"]) for row in rows],
         "cost": [_number(row["cost"]) for row in rows],
-        f"cost to {of_metric(target, metric)}": [_marked(_number(row["cost_to_target"]), row) for row in rows],
+        f"cost to {of_metric(target, metric)}": [_marked(_cost_to(row), row) for row in rows],
         "sent": ["" if math.isnan(row["bytes_sent"]) else in_bytes(row["bytes_sent"]) for row in rows],
     }
 
@@ -150,7 +150,11 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
         many = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
         seeds = ", over seeds ± its 95 % t-interval" if any(row["seeds"] > 1 for row in rows) else ""
         yield f"{metric}: mean of the last {many} evaluations{seeds}; last: of the very last one"
-    if any(row["time_bound"] for row in rows):
+    if any(row["untrained"] for row in rows):
+        yield "before training: the untrained model is as good as the target"
+    if any(row["time_bound"] == "<=" for row in rows):
+        yield "time: <= an upper bound, as nothing was evaluated in the half before it; ~: a speed-up of such times"
+    if any(row["time_bound"] == ">" for row in rows):
         yield "time: > a bound, as seeds that did not get there count with the ends of their runs (restricted mean)"
     if any(not math.isnan(row["speedup"]) and row["reference"] != place for place, row in enumerate(rows)):
         yield "speed-up: over Baseline, geometric mean over pairs of a seed (0: of unlike seeds) [its 95 % t-interval]"
@@ -190,8 +194,15 @@ def _mean(written: str, row: Mapping[str, Any], name: str, unit: float = 1.0) ->
 def _time(row: Mapping[str, Any]) -> str:
     if row["seeds"] and not row["reached"]:
         return f"> {row['waited']:.1f} ({_of(row, 'reached', 'seeds')})"
-    reached = f" ({_of(row, 'reached', 'seeds')})" if row["time_bound"] else ""
+    if row["untrained"] and row["untrained"] == row["seeds"]:
+        return "before training"
+    reached = f" ({_of(row, 'reached', 'seeds')})" if row["time_bound"] == ">" else ""
     return f"{row['time_bound']} {_mean('{:.1f}', row, 'time')}{reached}".lstrip()
+
+
+def _cost_to(row: Mapping[str, Any]) -> str:
+    bound = row["time_bound"] if row["time_bound"] == "<=" else ""
+    return f"{bound} {cost}".lstrip() if (cost := _number(row["cost_to_target"])) else ""
 
 
 def _speedup(row: Mapping[str, Any], place: int) -> str:

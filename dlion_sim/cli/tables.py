@@ -13,8 +13,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dlion_sim.analysis import Fidelity, waited_most_for
+from dlion_sim.analysis import Fidelity, duration_until, waited_most_for
 from dlion_sim.analysis.completion import by_kind
+from dlion_sim.analysis.statistics import Duration
 from dlion_sim.cli.conventions import WHY_NO_EXCHANGE, some
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run, participants, scenario_label
@@ -101,7 +102,7 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     lines += [*_costs(summary), *_where_time_went(run), *_waits(run)]
     times = summary[f"time_to_{run.metric.key}"]
     whole = "{:.0%}".format if metric == ACCURACY else metric.written
-    reached = [f"{whole(float(target))} at {time:g} s" for target, time in times.items() if time is not None]
+    reached = [whole(target) + _when(duration_until(run, target)) for target in _best_by_time(metric, times)]
     missed = [f"{whole(float(target))} not reached" for target, time in times.items() if time is None]
     if told := [*reached[-_TIMES_SHOWN:], *missed[:1]]:
         alone = ", each worker alone" if len(run.without_exchange) == len(run.manifest["workers"]) else ""
@@ -116,6 +117,19 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     if run.without_exchange:
         lines.append(f"never exchanged anything: {some(run.without_exchange)}; {WHY_NO_EXCHANGE}")
     return [*lines, *_lateness(run), f"run folder: {run.folder}", f"plot: {run.plot}"]
+
+
+def _best_by_time(metric: Metric, times: Mapping[str, float | None]) -> list[float]:
+    """The targets that were reached, of those at one time only the best."""
+    at: dict[float, list[float]] = {}
+    for target, time in times.items():
+        if time is not None:
+            at.setdefault(time, []).append(float(target))
+    return [metric.best(at[time]) for time in sorted(at)]
+
+
+def _when(duration: Duration) -> str:
+    return f" {duration.told}" if duration.is_untrained else f" at {duration.told}"
 
 
 def _costs(summary: Mapping[str, Any]) -> Iterator[str]:

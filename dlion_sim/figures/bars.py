@@ -81,7 +81,7 @@ def plot_time_to_accuracy(groups: Sequence[Group], file: Path, target: float) ->
     if pairs:
         notes.append("whiskers of speed-ups: 95 % interval" + (f" over {span(pairs)} pairs" if min(pairs) else ""))
     if any(each.bound for each in (*times, *speedups)):
-        notes.append("crossed: a bound, as not all seeds got there")
+        notes.append("crossed: a bound, as not all seeds got there or evaluations are far apart")
     with drawing(file, height=(3.8 if with_speedups else 2.4) + bars.height_of_names, width=bars.width) as figure:
         top, *below = figure.subplots(2 if with_speedups else 1, 1, sharex=True, squeeze=False)[:, 0]
         top.set_title(bars.heading, wrap=True)

@@ -54,7 +54,7 @@ def plot_heatmap(
         texts[place] = text + _NOTED * bool(note([group]))
         if bound:
             bounded.append(place)
-    notes = ["hatched: a bound, as not all seeds got there"] * bool(bounded)
+    notes = ["hatched: a bound, as not all seeds got there or evaluations are far apart"] * bool(bounded)
     notes += [f"{_NOTED} {noted}" for noted in dict.fromkeys(note([group]) for group in groups) if noted]
 
     with drawing(file, height=1.1 + 0.28 * len(rows), width=max(WIDTH, min(7.16, 1.4 + 0.42 * len(columns)))) as figure:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from dlion_sim.analysis import duration_until
 from dlion_sim.analysis.stalls import in_a_sentence, stalls
 from dlion_sim.results import TESTS, Run
 from dlion_sim.results.numbers import in_bytes, number, of_metric
@@ -68,8 +69,8 @@ def _time_to_target(run: Run, summary: Mapping[str, Any]) -> Iterator[Fact]:
     target = wanted if wanted is not None else metric.best(reached) if reached else None
     if target is None:
         return
-    time = next((time for told, time in times.items() if float(told) == float(target)), None)
-    value = "not reached" if time is None else f"{number(time)} s"
+    duration = duration_until(run, float(target))
+    value = duration.told if duration.reached else "not reached"
     alone = len(run.without_exchange) == len(run.manifest["workers"])
     notes = ["the scenario's target"] * (wanted is not None) + ["no worker exchanged anything"] * alone
     yield _fact(f"time to {of_metric(float(target), metric)}", value, ", ".join(notes))

@@ -45,6 +45,9 @@ class Frames:
         the end on all samples, where evaluations are on fewer. Of a task with another metric, `metric`, `metric_std`,
         `final_metric` and `full_metric` are in the place of accuracy's.
 
+        `time_to_0.9` and the like is NaN where that accuracy was never reached, and where the untrained model has it:
+        up to `reached_untrained`. It was reached after the evaluation at `not_before_0.9`, and by then.
+
         A run of a sweep has its values of the sweep's axes too, in columns that are called as in the sweep's tables. Of
         a run without an end the status is known alone.
         """
@@ -151,8 +154,11 @@ def _summary(run: Run) -> dict[str, Any]:
         match key, value:
             case "time_to_accuracy" | "time_to_metric", dict():
                 # A number in every row: a column of None alone would be one of objects.
-                times = {target: math.nan if seconds is None else seconds for target, seconds in value.items()}
-                row |= {f"time_to_{target}": seconds for target, seconds in times.items()}
+                row |= {f"time_to_{target}": seconds or math.nan for target, seconds in value.items()}
+                untrained = [float(target) for target, seconds in value.items() if seconds == 0]
+                row["reached_untrained"] = run.metric.best(untrained) if untrained else math.nan
+            case "not_before", dict():
+                row |= {f"not_before_{target}": seconds for target, seconds in value.items()}
             case "accuracy" | "metric" | "full_accuracy" | "full_metric", dict():
                 row |= {key: value["mean"], f"{key}_std": value.get("std")}
             case "transport", dict():

@@ -132,6 +132,8 @@ class Summary(TypedDict, total=False):
     """At the end, on all samples: evaluations, and all that follows from them, may be on the first ones only."""
     final_accuracy: Final[Fraction]
     time_to_accuracy: dict[TargetText, Seconds | None]
+    not_before: dict[TargetText, Seconds | None]
+    """By target that was reached: the last evaluation without it before that of `time_to_...`, if there was one."""
     metric: Last[Measured]
     full_metric: Last[Measured]
     final_metric: Final[Measured]
@@ -224,6 +226,7 @@ def summarize(
         f"full_{metric.key}": _over_workers(full_evaluation, iterations),
         f"final_{metric.key}": final_metric([(time, _mean(each)) for time, each in evaluations], ending.seconds),
         f"time_to_{metric.key}": {str(each): time_to_target(evaluations, each, metric) for each in sorted(targets)},
+        "not_before": not_before(evaluations, sorted(targets), metric),
         "late": late and dict(late),
         "diverged": _diverged(losses),
     }
@@ -254,6 +257,17 @@ def final_metric(values: Sequence[tuple[float, float]], seconds: float) -> dict[
 def time_to_target(evaluations: Sequence[Evaluation], target: float, metric: Metric) -> float | None:
     """The virtual time (s) of the first evaluation whose mean over the workers is as good as `target`, or None."""
     return next((time for time, values in evaluations if metric.reaches(_mean(values), target)), None)
+
+
+def not_before(evaluations: Sequence[Evaluation], targets: Iterable[float], metric: Metric) -> dict[str, float | None]:
+    """By target that was reached, as text: the virtual time (s) of the evaluation before, None where it was the first.
+
+    When in between it was reached nobody knows.
+    """
+    times = [time for time, _ in evaluations]
+    reached = {target: time_to_target(evaluations, target, metric) for target in targets}
+    places = {str(target): times.index(time) for target, time in reached.items() if time is not None}
+    return {target: times[place - 1] if place else None for target, place in places.items()}
 
 
 def _mean(values: Mapping[int, float]) -> float:

@@ -32,11 +32,13 @@ def test_means_over_seeds_and_speed_ups_over_baseline(groups):
     assert table["last"].tolist() == pytest.approx([0.5, 0.7, 0.1])
     assert table["final"].tolist() == pytest.approx([1 / 3, (2 + 1.5) / 6, 0.1])
     assert table["time"].tolist() == pytest.approx([30, 15, 30])
-    assert table["time_high"][1] - 15 == pytest.approx(12.706 * 5, rel=1e-4)
+    # DLion's first seed had it at its first evaluation after the beginning.
+    assert table["time_bound"].tolist() == ["", "<=", ">"]
+    assert math.isnan(table["time_high"][1])
     assert table["reached"].tolist() == [1, 2, 0]
     # Of DLion's seeds Baseline has but the first.
     assert table["speedup"].tolist() == pytest.approx([1, 3, 1])
-    assert table["speedup_bound"].tolist() == ["", "", "<"]
+    assert table["speedup_bound"].tolist() == ["", "~", "<"]
     assert table["pairs"].tolist() == [0, 1, 1]
     assert table["bytes_sent"][1] == 6e6
 
@@ -57,9 +59,9 @@ def test_a_seed_that_never_gets_there_is_not_left_out(tmp_path):
 
 def test_a_speed_up_has_its_interval_and_its_pairs(tmp_path):
     runs = []
-    for seed, (slow, fast) in enumerate([(4, 1), (4, 2), (2, 1)]):
+    for seed, (slow, fast) in enumerate([(8, 2), (8, 4), (4, 2)]):
         for system, place in (("baseline", slow), ("dlion", fast)):
-            accuracies = [0.1] * place + [0.6] * (5 - place)
+            accuracies = [0.1] * place + [0.6] * (9 - place)
             runs.append(made_up_run(tmp_path / f"{system}{seed}", accuracies, system=system, seed=seed))
     _, row = comparison(group_runs(runs), 0.6).to_dict("records")
     logs = np.log([4, 2, 2])

@@ -110,3 +110,12 @@ def test_holms_correction():
     # By hand: 0.01 * 4, 0.02 * 3, then 0.03 * 2 and 0.04 * 1, of which none may be below the one before.
     assert holm([0.03, 0.01, math.nan, 0.04, 0.02]) == pytest.approx([0.06, 0.04, math.nan, 0.06, 0.06], nan_ok=True)
     assert holm([0.6, 0.7]) == [1, 1]
+
+
+def test_of_times_in_whose_last_half_nobody_looked_only_bounds_are_known():
+    coarse, fine = {0: Duration(10.0, reached=True, coarse=True)}, {0: Duration(30.0, reached=True)}
+    found = restricted_mean([*coarse.values(), *fine.values()])
+    assert (found.value, found.bound) == (20, "<=")
+    found = ratio(fine, coarse)
+    assert (found.value, found.bound, found.pairs) == (pytest.approx(3), "~", 1)
+    assert ratio({0: Duration(30.0, reached=False)}, coarse).bound == ">"

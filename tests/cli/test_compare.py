@@ -4,6 +4,7 @@ import pytest
 
 from tests.command import dlion
 from tests.made_up import made_up_run
+from tests.report.sweeps import priced_run
 
 ACCURACIES = (0.1, 0.3, 0.6, 0.8, 0.9)
 
@@ -79,3 +80,23 @@ def test_runs_that_did_not_complete_are_noted(capsys, monkeypatch, tmp_path):
     told = compared(capsys, monkeypatch, tmp_path)
     assert "dlion !" in told
     assert "! in part interrupted: only completed runs count here" in told
+
+
+def test_a_time_before_which_nothing_was_evaluated_is_a_bound(capsys, monkeypatch, tmp_path):
+    """Its two evaluations are at 0 s and at its end; Baseline had four before the one that has it."""
+    priced_run(tmp_path / "dlion", accuracies=(0.1, 0.9), every=40.0)
+    priced_run(tmp_path / "baseline", accuracies=ACCURACIES, system="baseline")
+    told = compared(capsys, monkeypatch, tmp_path, "--target", "90")
+    rows = {line.split()[1]: [cell.strip() for cell in line.split("│")] for line in told.splitlines() if "│" in line}
+    assert "<= 40.0" in rows["dlion"]
+    assert "~ 1.00 (1)" in rows["dlion"]
+    assert any(cell.startswith("<= 0.0") for cell in rows["dlion"])
+    assert "40.0" in rows["baseline"]
+    assert "<= an upper bound" in told
+
+
+def test_what_the_untrained_model_has_is_no_time(capsys, monkeypatch, tmp_path):
+    made_up_run(tmp_path / "run", (0.5, 0.6, 0.7))
+    told = compared(capsys, monkeypatch, tmp_path, "--target", "40")
+    assert "before training" in told
+    assert " 0.0 " not in told

@@ -60,3 +60,10 @@ def test_the_end_says_on_how_many_samples_accuracy_is_and_what_it_is_on_all(tmp_
     manifest = {**run.manifest, "evaluation_samples": {"curve": 100, "full": 360}}
     run = replace(run, manifest=manifest, summary={**run.summary, "full_accuracy": {"mean": 0.912}})
     assert "accuracy is on the first 100 of 360 samples; on all at the end: 91.2%" in printed(capsys, run_report(run))
+
+
+def test_the_end_says_what_is_no_more_than_a_bound_and_what_was_there_before_training(tmp_path, capsys):
+    told = printed(capsys, run_report(made_up_run(tmp_path / "one", (0.25, 0.85), every=5.0)))
+    assert "test accuracy 20% before training, 80% at <= 5 s, 90% not reached" in told
+    told = printed(capsys, run_report(made_up_run(tmp_path / "many", (0.1, 0.35, 0.55, 0.85), every=5.0)))
+    assert "30% at <= 5 s, 50% at 10 s, 80% at 15 s, 90% not reached" in told

@@ -1,5 +1,6 @@
 """Runs are found, named and put into tables."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,13 @@ def test_a_run_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read") as refusal:
         Frames.of([tmp_path])
     assert refusal.value.file == tmp_path / "a" / "summary.json"
+
+
+def test_times_are_of_training_and_say_since_when_they_are_not_known(tmp_path: Path) -> None:
+    made_up_run(tmp_path / "run", (0.25, 0.55, 0.65))
+    (row,) = Frames.of([tmp_path]).summaries.to_dict("records")
+    assert (row["time_to_0.5"], row["not_before_0.5"]) == (10.0, 0.0)
+    assert (row["time_to_0.6"], row["not_before_0.6"]) == (20.0, 10.0)
+    assert row["reached_untrained"] == 0.2
+    assert math.isnan(row["time_to_0.2"])
+    assert math.isnan(row["time_to_0.7"])

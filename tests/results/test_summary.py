@@ -66,6 +66,10 @@ def test_the_summary_says_it_all() -> None:
             "0.9": None,
             "0.95": None,
         },
+        "not_before": {
+            **dict.fromkeys(("0.1", "0.2", "0.3")),
+            **dict.fromkeys(("0.4", "0.5", "0.55", "0.6"), 100.0),
+        },
         "late": None,
         "diverged": [],
     }

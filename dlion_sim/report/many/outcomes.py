@@ -49,6 +49,8 @@ class Quantity:
         if not math.isnan(value):
             half = "" if math.isnan(high) else f" ± {self._written(high - value)}"
             text = f"{estimate.bound} {self._written(value)}{half}".lstrip()
+            if self.key == TIME and value == 0:
+                text = "before training"
         return {"value": _known(value), "low": _known(low), "high": _known(high), "bound": estimate.bound, "text": text}
 
     def _written(self, value: float) -> str:
@@ -95,7 +97,8 @@ def _of_row(row: Mapping[Any, Any]) -> Outcome:
     return {
         SCORE: _estimate(row, SCORE),
         TIME: _estimate(row, TIME, row["time_bound"]),
-        **{key: Estimate(row[key]) for key in (BYTES, COST, COST_TO_TARGET)},
+        COST_TO_TARGET: Estimate(row[COST_TO_TARGET], bound="<=" if row["time_bound"] == "<=" else ""),
+        **{key: Estimate(row[key]) for key in (BYTES, COST)},
     }
 
 

@@ -17,7 +17,7 @@ report.view("coordinates", (body) => {
   const ofQuantity = (quantity) => {
     const values = data.groups.map((group) => {
       const { value, bound } = group.outcome[quantity.key];
-      return bound ? null : value;
+      return bound === ">" ? null : value;
     });
     return { name: quantity.heading, ...report.scale.places(values, quantity.more) };
   };
