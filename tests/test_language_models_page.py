@@ -8,6 +8,7 @@ import pytest
 
 from dlion_sim.results import Run
 from dlion_sim.scenario import find, load
+from dlion_sim.simulation import simulate
 from tests.command import dlion
 
 PAGE = (Path(__file__).parents[1] / "docs" / "language-models.md").read_text()
@@ -34,7 +35,7 @@ def payload(run):
 
 
 def test_its_commands_run(runs):
-    assert sorted(runs) == ["adapters", "charged", "small", "whole"]
+    assert sorted(runs) == ["adapters", "charged", "ring", "small", "whole"]
     for run in runs.values():
         assert run.summary["status"] == "completed"
         assert run.manifest["metric"]["name"] == "perplexity"
@@ -49,6 +50,7 @@ def test_it_learns(runs):
 def test_workers_exchange_once_a_period(runs):
     assert len(runs["small"].transfers()) == 4 * 3 * 20 / 5
     assert len(runs["whole"].transfers()) == 4 * 3 * 20
+    assert len(runs["ring"].transfers()) == 4 * 2 * 3 * 20 / 5
 
 
 def test_adapters_are_all_that_is_sent(runs):
@@ -61,6 +63,24 @@ def test_adapters_are_all_that_is_sent(runs):
 def test_a_larger_model_is_charged(runs):
     assert payload(runs["charged"]) == pytest.approx(4 * 1.3e9, rel=1e-6)
     assert runs["charged"].summary["cost_as"] == {"parameters": "1.3 B", "flops": "16 TFLOP"}
+
+
+@pytest.mark.parametrize("workers", [4, 16])
+def test_its_table_of_routes_and_precisions_is_of_short_runs(tmp_path, workers):
+    """Megabytes of an exchange: sent, and of these between the clouds."""
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "small.yaml").write_text(text)
+    cells = []
+    for route in ("all_to_all", "ring"):
+        for precision in ("fp32", "fp16"):
+            half = workers // 2
+            settings = [f"cluster.clouds.{cloud}.workers.0.count={half}" for cloud in range(2)]
+            settings += [f"system.exchange={{route: {route}, precision: {precision}, period: 2}}", "iterations=2"]
+            run = simulate(load(tmp_path / "small.yaml", settings), tmp_path / route / precision)
+            links = run.links()
+            wan = links[(links["sender"] < half) != (links["receiver"] < half)]
+            cells += [f"{links['bytes'].sum() / 1e6:.2f}, {wan['bytes'].sum() / 1e6:.2f}"]
+    assert f"| {workers} | {' | '.join(cells)} |" in PAGE
 
 
 def test_the_ready_scenario_is_one():

@@ -97,8 +97,9 @@ class Choice:
 
     needs_everyone: ClassVar[bool] = False
     """Whether it works only where all workers are each other's peers."""
-    receives: ClassVar[tuple[type[Body], ...]] = ()
-    """The kinds of message that it takes, by `received`; of a system's choices, one at most takes a kind."""
+    receives: tuple[type[Body], ...] = ()
+    """The kinds of message that it takes, by `received`; of a system's choices, one at most takes a kind. An instance
+    may take fewer than its class."""
 
     def received(self, message: Message) -> list[Action]:
         """A peer's message of a kind named in `receives` is here.
@@ -113,6 +114,11 @@ class Choice:
         Neighbours that are not there at the start are lost before it, all of them where a worker joins.
         """
         return None
+
+    def left(self, peer: int) -> str | None:
+        """A peer has left in good order, after all of its contributions have reached everyone; or it is not there when
+        the run begins. Returns what `lost` does, and by default is the same."""
+        return self.lost(peer)
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
         """A peer that was lost, or never there, takes part from `iteration` on. Returns what to do, such as to tell it.
@@ -167,7 +173,7 @@ class Exchange(Choice, ABC):
     order. `arrived`, `covers` and `ready` say which contributions are taken, and whether an iteration must wait.
     """
 
-    receives: ClassVar[tuple[type[Body], ...]] = (Contribution,)
+    receives: tuple[type[Body], ...] = (Contribution,)
     """Contributions come by `arrived` and, once they are due, `apply`; other kinds by `received`, as for all choices.
     """
 
@@ -182,6 +188,12 @@ class Exchange(Choice, ABC):
 
     catches_up: ClassVar[bool] = False
     """Whether a worker that has left out iterations takes in what its peers came to meanwhile before it goes on."""
+
+    @classmethod
+    def needs_step(cls, parameters: Any) -> str | None:
+        """Which of those parameters, if any, needs all workers to apply the same contributions in each iteration: they
+        have to be synchronous, and all each other's peers."""
+        return None
 
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
         """The messages to send when an iteration begins: what can go out while its gradient is computed."""

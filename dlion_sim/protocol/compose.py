@@ -15,6 +15,7 @@ from dlion_sim.protocol.choices import Choice, ChoiceParameters, Choices, Setup
 from dlion_sim.protocol.exchange.parameters import ParameterExchange
 from dlion_sim.protocol.messages import Body
 from dlion_sim.protocol.registry import CATEGORIES, REGISTRY
+from dlion_sim.protocol.synchronization.policies import Synchronous
 from dlion_sim.protocol.systems import SYSTEMS, Composition
 from dlion_sim.protocol.topology import is_complete
 from dlion_sim.protocol.worker import Worker
@@ -151,6 +152,14 @@ def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology
             f"the exchange '{choices['exchange'].kind}' and the topology '{topology.kind}' do not go together",
             path="system.topology",
             allowed="parameter_server with the exchange parameter_server, and only with that",
+        )
+    setting = exchange_kind.needs_step(mixed)  # type: ignore[attr-defined]
+    if setting and not (issubclass(synchronization_kind, Synchronous) and is_complete(topology)):
+        raise InputError(
+            f"'{setting}' needs all workers to be in step and each other's peers, but the synchronization is "
+            f"'{choices['synchronization'].kind}' and the topology '{topology.kind}'",
+            path="system.exchange",
+            allowed="synchronization: synchronous and topology: all_to_all; or route: all_to_all and precision: fp32",
         )
     receivers: dict[type[Body], str] = {}
     for category, choice in choices.items():

@@ -9,6 +9,7 @@ Nothing received is trusted: `decode` checks every length, type and index, and e
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, cached_property
@@ -38,7 +39,10 @@ class Channel(IntEnum):
 
 
 Shapes = tuple[tuple[str, int], ...]
-"""(type code, entries) of each tensor of a message: "f4" for float32, "i4" for int32, which are indices of entries."""
+"""(type code, entries) of each tensor of a message: "f4" for float32, "f2" for float16, "b2" for bfloat16; "i4" for
+int32, which are indices of entries."""
+HALVES = ("f2", "b2")
+"""The type codes of half precision."""
 
 
 Stage = Literal["push", "pull", "reduce", "gather", "mix"]
@@ -138,9 +142,10 @@ def is_whole(shapes: Shapes, parameters: int) -> bool:
     return shapes == (("f4", parameters),)
 
 
-def is_one(shapes: Shapes, code: str, most: int) -> bool:
-    """Whether there is one tensor, of that type code and at most so many entries."""
-    return len(shapes) == 1 and shapes[0][0] == code and shapes[0][1] <= most
+def is_one(shapes: Shapes, codes: str | Collection[str], most: int) -> bool:
+    """Whether there is one tensor, of that type code, or one of those, and at most so many entries."""
+    accepted = (codes,) if isinstance(codes, str) else codes
+    return len(shapes) == 1 and shapes[0][0] in accepted and shapes[0][1] <= most
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
@@ -152,8 +157,9 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
     tensors: Annotated[tuple[tuple[str, Count], ...], msgspec.Meta(max_length=2)]
 
 
-_CODES = {torch.float32: "f4", torch.int32: "i4"}
-_BYTES_PER_ENTRY = 4
+_CODES = {torch.float32: "f4", torch.int32: "i4", torch.float16: "f2", torch.bfloat16: "b2"}
+_DTYPES = {code: dtype for dtype, code in _CODES.items()}
+_ALIGNMENT = 4
 _LENGTH = struct.Struct("<I")
 _MAX_HEADER_BYTES = 4096
 _encoder = msgspec.msgpack.Encoder()
@@ -167,7 +173,8 @@ def _body_decoder(body: type[Body]) -> msgspec.msgpack.Decoder[Body]:
 
 @dataclass(frozen=True)
 class Message:
-    """A body and its tensors (1-D, float32 or int32), which nobody may write once it is sent: receivers share them."""
+    """A body and its tensors (1-D, of a type that has a code), which nobody may write once it is sent: receivers share
+    them."""
 
     sender: int
     body: Body
@@ -183,12 +190,13 @@ class Message:
     @cached_property
     def size(self) -> int:
         """Bytes on the wire."""
-        return len(self.header) + sum(_BYTES_PER_ENTRY * tensor.numel() for tensor in self.tensors)
+        return len(self.header) + sum(tensor.nbytes for tensor in self.tensors)
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
         """What goes over the wire, one after another: the header, and the tensors' own memory, uncopied."""
-        arrays = (tensor.cpu().numpy() for tensor in self.tensors)
+        bits = (each.view(torch.int16) if each.dtype == torch.bfloat16 else each for each in self.tensors)
+        arrays = (tensor.cpu().numpy() for tensor in bits)
         little_endian = (array.astype(array.dtype.newbyteorder("<"), copy=False) for array in arrays)
         return (self.header, *(array.view(np.uint8).data for array in little_endian))
 
@@ -209,7 +217,7 @@ class Announcement:
     @property
     def size(self) -> int:
         """Bytes of the whole message."""
-        return self.header_bytes + sum(_BYTES_PER_ENTRY * entries for _, entries in self.shapes)
+        return self.header_bytes + sum(_DTYPES[code].itemsize * entries for code, entries in self.shapes)
 
     def message(self, data: Buffer) -> Message:
         """The message whose tensors' bytes are `data`, as many as there should be; `check_indices` is left to do.
@@ -218,10 +226,11 @@ class Announcement:
         """
         tensors, start = [], 0
         for code, entries in self.shapes:
-            array = np.frombuffer(data, dtype=f"<{code}", count=entries, offset=start)
+            bits = code.replace("b", "i")  # NumPy has no bfloat16.
+            array = np.frombuffer(data, dtype=f"<{bits}", count=entries, offset=start)
             native = array.astype(array.dtype.newbyteorder("="), copy=not array.flags.writeable)
-            tensors.append(torch.from_numpy(native))
-            start += _BYTES_PER_ENTRY * entries
+            tensors.append(torch.from_numpy(native).view(_DTYPES[code]))
+            start += native.nbytes
         return Message(self.sender, self.body, tuple(tensors))
 
 
@@ -257,14 +266,14 @@ def decode_header(data: Buffer, *, workers: int, parameters: int) -> Announcemen
         raise MalformedMessageError(f"bad header: {error}") from None
     if header.sender >= workers:
         raise MalformedMessageError(f"sender {header.sender} is not among {workers} workers")
-    if any(code not in _CODES.values() for code, _ in header.tensors) or not body.fits(header.tensors, parameters):
+    if any(code not in _DTYPES for code, _ in header.tensors) or not body.fits(header.tensors, parameters):
         raise MalformedMessageError(f"a message of the kind {header.kind!r} cannot carry {header.tensors}")
     return Announcement(header.sender, body, header.tensors, start)
 
 
 def _aligned(position: int) -> int:
-    """The next multiple of an entry's size, so that tensors can be used where they are."""
-    return -(-position // _BYTES_PER_ENTRY) * _BYTES_PER_ENTRY
+    """The next multiple of the largest entry's size, so that tensors can be used where they are."""
+    return -(-position // _ALIGNMENT) * _ALIGNMENT
 
 
 def check_indices(message: Message, parameters: int) -> None:

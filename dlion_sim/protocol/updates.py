@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from dlion_sim.protocol.faults import MalformedMessageError
@@ -49,9 +50,9 @@ class Update(Message):
         """Whether it is all `size` entries."""
         return len(self.tensors) == 1 and len(self.tensors[0]) == size
 
-    def check_whole(self, size: int) -> None:
-        """Raise MalformedMessageError unless it is all `size` entries."""
-        if not self.is_whole(size):
+    def check_whole(self, size: int, dtype: torch.dtype = torch.float32) -> None:
+        """Raise MalformedMessageError unless it is all `size` entries, of that type."""
+        if not self.is_whole(size) or self.tensors[0].dtype != dtype:
             raise MalformedMessageError("a contribution of other entries than the exchange takes")
 
 

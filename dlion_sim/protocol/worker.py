@@ -124,7 +124,7 @@ class Worker:
         for peer in self.setup.peers:
             if joining or peer in self.setup.absent:
                 self._members.remove(peer)
-                reason = self._reason_to_give_up(peer, "go_on")
+                reason = self._reason_to_give_up(peer, "go_on", left=True)
                 if reason and peer in self.setup.absent:
                     return self._training.give_up(reason)
         if not joining:
@@ -170,17 +170,18 @@ class Worker:
             self._joining.lost(peer)
         return self._join()
 
-    def _go_on_without(self, peer: int, on_loss: OnLoss) -> list[Action]:
+    def _go_on_without(self, peer: int, on_loss: OnLoss, *, left: bool = False) -> list[Action]:
         self._barrier.changed()
         if self._joining:
             self._joining.lost(peer)
-        reason = self._reason_to_give_up(peer, on_loss)
+        reason = self._reason_to_give_up(peer, on_loss, left=left)
         return self._training.give_up(reason) if reason else self._join()
 
-    def _reason_to_give_up(self, peer: int, on_loss: OnLoss) -> str | None:
+    def _reason_to_give_up(self, peer: int, on_loss: OnLoss, *, left: bool) -> str | None:
         """Let the choices do without a peer, but for synchronization if that waits; returns why nothing can go on."""
         synchronization = self.choices.synchronization
-        reasons = [choice.lost(peer) for choice in self.choices.all if choice is not synchronization]
+        others = [choice for choice in self.choices.all if choice is not synchronization]
+        reasons = [choice.left(peer) if left else choice.lost(peer) for choice in others]
         if on_loss != "wait":
             reason = synchronization.lost(peer)
             reasons += [reason] if on_loss == "abort" else []
@@ -212,7 +213,7 @@ class Worker:
                 self._members.left(sender, self._training.taken_from(sender))
                 if self._joining:
                     self._joining.left(sender, iteration)
-                return self._go_on_without(sender, "go_on")
+                return self._go_on_without(sender, "go_on", left=True)
             case _:
                 raise TypeError(f"a {message.body.kind} says nothing of that")
 

@@ -28,6 +28,7 @@ from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel
 from dlion_sim.protocol.choices import Choices, Merge, Peer, Setup
 from dlion_sim.protocol.events import GradientReady, ProfileReady
+from dlion_sim.protocol.exchange.ring_sum import RingSum
 from dlion_sim.protocol.handover import Handover
 from dlion_sim.protocol.joining import Joining
 from dlion_sim.protocol.link_monitor import LinkMonitor
@@ -68,7 +69,7 @@ _CLASSES: tuple[type, ...] = (
     *(Barrier, Handover, Joining, Meeting, Membership),
     *(Channel, Message, Merge, Update),
     *(GradientReady, ProfileReady),
-    *(CostFit, CostModel, GlobalBatchSchedule, LinkMonitor),
+    *(CostFit, CostModel, GlobalBatchSchedule, LinkMonitor, RingSum),
     *(Adam, BatchSampler, Clipped, Layout, Newest, Replica, Reservoir, Sgd, State, Ticket),
     *(Arrivals, Streamed, StreamSampler),
     *(Compute, Input, Schedule, ConstantRate, CosineDecay, Optimizer, StepDecay),

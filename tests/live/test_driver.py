@@ -42,6 +42,8 @@ def losses(run):
         "ring_allreduce",
         {"name": "local_sgd", "exchange": {"period": 3}},
         {"name": "diloco", "exchange": {"period": 3}},
+        {"name": "diloco", "exchange": {"period": 3, "precision": "bf16"}},
+        {"name": "local_sgd", "exchange": {"period": 3, "route": "ring", "precision": "fp16"}},
         "parameter_server",
         {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [0, {"cloud": "a"}]}},
         {"name": "baseline", "topology": {"kind": "edges", "edges": [[0, 1], [1, 2]]}},

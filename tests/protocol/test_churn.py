@@ -57,6 +57,11 @@ def all_die(world):
         world.happen(6 + number / 10, world.come, number)
 
 
+def rejoin_after_leaving(world):
+    world.happen(4, world.leave, 3)
+    world.happen(20, world.come, 3)
+
+
 def parted(world):
     world.happen(4, world.part, 0, 1)
     world.happen(8, world.mend, 0, 1)
@@ -91,9 +96,14 @@ def test_who_is_there_goes_on(system, what):
 
 @pytest.mark.parametrize("what", [crash, leave, parted, newcomer], ids=lambda what: what.__name__)
 @pytest.mark.parametrize("on_loss", ["go_on", "wait", "abort"])
-def test_a_ring_cannot_do_without_anybody(what, on_loss):
+@pytest.mark.parametrize(
+    "system",
+    [{"name": "ring_allreduce"}, {"name": "local_sgd", "exchange": {"period": 3, "route": "ring"}}],
+    ids=str,
+)
+def test_a_ring_cannot_do_without_anybody(system, what, on_loss):
     world = World(
-        {"name": "ring_allreduce"},
+        system,
         4,
         noise,
         iterations=ITERATIONS,
@@ -103,6 +113,26 @@ def test_a_ring_cannot_do_without_anybody(what, on_loss):
     what(world)
     world.run()
     assert world.aborts == ["the ring is broken"]
+
+
+@pytest.mark.parametrize("name", ["local_sgd", "diloco"])
+@pytest.mark.parametrize("what", [leave, rejoin_after_leaving, newcomer, crash, parted], ids=lambda what: what.__name__)
+def test_in_half_precision_who_goes_in_good_order_may(name, what):
+    """A lost one's last movement may have reached some and not others, who would never come together again."""
+    system = {"name": name, "exchange": {"period": 3, "precision": "fp16"}}
+    for seed in range(2):
+        absent = (3,) if what is newcomer else ()
+        world = World(system, 4, noise, seed=seed, iterations=ITERATIONS, on_loss="go_on", absent=absent)
+        what(world)
+        world.run()
+        if what in (crash, parted):
+            assert world.aborts == [
+                "a worker is lost, and its last movement may have reached only some others; precision: fp32 can go on"
+            ]
+            continue
+        ends_well(world)
+        first, *others = [worker.replica.parameters for worker in world.present]
+        assert all(torch.equal(first, each) for each in others)
 
 
 @pytest.mark.parametrize("on_loss", ["go_on", "wait", "abort"])

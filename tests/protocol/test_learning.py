@@ -94,6 +94,7 @@ def servers(system, count):
         {"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [0, 1]}},
         {"name": "gaia", "exchange": {"threshold": 0}},
         {"name": "local_sgd", "exchange": {"period": 1}},
+        {"name": "local_sgd", "exchange": {"period": 1, "route": "ring"}},
         {"name": "sparta", "exchange": {"part": 1}},
         {
             "name": "dlion",
@@ -337,6 +338,9 @@ LEARNING = [
     {"name": "hop", "exchange": {"kind": "parameters", "staleness": 3}, "synchronization": {"staleness": 3}},
     {"name": "local_sgd", "exchange": {"period": 5}},
     {"name": "diloco", "exchange": {"period": 5}},
+    {"name": "diloco", "exchange": {"period": 5, "route": "ring"}},
+    {"name": "diloco", "exchange": {"period": 5, "precision": "fp16"}},
+    {"name": "local_sgd", "exchange": {"period": 5, "route": "ring", "precision": "bf16"}},
     {"name": "parameter_server", "exchange": {"asynchronous": True}},
     {"name": "baseline", "exchange": {"kind": "dgc", "density": 0.3, "warmup": [], "momentum": 0.5}},
     {"name": "baseline", "exchange": {"kind": "dgc", "density": 0.3, "warmup": [], "momentum": 0.5}, **STALE},

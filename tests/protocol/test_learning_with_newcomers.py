@@ -30,6 +30,8 @@ IN_STEP = [
     ({"name": "parameter_server", "topology": {"kind": "parameter_server", "hosts": [0, 1]}}, 1),
     ({"name": "local_sgd", "exchange": {"period": 3}}, 3),
     ({"name": "diloco", "exchange": {"period": 3}}, 3),
+    ({"name": "diloco", "exchange": {"period": 3, "precision": "fp16"}}, 3),
+    ({"name": "local_sgd", "exchange": {"period": 3, "precision": "bf16"}}, 3),
 ]
 """Systems whose workers all have the same parameters after every so many iterations."""
 

@@ -34,6 +34,8 @@ DEPENDENT = [
     {"name": "dpsgd", "topology": "all_to_all"},
     "ring_allreduce",
     "local_sgd",
+    {"name": "local_sgd", "exchange": {"period": 3, "route": "ring"}},
+    {"name": "diloco", "exchange": {"period": 3, "precision": "fp16"}},
     "sparta",
     {"name": "hop", "synchronization": {"backup_workers": 0}},
 ]

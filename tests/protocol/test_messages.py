@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
+from dlion_sim.protocol.exchange.periodic import Moved, MovedChunk
+from dlion_sim.protocol.exchange.ring_sum import Chunk
 from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
-from dlion_sim.protocol.messages import Contribution, Message, Weights, decode
+from dlion_sim.protocol.messages import Contribution, Message, Mixed, Weights, decode
 
 P = 50
 floats = st.floats(width=32, allow_nan=False)
@@ -21,7 +23,10 @@ def messages(draw):
     sender = draw(st.integers(0, 9))
     values = torch.tensor(draw(st.lists(floats, min_size=P, max_size=P)))
     iteration = draw(st.integers(0, 10**9))
-    match draw(st.sampled_from(["dense", "sparse", "weights", "control"])):
+    match draw(st.sampled_from(["dense", "sparse", "weights", "control", "fp16", "bf16"])):
+        case "fp16" | "bf16" as half:
+            rounded = values.to(torch.float16 if half == "fp16" else torch.bfloat16)
+            return Message(sender, Moved(iteration, 32), (rounded,))
         case "dense":
             return Message(sender, Contribution(iteration, 32, 100.0), (values,))
         case "sparse":
@@ -101,6 +106,13 @@ def test_noise_is_refused(noise):
         Message(0, Contribution(1, 1, 1.0), (torch.tensor([3, 3], dtype=torch.int32), torch.zeros(2))),  # twice
         Message(0, Contribution(1, 1, 1.0), (torch.tensor([P], dtype=torch.int32), torch.zeros(1))),  # beyond the model
         Message(0, Contribution(1, 0, 1.0), (torch.zeros(P),)),  # from no sample
+        Message(0, Contribution(1, 1), (torch.zeros(P).half(),)),  # gradients and parameters are of single precision
+        Message(0, Mixed(1, 1), (torch.zeros(P).bfloat16(),)),
+        Message(0, Weights(1), (torch.zeros(P).half(),)),
+        Message(0, Chunk(0, 0), (torch.zeros(3).half(),)),
+        Message(0, Moved(1, 1), (torch.zeros(P),)),  # and movements are not
+        Message(0, Moved(1, 1), (torch.zeros(P + 1).half(),)),
+        Message(0, MovedChunk(1, 1), (torch.zeros(3, dtype=torch.int32),)),
         Message(0, ComputeProfile(float("nan"), 1.0, 5)),
         Message(0, ComputeProfile(0.0, 0.0, 5)),
     ],

@@ -8,7 +8,9 @@ from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
 from dlion_sim.protocol.events import GradientReady, MessageArrived, ProfileReady, Send, Started
 from dlion_sim.protocol.exchange.pairwise import Swap
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Pulled, Push
-from dlion_sim.protocol.exchange.ring import BucketChunk, Chunk, Total
+from dlion_sim.protocol.exchange.periodic import Moved, MovedChunk
+from dlion_sim.protocol.exchange.ring import BucketChunk, Total
+from dlion_sim.protocol.exchange.ring_sum import Chunk
 from dlion_sim.protocol.exchange.significance import Announcement
 from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
@@ -55,6 +57,36 @@ def refused(participant, message):
 def test_who_is_no_neighbour_is_not_listened_to(body, sender):
     tensors = (values(),) if isinstance(body, Contribution | Weights) else ()
     assert "no peer" in refused(worker_of("dlion"), Message(sender, body, tensors))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("system", ["local_sgd", "diloco"])
+def test_movements_come_whole_and_in_the_precision_that_was_agreed(system, dtype):
+    other = ({torch.float16, torch.bfloat16} - {dtype}).pop()
+    precision = {torch.float16: "fp16", torch.bfloat16: "bf16"}[dtype]
+    worker = worker_of({"name": system, "exchange": {"precision": precision}})
+    for tensor in (values(3).to(dtype), values().to(other)):
+        assert "other entries" in refused(worker, Message(1, Moved(0, 8), (tensor,)))
+    assert "'mixed_params'" in refused(worker, Message(1, Mixed(0, 8), (values(),)))
+    assert "'moved_params'" in refused(worker_of(system), Message(1, Moved(0, 8), (values().to(dtype),)))
+    worker.handle(MessageArrived(Message(1, Moved(0, 8), (values().to(dtype),))), 1.0)
+
+
+def test_a_chunk_of_movements_is_the_next_one_in_the_precision_that_was_agreed():
+    exchange = {"period": 4, "route": "ring", "precision": "fp16"}
+    worker = worker_of({"name": "diloco", "exchange": exchange})
+    for sender, iteration, step, tensor in (
+        (2, 3, 0, values(2)),
+        (2, 3, 0, values(2).bfloat16()),
+        (2, 3, 0, values(3).half()),
+        (2, 0, 0, values(2).half()),
+        (2, 3, 1, values(2).half()),
+        (1, 3, 0, values(2).half()),
+    ):
+        assert "ring" in refused(worker, Message(sender, MovedChunk(iteration, step), (tensor,)))
+    for body, tensor in ((Mixed(3, 8), values()), (Moved(3, 8), values().half()), (Chunk(3, 0), values(2))):
+        assert "none of its choices takes" in refused(worker, Message(2, body, (tensor,)))
+    worker.handle(MessageArrived(Message(2, MovedChunk(3, 0), (values(2).half(),))), 1.0)
 
 
 @pytest.mark.parametrize("system", ["dpsgd", "local_sgd", "diloco"])

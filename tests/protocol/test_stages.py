@@ -5,7 +5,9 @@ import torch
 
 from dlion_sim.protocol.exchange.parameter_server import Pulled, Push
 from dlion_sim.protocol.exchange.partitions import by_bytes
-from dlion_sim.protocol.exchange.ring import BucketChunk, BucketTotal, Chunk, Total
+from dlion_sim.protocol.exchange.periodic import Moved
+from dlion_sim.protocol.exchange.ring import BucketChunk, BucketTotal, Total
+from dlion_sim.protocol.exchange.ring_sum import Chunk
 from dlion_sim.protocol.exchange.sparta import Scattered
 from dlion_sim.protocol.messages import BODIES, Body, Channel, Contribution, Message, Mixed, decode
 from tests.protocol.joined import run, team
@@ -67,9 +69,10 @@ def test_only_tensors_that_iterations_can_do_without_have_a_stage():
     assert Body.stage is None
 
 
-@pytest.mark.parametrize("body", [Contribution, Mixed, Pulled, Scattered])
+@pytest.mark.parametrize("body", [Contribution, Mixed, Pulled, Scattered, Moved])
 def test_contributions_are_of_one_size_and_told_apart(body):
-    message = Message(1, body(7, 32, offset=2), (torch.ones(3),))
+    values = torch.ones(6).half() if body is Moved else torch.ones(3)
+    message = Message(1, body(7, 32, offset=2), (values,))
     assert message.size == Message(1, Contribution(7, 32, offset=2), (torch.ones(3),)).size
     assert type(decode(message.encode(), workers=2, parameters=P).body) is body
     assert body.kind == "contribution", "in tables"

@@ -137,6 +137,8 @@ OTHERS = {
         "workload.stream.drift=[{kind: rotation, to: 1 s, by: 30}]",
     ],
     "step": ["workload.optimizer={kind: sgd, learning_rate: 0.1, warmup: 3, schedule: {kind: step, every: 5}}"],
+    "a ring of halves": ["system={name: diloco, exchange: {period: 3, route: ring, precision: bf16}}"],
+    "halves": ["system={name: local_sgd, exchange: {period: 3, precision: fp16}}"],
 }
 """What no system is made of by itself."""
 

@@ -194,6 +194,27 @@ def test_every_system_goes_on_or_stops_with_its_reason(tmp_path, monkeypatch, sy
         assert ended.summary["availability"]["state_bytes"] > 0
 
 
+@pytest.mark.parametrize(
+    ("exchange", "way", "reason"),
+    [
+        ({"route": "ring"}, "crash", "the ring is broken"),
+        (
+            {"precision": "fp16"},
+            "crash",
+            "a worker is lost, and its last movement may have reached only some others; precision: fp32 can go on",
+        ),
+        ({"precision": "fp16"}, "notice", "duration"),
+    ],
+    ids=str,
+)
+def test_diloco_by_a_ring_or_in_half_precision_goes_on_or_stops_with_its_reason(
+    tmp_path, monkeypatch, exchange, way, reason
+):
+    system = {"name": "diloco", "exchange": {"period": 5, **exchange}}
+    ended = run(churning(system, WAYS[way], duration="2 s"), tmp_path / "run", monkeypatch)
+    assert ended.summary["stopped_by"] == reason
+
+
 SOME = ["dlion", "hop", "parameter_server", "diloco"]
 
 

@@ -54,6 +54,25 @@ def test_every_system_learns_more_than_any_worker_could_alone(tmp_path, name, cl
     assert run.summary["accuracy"]["mean"] > max(0.75, alone + 0.1)
 
 
+@pytest.mark.parametrize("route", ["all_to_all", "ring"])
+def test_in_half_precision_the_bytes_are_half_and_what_is_learned_is_the_same(tmp_path, route):
+    runs = []
+    for precision in ("fp32", "fp16", "bf16"):
+        exchange = {"period": 5, "route": route, "precision": precision}
+        scenario = digits(
+            cluster=UNEQUAL, system={"name": "diloco", "exchange": exchange}, iterations=150, duration=None
+        )
+        runs.append(simulate(scenario, tmp_path / precision))
+    single, *halves = (run.summary for run in runs)
+    payload = single["bytes_sent"] - 2 * (single["bytes_sent"] - halves[0]["bytes_sent"])
+    assert 0 <= payload < 0.01 * single["bytes_sent"], "headers"
+    assert single["accuracy"]["mean"] > 0.9
+    for half in halves:
+        assert half["accuracy"]["mean"] == pytest.approx(single["accuracy"]["mean"], abs=0.01)
+        assert half["bytes_sent"] == halves[0]["bytes_sent"]
+        assert len({*half["accuracy"]["per_worker"]}) == 1, "all end with the same parameters"
+
+
 @pytest.mark.parametrize("cluster", [UNEQUAL, ALIKE], ids=["unequal", "alike"])
 def test_who_never_communicates_does_not(tmp_path, cluster):
     run, alone = learned(tmp_path / "run", cluster, {"name": "local_sgd", "exchange": {"period": 10**6}})

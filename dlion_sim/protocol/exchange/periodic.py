@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
-from dlion_sim.protocol.events import Action
-from dlion_sim.protocol.messages import Mixed
+from dlion_sim.protocol.events import Abort, Action
+from dlion_sim.protocol.exchange.ring_sum import DTYPES, LOST, NEWCOMER, Chunk, Precision, RingSum
+from dlion_sim.protocol.messages import HALVES, Body, Contribution, Message, Mixed, Shapes, Stage, is_one
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
+
+
+class Moved(Contribution, frozen=True, array_like=True):
+    """By how much a worker's parameters have moved since the last exchange, in half precision.
+
+    None may be missing: the parameters of a worker without some of them would differ from then on.
+    """
+
+    wire_kind: ClassVar[str] = "moved_params"
+    stage: ClassVar[Stage | None] = None
+
+    def fits(self, shapes: Shapes, parameters: int) -> bool:
+        return is_one(shapes, HALVES, parameters)
+
+
+class MovedChunk(Chunk, frozen=True, array_like=True):
+    """A chunk of the sum of these movements, on its way round a ring. None may be missing either."""
+
+    wire_kind: ClassVar[str] = "moved_chunk"
+    stage: ClassVar[Stage | None] = None
+
+    def fits(self, shapes: Shapes, parameters: int) -> bool:
+        return is_one(shapes, ("f4", *HALVES), parameters)
 
 
 @register("exchange", "local_sgd")
@@ -21,36 +46,89 @@ class LocalSgdExchange(Exchange):
 
     Stich, ICLR'19; with a sample of the workers it is federated averaging (McMahan et al., AISTATS'17). Where it is not
     waited for all, parameters that come after their exchange count in the next one, unless newer ones are here by then.
+
+    With a ring or in half precision the parameters' movement since the last exchange is averaged instead. As all
+    workers had the same parameters then, the result is the same up to rounding, and rounding errors are smaller.
     """
 
     class Parameters(ChoiceParameters):
-        """How long workers are on their own."""
+        """How long workers are on their own, and how the mean is formed."""
 
         period: int = Field(10, ge=1, description="Iterations between exchanges.")
+        route: Literal["all_to_all", "ring"] = Field(
+            "all_to_all",
+            description="How the mean is formed. all_to_all: every worker sends to each other one, n - 1 models. ring: "
+            "by an all-reduce, in which each worker sends 2 (n - 1) / n models, to the next one in the scenario's "
+            "order; no worker may leave or join.",
+        )
+        precision: Precision = Field(
+            "fp32",
+            description="Of what is sent. In fp16 and bf16 it is half the bytes: each worker's movement since the last "
+            "exchange (DiLoCo's outer gradient) is rounded. Sums are in FP32.",
+        )
 
     parameters: Parameters
-    receives = (Mixed,)
+    receives: tuple[type[Body], ...] = (Mixed, Moved, MovedChunk)
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._received: dict[int, Update] = {}
-        """Each peer's newest parameters, since the last exchange."""
+        """What came of each peer since the last exchange, the newest."""
+        self._sends = Moved if self.needs_step(parameters) else Mixed
+        is_ring = parameters.route == "ring"
+        bodies = MovedChunk, MovedChunk
+        self._ring = RingSum(setup, bodies, None, parameters.precision, parameters.period) if is_ring else None
+        self.receives = (MovedChunk,) if is_ring else (self._sends,)
+        self._start = setup.replica.parameters.clone() if self._sends is Moved else torch.empty(0)
+        """Where the period began, if movements from there are sent."""
+
+    @classmethod
+    def needs_step(cls, parameters: Parameters) -> str | None:
+        """Where movements are averaged: workers that began a period with different parameters would keep them so."""
+        if parameters.route == "ring":
+            return "route: ring"
+        return None if parameters.precision == "fp32" else f"precision: {parameters.precision}"
 
     def covers(self, tag: int) -> int:
-        """Up to the next exchange there is nothing to wait for."""
+        """Up to the next exchange there is nothing to wait for. A ring is the barrier itself: see `ready`."""
+        if self._ring:
+            return sys.maxsize
         period = self.parameters.period
         return tag + period - (tag + 1) % period - 1
 
-    def arrived(self, update: Update) -> None:
-        update.check_whole(self.setup.replica.layout.size)
+    def ready(self, iteration: int) -> bool:
+        """At the end of a period, the ring's sum is complete."""
+        return self._ring is None or not self._ends_period(iteration) or self._ring.is_complete
 
-    def lost(self, peer: int) -> None:
+    def arrived(self, update: Update) -> None:
+        update.check_whole(self.setup.replica.layout.size, DTYPES[self.parameters.precision])
+
+    def received(self, message: Message) -> list[Action]:
+        """A chunk of the ring."""
+        assert self._ring is not None
+        return self._ring.received(message)
+
+    def lost(self, peer: int) -> str | None:
+        """Its last movement may have reached some workers only, whose parameters would differ from then on."""
+        reason = "a worker is lost, and its last movement may have reached only some others; precision: fp32 can go on"
+        return self.left(peer) or (reason if self._sends is Moved else None)
+
+    def left(self, peer: int) -> str | None:
         """Nothing of it counts any more."""
         self._received.pop(peer, None)
+        return LOST if self._ring else None
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
         """It counts in the next exchange."""
-        return []
+        return [Abort(NEWCOMER)] if self._ring else []
+
+    def state(self) -> Sequence[torch.Tensor]:
+        """Where the period began."""
+        return [self._start.clone()] if self._sends is Moved else []
+
+    def take_over(self, tensors: Sequence[torch.Tensor]) -> None:
+        for start in tensors:
+            self._start.copy_(start)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """Step; at the end of a period, tell everyone where that led."""
@@ -58,12 +136,20 @@ class LocalSgdExchange(Exchange):
         replica.step(own.gradient)
         if not self._ends_period(own.iteration):
             return Outgoing(None, [])
-        body = Mixed(own.iteration, own.batch_size)
-        update = Update(self.setup.worker, body, (replica.snapshot(),))
+        values = replica.snapshot() if self._sends is Mixed else self._start - replica.parameters
+        if self._ring:
+            return Outgoing(None, self._ring.begin(own.iteration, values / self.setup.workers))
+        body = self._sends(own.iteration, own.batch_size)
+        update = Update(self.setup.worker, body, (values.to(DTYPES[self.parameters.precision]),))
         return Outgoing(update, self.to_all(update))
 
     def apply(self, incoming: Incoming) -> int:
         """At the end of a period, go on from the mean of what is here."""
+        if self._ring:
+            if self._ends_period(incoming.iteration):
+                self._go_on_from(self._start - self._ring.total)
+                return self.setup.workers - 1
+            return 0
         for update in sorted(incoming.received, key=lambda update: update.body.iteration):
             self._received[update.sender] = update
         if incoming.own is None:
@@ -73,8 +159,15 @@ class LocalSgdExchange(Exchange):
         mean = torch.zeros_like(self.setup.replica.parameters)
         for update in updates:
             update.add_to(mean, 1 / len(updates))
-        self.setup.replica.merge(self._next_start(mean), 1.0)
+        self._go_on_from(mean if self._sends is Mixed else self._start - mean)
         return len(updates) - 1
+
+    def _go_on_from(self, mean: torch.Tensor) -> None:
+        """Begin a period, given the mean of all workers' parameters [P]."""
+        start = self._next_start(mean)
+        self.setup.replica.merge(start, 1.0)
+        if self._sends is Moved:
+            self._start.copy_(start)
 
     def _ends_period(self, iteration: int) -> bool:
         return (iteration + 1) % self.parameters.period == 0

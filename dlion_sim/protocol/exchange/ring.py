@@ -5,42 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar
 
-import torch
 from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
-from dlion_sim.protocol.events import Abort, Action, Send
-from dlion_sim.protocol.exchange.partitions import Stretch, by_bytes
+from dlion_sim.protocol.events import Abort, Action
+from dlion_sim.protocol.exchange.partitions import Stretch
+from dlion_sim.protocol.exchange.ring_sum import LOST, NEWCOMER, Chunk, RingSum
 from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import (
-    Body,
-    Channel,
-    Count,
-    Message,
-    Shapes,
-    Stage,
-    is_one,
-)
+from dlion_sim.protocol.messages import Count, Message, Shapes, Stage, is_one
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
 from dlion_sim.scenario.units import Size
-
-
-class Chunk(Body, frozen=True, array_like=True):
-    """A chunk of a ring all-reduce in its `step` (values [m]); which one, the step and the sender tell."""
-
-    kind: ClassVar[str] = "chunk"
-    channel: ClassVar[Channel] = Channel.DATA
-    stage: ClassVar[Stage | None] = "reduce"
-    iteration: Count
-    step: Count
-
-    def fits(self, shapes: Shapes, parameters: int) -> bool:
-        return is_one(shapes, "f4", parameters)
-
-    def first_entry(self, sender: int, workers: int, parameters: int) -> int:
-        return by_bytes(parameters, workers)[(sender - self.step) % workers][0]
 
 
 class Total(Chunk, frozen=True, array_like=True):
@@ -55,6 +30,10 @@ class BucketChunk(Chunk, frozen=True, array_like=True):
 
     wire_kind: ClassVar[str] = "bucket_chunk"
     offset: Count
+
+    @classmethod
+    def at(cls, iteration: int, step: int, begin: int) -> BucketChunk:
+        return cls(iteration, step, begin)
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:
         return is_one(shapes, "f4", parameters - self.offset)
@@ -74,9 +53,8 @@ class BucketTotal(BucketChunk, frozen=True, array_like=True):
 class RingAllReduceExchange(Exchange):
     """Each worker passes chunks to the next: n - 1 steps sum them up, n - 1 more hand the sums round.
 
-    In step s worker k passes on chunk (k - s) mod n. Each worker sends 2 (n - 1) / n gradients an iteration, however
-    many there are. With buckets it does all of this for one after another. The exchange is itself the barrier: an
-    iteration ends when all sums are here, the same to the bit on all.
+    Each worker sends 2 (n - 1) / n gradients an iteration, however many there are: see `RingSum`. With buckets it does
+    all of this for one after another. The exchange is itself the barrier: an iteration ends when all sums are here.
     """
 
     tells_all = False
@@ -97,96 +75,34 @@ class RingAllReduceExchange(Exchange):
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
-        self._next = (setup.worker + 1) % setup.workers
         layout = setup.replica.layout
         least = parameters.bucket_bytes
-        buckets = [(0, layout.size)] if least is None else [*_buckets(layout.sizes, least, setup.workers)]
-        self._stretches = [
-            [(begin + first, begin + last) for first, last in by_bytes(end - begin, setup.workers)]
-            for begin, end in buckets
-        ]
-        """Of each bucket, its chunks."""
-        self._per_bucket = 2 * (setup.workers - 1)
-        self._steps = self._per_bucket * len(buckets)
-        self._sum = torch.empty(0)
-        self._iteration = -1
-        self._received = 0
-        self._arrived = 0
-        """Chunks so far, of all iterations."""
-        self._early: list[Message] = []
-        """Chunks that came before the own gradient was there."""
+        buckets = None if least is None else [*_buckets(layout.sizes, least, setup.workers)]
+        self._ring = RingSum(setup, (Chunk, Total) if buckets is None else (BucketChunk, BucketTotal), buckets)
 
     def ready(self, iteration: int) -> bool:
         """All sums are here."""
-        return self._received == self._steps
+        return self._ring.is_complete
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """The first chunk, and what follows from those that are here already."""
-        self._sum = own.gradient * own.factor
-        self._iteration, self._received = own.iteration, 0
-        messages = [(self._next, self._chunk(0))] if self._steps else []
-        early, self._early = self._early, []
-        for message in early:
-            messages += [(self._next, following) for following in self._take(message)]
-        return Outgoing(None, messages)
+        return Outgoing(None, self._ring.begin(own.iteration, own.gradient * own.factor))
 
     def received(self, message: Message) -> list[Action]:
         """A chunk from the worker before."""
-        assert isinstance(message.body, Chunk)
-        iteration, step = divmod(self._arrived, self._steps)
-        before = (self.setup.worker - 1) % self.setup.workers
-        begin, end = self._stretch(before, step)
-        found = message.sender, message.body, len(message.tensors[0])
-        if found != (before, self._body(iteration, step, begin), end - begin):
-            raise MalformedMessageError("a chunk that is not the next one of the ring")
-        self._arrived += 1
-        return [Send(self._next, following) for following in self._take(message)]
+        return self._ring.received(message)
 
     def lost(self, peer: int) -> str:
         """Every worker is part of it."""
-        return "the ring is broken"
+        return LOST
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
         """It would have to be in the middle of every sum."""
-        return [Abort("a ring takes nobody in")]
+        return [Abort(NEWCOMER)]
 
     def apply(self, incoming: Incoming) -> int:
-        self.setup.replica.step(self._sum)
+        self.setup.replica.step(self._ring.total)
         return self.setup.workers - 1
-
-    def _take(self, message: Message) -> list[Message]:
-        """Add a chunk in, or put a sum in its place, and pass that on, or begin the next bucket; if any is left."""
-        assert isinstance(message.body, Chunk)
-        step = message.body.step
-        if message.body.iteration != self._iteration or self._received == self._steps:
-            self._early.append(message)
-            return []
-        begin, end = self._stretch(message.sender, step)
-        if self._is_sum(step):
-            self._sum[begin:end] = message.tensors[0]
-        else:
-            self._sum[begin:end] += message.tensors[0]
-        self._received += 1
-        return [self._chunk(step + 1)] if step + 1 < self._steps else []
-
-    def _chunk(self, step: int) -> Message:
-        begin, end = self._stretch(self.setup.worker, step)
-        body = self._body(self._iteration, step, begin)
-        return Message(self.setup.worker, body, (self._sum[begin:end].clone(),))
-
-    def _stretch(self, sender: int, step: int) -> Stretch:
-        """What a worker sends in a step."""
-        bucket, step_of_bucket = divmod(step, self._per_bucket)
-        return self._stretches[bucket][(sender - step_of_bucket) % self.setup.workers]
-
-    def _is_sum(self, step: int) -> bool:
-        """Whether what is sent in a step is summed up already."""
-        return step % self._per_bucket >= self.setup.workers - 1
-
-    def _body(self, iteration: int, step: int, begin: int) -> Chunk:
-        if self.parameters.bucket_bytes is None:
-            return (Total if self._is_sum(step) else Chunk)(iteration, step)
-        return (BucketTotal if self._is_sum(step) else BucketChunk)(iteration, step, begin)
 
 
 def _buckets(sizes: Sequence[int], least_bytes: float, workers: int) -> Iterator[Stretch]:

@@ -1,0 +1,145 @@
+"""How local SGD and DiLoCo form their mean: all to all or by a ring, in single or half precision."""
+
+import numpy as np
+import pytest
+import torch
+
+from dlion_sim.errors import InputError
+from dlion_sim.protocol.compose import compose
+from dlion_sim.protocol.events import Send
+from dlion_sim.scenario import SystemSpec
+from tests.protocol.joined import random_delays, run, setup, team, workers_of
+
+HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+DILOCO = {"period": 3, "outer_learning_rate": 0.5, "outer_momentum": 0.8}
+EXCHANGES = [("local_sgd", {"period": 3}), ("diloco", DILOCO)]
+P = 6
+
+
+def gradient(worker, iteration):
+    return torch.randn(P, generator=torch.Generator().manual_seed(1000 * worker + iteration))
+
+
+def trained(name, exchange, count=3, iterations=9, *, start=0.0, scale=1.0, delays=lambda participant: 0.0):
+    """The parameters of so many workers, and the messages of each."""
+    system = {"name": name, "exchange": exchange}
+    workers = workers_of(system, [setup(index, count, iterations=iterations) for index in range(count)])
+    sent = [[] for _ in workers]
+    for worker, messages in zip(workers, sent, strict=True):
+        worker.replica.parameters.fill_(start)
+        worker.choices.exchange.take_over([each.fill_(start) for each in worker.choices.exchange.state()])
+        worker.handle = noting(worker.handle, messages)
+    run(
+        workers,
+        lambda worker, size: (1.0, scale * gradient(worker.setup.worker, worker.iteration)),
+        delays=delays,
+    )
+    assert all(worker.iteration == iterations for worker in workers)
+    return [worker.replica.parameters for worker in workers], sent
+
+
+def noting(handle, messages):
+    def noted(event, now):
+        actions = handle(event, now)
+        messages.extend(action.message for action in actions if isinstance(action, Send))
+        return actions
+
+    return noted
+
+
+def payload(messages):
+    """Bytes on the wire but for headers."""
+    for message in messages:
+        assert len(message.encode()) == message.size
+    return sum(message.size - len(message.header) for message in messages)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+@pytest.mark.parametrize(("name", "exchange"), EXCHANGES, ids=["local_sgd", "diloco"])
+def test_a_ring_comes_to_what_all_to_all_does(name, exchange, count):
+    ring, _ = trained(name, {**exchange, "route": "ring"}, count, delays=random_delays(count, unequal=True))
+    direct, _ = trained(name, exchange, count)
+    torch.testing.assert_close(ring[0], direct[0])
+    assert all(torch.equal(ring[0], each) for each in ring)
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+@pytest.mark.parametrize(("precision", "entry"), [("fp32", 4), ("fp16", 2), ("bf16", 2)])
+def test_bytes_are_those_that_route_and_precision_promise(precision, entry, count):
+    periods = 3
+    _, direct = trained("diloco", {**DILOCO, "precision": precision}, count)
+    _, ring = trained("diloco", {**DILOCO, "precision": precision, "route": "ring"}, count)
+    assert [payload(messages) for messages in direct] == [periods * (count - 1) * P * entry] * count
+    assert [payload(messages) for messages in ring] == [periods * 2 * (count - 1) * P * entry // count] * count
+
+
+@pytest.mark.parametrize("precision", HALVES)
+@pytest.mark.parametrize(("name", "exchange"), EXCHANGES, ids=["local_sgd", "diloco"])
+def test_half_precision_rounds_each_movement_alike_everywhere_and_sums_in_single(name, exchange, precision):
+    found, sent = trained(name, {**exchange, "precision": precision}, iterations=3)
+    moved = [0.1 * sum(gradient(worker, each) for each in range(3)) for worker in range(3)]
+    rounded = [each.to(HALVES[precision]) for each in moved]
+    assert all(torch.equal(messages[0].tensors[0], each) for messages, each in zip(sent, rounded, strict=True))
+    mean = sum(each.float() for each in rounded) / 3
+    torch.testing.assert_close(found[0], -mean * (1 if name == "local_sgd" else 0.5 * 1.8), atol=1e-7, rtol=1e-6)
+    assert all(torch.equal(found[0], each) for each in found), "the own movement counts as its peers get it"
+
+
+@pytest.mark.parametrize("count", [3, 6])
+@pytest.mark.parametrize("precision", HALVES)
+@pytest.mark.parametrize("route", ["all_to_all", "ring"])
+def test_half_precision_comes_near_to_single_and_all_to_the_same(route, precision, count):
+    exact, _ = trained("diloco", DILOCO, count)
+    found, _ = trained(
+        "diloco", {**DILOCO, "route": route, "precision": precision}, count, delays=random_delays(1, unequal=True)
+    )
+    error = float((found[0] - exact[0]).norm() / exact[0].norm())
+    assert 0 < error < {"fp16": 1e-3, "bf16": 1e-2}[precision]
+    assert all(torch.equal(found[0], each) for each in found)
+
+
+@pytest.mark.parametrize("precision", HALVES)
+@pytest.mark.parametrize("route", ["all_to_all", "ring"])
+@pytest.mark.parametrize(("name", "exchange"), EXCHANGES, ids=["local_sgd", "diloco"])
+def test_movements_far_below_the_rounding_of_the_parameters_are_not_lost(name, exchange, route, precision):
+    """Of a parameter of 8, half precision sees no less than 0.004."""
+    exact, _ = trained(name, exchange, start=8.0, scale=1e-3)
+    found, _ = trained(name, {**exchange, "route": route, "precision": precision}, start=8.0, scale=1e-3)
+    moves = exact[0] - 8.0
+    assert 0 < float(moves.abs().max()) < 2e-3
+    torch.testing.assert_close(found[0] - 8.0, moves, atol=1e-5, rtol=0.02)
+
+
+@pytest.mark.parametrize("setting", ["route: ring", "precision: bf16"])
+@pytest.mark.parametrize(
+    "replaced",
+    [
+        {"synchronization": {"kind": "bounded_staleness", "staleness": 0}},
+        {"synchronization": "asynchronous"},
+        {"topology": "ring"},
+    ],
+    ids=str,
+)
+def test_who_is_not_in_step_is_refused(setting, replaced):
+    exchange = dict([setting.split(": ")])
+    with pytest.raises(InputError, match=setting) as error:
+        compose(SystemSpec.model_validate({"name": "diloco", "exchange": exchange, **replaced}))
+    assert error.value.path == "system.exchange"
+    assert "precision: fp32" in str(error.value)
+    compose(SystemSpec.model_validate({"name": "diloco", **replaced}))
+
+
+def test_sums_are_the_same_on_who_gets_a_ring_s_chunks_early():
+    """A worker that is a period behind keeps what came of the next sum."""
+    workers = team({"name": "local_sgd", "exchange": {"period": 1, "route": "ring", "precision": "fp16"}}, 4)
+    ends = {}
+
+    def noted(worker, batch_size):
+        ends.setdefault(worker.iteration, []).append(worker.replica.parameters.numpy().copy())
+        return 1.0, gradient(worker.setup.worker, worker.iteration)
+
+    run(workers, noted, delays=random_delays(3, unequal=True), most=3000)
+    whole = [found for found in ends.values() if len(found) == 4]
+    assert len(whole) > 20
+    for found in whole:
+        np.testing.assert_array_equal(found, np.tile(found[0], (4, 1)))
