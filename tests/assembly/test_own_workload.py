@@ -28,6 +28,13 @@ def net(dataset):
 def broken(dataset):
     return 1 / 0
 
+class Normalised(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.layer = nn.BatchNorm1d(3, track_running_stats=False), nn.Linear(3, 2)
+    def forward(self, inputs):
+        return self.layer(self.norm(inputs))
+
 class Noisy(nn.Module):
     def __init__(self, dataset):
         super().__init__()
@@ -77,6 +84,8 @@ def setting(tmp_path, monkeypatch):
         ("return x, classes.view(9, 10), x, classes", r"returns train_targets of int64 \[9, 10\]"),
         ("return x, x > 0, x, x > 0", r"returns train_targets of bool \[90, 3\] for train_inputs"),
         ("return x.to(torch.complex64), y, x, y", "returns train_inputs of complex64"),
+        ("return Dataset(x, x > 0, x, x > 0)", r"returns train_targets of bool \[90, 3\] for train_inputs"),
+        ("return Dataset(x, y, x, [1])", "returns a list as test_targets"),
         ("return Dataset(x, y, x, y, task='regress')", "has a str as its task; allowed: Classification, NextToken"),
         ("return Dataset(x, classes, x, classes, Classification(3))", "they must be from 0 to 2, not 0 to 3"),
         ("return Dataset(x, y, x, [1], Regression(2))", "returns a list as test_targets"),
@@ -109,6 +118,11 @@ def test_a_dataset_that_cannot_be_learned_from(setting, body, words):
             "return nn.Sequential(nn.InstanceNorm1d(1, track_running_stats=True), nn.Linear(3, 2))",
             "changes 0.running_mean",
         ),
+        (
+            "return nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))",
+            r"normalises over a batch in 1 \(BatchNorm1d\), and a batch may be .*; allowed: GroupNorm or LayerNorm",
+        ),
+        ("return Normalised()", r"normalises over a batch in norm \(BatchNorm1d\), and a batch may be of one sample"),
         ("m = nn.Linear(3, 2)\nm.other = nn.Parameter(x)\nreturn m", "does not use other"),
     ],
 )
@@ -160,6 +174,9 @@ def test_what_the_users_code_raises_comes_as_it_is(setting):
         ("return x, classes, x, classes", "accuracy", 4),
         ("return x, classes.to(torch.uint8), x, classes.to(torch.int32)", "accuracy", 4),
         ("return tokens, tokens, tokens, tokens + 2", "perplexity", 9),
+        ("return Dataset(x, classes, x, classes)", "accuracy", 4),
+        ("return Dataset(tokens, tokens, tokens, tokens + 2)", "perplexity", 9),
+        ("return Dataset(x, y, x, y, owners=classes)", "rmse", 2),
         ("return x.double(), y[:, 0].double(), x.double(), y[:, 0].double()", "rmse", 1),
         ("return (255 * x.sigmoid()).to(torch.uint8), y, (255 * x.sigmoid()).to(torch.uint8), y", "rmse", 2),
     ],

@@ -34,7 +34,8 @@ class Dataset:
     train_targets: Tensor
     test_inputs: Tensor
     test_targets: Tensor
-    task: Task
+    task: Task = None  # type: ignore[assignment]
+    """In a dataset of the user's own it may be left out, where it follows from the targets."""
     transform: Callable[[Tensor], Tensor] = as_they_are
     owners: Tensor | None = None
     """Whose each training sample is by nature, int64 [N]: a writer's, a speaker's, a site's."""

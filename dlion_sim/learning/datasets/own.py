@@ -21,9 +21,9 @@ _TARGETS = "int64 [N] (classes), int64 of the inputs' shape [N, T] (next tokens)
 def own_dataset(name: str, function: Callable[[], object]) -> Dataset:
     """What the user's function, called so, returns.
 
-    That is a Dataset, or train_inputs, train_targets, test_inputs and test_targets, by which the task is known. Global
-    random state, which is left as it was, is the same at every call. Raises InputError for what cannot be learned from;
-    what the function raises comes as it is.
+    That is a Dataset, or train_inputs, train_targets, test_inputs and test_targets. The task, where it is not said,
+    follows from these. Global random state, which is left as it was, is the same at every call. Raises InputError for
+    what cannot be learned from; what the function raises comes as it is.
     """
     with seeded(0):
         returned = function()
@@ -50,7 +50,7 @@ def _of_four(returned: object) -> Dataset:
     four = [_tensor(name, each) for name, each in zip(_FOUR, returned, strict=True)]
     inputs, targets, test_inputs, test_targets = four
     transform = _from_bytes if inputs.dtype == torch.uint8 else as_they_are
-    return Dataset(inputs, targets, test_inputs, test_targets, task=_task(*four), transform=transform)
+    return Dataset(inputs, targets, test_inputs, test_targets, transform=transform)
 
 
 def _tensor(name: str, given: object) -> Tensor:
@@ -87,6 +87,9 @@ def _checked(dataset: Dataset) -> Dataset:
     for name in _FOUR:
         if not isinstance(getattr(dataset, name), Tensor):
             raise _FaultError(f"returns a {type(getattr(dataset, name)).__name__} as {name}", "a torch.Tensor")
+    if dataset.task is None:
+        task = _task(dataset.train_inputs, dataset.train_targets, dataset.test_inputs, dataset.test_targets)
+        dataset = replace(dataset, task=task)
     if not isinstance(dataset.task, Task):
         raise _FaultError(f"has a {type(dataset.task).__name__} as its task", "Classification, NextToken, Regression")
     dataset = dataset.to(torch.device("cpu"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from dlion_sim.errors import InputError
 from dlion_sim.learning.datasets import Dataset
@@ -84,6 +85,9 @@ def _outputs(model: nn.Module, dataset: Dataset, name: str) -> Tensor:
     try:
         outputs = model(dataset.sample)
     except Exception as error:
+        if isinstance(error, ValueError) and (layer := _over_batches(model)):
+            problem = f"normalises over a batch in {layer}, and a batch may be of one sample"
+            raise _refused(name, problem, "GroupNorm or LayerNorm in its place") from error
         if raised_in(error, {_PATH: name}):
             raise
         problem = f"cannot take inputs of {told(dataset.sample)}: {type(error).__name__}: {error}"
@@ -93,6 +97,12 @@ def _outputs(model: nn.Module, dataset: Dataset, name: str) -> Tensor:
     if outputs.dtype != torch.float32 or tuple(outputs.shape) != wanted:
         raise _refused(name, f"gives {told(outputs)} for a sample", f"float32 {list(wanted)}")
     return outputs
+
+
+def _over_batches(model: nn.Module) -> str | None:
+    """The first layer that is a batch normalisation, if any, e.g. "norm (BatchNorm1d)"."""
+    found = (f"{name} ({type(each).__name__})" for name, each in model.named_modules() if isinstance(each, _BatchNorm))
+    return next(found, None)
 
 
 def _refused(name: str, problem: str, allowed: str | None = None) -> InputError:
