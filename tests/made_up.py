@@ -61,7 +61,8 @@ def made_up_run(
     about = {"scenario": scenario, "system": system, "seed": seed}
     writer = RunWriter.create(
         folder,
-        scenario_yaml=f"name: {json.dumps(scenario)}\nseed: {seed}\nsystem: {json.dumps(system)}\n"
+        scenario_yaml=f"name: {json.dumps(scenario)}\nseed: {seed}\n"
+        + f"system: {json.dumps(system)}\n" * (not extra.startswith("system:"))
         + f"replaced: {dict(replaced or {})}\n{extra}"
         + f"transport: {transport}\n" * (transport != "reliable"),
         manifest={

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,8 @@ from dlion_sim.errors import InputError
 from dlion_sim.metric import Metric
 from dlion_sim.results import Run, in_words, run_names, scenario_label, system_label, untold
 from dlion_sim.results import note as note_of
-from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION
-from dlion_sim.yaml_text import read_text
 
-_SEED_OR_PLACE = re.compile(r"^(seed|modules): .*\n", re.MULTILINE)
 REFERENCE = "baseline"
 """The system that others are compared with."""
 _PLAIN = ("scenario", "system", "transport", "way", "run", "label")
@@ -80,7 +76,7 @@ def group_runs(runs: Iterable[Run]) -> list[Group]:
     """
     together: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        together.setdefault((_way(run), _apart_from_seed(run)), []).append(run)
+        together.setdefault((_way(run), run.apart_from_seed), []).append(run)
     return in_order(_told_apart([Group(_labels(group[0]), tuple(group)) for group in together.values()]))
 
 
@@ -201,8 +197,3 @@ def _system(run: Run) -> str:
 
 def _way(run: Run) -> str:
     return str(run.manifest.get("way", "simulate"))
-
-
-def _apart_from_seed(run: Run) -> str:
-    """The resolved scenario's text, in which the same always stands in the same words; nor where own code lies."""
-    return _SEED_OR_PLACE.sub("", read_text(run.folder / SCENARIO))

@@ -15,6 +15,8 @@ from dlion_sim.metric import ACCURACY
 from dlion_sim.results import availability
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.labels import headings
+from dlion_sim.results.notes import note
+from dlion_sim.results.parameters import Settings, differing
 from dlion_sim.results.reading import Run
 
 _OF_EVALUATIONS = [
@@ -27,7 +29,8 @@ class Frames:
     """Some runs' tables, each read when first asked for. Raises InputError for a run that cannot be read.
 
     Every table begins with the columns `run` (its folder below the one that holds all), `scenario`, `system` (what is
-    replaced in it included) and `seed`. Times are in seconds, accuracies fractions.
+    replaced in it included), `seed`, and a column for each setting in which the runs differ, see `differing`, called by
+    the end of its path. Times are in seconds, accuracies fractions.
     """
 
     runs: tuple[Run, ...]
@@ -48,17 +51,12 @@ class Frames:
         `time_to_0.9` and the like is NaN where that accuracy was never reached, and where the untrained model has it:
         up to `reached_untrained`. It was reached after the evaluation at `not_before_0.9`, and by then.
 
-        A run of a sweep has its values of the sweep's axes too, in columns that are called as in the sweep's tables. Of
-        a run without an end the status is known alone.
+        `note` says what speaks against a run: that nothing was exchanged, that it diverged or did not complete. Of one
+        without an end only that is known.
         """
-        measured = [_summary(run) for run in self.runs]
-        paths = dict.fromkeys(path for run in self.runs for path in run.point if path != "seed")
-        names = headings(paths, taken={column for row in measured for column in row})
-        rows = []
-        for about, run, row in zip(self._about, self.runs, measured, strict=True):
-            point = {name: run.point[path] for path, name in names.items() if path in run.point}
-            rows.append({**about, **point, **row, **about})
-        return pd.DataFrame(rows)
+        rows = [{**_summary(run), "note": note([run])} for run in self.runs]
+        about = self._about(column for row in rows for column in row)
+        return pd.DataFrame([{**first, **row, **first} for first, row in zip(about, rows, strict=True)])
 
     @cached_property
     def evaluations(self) -> pd.DataFrame:
@@ -119,27 +117,32 @@ class Frames:
         """A row an evaluation of a worker and class, of a stream: `label`, its `share` then, `samples`, `accuracy`."""
         return self._all(Run.classes)
 
-    @cached_property
-    def _about(self) -> list[dict[str, Any]]:
-        """What the first columns say, by run."""
+    def _about(self, taken: Iterable[str]) -> list[dict[str, Any]]:
+        """What the first columns say, by run; no setting is called as a column that is `taken`."""
         names = run_names([run.folder for run in self.runs])
+        paths = dict.fromkeys(path for settings in self._settings for path in settings)
+        called = headings(paths, {*taken, "run", "scenario", "system", "seed"})
         return [
             {
                 "run": name,
                 "scenario": run.manifest.get("scenario"),
                 "system": run.system,
                 "seed": run.manifest.get("seed"),
+                **{called[path]: settings.get(path) for path in paths},
             }
-            for name, run in zip(names, self.runs, strict=True)
+            for name, run, settings in zip(names, self.runs, self._settings, strict=True)
         ]
 
+    @cached_property
+    def _settings(self) -> list[Settings]:
+        return differing(self.runs)
+
     def _all(self, read: Callable[[Run], pd.DataFrame]) -> pd.DataFrame:
-        tables = []
-        for about, run in zip(self._about, self.runs, strict=True):
-            table = read(run)
+        tables = [read(run) for run in self.runs]
+        columns = dict.fromkeys(column for table in tables for column in table.columns)
+        for about, table in zip(self._about(columns), tables, strict=True):
             for place, (column, value) in enumerate(about.items()):
                 table.insert(place, column, value)
-            tables.append(table)
         # pandas warns of empty tables, whose columns might have other types.
         return pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,10 @@ from dlion_sim.results.summary import Summary
 from dlion_sim.results.tables import CLASSES, LINKS, MEMBERSHIP, METRICS, PARTS, QUEUES, TRANSFERS
 from dlion_sim.results.told import read_json
 from dlion_sim.results.wan import with_wan_bytes
-from dlion_sim.yaml_text import read_file
+from dlion_sim.yaml_text import read_file, read_text
+
+_STATES_TARGET = re.compile(r"^target(_accuracy)?:", re.MULTILINE)
+_SEED_OR_PLACE = re.compile(r"^(seed|modules): .*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,19 @@ class Run:
             raise InputError("holds no mapping of a scenario's keys", file=file)
         return scenario
 
+    @cached_property
+    def apart_from_seed(self) -> str:
+        """The resolved scenario's text, in which the same always stands in the same words, without its seed.
+
+        Nor where own code lies. Raises InputError where it cannot be read.
+        """
+        return _SEED_OR_PLACE.sub("", read_text(self.folder / run_folder.SCENARIO))
+
     @property
     def target(self) -> float | None:
         """The scenario's own target, in the unit of the metric. Raises InputError where it cannot be read."""
+        if not _STATES_TARGET.search(self.apart_from_seed):
+            return None  # as of most runs, without reading it all
         for key in ("target_accuracy", "target"):
             if (target := self.scenario.get(key)) is not None:
                 if not isinstance(target, int | float):

@@ -132,3 +132,44 @@ def test_times_are_of_training_and_say_since_when_they_are_not_known(tmp_path: P
     assert row["reached_untrained"] == 0.2
     assert math.isnan(row["time_to_0.2"])
     assert math.isnan(row["time_to_0.7"])
+
+
+def test_every_table_has_the_settings_in_which_runs_differ(tmp_path: Path) -> None:
+    for name, rate, nic in (("slow", 0.05, "20 Mbps"), ("fast", 0.1, "20 Mbps"), ("far", 0.1, "5 Mbps")):
+        extra = f"workload: {{batch_size: 8, optimizer: {{learning_rate: {rate}}}}}\nworkers: [{{nic: {nic}}}]\n"
+        made_up_run(tmp_path / name, extra=extra, lossy=True)
+        made_up_run(tmp_path / f"{name}-again", extra=extra, seed=1)
+    frames = Frames.of([tmp_path])
+    for table in (frames.summaries, frames.evaluations, frames.iterations, frames.links, frames.transfers):
+        rates = table.groupby("run")[["learning_rate", "nic"]].first()
+        assert rates.loc["slow"].tolist() == [0.05, "20 Mbps"]
+        assert rates.loc["far"].tolist() == [0.1, "5 Mbps"]
+        assert table["learning_rate"].dtype == float
+        assert not {"workload.batch_size", "name"} & set(table.columns)
+    assert "batch_size" not in frames.summaries  # as it is the same in all
+
+
+def test_settings_that_systems_differ_in_anyway_are_no_columns(tmp_path: Path) -> None:
+    for system, more in (("dlion", "n_min: 10"), ("ako", "partitions: 4")):
+        for period in (1, 2):
+            exchange = f"{{name: {system}, exchange: {{{more}, period: {period}}}}}"
+            made_up_run(tmp_path / f"{system}{period}", system=system, extra=f"system: {exchange}\n")
+    made_up_run(tmp_path / "other", scenario="another", extra="workload: {dataset: digits}\n")
+    columns = Frames.of([tmp_path]).summaries.columns
+    assert "period" in columns
+    assert not {"n_min", "partitions", "dataset"} & set(columns)
+
+
+def test_a_column_of_a_table_keeps_its_name_beside_a_setting_of_that_name(tmp_path: Path) -> None:
+    for size in (8, 16):
+        made_up_run(tmp_path / f"{size}", extra=f"workload: {{batch_size: {size}}}\nclouds: {[1] * size}\n")
+    frames = Frames.of([tmp_path])
+    assert frames.summaries["batch_size"].tolist() == frames.summaries["clouds"].tolist() == [8, 16]
+    assert set(frames.iterations["workload.batch_size"]) == {8, 16}
+
+
+def test_what_speaks_against_a_run_is_a_column(tmp_path: Path) -> None:
+    made_up_run(tmp_path / "sound")
+    made_up_run(tmp_path / "bad", exchanging=False, diverged=True, status="interrupted", seed=1)
+    notes = Frames.of([tmp_path]).summaries.set_index("run")["note"]
+    assert notes.to_dict() == {"sound": "", "bad": "no exchange, diverged, interrupted"}
