@@ -87,7 +87,9 @@ def made_up_run(
         for worker, accuracy in scores.items():
             writer.metrics(MetricsRow(number * every, number, worker, "evaluation", number, 1.0, accuracy))
             if number and workers > 1:
-                writer.links(LinksRow(number * every, worker, (worker + 1) % workers, 1_000_000, 10, 10, 5.0 * number))
+                writer.links(
+                    LinksRow(number * every, worker, (worker + 1) % workers, 1_000_000, 10, 10, min(5.0 * number, 100))
+                )
     for second in range(1, int(end) + 1):
         for worker in range(workers):
             writer.metrics(

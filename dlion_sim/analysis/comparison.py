@@ -13,6 +13,7 @@ from dlion_sim.analysis.curves import mean_metric
 from dlion_sim.analysis.groups import Group, metric_of, note
 from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, paired_p, ratio, restricted_mean
 from dlion_sim.analysis.summarized import known, of_availability, of_packets, of_stream
+from dlion_sim.analysis.traffic import sent_until
 from dlion_sim.results import Run, final_metric
 
 _FAR = 0.5
@@ -45,7 +46,9 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
       iterations that were cut), `state_bytes`, what newcomers fetched, and `to_join` (s), from the start of a process
       until it took part: means of runs that tell who came and went, see `Availability`
     - `cost` of a run and `cost_to_target`, the means of runs with prices; the latter where all reached it
-    - `bytes_sent`, a run's mean; `note`, on runs in which some worker never took anything in
+    - `wan_bytes` and `bytes_sent` of a run, over the WAN and over all links; `wan_bytes_to_target` and
+      `bytes_sent_to_target`, sent until the target was reached, where all reached it: means
+    - `note`, on runs in which some worker never took anything in
     """
     metric_of(groups)  # one, or they cannot be compared
     measured = [_Samples(group, target) for group in groups]
@@ -126,7 +129,9 @@ class _Samples:
             **of_packets(summaries),
             **of_stream(summaries),
             **of_availability(summaries),
+            "wan_bytes": mean_of([run.wan_bytes for run in runs]).value,
             "bytes_sent": mean_of([summary["bytes_sent"] for summary in summaries]).value,
+            **_to_target(runs, durations),
             "cost": mean_of([_total(summary) for summary in summaries]).value,
             "cost_to_target": mean_of([_cost_to_target(*each) for each in zip(runs, durations, strict=True)]).value,
             "note": note([self._group]),
@@ -158,6 +163,14 @@ def _cost_to_target(run: Run, duration: Duration) -> float:
     if "tariff" not in run.manifest or not duration.reached or duration.is_untrained:
         return math.nan
     return costs_until(run, [duration.seconds])[0]
+
+
+def _to_target(runs: Sequence[Run], durations: Sequence[Duration]) -> dict[str, float]:
+    """What was sent until the target, a run's mean; NaN where not all reached it."""
+    if not all(duration.reached and not duration.is_untrained for duration in durations):
+        return {"wan_bytes_to_target": math.nan, "bytes_sent_to_target": math.nan}
+    sent = [sent_until(run, duration.seconds) for run, duration in zip(runs, durations, strict=True)]
+    return {f"{key}_to_target": mean_of([each[key] for each in sent]).value for key in ("wan_bytes", "bytes_sent")}
 
 
 def duration_until(run: Run, target: float) -> Duration:

@@ -16,9 +16,9 @@ from dlion_sim.results.told import MOST
 Curve = pd.Series
 """Values by virtual time (s), which increases, or by what was done until then."""
 
-Progress = Literal["time", "bytes", "iterations", "epochs", "cost"]
-"""What a curve may go over: virtual time (s); bytes sent by all workers; iterations, the workers' mean; epochs, the
-samples that all workers processed over the training samples; or what the run had cost."""
+Progress = Literal["time", "bytes", "wan_bytes", "iterations", "epochs", "cost"]
+"""What a curve may go over: virtual time (s); bytes sent by all workers, or those over the WAN; iterations, the
+workers' mean; epochs, the samples that all workers processed over the training samples; or what the run had cost."""
 
 
 def mean_metric(run: Run) -> Curve:
@@ -55,10 +55,10 @@ def against(run: Run, curve: Curve, progress: Progress) -> Curve:
     return moved.groupby(level=0).last()
 
 
-def _done(run: Run, progress: Literal["bytes", "iterations", "epochs"]) -> pd.Series:
+def _done(run: Run, progress: Literal["bytes", "wan_bytes", "iterations", "epochs"]) -> pd.Series:
     """How much, by the times (s) at which it was done."""
-    if progress == "bytes":
-        return run.links().groupby("virtual_time")["bytes"].sum()
+    if progress in ("bytes", "wan_bytes"):
+        return run.links().groupby("virtual_time")[progress].sum()
     by_time = run.iterations().groupby("virtual_time")["batch_size"]
     if progress == "iterations":
         return by_time.size() / len(run.manifest["workers"])

@@ -42,18 +42,25 @@ def interval_ends(run: Run) -> Mapping[int, Sequence[float]]:
 
 
 def mean_rates(run: Run) -> pd.DataFrame:
-    """A row a link, over the whole run: `sender`, `receiver`, `rate` (bits per second) and `n_percent`.
+    """A row a link, over the whole run: `sender`, `receiver`, `bytes`, `wan_bytes`, `rate` (bps) and `n_percent`.
 
-    That is N of Max-N, the mean over the messages that have one; NaN where none has.
+    The last is N of Max-N, the mean over the messages that have one; NaN where none has.
     """
     links = run.links()
     weights = links["gradients"].where(links["n_percent"].notna(), 0)
     links = links.assign(weight=weights, weighted=links["n_percent"].fillna(0) * weights)
-    sums = links.groupby(["sender", "receiver"], as_index=False)[["bytes", "weight", "weighted"]].sum()
-    return sums[["sender", "receiver"]].assign(
+    sums = links.groupby(["sender", "receiver"], as_index=False)[["bytes", "wan_bytes", "weight", "weighted"]].sum()
+    return sums[["sender", "receiver", "bytes", "wan_bytes"]].assign(
         rate=_BITS * sums["bytes"] / _end(run),
         n_percent=sums["weighted"] / sums["weight"].where(sums["weight"] > 0),
     )
+
+
+def sent_until(run: Run, seconds: float) -> dict[str, int]:
+    """`wan_bytes` and `bytes_sent`, which all had sent by a time (s)."""
+    links = run.links()
+    sent = links.loc[links["virtual_time"] <= seconds, ["wan_bytes", "bytes"]].sum()
+    return {"wan_bytes": int(sent["wan_bytes"]), "bytes_sent": int(sent["bytes"])}
 
 
 Capacities = npt.NDArray[np.float64]

@@ -19,11 +19,12 @@ from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.options import Target
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY, Metric
+from dlion_sim.results import WAN
 from dlion_sim.results.numbers import in_bytes, number, of_metric, percent
 
 if TYPE_CHECKING:
     from dlion_sim.analysis import Group
-    from dlion_sim.results import Run
+    from dlion_sim.results import Run, Traffic
 
 _MOST_ROWS = 1000
 _SIGNIFICANT = 0.05
@@ -87,13 +88,16 @@ def comparison_table(groups: Sequence[Group], target: float, source: str = "") -
     `source` says where the target is from.
     """
     from dlion_sim.analysis import comparison, metric_name, metric_of, varying
-    from dlion_sim.results import headings
+    from dlion_sim.results import headings, traffic_of
 
     metric = metric_of(groups)
+    traffic = traffic_of(run for group in groups for run in group.runs)
     compared = comparison(groups, target).to_dict("records")
     rows = [{str(column): value for column, value in row.items()} for row in compared]
     columns = {
-        heading: cells for heading, cells in _columns(rows, metric_name(groups), metric, target).items() if any(cells)
+        heading: cells
+        for heading, cells in _columns(rows, metric_name(groups), metric, target, traffic).items()
+        if any(cells)
     }
     keys = list(dict.fromkeys([*varying(groups), "system"]))
     lines = []
@@ -110,10 +114,12 @@ def comparison_table(groups: Sequence[Group], target: float, source: str = "") -
         box=HEAVY_HEAD,
     )
     of_target = [f"{of_metric(target, metric)}: {source}"] if source else []
-    return Lines(table, *map(Text, (*of_target, *_notes(rows, metric.name))))
+    return Lines(table, *map(Text, (*of_target, *_notes(rows, metric.name, traffic))))
 
 
-def _columns(rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, target: float) -> dict[str, list[str]]:
+def _columns(
+    rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, target: float, traffic: Traffic
+) -> dict[str, list[str]]:
     """By heading what stands in each row; nothing where nothing is known."""
     written = "{:.1f}" if metric == ACCURACY else "{:.4g}"
     compared_with = {row["reference"] for row in rows if not math.isnan(row["p"])}
@@ -135,15 +141,19 @@ def _columns(rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, targe
         "up\n(%)": [_known("{:.1f}", 100 * row["up"]) for row in rows],
         "goodput\n(samples/s)": [_number(row["goodput"]) for row in rows],
         "work lost\n(s)": [_number(row["work_lost"]) for row in rows],
-        "fetched": ["" if math.isnan(row["state_bytes"]) else in_bytes(row["state_bytes"]) for row in rows],
+        "fetched": [_bytes(row["state_bytes"]) for row in rows],
         "rejoins\n(s)": [_number(row["to_join"]) for row in rows],
         "cost": [_number(row["cost"]) for row in rows],
-        f"cost to {of_metric(target, metric)}": [_marked(_cost_to(row), row) for row in rows],
-        "sent": ["" if math.isnan(row["bytes_sent"]) else in_bytes(row["bytes_sent"]) for row in rows],
+        f"cost to {of_metric(target, metric)}": [_until(row, _number(row["cost_to_target"])) for row in rows],
+        f"{traffic.name}\nbytes": [_bytes(row[traffic.total]) for row in rows],
+        f"{traffic.name} bytes\nto {of_metric(target, metric)}": [
+            _until(row, _bytes(row[traffic.to_target])) for row in rows
+        ],
+        "bytes\nin all": [_bytes(row["bytes_sent"]) if traffic == WAN else "" for row in rows],
     }
 
 
-def _notes(rows: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
+def _notes(rows: Sequence[Mapping[str, Any]], metric: str, traffic: Traffic) -> Iterator[str]:
     """What the columns are, as far as there is something in them."""
     counts = [row[f"evaluations_{end}"] for row in rows for end in ("least", "most") if row["completed"]]
     if counts:
@@ -162,6 +172,8 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
         yield f"p: paired t-test of the {metric} against that of ref., Holm-corrected; * below 0.05"
     if any(not math.isnan(row["cost"]) for row in rows):
         yield "cost: of machines' billed time and what left a cloud for another; to a target: had the run ended there"
+    if traffic == WAN and any(row["completed"] for row in rows):
+        yield "WAN bytes: from one micro-cloud to another; in all: with those that stay inside a micro-cloud's LAN"
     if any(not math.isnan(row["online"]) for row in rows):
         yield "online: accuracy of samples as they came, before they were trained on; forgotten: best former less last"
     if any(not math.isnan(row["adaptation"]) for row in rows):
@@ -200,9 +212,10 @@ def _time(row: Mapping[str, Any]) -> str:
     return f"{row['time_bound']} {_mean('{:.1f}', row, 'time')}{reached}".lstrip()
 
 
-def _cost_to(row: Mapping[str, Any]) -> str:
+def _until(row: Mapping[str, Any], told: str) -> str:
+    """What something came to until the target, if that is known, with its bound and marks."""
     bound = row["time_bound"] if row["time_bound"] == "<=" else ""
-    return f"{bound} {cost}".lstrip() if (cost := _number(row["cost_to_target"])) else ""
+    return _marked(f"{bound} {told}".lstrip() if told else "", row)
 
 
 def _speedup(row: Mapping[str, Any], place: int) -> str:
@@ -220,6 +233,10 @@ def _p(p: float) -> str:
 
 def _number(value: float) -> str:
     return "" if math.isnan(value) else number(value)
+
+
+def _bytes(value: float) -> str:
+    return "" if math.isnan(value) else in_bytes(value)
 
 
 def _of(row: Mapping[str, Any], some: str, all_: str) -> str:

@@ -55,7 +55,7 @@ def root() -> None:
 def accuracy(
     runs: Runs,
     output: Output,
-    x: Annotated[Progress, typer.Option(help="What it is drawn over; bytes are those of all workers.")] = Progress.TIME,
+    x: Annotated[Progress, typer.Option(help="What it is drawn over; bytes are those over the WAN.")] = Progress.TIME,
     labels: Labels = None,
     quiet: Quiet = False,
 ) -> None:
@@ -97,7 +97,7 @@ def time_to_accuracy(
 
 @plot.command()
 def trade_off(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
-    """Accuracy, or another metric, at the end against bytes sent, and whom nobody beats in both."""
+    """Accuracy, or another metric, at the end against bytes sent over the WAN, and whom nobody beats in both."""
     from dlion_sim.figures import plot_trade_off
 
     _done(plot_trade_off(_groups(runs, labels), output), quiet=quiet)
@@ -124,7 +124,7 @@ def links(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """N of Max-N and what was sent by link: over time, or as maps of means where there are more than 8 workers."""
+    """N of Max-N and what links over the WAN carried: over time, or as maps of means of more than 8 workers."""
     from dlion_sim.figures import plot_links
 
     _done(plot_links(_run(run), output, senders or (), receivers or ()), quiet=quiet)

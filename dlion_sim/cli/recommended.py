@@ -36,13 +36,13 @@ def print_recommendation(study: Study, told: Mapping[str, Any], console: Console
     best = told["winner"] and told["winner"]["candidate"]
     shown = _shown(study, told)
     rows = [_row(study, each) for each in shown]
-    headings = [*_HEADINGS, "time", "cost", "sent", "seeds", "why not"]
+    headings = [*_HEADINGS, "time", "cost", "WAN bytes", "bytes in all", "seeds", "why not"]
     bold = [place for place, each in enumerate(shown) if each["candidate"] == best]
     title = f"{told['scenario']} to {told['target']['value']:g} {told['target']['metric']}, {study.goal.bound}"
     if any(each["seeds"] > 1 for each in shown):
         title += " (± 95 % t-interval over seeds)"
     if rows:
-        numbers = ["time", "cost", "sent"]
+        numbers = ["time", "cost", "WAN bytes", "bytes in all"]
         console.print(Fitted(headings, rows, title=title, numbers=numbers, bold=bold, names=4, box=HEAVY_HEAD))
     for line in _lines(study, told):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -74,6 +74,7 @@ def _row(study: Study, each: Mapping[str, Any]) -> list[str]:
     quantities = [
         _quantity(each, "seconds", duration),
         _quantity(each, "money", number),
+        _quantity(each, "wan_bytes", in_bytes),
         _quantity(each, "bytes", in_bytes),
     ]
     return [*_named(candidate), *quantities, seeds, each["why_not"]]

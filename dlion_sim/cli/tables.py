@@ -18,7 +18,7 @@ from dlion_sim.analysis.completion import by_kind
 from dlion_sim.analysis.statistics import Duration
 from dlion_sim.cli.conventions import WHY_NO_EXCHANGE, some
 from dlion_sim.metric import ACCURACY, Metric
-from dlion_sim.results import Run, participants, scenario_label
+from dlion_sim.results import LAN, WAN, Run, participants, scenario_label
 from dlion_sim.results.numbers import in_bytes, number, percent
 
 _LITTLE_WAITING = 0.1
@@ -41,13 +41,17 @@ def run_report(run: Run) -> RenderableType:
     """The workers' table of a run, and what it came to."""
     summary = run.summary or {}
     iterations = run.iterations()
-    sent = run.links().groupby("sender")["bytes"].sum()
+    totals = {"WAN\nbytes": run.wan_bytes, "bytes\nin all": summary["bytes_sent"]}
+    if not run.has_wan:
+        totals = {"LAN\nbytes": summary["bytes_sent"]}
+    sent = run.links().groupby("sender")[[WAN.links, LAN.links][-len(totals) :]].sum()
     metric = run.metric
     last = summary[metric.key]
     scores = last["per_worker"]
     table = Table(title=f"{scenario_label(run.manifest)} · {run.system} · seed {summary['seed']}", title_justify="left")
     table.add_column("worker")
-    for heading in ("iterations", "batch size", "computing", "sent", f"{run.evaluated_on} {metric.name}"):
+    score = f"{run.evaluated_on} {metric.name}".replace(" ", "\n")
+    for heading in ("iterations", "batch\nsize", "computing", *totals, score):
         table.add_column(heading, justify="right")
     for worker, name in enumerate(run.manifest["workers"]):
         own = iterations[iterations["worker"] == worker]
@@ -56,7 +60,7 @@ def run_report(run: Run) -> RenderableType:
             str(summary["iterations"]["per_worker"][worker]),
             "-" if own.empty else f"{own['batch_size'].iloc[0]:.0f} to {own['batch_size'].iloc[-1]:.0f}",
             f"{own['compute_seconds'].sum() / max(summary['virtual_seconds'], 1e-9):.0%}",
-            in_bytes(int(sent.get(worker, 0))),
+            *(in_bytes(int(sent[column].get(worker, 0))) for column in sent),
             _written(metric, scores[worker] if scores else None) + " diverged" * (worker in summary["diverged"]),
         )
     table.add_section()
@@ -65,7 +69,7 @@ def run_report(run: Run) -> RenderableType:
         f"{summary['iterations']['mean']:.1f}",
         "",
         "",
-        in_bytes(summary["bytes_sent"] // len(scores or [1])),
+        *(in_bytes(total // len(scores or [1])) for total in totals.values()),
         _written(metric, last["mean"]),
     )
     of_packets = [_packets(run, transport)] if (transport := summary.get("transport")) else []
@@ -89,7 +93,11 @@ def _packets(run: Run, transport: Mapping[str, Any]) -> Table:
 
 def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     metric, rate = run.metric, summary["samples_per_wall_second"] or 0
-    did = f"{summary['samples']} samples ({rate:.0f} per second), {in_bytes(summary['bytes_sent'])} sent"
+    sent = in_bytes(summary["bytes_sent"])
+    of_wan = (
+        f"{in_bytes(run.wan_bytes)} sent over the WAN, {sent} in all" if run.has_wan else f"{sent} sent over the LAN"
+    )
+    did = f"{summary['samples']} samples ({rate:.0f} per second), {of_wan}"
     if run.is_virtual:
         virtual, share = summary["virtual_seconds"], summary["evaluation_share"] or 0
         lines = [f"{virtual:g} s virtual in {summary['wall_seconds']:.1f} s, {did}; evaluation took {share:.0%}"]

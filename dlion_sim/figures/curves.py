@@ -30,7 +30,7 @@ from dlion_sim.figures.style import (
     time_unit,
 )
 from dlion_sim.metric import ACCURACY, PERPLEXITY
-from dlion_sim.results import Run
+from dlion_sim.results import Run, Traffic, traffic_of
 from dlion_sim.results.numbers import byte_unit
 
 _PANEL_HEIGHT = 1.6
@@ -41,13 +41,16 @@ _PANELS_IN_A_COLUMN = 3
 def plot_accuracies(groups: Sequence[Group], file: Path, progress: Progress = "time") -> Path:
     """Draw how the groups' accuracy, or another metric, went to `file` (.png, .svg or .pdf), and return `file`.
 
-    It is drawn over virtual time, or over other `progress`: bytes sent by all workers, iterations (the workers' mean),
+    It is drawn over virtual time, or over other `progress`: bytes sent by all workers (over the WAN, where
+    a run has one), iterations (the workers' mean),
     epochs (samples that all workers processed over training samples) or cost. Lines are means over seeds and bands
     their range, as far as all seeds get. Over time a panel is shaded where somebody or a path was down in all of its
     runs. Raises InputError where a run cannot be read, does not tell what epochs are or
     has no prices, or the file cannot be written.
     """
     label = f"{metric_name(groups).capitalize()}{metric_of(groups).unit}"
+    if progress == "bytes":
+        progress = _traffic(groups).links
     return _plot(groups, file, mean_metric, label, progress, outages=down_in_all)
 
 
@@ -86,7 +89,7 @@ def _plot(
     tables = [over_seeds(of_group) * metric_of(groups).scale for of_group in curves]
     end = max((table.index[-1] for table in tables if len(table)), default=1.0)
     begin = _logarithmic_begin(tables, progress)
-    unit, x_label = _horizontal(groups[0].runs[0], end, progress)
+    unit, x_label = _horizontal(groups, end, progress)
     columns = 1 if len(panels.panels) <= _PANELS_IN_A_COLUMN else 2
     height = 0.75 + _PANEL_HEIGHT * rows_of(panels, columns)
     with drawing(file, height=height, width=WIDTH if columns == 1 else WIDE) as figure:
@@ -128,20 +131,24 @@ def _plot(
 def _logarithmic_begin(tables: Sequence[pd.DataFrame], progress: Progress) -> float:
     """Where an axis of bytes begins that is logarithmic, as a line ends at a tenth of another's; 0 for a linear one."""
     ends = [table.index[-1] for table in tables if len(table) > 1]
-    if progress != "bytes" or not ends or max(ends) <= DECADE * min(ends):
+    if progress not in ("bytes", "wan_bytes") or not ends or max(ends) <= DECADE * min(ends):
         return 0.0
     return min(float(table.index[1]) for table in tables if len(table) > 1)
 
 
-def _horizontal(run: Run, end: float, progress: Progress) -> tuple[float, str]:
+def _traffic(groups: Sequence[Group]) -> Traffic:
+    return traffic_of(run for group in groups for run in group.runs)
+
+
+def _horizontal(groups: Sequence[Group], end: float, progress: Progress) -> tuple[float, str]:
     """What one of the horizontal axis's unit is, and the axis's label."""
     match progress:
         case "time":
             seconds, name = time_unit(end)
-            return seconds, time_label(run, name)
-        case "bytes":
+            return seconds, time_label(groups[0].runs[0], name)
+        case "bytes" | "wan_bytes":
             size, name = byte_unit(end)
-            return size, f"Sent by all workers ({name})"
+            return size, f"{_traffic(groups).title} ({name})"
         case "iterations":
             return 1.0, "Iterations (mean of the workers)"
         case "epochs":

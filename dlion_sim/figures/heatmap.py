@@ -16,6 +16,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import WIDTH, drawing, legend_below, time_unit
 from dlion_sim.metric import ACCURACY
+from dlion_sim.results import traffic_of
 from dlion_sim.results.numbers import byte_unit, number, of_metric
 
 Quantity = Literal["accuracy", "time", "speedup", "bytes"]
@@ -33,7 +34,8 @@ def plot_heatmap(
     Args:
         groups: Of runs that differ in two labels, such as a sweep's axes.
         file: Where to.
-        quantity: Final accuracy (or other metric), time to the `target`, speed-up over Baseline in that, or bytes sent.
+        quantity: Final accuracy (or other metric), time to the `target`, speed-up over Baseline in that, or bytes sent
+            (over the WAN, where a run has one).
         target: Of the metric; an accuracy is a fraction.
         x: The label along the horizontal axis, or the end of its name, e.g. "bandwidth"; by default the first other.
         y: The label along the vertical axis; by default the system, or else the last one.
@@ -101,8 +103,9 @@ def _quantity(
             speedups = zip(table["speedup"], table["speedup_bound"], strict=True)
             return list(speedups), f"Speed-up over Baseline\nto {reaching} (times)", "{:.2f}".format
         case "bytes":
-            size, unit = byte_unit(table["bytes_sent"].max())
-            return list(zip(table["bytes_sent"] / size, exact, strict=True)), f"Sent by all workers ({unit})", number
+            traffic = traffic_of(run for group in groups for run in group.runs)
+            size, unit = byte_unit(table[traffic.total].max())
+            return list(zip(table[traffic.total] / size, exact, strict=True)), f"{traffic.title} ({unit})", number
 
 
 def _axes(groups: Sequence[Group], x: str | None, y: str | None) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from dlion_sim.figures.looks import look_in_order
 from dlion_sim.figures.outages import shade
 from dlion_sim.figures.style import by_cloud, drawing, legend_below, time_label, time_unit, title, worker_names
 from dlion_sim.results import Run
-from dlion_sim.results.numbers import percent
+from dlion_sim.results.numbers import in_bytes, percent
 
 _TOLD_APART = 8
 """Senders and receivers whose links are drawn as lines; those of more are a map."""
@@ -35,6 +35,7 @@ _FULLEST = 3
 def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Sequence[str] = ()) -> Path:
     """Draw what each directed link of `run` carried to `file` (.png, .svg or .pdf), and return `file`.
 
+    Where the run has a WAN, only links over it are drawn, unless senders or receivers are chosen.
     Of up to 8 senders and receivers: N of Max-N (%) and the rate (Mbps) by interval, a row a sender, a line a receiver
     or, of more than 3, the mean of those of a micro-cloud, with a band from the least to the greatest; shaded, when the
     sender was down, or a path from its micro-cloud.
@@ -53,6 +54,7 @@ def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Seq
     rates = mean_rates(run)
     if rates.empty:
         raise InputError("has sent nothing", file=run.folder)
+    over_wan = not senders and not receivers and (rates["wan_bytes"] > 0).any()
     names = {**{number: f"server {number}" for number in rates["receiver"].unique()}, **worker_names(run)}
     ways = crossings(run)
     rates, ways = (
@@ -64,11 +66,18 @@ def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Seq
     )
     if rates.empty:
         raise InputError("has sent nothing from these senders to these receivers", file=run.folder)
+    notes, sent = [], "Sent"
+    if over_wan:
+        inside = rates["bytes"].sum() - rates["wan_bytes"].sum()
+        rates, sent = rates[rates["wan_bytes"] > 0], "Sent over the WAN"
+        ways = ways.merge(rates[["sender", "receiver"]], on=["sender", "receiver"])
+        notes = [f"only links over the WAN; those inside micro-clouds carried {in_bytes(inside)} more"]
+    notes += _fullest(ways)
     if max(rates["sender"].nunique(), rates["receiver"].nunique()) > _TOLD_APART:
         full = ways.groupby(["sender", "receiver"], as_index=False)["full"].max()
         maps = rates.merge(full, how="left", on=["sender", "receiver"])
-        return draw_link_map(title(run), maps, names, _fullest(ways), file)
-    return _draw_lines(run, rates, names, _fullest(ways), file)
+        return draw_link_map(title(run), maps, names, notes, file)
+    return _draw_lines(run, rates, names, notes, sent, file)
 
 
 def _chosen(argument: str, given: Sequence[str], names: dict[int, str]) -> list[int]:
@@ -92,13 +101,15 @@ def _fullest(ways: pd.DataFrame) -> list[str]:
     return ["fullest: " + ", ".join(f"{name} ({percent(round(part, 2))})" for name, part in full.items())]
 
 
-def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Sequence[str], file: Path) -> Path:
+def _draw_lines(
+    run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Sequence[str], sent: str, file: Path
+) -> Path:
     links = interval_rates(run)
     end = links["virtual_time"].max()
     seconds, unit = time_unit(end)
     links = links.assign(rate=links["rate"] / 1e6)
     senders, receivers = sorted(rates["sender"].unique()), sorted(rates["receiver"].unique())
-    columns = {"n_percent": "N of Max-N (%)", "rate": "Sent (Mbps)"}
+    columns = {"n_percent": "N of Max-N (%)", "rate": f"{sent} (Mbps)"}
     if rates["n_percent"].isna().all():
         del columns["n_percent"]
 
@@ -116,7 +127,8 @@ def _draw_lines(run: Run, rates: pd.DataFrame, names: dict[int, str], notes: Seq
             held_up = [*away.get(sender, ()), *(each for way in ways for each in paths.get(way, ()))]
             down |= shade(row, held_up, end, seconds)
             row[0].set_ylabel(f"from\n{names[sender]}")
-            own = links[links["sender"] == sender]
+            shown = rates.loc[rates["sender"] == sender, "receiver"]
+            own = links[(links["sender"] == sender) & links["receiver"].isin(shown)]
             for place, (name, of_line) in enumerate(lines.items()):
                 width = _THINNEST + _THICKER * (len(lines) - 1 - place)
                 look = {**look_in_order(place).line(), "linewidth": width}

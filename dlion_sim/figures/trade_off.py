@@ -17,6 +17,7 @@ from dlion_sim.figures.looks import Look
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import DECADE, WIDE, WIDTH, drawing, legend_below, make_logarithmic, of_seeds
 from dlion_sim.metric import Metric
+from dlion_sim.results import traffic_of
 from dlion_sim.results.numbers import byte_unit
 
 _PANEL_HEIGHT = 1.8
@@ -37,18 +38,22 @@ class Place:
 
 
 def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
-    """Draw the accuracy, or another metric, of groups at the end against the bytes that all workers sent to `file`.
+    """Draw the accuracy, or another metric, of groups at the end against the bytes that all workers sent, to `file`.
 
+    These are bytes over the WAN, where a run has one.
     A marker is a group's mean over seeds, its whiskers the metric's 95 % t-interval; a panel is an environment. Stairs
     join those of a panel that are beaten by nobody, who would have sent no more and done no worse. Returns `file`.
     Raises InputError where a run cannot be read or the file cannot be written.
     """
     panels, metric = Panels.of(groups), metric_of(groups)
+    traffic = traffic_of(run for group in groups for run in group.runs)
     table = comparison(groups, target=math.nan)
     places = {
-        number: Place(row["bytes_sent"], metric.scale * row["final"], metric.scale * (row["final_high"] - row["final"]))
+        number: Place(
+            row[traffic.total], metric.scale * row["final"], metric.scale * (row["final_high"] - row["final"])
+        )
         for number, row in enumerate(table.to_dict("records"))
-        if not math.isnan(row["bytes_sent"] + row["final"])
+        if not math.isnan(row[traffic.total] + row["final"])
     }
     sent = [place.sent for place in places.values() if place.sent > 0]
     size, unit = byte_unit(max(sent, default=1.0))
@@ -71,7 +76,7 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
             make_logarithmic(first, "x", span)
         else:
             first.set_xlim(left=0)
-        grid.label(f"Sent by all workers ({unit})", f"{metric_name(groups).capitalize()}{metric.unit}")
+        grid.label(f"{traffic.title} ({unit})", f"{metric_name(groups).capitalize()}{metric.unit}")
         lines = sorted({panels.line(groups[number]) for number in places}) if len(panels.lines) > 1 else []
         legend_below(
             figure,

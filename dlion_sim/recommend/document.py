@@ -85,6 +85,7 @@ def _winner(study: Study, known: Sequence[Option]) -> dict[str, Any]:
                 "run": seen.run.folder.name,
                 "seconds": seen.reached,
                 "money": seen.money,
+                "wan_bytes": seen.wan_bytes,
                 "bytes": seen.bytes,
                 "metric": seen.metric,
             }

@@ -25,7 +25,9 @@ class Option:
     candidate: Candidate
     seconds: Interval
     money: Interval
+    wan_bytes: Interval
     bytes: Interval
+    """In all."""
     metric: Interval
     """At the target; NaN of an estimate."""
     seeds: int
@@ -55,6 +57,7 @@ class Option:
             "per_hour": candidate.per_hour,
             "seconds": _interval(self.seconds),
             "money": _interval(self.money),
+            "wan_bytes": _interval(self.wan_bytes),
             "bytes": _interval(self.bytes),
             "metric": _interval(self.metric),
             "seeds": self.seeds,
@@ -64,7 +67,7 @@ class Option:
 
     def is_worse_than(self, other: Option) -> bool:
         """Whether the other takes no more of anything, and less of something."""
-        own, others = ((each.seconds.value, each.money.value, each.bytes.value) for each in (self, other))
+        own, others = ((each.seconds.value, each.money.value, each.wan_bytes.value) for each in (self, other))
         return others != own and all(a <= b for a, b in zip(others, own, strict=True))
 
 
@@ -89,7 +92,7 @@ def of(known: Sequence[Option], candidate: Candidate) -> Option:
 
 
 def front(known: Sequence[Option]) -> list[Option]:
-    """Those that were measured, and that none other is better than in time, money and bytes; by time."""
+    """Those that were measured, and that none other is better than in time, money and WAN bytes; by time."""
     measured = [each for each in known if each.seeds]
     best = [each for each in measured if not any(map(each.is_worse_than, measured))]
     return sorted(best, key=lambda each: each.seconds.value)
@@ -107,6 +110,7 @@ def of_seeds(candidate: Candidate, reached: Sequence[Seen], missed: int = 0) -> 
         candidate,
         seconds=mean_of([seen.seconds for seen in reached]),
         money=mean_of([seen.money for seen in reached]),
+        wan_bytes=mean_of([seen.wan_bytes for seen in reached]),
         bytes=mean_of([seen.bytes for seen in reached]),
         metric=mean_of([seen.metric for seen in reached]),
         seeds=len(reached),
@@ -122,13 +126,26 @@ def _option(candidate: Candidate, race: Race, ahead: Seen) -> Option:
     if reached:
         return of_seeds(candidate, reached, missed=tried - len(reached))
     told = estimate(seen, ahead)
-    seconds, money, carried = map(Interval, (told.seconds, told.money, _will_send(seen, told.seconds)))
-    return Option(candidate, seconds, money, carried, Interval(), seeds=0, missed=0, is_least=told.is_least)
+    over_wan, carried = (_will_send(seen, each, told.seconds) for each in (seen.wan_bytes, seen.bytes))
+    return Option(
+        candidate,
+        seconds=Interval(told.seconds),
+        money=Interval(told.money),
+        wan_bytes=Interval(over_wan),
+        bytes=Interval(carried),
+        metric=Interval(),
+        seeds=0,
+        missed=0,
+        is_least=told.is_least,
+    )
 
 
-def _will_send(seen: Seen, seconds: float) -> float:
-    """The bytes by then, if all goes on as so far; NaN where nothing is known of what peers will send each other."""
+def _will_send(seen: Seen, sent: float, seconds: float) -> float:
+    """The bytes by then, of which so many were `sent` so far, if all goes on like that.
+
+    NaN where nothing is known of what peers will send each other.
+    """
     has_peers = len(seen.run.manifest["workers"]) > 1
     if not math.isfinite(seconds) or (has_peers and not seen.bytes):
         return math.nan
-    return seen.bytes * seconds / seen.seconds
+    return sent * seconds / seen.seconds

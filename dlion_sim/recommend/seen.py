@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from dlion_sim.analysis.cost import costs_until
 from dlion_sim.analysis.curves import mean_metric
+from dlion_sim.analysis.traffic import sent_until
 from dlion_sim.results import Run
 from dlion_sim.results.cost import billed_hours
 
@@ -120,10 +122,19 @@ class Seen:
         return float(then + (self.money - now) * seconds / self.seconds)
 
     @cached_property
-    def bytes(self) -> float:
+    def sent(self) -> Mapping[str, int]:
+        """What all had sent by then: `wan_bytes` and `bytes_sent`."""
+        return sent_until(self.run, self.seconds)
+
+    @property
+    def wan_bytes(self) -> int:
+        """That had gone from one micro-cloud to another by then."""
+        return self.sent["wan_bytes"]
+
+    @property
+    def bytes(self) -> int:
         """That all had sent by then."""
-        links = self.run.links()
-        return float(links.loc[links["virtual_time"] <= self.seconds, "bytes"].sum())
+        return self.sent["bytes_sent"]
 
     @cached_property
     def samples(self) -> int:

@@ -43,7 +43,11 @@ def _facts(run: Run) -> Iterator[Fact]:
     clock = "virtual time" if run.is_virtual else "time"
     iterations = f"{number(summary['iterations']['mean'])} iterations a worker"
     yield _fact(clock, f"{number(summary['virtual_seconds'])} s", iterations)
-    yield _fact("sent", in_bytes(summary["bytes_sent"]), f"by {len(run.manifest['workers'])} workers")
+    sent, by = in_bytes(summary["bytes_sent"]), f"by {len(run.manifest['workers'])} workers"
+    if run.has_wan:
+        yield _fact("sent over the WAN", in_bytes(run.wan_bytes), f"of {sent} in all, {by}")
+    else:
+        yield _fact("sent over the LAN", sent, by)
     if cost := summary.get("cost"):
         traffic = f", traffic {number(cost['egress'])}" if "egress" in cost else ""
         yield _fact("cost", number(cost["total"]), f"machines {number(cost['machines'])}{traffic}")

@@ -10,7 +10,7 @@ import pandas as pd
 from dlion_sim.analysis.cost import costs_until
 from dlion_sim.report.arrays import packed
 from dlion_sim.report.groups import MOST_WORKERS
-from dlion_sim.results import Run
+from dlion_sim.results import Run, traffic_of
 from dlion_sim.results.told import MOST
 
 _MOST_EVALUATIONS = 1000
@@ -20,8 +20,8 @@ _MOST_EVALUATIONS = 1000
 def metric_over(run: Run, metrics: pd.DataFrame, links: pd.DataFrame) -> dict[str, Any]:
     """The metric at each evaluation: its `mean`, `low` and `high` over the workers, and what had been sent and spent.
 
-    `times` are in seconds, `bytes` of all workers, `cost` in the currency of the run's prices, None without any;
-    `workers` has the values of each, a row a worker, where they are few.
+    `times` are in seconds, `bytes` those that `traffic` is the title of, `cost` in the currency of the run's prices,
+    None without any; `workers` has the values of each, a row a worker, where they are few.
     """
     metric = run.metric
     rows = metrics[(metrics["kind"] == "evaluation") & (metrics[metric.key].abs() <= MOST)]
@@ -31,7 +31,8 @@ def metric_over(run: Run, metrics: pd.DataFrame, links: pd.DataFrame) -> dict[st
     # The last one is what the run has come to.
     table = table.iloc[::-1].iloc[::every].iloc[::-1]
     times = table.index.to_numpy(dtype=float)
-    sent = links.groupby("virtual_time")["bytes"].sum().sort_index().cumsum()
+    traffic = traffic_of([run])
+    sent = links.groupby("virtual_time")[traffic.links].sum().sort_index().cumsum()
     names = run.manifest["workers"]
     return {
         "name": metric.name,
@@ -41,6 +42,7 @@ def metric_over(run: Run, metrics: pd.DataFrame, links: pd.DataFrame) -> dict[st
         "mean": table["mean"].tolist(),
         "low": table["min"].tolist(),
         "high": table["max"].tolist(),
+        "traffic": traffic.title,
         "bytes": np.concatenate([[0.0], sent])[np.searchsorted(sent.index, times, side="right")].tolist(),
         "cost": costs_until(run, times.tolist()) if "tariff" in run.manifest else None,
         "workers": _of_each(rows, values, times, len(names)) if 1 < len(names) <= MOST_WORKERS else None,

@@ -23,7 +23,7 @@ from dlion_sim.figures import (
 from dlion_sim.reproduction.claims import Closer, Experiment
 from dlion_sim.reproduction.regimes import by_regime
 from dlion_sim.reproduction.verdicts import DIRECTIONS, Verdict, judged
-from dlion_sim.results import Run, headings
+from dlion_sim.results import WAN, Run, headings, traffic_of
 from dlion_sim.results.atomic import replacing
 from dlion_sim.results.numbers import in_bytes, percent
 
@@ -154,6 +154,7 @@ _NUMBERS = "More accuracy relative to the other's, and how many times sooner; > 
 
 def _table(groups: Sequence[Group], target: float) -> pd.DataFrame:
     """A row a group: labels, then what its runs came to, as text."""
+    traffic = traffic_of(run for group in groups for run in group.runs)
     keys = list(dict.fromkeys([*varying(groups), "system"]))
     names = headings(keys)
     rows = []
@@ -167,11 +168,17 @@ def _table(groups: Sequence[Group], target: float) -> pd.DataFrame:
                 "accuracy (%)": _with_half(100 * row["final"], 100 * half, "{:.1f}"),
                 "time (s)": _time(row),
                 "p": "" if math.isnan(row["p_holm"]) else f"{row['p_holm']:.3f}",
-                "sent": "" if math.isnan(row["bytes_sent"]) else in_bytes(row["bytes_sent"]),
+                f"{traffic.name} bytes": _bytes(row[traffic.total]),
+                f"{traffic.name} bytes to {percent(target)}": _bytes(row[traffic.to_target]),
+                "bytes in all": _bytes(row["bytes_sent"]) if traffic == WAN else "",
                 "note": row["note"],
             }
         )
     return pd.DataFrame(rows).loc[:, lambda table: (table != "").any()]
+
+
+def _bytes(value: float) -> str:
+    return "" if math.isnan(value) else in_bytes(value)
 
 
 def _time(row: Mapping[Any, Any]) -> str:

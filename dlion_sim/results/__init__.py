@@ -30,11 +30,12 @@ from dlion_sim.results.tables import (
     TransfersRow,
     What,
 )
-from dlion_sim.results.wan import wan_path
+from dlion_sim.results.wan import LAN, WAN, Traffic, traffic_of, wan_path
 from dlion_sim.results.writing import RunWriter, mark
 
 __all__ = [
     "CLASSES",
+    "LAN",
     "LINKS",
     "MEMBERSHIP",
     "METRICS",
@@ -44,6 +45,7 @@ __all__ = [
     "TESTS",
     "TRANSFERS",
     "WALL_CLOCK_COLUMNS",
+    "WAN",
     "ClassesRow",
     "Cost",
     "Ending",
@@ -59,6 +61,7 @@ __all__ = [
     "RunWriter",
     "Status",
     "Tariff",
+    "Traffic",
     "TransfersRow",
     "What",
     "clouds_of",
@@ -77,6 +80,7 @@ __all__ = [
     "summarize",
     "system_label",
     "time_to_target",
+    "traffic_of",
     "untold",
     "wan_path",
 ]

@@ -244,3 +244,17 @@ def test_an_older_summary_that_tells_less_of_who_was_away_is_compared_as_far_as_
     (row,) = comparison(group_runs([run]), 0.5).to_dict("records")
     assert (row["up"], row["work_lost"]) == (0.75, 2.0)
     assert all(math.isnan(row[name]) for name in ("goodput", "state_bytes", "to_join"))
+
+
+def test_what_crossed_the_wan_is_told_of_a_run_and_until_its_target(tmp_path):
+    """Of the three links one goes to the other micro-cloud and one comes back, each with 1 MB in 10 s."""
+    clouds = ("east", "east", "west")
+    runs = [
+        made_up_run(tmp_path / "b", (0.1, 0.2, 0.3, 0.5), system="baseline", workers=3, clouds=clouds),
+        made_up_run(tmp_path / "d", (0.1, 0.5, 0.7, 0.8), workers=3, clouds=clouds),
+        made_up_run(tmp_path / "g", (0.1, 0.1, 0.1, 0.1), system="gaia", workers=3, clouds=clouds),
+    ]
+    table = comparison(group_runs(runs), 0.5)
+    assert table["wan_bytes"].tolist() == [6e6, 6e6, 6e6]
+    assert table["wan_bytes_to_target"].tolist() == pytest.approx([6e6, 2e6, math.nan], nan_ok=True)
+    assert table["bytes_sent_to_target"].tolist() == pytest.approx([9e6, 3e6, math.nan], nan_ok=True)

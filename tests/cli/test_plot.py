@@ -124,7 +124,7 @@ def test_compare_tells_of_packets_where_there_were_any(capsys, monkeypatch, runs
     output = capsys.readouterr().out
     headings, *_ = output.split("┡")
     assert {"lost", "completion", "99"} <= set(headings.replace("┃", " ").split())
-    lost = [line.split("│")[-5:-2] for line in output.splitlines() if "│" in line]
+    lost = [line.split("│")[-6:-3] for line in output.splitlines() if "│" in line]
     assert sorted([cell.strip() for cell in row] for row in lost) == [["-"] * 3, ["-"] * 3, ["10 %", "0.2", "0.75"]]
     assert "that receivers did without" in output
     lossy_free = [str(runs / f"dlion-{seed}") for seed in (0, 1)]
@@ -142,9 +142,9 @@ def test_compare_tells_who_was_away_where_somebody_was(capsys, monkeypatch, tmp_
     told = capsys.readouterr().out
     assert all(word in told for word in ("up", "goodput", "work lost", "fetched", "rejoins"))
     (away,) = (line for line in told.splitlines() if "dlion" in line)
-    assert [cell.strip() for cell in away.split("│")[-7:-2]] == ["95.0", "3.75", "0.25", "4 kB", "0.5"]
+    assert [cell.strip() for cell in away.split("│")[-8:-3]] == ["95.0", "3.75", "0.25", "4 kB", "0.5"]
     (always,) = (line for line in told.splitlines() if "baseline" in line)
-    assert [cell.strip() for cell in always.split("│")[-7:-2]] == ["-"] * 5
+    assert [cell.strip() for cell in always.split("│")[-8:-3]] == ["-"] * 5
     assert "goodput: samples a second" in told
 
 
@@ -195,7 +195,7 @@ def test_compare_is_whole_where_no_table_fits(capsys, monkeypatch, tmp_path):
         f"{rate}, {system}" for rate in ("0.05", "0.1") for system in ("baseline", "dlion")
     ]
     told = [" ".join(line.split()) for line in lines]
-    assert {"time to 50 % (s) > 20.0 (0 of 2)", "speed-up (pairs) > 2.00 (2)", "p ref.", "sent 4 MB"} <= set(told)
+    assert {"time to 50 % (s) > 20.0 (0 of 2)", "speed-up (pairs) > 2.00 (2)", "p ref.", "LAN bytes 4 MB"} <= set(told)
 
 
 def test_compare_marks_what_never_exchanged_anything(capsys, monkeypatch, runs):
@@ -215,3 +215,15 @@ def test_compare_names_what_it_cannot_read_and_shows_the_rest(capsys, monkeypatc
     assert "baseline" in output.out
     (line,) = output.err.splitlines()
     assert "dlion-1/summary.json: cannot be read" in line
+
+
+def test_compare_tells_bytes_over_the_wan_first_and_until_the_target(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "120")
+    clouds = ("east", "east", "west")
+    made_up_run(tmp_path / "b", (0.1, 0.2, 0.6), system="baseline", workers=3, clouds=clouds)
+    made_up_run(tmp_path / "d", (0.1, 0.6, 0.7), workers=3, clouds=clouds)
+    assert dlion(monkeypatch, "compare", tmp_path, "--target", "0.5") == 0
+    lines = capsys.readouterr().out.splitlines()
+    cells = [[cell.strip() for cell in line.split("│")] for line in lines if line.startswith("│")]
+    assert [row[-4:-1] for row in cells] == [["4 MB", "4 MB", "4 MB"], ["4 MB", "<= 2 MB", "4 MB"]]
+    assert "WAN bytes: from one micro-cloud to another" in "".join(lines)

@@ -67,3 +67,16 @@ def test_the_end_says_what_is_no_more_than_a_bound_and_what_was_there_before_tra
     assert "test accuracy 20% before training, 80% at <= 5 s, 90% not reached" in told
     told = printed(capsys, run_report(made_up_run(tmp_path / "many", (0.1, 0.35, 0.55, 0.85), every=5.0)))
     assert "30% at <= 5 s, 50% at 10 s, 80% at 15 s, 90% not reached" in told
+
+
+def test_bytes_over_the_wan_come_first_and_a_lan_is_called_one(tmp_path, capsys):
+    told = printed(capsys, run_report(made_up_run(tmp_path / "run", workers=3, clouds=("east", "east", "west"))))
+    assert "4 MB sent over the WAN, 4 MB in all" in told
+    headings = [line.split("┃")[5:7] for line in told.splitlines() if "┃" in line][:2]
+    assert [" ".join(" ".join(words).split()) for words in zip(*headings, strict=True)] == ["WAN bytes", "bytes in all"]
+    workers = [line.split("│")[5:7] for line in told.splitlines() if "/" in line and "│" in line]
+    assert [[cell.strip() for cell in row] for row in workers] == [["0 B", "2 MB"], ["2 MB", "2 MB"], ["2 MB", "2 MB"]]
+    told = printed(capsys, run_report(made_up_run(tmp_path / "lan")))
+    assert "4 MB sent over the LAN" in told
+    assert " LAN " in told
+    assert "WAN" not in told

@@ -28,7 +28,7 @@ def notes(figure):
     ("progress", "places", "label"),
     [
         ("time", [0, 10, 20], "Virtual time (s)"),
-        ("bytes", [0, 2, 4], "Sent by all workers (MB)"),
+        ("bytes", [0, 2, 4], "Sent over the LAN by all workers (MB)"),
         ("iterations", [0, 10, 20], "Iterations (mean of the workers)"),
         # Each second 8 and 16 samples; from the tenth on 16 and 24, and in the twentieth 24 and 32.
         ("epochs", [0, 2.56, 6.72], "Epochs (samples of all workers / training samples)"),
@@ -127,3 +127,11 @@ def test_large_numbers_are_written_out(tmp_path, drawn):
     ticks = [label.get_text() for label in drawn[0].axes[0].get_xticklabels()]
     assert "1,000,000" in ticks
     assert "0" in ticks
+
+
+def test_bytes_are_those_over_the_wan_where_there_is_one(tmp_path, drawn):
+    clouds = ("east", "east", "east", "west")  # one link of four goes there, and one back
+    run = made_up_run(tmp_path / "run", (0.1, 0.5, 0.8), workers=4, clouds=clouds)
+    plot_accuracies(group_runs([run]), tmp_path / "a.png", "bytes")
+    assert drawn[0].axes[0].get_xlabel() == "Sent over the WAN by all workers (MB)"
+    assert list(drawn[0].axes[0].lines[0].get_xdata()) == [0, 2, 4]

@@ -5,10 +5,12 @@ from functools import partial
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from dlion_sim import figures
 from dlion_sim.analysis import group_runs
@@ -88,7 +90,7 @@ WORDS = {
     "online": ["Online accuracy (%)", "class 1 comes", "rotation, labels shift", "band: least to greatest of 2 seeds"],
     "trade_off": [
         "Test accuracy (%)",
-        "Sent by all workers (",
+        "Sent over the LAN by all workers (",
         "95 % interval of 2 seeds",
         "bandwidth 5 Mbps",
         "dlion",
@@ -367,3 +369,18 @@ def test_many_bars_take_both_columns(tmp_path):
     # More links than can be told apart.
     run = made_up_run(tmp_path / "many", workers=20)
     assert figures.plot_links(run, tmp_path / "links.png").exists()
+
+
+def test_figures_with_bytes_are_of_those_over_the_wan_and_say_so(tmp_path, drawn):
+    """Of three links one goes there and one back; DLion's workers, all in one micro-cloud, send nothing over it."""
+    runs = [
+        made_up_run(tmp_path / "a", system="ako", workers=3, clouds=("east", "east", "west")),
+        made_up_run(tmp_path / "d", workers=3),
+    ]
+    groups = group_runs(runs)
+    figures.plot_trade_off(groups, tmp_path / "a.png")
+    figures.plot_heatmap(groups, tmp_path / "a.png", "bytes", 0.5)
+    trade_off, heatmap = drawn
+    assert {text.get_text() for text in trade_off.findobj(Text)} >= {"Sent over the WAN by all workers (MB)"}
+    assert {text.get_text() for text in heatmap.findobj(Text)} >= {"Sent over the WAN by all workers (MB)"}
+    assert sorted(np.asarray(heatmap.axes[0].images[0].get_array()).ravel()) == [0, 4]

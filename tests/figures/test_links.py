@@ -126,3 +126,28 @@ def test_senders_and_receivers_are_chosen_by_worker_or_micro_cloud(tmp_path, dra
         plot_links(run, tmp_path / "a.png", receivers=["wset"])
     with pytest.raises(InputError, match="has sent nothing from these senders to these receivers"):
         plot_links(run, tmp_path / "a.png", senders=["east/0"], receivers=["east/0"])
+
+
+def test_links_inside_micro_clouds_are_left_out_beside_those_over_the_wan_unless_chosen(tmp_path, drawn):
+    run = made_up_run(tmp_path / "run", workers=4, clouds=("east", "east", "west"))
+    plot_links(run, tmp_path / "a.png")
+    plot_links(run, tmp_path / "a.png", senders=["east/0"])
+    over_wan, chosen = drawn
+    assert [axes.get_title(loc="left") for axes in over_wan.axes[:2]] == ["N of Max-N (%)", "Sent over the WAN (Mbps)"]
+    assert [axes.get_ylabel() for axes in over_wan.axes[::2]] == ["from\neast/1", "from\nwest/2"]
+    assert "those inside micro-clouds carried 4 MB more" in over_wan.legends[0].get_title().get_text().replace(
+        "\n", " "
+    )
+    assert chosen.axes[1].get_title(loc="left") == "Sent (Mbps)"
+    assert [axes.get_ylabel() for axes in chosen.axes[::2]] == ["from\neast/0"]
+
+
+def test_a_sender_over_the_wan_has_no_line_for_its_links_inside_its_micro_cloud(tmp_path, drawn):
+    run = made_up_run(tmp_path / "run", workers=4, clouds=("east", "east", "west"))
+    links = run.links()
+    inside = links[links["sender"] == 2].assign(receiver=2, wan_bytes=0, bytes=5_000_000)
+    object.__setattr__(run, "links", lambda: pd.concat([links, inside], ignore_index=True))
+    plot_links(run, tmp_path / "a.png")
+    of_west = next(axes for axes in drawn[0].axes if axes.get_ylabel() == "from\nwest/2")
+    assert len(of_west.lines) == 1
+    assert "carried 14 MB more" in drawn[0].legends[0].get_title().get_text().replace("\n", " ")

@@ -83,7 +83,7 @@ def test_rows_of_links_have_the_bands_of_their_sender_and_of_the_paths_that_its_
         {"sender": sender, "receiver": receiver, "begin": begin, "end": begin + 2}
         for sender, receiver, begin in (("east", "west", 5.0), ("west", "east", 12.0), ("west", "south", 15.0))
     ]
-    plot_links(run, tmp_path / "a.png")
+    plot_links(run, tmp_path / "a.png", senders=["east"])
     of_rows = [(1, 3), (5, 7)], [(5, 7)], [(12, 14)]
     assert [bands(axes) for axes in drawn[0].axes] == [each for each in of_rows for _ in range(2)]
     assert words(drawn[0])[-1] == "down"

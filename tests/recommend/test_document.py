@@ -16,7 +16,7 @@ from dlion_sim.recommend.words import compared
 def option(name, seconds, money):
     labels = {"instance": name, "count": "1", "system": "dlion"}
     candidate = Candidate(name, labels, {"cluster.clouds": [{"name": "east"}]}, 1.0)
-    numbers = map(mean_of, ([seconds], [money], [0.0], [0.9]))
+    numbers = map(mean_of, ([seconds], [money], [0.0], [0.0], [0.9]))
     return Option(candidate, *numbers, seeds=1, missed=0, is_least=False)
 
 
@@ -64,7 +64,9 @@ def test_one_seed_tells_nothing_of_others():
 
 def test_an_interval_is_of_several_seeds_that_reached_the_target_and_the_others_are_counted():
     candidate = option("small", 1.0, 1.0).candidate
-    reached = [SimpleNamespace(seconds=float(each), money=1.0, bytes=0.0, metric=0.9) for each in (10, 12)]
+    reached = [
+        SimpleNamespace(seconds=float(each), money=1.0, wan_bytes=0.0, bytes=0.0, metric=0.9) for each in (10, 12)
+    ]
     several = of_seeds(candidate, reached, missed=1).told()
     assert (several["seeds"], several["missed"]) == (2, 1)
     assert several["seconds"]["low"] < 10.0 < 12.0 < several["seconds"]["high"]

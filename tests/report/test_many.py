@@ -44,7 +44,8 @@ def test_a_row_is_what_the_seeds_of_a_setting_came_to(tmp_path):
     assert [(each["heading"], each["more"]) for each in data["quantities"]] == [
         ("Test accuracy (%)", True),
         ("Time to 75 % (s)", False),
-        ("Sent (MB)", False),
+        ("LAN bytes (MB)", False),
+        ("LAN bytes to 75 % (MB)", False),
     ]
     of = rows(data)
     assert of["dlion"]["runs"] == "3"
@@ -90,7 +91,14 @@ def test_curves_are_means_with_the_range_of_the_seeds(tmp_path):
 def test_runs_with_prices_have_costs(tmp_path):
     priced_run(tmp_path / "a")
     data = told(tmp_path)
-    assert [each["key"] for each in data["quantities"]] == ["final", "time", "bytes_sent", "cost", "cost_to_target"]
+    assert [each["key"] for each in data["quantities"]] == [
+        "final",
+        "time",
+        "bytes_sent",
+        "bytes_sent_to_target",
+        "cost",
+        "cost_to_target",
+    ]
     assert [curve["key"] for curve in data["curves"]] == ["time", "bytes", "cost"]
     assert data["groups"][0]["outcome"]["cost"]["value"] == pytest.approx(20 * 2 / 3600)
     assert data["curves"][2]["groups"][0]["x"][-1] == pytest.approx(20 * 2 / 3600, rel=1e-4)
@@ -184,3 +192,15 @@ def test_values_that_are_no_systems_have_looks_in_their_order(tmp_path):
     assert bandwidth["colours"] == ["#0072B2", "#D55E00", "#009E73"]
     assert bandwidth["dashes"] == ["solid", "dash", "dot"]
     assert system["values"] == ["dlion"]
+
+
+def test_bytes_over_the_wan_come_before_all_bytes(tmp_path):
+    made_up_run(tmp_path / "a", workers=3, clouds=("east", "east", "west"))
+    data = told(tmp_path, 0.5)
+    headings = [each["heading"] for each in data["quantities"]]
+    assert headings[2:] == ["WAN bytes (MB)", "WAN bytes to 50 % (MB)", "Bytes in all (MB)"]
+    outcome = data["groups"][0]["outcome"]
+    assert [outcome[key]["text"] for key in ("wan_bytes", "wan_bytes_to_target", "bytes_sent")] == ["4", "<= 2", "4"]
+    sent = data["curves"][1]
+    assert (sent["key"], sent["title"]) == ("wan_bytes", "Sent over the WAN by all workers")
+    assert sent["groups"][0]["x"] == [0, 2, 4]

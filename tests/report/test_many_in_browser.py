@@ -135,8 +135,8 @@ def test_switches_say_what_is_drawn_and_in_which_colours(driver, tmp_path):
     assert axis_titles(driver, "curves") == ["Virtual time (s)", "Test accuracy (%)"]
     choose(driver, "curves", "Cost")
     assert axis_titles(driver, "curves") == ["Cost", "Test accuracy (%)"]
-    choose(driver, "curves", "Sent by all workers")
-    assert axis_titles(driver, "curves") == ["Sent by all workers (MB)", "Test accuracy (%)"]
+    choose(driver, "curves", "Sent over the LAN by all workers")
+    assert axis_titles(driver, "curves") == ["Sent over the LAN by all workers (MB)", "Test accuracy (%)"]
     assert axis_titles(driver, "front") == ["Time to 80 % (s)", "Test accuracy (%)"]
     choose(driver, "front", "Cost and Sent (MB)")
     assert axis_titles(driver, "front") == ["Cost", "Sent (MB)"]

@@ -26,7 +26,12 @@ def changed(run, **manifest):
 def test_in_short_it_says_what_the_run_came_to(tmp_path):
     told = run_data(made_up_run(tmp_path / "run", (0.1, 0.5, 0.8)))
     facts = {fact["label"]: fact["value"] for fact in told["headline"]["facts"]}
-    assert facts == {"test accuracy": "80.0%", "time to 80 %": "20 s", "virtual time": "20 s", "sent": "4 MB"}
+    assert facts == {
+        "test accuracy": "80.0%",
+        "time to 80 %": "20 s",
+        "virtual time": "20 s",
+        "sent over the LAN": "4 MB",
+    }
     assert told["title"] == "made-up · dlion · seed 0"
     assert "waits 40% of its time" in told["headline"]["bottleneck"]
     assert told["headline"]["warnings"] == []
@@ -124,3 +129,10 @@ def test_who_has_whose_data_is_told_beside_the_workers(tmp_path):
     told = run_data(changed(run, partition=counts, owners=[{"3": 3}, many]))["partition"]
     assert told["workers"] == [f"{names[0]} (owner 3)", f"{names[1]} (owners 0, 1, 2, 3, ... (7 in all))"]
     assert told["counts"] == counts
+
+
+def test_what_crossed_the_wan_is_told_first(tmp_path):
+    told = run_data(made_up_run(tmp_path / "run", clouds=("east", "west")))
+    facts = {fact["label"]: (fact["value"], fact["note"]) for fact in told["headline"]["facts"]}
+    assert facts["sent over the WAN"] == ("4 MB", "of 4 MB in all, by 2 workers")
+    assert (told["metric"]["traffic"], told["metric"]["bytes"]) == ("Sent over the WAN by all workers", [0, 2e6, 4e6])

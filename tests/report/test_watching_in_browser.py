@@ -58,7 +58,7 @@ def test_what_is_watched_ends_as_what_is_reported(driver, tmp_path):
         second = begun_run(wholes[1], folder / "1", until=0.0)
         wait(driver, f"return {counts} === '2 running'")
         assert driver.execute_script(WIDTHS) == [], "what was hidden as there was nothing to draw has not its width"
-        choose(driver, "curves", "Sent by all workers")
+        choose(driver, "curves", "Sent over the LAN by all workers")
         driver.execute_script("document.querySelectorAll('#outcomes-table tbody tr')[1].click()")
         drag(driver, "curves", (0.5, 1.5), (20, 40))
         zoomed = driver.execute_script(RANGE)
@@ -72,7 +72,7 @@ def test_what_is_watched_ends_as_what_is_reported(driver, tmp_path):
         go_on(second, wholes[1], 0.0, 20.0)
         second.finish(wholes[1].outcome)
         wait(driver, f"return {counts}.startsWith('2 completed')")
-        assert axis_titles(driver, "curves")[0] == "Sent by all workers (MB)", "a switch has not been kept"
+        assert axis_titles(driver, "curves")[0] == "Sent over the LAN by all workers (MB)", "a switch has not been kept"
         assert driver.execute_script(CHOSEN) == ["dlion"]
         assert driver.execute_script(RANGE) == zoomed, "what was zoomed is not any more"
         driver.execute_script("document.getElementById('clear').click()")
@@ -81,7 +81,7 @@ def test_what_is_watched_ends_as_what_is_reported(driver, tmp_path):
     page = tmp_path / "report.html"
     page.write_text(many_page(Collected.of(find_runs([folder]))))
     show(driver, page)
-    choose(driver, "curves", "Sent by all workers")
+    choose(driver, "curves", "Sent over the LAN by all workers")
     assert driver.execute_script(DRAWN) == watched
     assert complaints(driver) == []
 

@@ -154,6 +154,8 @@ def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
         " 31.77], +98%: same",
     ):
         assert told in page, told
+    table = (tmp_path / "results" / "E1" / "table.csv").read_text().splitlines()
+    assert "LAN bytes,LAN bytes to 50 %" in table[0]
     names = {file.name for file in (tmp_path / "results" / "E1").iterdir()}
     assert names == {"README.md", "table.csv", "verdicts.csv", "figure.png", "figure.svg"}
     write_collection({"E1": experiment, "E2": experiment}, tmp_path / "results", "dlion reproduce NAME")

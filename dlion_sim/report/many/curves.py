@@ -13,7 +13,7 @@ from dlion_sim.analysis.curves import Progress, against, mean_metric, over_seeds
 from dlion_sim.analysis.groups import Group
 from dlion_sim.figures.style import DECADE, time_unit
 from dlion_sim.report import thinning
-from dlion_sim.results import Run
+from dlion_sim.results import Run, traffic_of
 from dlion_sim.results.numbers import byte_unit
 
 _MOST_POINTS, _MOST_OF_ONE, _FEWEST_OF_ONE = 100_000, 500, 20
@@ -32,7 +32,7 @@ def curves(groups: Sequence[Group]) -> list[dict[str, Any]]:
     """
     of_groups = [[(run, mean_metric(run)) for run in group.completed or group.runs] for group in groups]
     runs = [run for group in groups for run in group.runs]
-    over: list[Progress] = ["time", "bytes"]
+    over: list[Progress] = ["time", traffic_of(runs).links]
     if runs and all("tariff" in run.manifest for run in runs):
         over.append("cost")
     most = min(max(_MOST_POINTS // max(len(groups), 1), _FEWEST_OF_ONE), _MOST_OF_ONE)
@@ -46,7 +46,7 @@ def curves(groups: Sequence[Group]) -> list[dict[str, Any]]:
                 "key": progress,
                 "title": title,
                 "unit": unit,
-                "logarithmic": progress == "bytes" and _is_wide(tables),
+                "logarithmic": progress in ("bytes", "wan_bytes") and _is_wide(tables),
                 "groups": [_told(thinned(table, most), size) for table in tables],
             }
         )
@@ -74,8 +74,8 @@ def _horizontal(progress: Progress, tables: Sequence[pd.DataFrame], runs: Sequen
     match progress:
         case "time":
             return *time_unit(end), "Virtual time" if all(run.is_virtual for run in runs) else "Time"
-        case "bytes":
-            return *byte_unit(end), "Sent by all workers"
+        case "bytes" | "wan_bytes":
+            return *byte_unit(end), traffic_of(runs).title
         case _:
             return 1.0, "", "Cost"
 

@@ -12,12 +12,15 @@ from dlion_sim.analysis.cost import costs_until
 from dlion_sim.analysis.curves import mean_metric
 from dlion_sim.analysis.groups import Group
 from dlion_sim.analysis.statistics import Bound, Duration, Estimate, mean_of, restricted_mean
+from dlion_sim.analysis.traffic import sent_until
 from dlion_sim.figures.style import time_unit
 from dlion_sim.metric import ACCURACY
-from dlion_sim.results import Run
+from dlion_sim.results import LAN, WAN, Run, traffic_of
 from dlion_sim.results.numbers import byte_unit, number, of_metric
 
-SCORE, TIME, BYTES, COST, COST_TO_TARGET = "final", "time", "bytes_sent", "cost", "cost_to_target"
+SCORE, TIME, COST, COST_TO_TARGET = "final", "time", "cost", "cost_to_target"
+_BYTES = (WAN.total, LAN.total)
+_BYTES_TO_TARGET = (WAN.to_target, LAN.to_target)
 
 Outcome = Mapping[str, Estimate]
 """What a group comes to, by the key of the quantity."""
@@ -74,7 +77,9 @@ def quantities(groups: Sequence[Group], found: Sequence[Outcome], target: float 
     until = "" if target is None else f" to {of_metric(target, metric)}"
     name = metric_name(groups)
     seconds, second = time_unit(_most(found, TIME))
-    size, byte = byte_unit(_most(found, BYTES))
+    traffic = traffic_of(run for group in groups for run in group.runs)
+    size, byte = byte_unit(_most(found, traffic.total))
+    in_all = byte_unit(_most(found, LAN.total))
     unit = metric.unit.strip(" ()")
     every = (
         Quantity(
@@ -86,7 +91,9 @@ def quantities(groups: Sequence[Group], found: Sequence[Outcome], target: float 
             ".1f" if metric == ACCURACY else ".4g",
         ),
         Quantity(TIME, f"Time{until}", second, seconds, form=",.1f"),
-        Quantity(BYTES, "Sent", byte, size),
+        Quantity(traffic.total, f"{traffic.name} bytes", byte, size),
+        Quantity(traffic.to_target, f"{traffic.name} bytes{until}", byte, size),
+        *([Quantity(LAN.total, "Bytes in all", in_all[1], in_all[0])] if traffic == WAN else []),
         Quantity(COST, "Cost", "", 1.0),
         Quantity(COST_TO_TARGET, f"Cost{until}", "", 1.0),
     )
@@ -94,11 +101,12 @@ def quantities(groups: Sequence[Group], found: Sequence[Outcome], target: float 
 
 
 def _of_row(row: Mapping[Any, Any]) -> Outcome:
+    until: Bound = "<=" if row["time_bound"] == "<=" else ""
     return {
         SCORE: _estimate(row, SCORE),
         TIME: _estimate(row, TIME, row["time_bound"]),
-        COST_TO_TARGET: Estimate(row[COST_TO_TARGET], bound="<=" if row["time_bound"] == "<=" else ""),
-        **{key: Estimate(row[key]) for key in (BYTES, COST)},
+        **{key: Estimate(row[key]) for key in (*_BYTES, COST)},
+        **{key: Estimate(row[key], bound=until) for key in (*_BYTES_TO_TARGET, COST_TO_TARGET)},
     }
 
 
@@ -109,12 +117,13 @@ def _estimate(row: Mapping[Any, Any], name: str, bound: Bound = "") -> Estimate:
 def _so_far(group: Group, target: float | None) -> Outcome:
     """By those of the runs that were evaluated; what they will have sent and cost is more."""
     begun = [(run, curve) for run in group.runs if len(curve := mean_metric(run))]
-    sent = [float(run.links()["bytes"].sum()) for run, _ in begun]
+    sent = [sent_until(run, math.inf) for run, _ in begun]
     costs = [costs_until(run, [reached(run)])[0] for run, _ in begun if "tariff" in run.manifest]
     return {
         SCORE: mean_of([float(curve.iloc[-1]) for _, curve in begun]),
         TIME: Estimate() if target is None else restricted_mean([_until(run, target) for run, _ in begun]),
-        BYTES: Estimate(mean_of(sent).value, bound=">"),
+        **{key: Estimate(mean_of([each[key] for each in sent]).value, bound=">") for key in _BYTES},
+        **dict.fromkeys(_BYTES_TO_TARGET, Estimate()),
         COST: Estimate(mean_of(costs).value, bound=">"),
         COST_TO_TARGET: Estimate(),
     }

@@ -12,7 +12,7 @@ report.view("metric", (body) => {
     const { times, bytes, cost } = data.metric;
     if (over === "bytes") {
       const [size, unit] = report.byteUnit(bytes.at(-1) ?? 0);
-      return { title: `Sent by all workers (${unit})`, xs: bytes.map((each) => each / size) };
+      return { title: `${data.metric.traffic} (${unit})`, xs: bytes.map((each) => each / size) };
     }
     if (over === "cost") return { title: "Money spent", xs: cost };
     const [size, unit] = report.timeUnit(data.end);
@@ -109,7 +109,7 @@ report.view("metric", (body) => {
     const label = `${what}: the workers' mean goes from ${first} to ${last}.`;
     figure.draw(traces(axis), layout, {
       label,
-      columns: ["Time (s)", "Sent (bytes)", ...(metric.cost ? ["Spent"] : []), "Mean", "Least", "Greatest"],
+      columns: ["Time (s)", `${metric.traffic} (bytes)`, ...(metric.cost ? ["Spent"] : []), "Mean", "Least", "Greatest"],
       rows: () =>
         metric.times.map((at, n) => [
           String(report.number(at)),
