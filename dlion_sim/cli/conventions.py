@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dlion_sim.results import Run
 
 FAILED = 1
 BAD_INPUT = 2
@@ -12,7 +16,7 @@ DIVERGED = 3
 """Of a run that went through, but in which a worker's training diverged."""
 INTERRUPTED = 130
 """By which shells tell an interrupt."""
-WHY_NO_EXCHANGE = "it says nothing of the system (is the period of local_sgd or diloco longer than the run?)"
+WHY_NO_EXCHANGE = "it says nothing of the system, as the run is too short for an exchange"
 """Of a run in which a worker never exchanged anything."""
 RUNS = Path("results/runs")
 _NAMES_SHOWN = 8
@@ -47,6 +51,14 @@ def some(names: Sequence[str]) -> str:
     """The first of some names, and how many more there are."""
     more = [f"{len(names) - _NAMES_SHOWN} more"] if len(names) > _NAMES_SHOWN else []
     return ", ".join([*names[:_NAMES_SHOWN], *more])
+
+
+def why_no_exchange(run: Run) -> str:
+    """What it means that a worker of the run never exchanged anything; and the period, where its system has one."""
+    system = run.scenario.get("system")
+    exchange = system.get("exchange") if isinstance(system, dict) else None
+    period = exchange.get("period") if isinstance(exchange, dict) else None
+    return f"{WHY_NO_EXCHANGE}: its system exchanges every {period} iterations" if period else WHY_NO_EXCHANGE
 
 
 def with_options(fault: str) -> str:

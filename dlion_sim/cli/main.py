@@ -29,6 +29,7 @@ from dlion_sim.cli import (
     watch,
 )
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED, with_options
+from dlion_sim.cli.hints import Hinting
 from dlion_sim.errors import InputError, OwnCodeError
 
 app = typer.Typer(
@@ -130,7 +131,7 @@ for command in (
     reproduce.reproduce,
     recommend.recommend,
 ):
-    app.command()(command)
+    app.command(cls=Hinting)(command)
 app.add_typer(plot.plot, name="plot")
 app.add_typer(calibrate.calibrate, name="calibrate")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,7 +42,7 @@ def run(
     """
     every = checkpoint_every or None
     if resume is not None:
-        _refuse_with_resume(scenario=scenario, set=overrides, output=output, force=force, device=device != Device.AUTO)
+        _refuse_with_resume(scenario, overrides, output, device, force=force)
         done = _resume(resume, every, quiet=quiet)
     elif scenario is not None:
         done = _simulate(scenario, overrides, output, device, every, force=force, quiet=quiet)
@@ -101,9 +102,16 @@ def _resume(folder: Path, checkpoint_every: float | None, *, quiet: bool) -> Run
         return resume(folder, checkpoint_every=checkpoint_every, interrupted=interrupts.asked, observe=observe)
 
 
-def _refuse_with_resume(**given: object) -> None:
+def _refuse_with_resume(
+    scenario: str | None, overrides: Sequence[str], output: Path | None, device: Device, *, force: bool
+) -> None:
     """The run in the folder has its scenario, its device and its place."""
-    for name, value in given.items():
-        if value:
-            told = "a scenario" if name == "scenario" else f"--{name}"
-            raise InputError(f"does not go with {told}", file="--resume", allowed="--checkpoint-every, --quiet")
+    given = [
+        f"a scenario, '{scenario}'" * (scenario is not None),
+        " ".join(f"--set {shlex.quote(each)}" for each in overrides),
+        f"--output {output}" * (output is not None),
+        "--force" * force,
+        f"--device {device.value}" * (device != Device.AUTO),
+    ]
+    for told in filter(None, given):
+        raise InputError(f"does not go with {told}", file="--resume", allowed="--checkpoint-every, --quiet")

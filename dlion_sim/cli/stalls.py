@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dlion_sim.cli.chosen import chosen
-from dlion_sim.cli.conventions import INTERRUPTED, WHY_NO_EXCHANGE
+from dlion_sim.cli.conventions import INTERRUPTED, why_no_exchange
 from dlion_sim.cli.options import Overrides, Quiet, ScenarioName
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _lines(explained: Explained) -> Iterator[str]:
     if not told["in_step"]:
         yield "not in step: iterations that are faster may also be staler, so compare the times to the same loss"
     if alone := explained.as_it_is.run.without_exchange:
-        yield f"never exchanged anything: {', '.join(alone)}; {WHY_NO_EXCHANGE}"
+        yield f"never exchanged anything: {', '.join(alone)}; {why_no_exchange(explained.as_it_is.run)}"
 
 
 def _seconds(value: float | None) -> str:

@@ -16,7 +16,7 @@ from rich.text import Text
 from dlion_sim.analysis import Fidelity, duration_until, waited_most_for
 from dlion_sim.analysis.completion import by_kind
 from dlion_sim.analysis.statistics import Duration
-from dlion_sim.cli.conventions import WHY_NO_EXCHANGE, some
+from dlion_sim.cli.conventions import some, why_no_exchange
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import LAN, WAN, Run, participants, scenario_label
 from dlion_sim.results.numbers import in_bytes, number, percent
@@ -123,7 +123,7 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     if run.target is not None and times.get(str(run.target)) is None:
         lines.append(f"the target {metric.name}, {metric.written(run.target)}, was not reached")
     if run.without_exchange:
-        lines.append(f"never exchanged anything: {some(run.without_exchange)}; {WHY_NO_EXCHANGE}")
+        lines.append(f"never exchanged anything: {some(run.without_exchange)}; {why_no_exchange(run)}")
     return [*lines, *_lateness(run), f"run folder: {run.folder}", f"plot: {run.plot}"]
 
 

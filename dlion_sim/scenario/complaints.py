@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario.faults import RuleError
+from dlion_sim.scenario.units import UnitError
 
 _A_MAPPING = "must be a mapping of keys to values, not {given}"
 _PLAIN_WORDS = {
@@ -39,12 +40,23 @@ _PLAIN_WORDS = {
 
 def as_input_error(error: ValidationError, data: object, file: str | Path | None) -> InputError:
     """The first fault of `data`, with all others as its `further`."""
-    faults: dict[tuple[str | None, str], InputError] = {}
+    faults: dict[object, list[InputError]] = {}
     for line in error.errors(include_url=False):
         fault = _explained(line, data, file)
-        faults.setdefault((fault.path, fault.problem), fault)  # "nic: 50 Mb" is wrong in both directions
-    first, *further = faults.values()
+        cause = line.get("ctx", {}).get("error")
+        same = cause.mistake if isinstance(cause, UnitError) and cause.mistake[1] else (fault.path, fault.problem)
+        faults.setdefault(same, []).append(fault)
+    first, *further = map(_once, faults.values())
     return InputError(first.problem, file=first.file, path=first.path, allowed=first.allowed, further=further)
+
+
+def _once(same: Sequence[InputError]) -> InputError:
+    """The first of faults that are one mistake, and at how many more places it was made."""
+    first, more = same[0], len({fault.path for fault in same}) - 1  # "nic: 50 Mb" is wrong in both directions
+    if not more:
+        return first
+    problem = f"{first.problem} (and at {more} more place{'s' * (more > 1)})"
+    return InputError(problem, file=first.file, path=first.path, allowed=first.allowed)
 
 
 def _explained(line: ErrorDetails, data: object, file: str | Path | None) -> InputError:

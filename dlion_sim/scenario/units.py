@@ -18,6 +18,14 @@ _MOST_CHARACTERS = 100
 """Of a quantity; no sensible one has as many."""
 
 
+class UnitError(ValueError):
+    """A quantity is in a unit that is none; who makes the mistake once makes it everywhere."""
+
+    def __init__(self, problem: str, quantity: str, suffix: str) -> None:
+        super().__init__(problem)
+        self.mistake = quantity, suffix
+
+
 @dataclass(frozen=True, eq=False)
 class Unit:
     """A quantity and the suffixes that it may be written with.
@@ -52,10 +60,7 @@ class Unit:
         if match and not suffix and (self.bare or not number or not number.is_finite()):
             suffix = self.base
         if suffix not in self.factors:
-            raise ValueError(
-                f"{reprlib.repr(given)} is not a {self.quantity}; write e.g. {self.example!r} "
-                f"(units: {', '.join(self.factors)})"
-            )
+            raise self._no_quantity(given, suffix)
         value = float(number * Decimal(self.factors[suffix])) if number.is_finite() else math.inf
         if math.isinf(value):
             raise ValueError(f"{given!r} is no finite {self.quantity}")
@@ -64,6 +69,14 @@ class Unit:
         if value > self.most:
             raise ValueError(f"{given!r} is too much; a {self.quantity} is at most {self.format(self.most)}")
         return abs(value)  # "-0 s" is 0
+
+    def _no_quantity(self, given: object, suffix: str) -> UnitError:
+        meant = next(filter(self.factors.__contains__, (suffix.replace("ps", "/s"), suffix.replace("/s", "ps"))), None)
+        alike = [each for each in self.factors if each.lower() == suffix.lower()]
+        meant = meant or (alike[0] if len(alike) == 1 else None)
+        how = f": '{suffix}' is not a unit, write {meant}" if meant else f"; write e.g. {self.example!r}"
+        problem = f"{reprlib.repr(given)} is not a {self.quantity}{how} (units: {', '.join(self.factors)})"
+        return UnitError(problem, self.quantity, suffix)
 
     def format(self, value: float) -> str:
         """Write a finite value >= 0 of the base unit with the largest suffix of which it holds at least one."""

@@ -141,7 +141,7 @@ def test_a_bad_file(capsys, monkeypatch, here, text, words):
         (["run", "."], [".", "cannot be read"]),
         (["run"], ["SCENARIO", "is missing", "--resume DIR"]),
         (["run", "--resume", "nowhere"], ["nowhere", "is not a run folder"]),
-        (["run", "good.yaml", "--resume", "nowhere"], ["--resume", "does not go with a scenario"]),
+        (["run", "good.yaml", "--resume", "nowhere"], ["--resume", "does not go with a scenario, 'good.yaml'"]),
         (["run", "--resume", "nowhere", "--set", "seed=2"], ["--resume", "does not go with --set"]),
         (["run", "--resume", "nowhere", "--force"], ["--resume", "does not go with --force"]),
         (["run", "good.yaml", "--set", "duration"], ["--set duration", "dotted.path=value"]),

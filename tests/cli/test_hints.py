@@ -1,0 +1,100 @@
+"""What a user reads who was nearly right."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from dlion_sim.cli.conventions import why_no_exchange
+from dlion_sim.errors import InputError
+from dlion_sim.scenario import from_data
+from dlion_sim.scenario.units import BANDWIDTH, DURATION
+from tests.command import dlion
+from tests.made_up import made_up_run
+from tests.simulation.scenarios import digits
+
+
+def told(capsys, monkeypatch, *arguments) -> list[str]:
+    assert dlion(monkeypatch, *arguments) == 2
+    return capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        (["--duration", "10s"], "--set duration=..."),
+        (["--duration=10s"], "--set duration=..."),
+        (["--batch-size", "16"], "--set workload.batch_size=..."),
+        (["--workload.batch_size=16"], "--set workload.batch_size=..."),
+        (["--learning_rate", "0.1"], "--set workload.optimizer.learning_rate=..."),
+    ],
+)
+@pytest.mark.parametrize("command", [["run"], ["live"], ["recommend", "-o", "out"]])
+def test_a_scenarios_key_as_an_option(capsys, monkeypatch, command, given, hint):
+    (line,) = told(capsys, monkeypatch, *command, "quickstart", *given)
+    option = given[0].partition("=")[0]
+    assert line == f"dlion: {option}: is no option, but a scenario's key; allowed: {hint}"
+
+
+def test_an_option_that_is_nothing_stays_what_it_is(capsys, monkeypatch):
+    assert "No such option: --durrr" in " ".join(told(capsys, monkeypatch, "run", "quickstart", "--durrr"))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["good.yaml"], "does not go with a scenario, 'good.yaml'"),
+        (["--set", "seed=2", "--set", "duration=1 s"], "does not go with --set seed=2 --set 'duration=1 s'"),
+        (["--output", "here"], "does not go with --output here"),
+        (["--device", "cpu"], "does not go with --device cpu"),
+        (["--force"], "does not go with --force;"),
+    ],
+)
+def test_what_does_not_go_with_resume_is_told_as_it_was_given(capsys, monkeypatch, given, words):
+    (line,) = told(capsys, monkeypatch, "run", *given, "--resume", "nowhere")
+    assert words in line
+
+
+@pytest.mark.parametrize(
+    ("unit", "given", "words"),
+    [
+        (BANDWIDTH, "10 GBps", "'10 GBps' is not a bandwidth: 'GBps' is not a unit, write GB/s"),
+        (BANDWIDTH, "10 MBps", "'MBps' is not a unit, write MB/s"),
+        (BANDWIDTH, "10 mbps", "'mbps' is not a unit, write Mbps"),
+        (BANDWIDTH, "10 Mb/s", "'Mb/s' is not a unit, write Mbps"),
+        (DURATION, "10 S", "'S' is not a unit, write s"),
+    ],
+)
+def test_a_unit_that_is_nearly_one(unit, given, words):
+    with pytest.raises(ValueError, match=words):
+        unit.parse(given)
+
+
+def test_a_unit_that_is_wrong_in_every_cloud_is_told_once(tmp_path, capsys, monkeypatch):
+    clouds = [{"name": f"s{site}", "workers": [{"nic": f"{site + 1} GBps"}]} for site in range(5)]
+    data = {"name": "a", "duration": "1 s", "workload": {"dataset": "digits"}, "system": "dlion"}
+    data["cluster"] = {"clouds": clouds, "wan": {"bandwidth": "1 Gbps", "rtt": "1 s"}}
+    with pytest.raises(InputError, match=r"write GB/s .*\(and at 4 more places\)") as fault:
+        from_data(data)
+    assert fault.value.path == "cluster.clouds.0.workers.0.nic"
+    assert fault.value.further == ()
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump(data))
+    assert len(told(capsys, monkeypatch, "run", tmp_path / "a.yaml")) == 1
+
+
+def test_keys_that_are_missing_at_two_places_are_told_twice():
+    data = {"name": "a", "duration": "1 s", "workload": {"dataset": "digits"}, "system": "dlion"}
+    with pytest.raises(InputError) as fault:
+        from_data({**data, "cluster": {"clouds": [{"workers": [{}]}, {"workers": [{}]}]}})
+    assert [each.path for each in fault.value.further] == ["cluster.clouds.1.name"]
+
+
+def test_a_short_run_is_asked_only_about_its_own_system(tmp_path):
+    assert "period" not in why_no_exchange(made_up_run(tmp_path / "dlion", exchanging=False))
+    run = made_up_run(tmp_path / "diloco", system="diloco", exchanging=False)
+    assert "period" not in why_no_exchange(run)
+    from dlion_sim.simulation import simulate
+
+    run = simulate(digits("system=diloco", "duration=1 s"), tmp_path / "run")
+    assert run.without_exchange
+    assert "exchanges every 500 iterations" in why_no_exchange(run)
