@@ -37,6 +37,11 @@ class Metric:
         """What follows its name in a heading."""
         return " (%)" if self == ACCURACY else ""
 
+    @property
+    def axis(self) -> str:
+        """What follows its name at an axis: its unit, or that less of it is better."""
+        return self.unit if self.higher_is_better else " (lower is better)"
+
     def written(self, value: float) -> str:
         """A value for the eye: "91.2%" of an accuracy, "12.51" of another."""
         return f"{value:.1%}" if self == ACCURACY else f"{value:.4g}"

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from dlion_sim.analysis.cost import costs_until
+from dlion_sim.analysis.groups import Group
+from dlion_sim.analysis.statistics import mean_of
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
 from dlion_sim.results.told import MOST
 
 Curve = pd.Series
 """Values by virtual time (s), which increases, or by what was done until then."""
+
+Band = Literal["range", "interval"]
+"""What of several seeds a band is: from the least to the greatest, or the mean's t-interval at 95 %."""
 
 Progress = Literal["time", "bytes", "wan_bytes", "iterations", "epochs", "cost"]
 """What a curve may go over: virtual time (s); bytes sent by all workers, or those over the WAN; iterations, the
@@ -68,7 +73,15 @@ def _done(run: Run, progress: Literal["bytes", "wan_bytes", "iterations", "epoch
     return by_time.sum().astype(float) / int(samples)
 
 
-def over_seeds(curves: Sequence[Curve]) -> pd.DataFrame:
+def of_groups(groups: Sequence[Group], quantity: Callable[[Run], Curve], band: Band) -> list[list[Curve]]:
+    """The curves of each group: of all its runs, but for an interval only of those that are independent."""
+    return [
+        [quantity(run) for run in (group.samples.values() if band == "interval" else ()) or group.runs]
+        for group in groups
+    ]
+
+
+def over_seeds(curves: Sequence[Curve], band: Band = "range") -> pd.DataFrame:
     """`mean`, `low` and `high` of some curves by what they go over, as far as all of them get.
 
     Between its points a curve is a straight line. Curves without points don't count.
@@ -79,7 +92,11 @@ def over_seeds(curves: Sequence[Curve]) -> pd.DataFrame:
     end = min(curve.index[-1] for curve in curves)
     times = np.unique(np.concatenate([curve.index[curve.index <= end] for curve in curves]))
     values = np.array([np.interp(times, curve.index, curve) for curve in curves])
-    return pd.DataFrame({"mean": values.mean(axis=0), "low": values.min(axis=0), "high": values.max(axis=0)}, times)
+    mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+    if band == "interval" and len(curves) > 1:
+        half = np.array([mean_of(at.tolist()).high for at in values.T]) - mean
+        low, high = mean - half, mean + half
+    return pd.DataFrame({"mean": mean, "low": low, "high": high}, times)
 
 
 def at(curve: Curve, time: float) -> float:

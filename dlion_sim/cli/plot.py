@@ -37,6 +37,13 @@ class Progress(StrEnum):
     COST = "cost"
 
 
+class Band(StrEnum):
+    """What of several seeds a band shows."""
+
+    RANGE = "range"
+    INTERVAL = "interval"
+
+
 class Quantity(StrEnum):
     """What a heat map shows."""
 
@@ -44,6 +51,11 @@ class Quantity(StrEnum):
     TIME = "time"
     SPEEDUP = "speedup"
     BYTES = "bytes"
+
+
+Bands = Annotated[
+    Band, typer.Option("--band", help="What bands are: the range of the seeds, or the mean's 95 % interval.")
+]
 
 
 @plot.callback()
@@ -56,13 +68,14 @@ def accuracy(
     runs: Runs,
     output: Output,
     x: Annotated[Progress, typer.Option(help="What it is drawn over; bytes are those over the WAN.")] = Progress.TIME,
+    band: Bands = Band.RANGE,
     labels: Labels = None,
     quiet: Quiet = False,
 ) -> None:
-    """Accuracy, or another metric, over time: mean and range over seeds, a line a system, a panel an environment."""
+    """Accuracy, or another metric, over time: mean and band over seeds, a line a system, a panel an environment."""
     from dlion_sim.figures import plot_accuracies
 
-    _done(plot_accuracies(_groups(runs, labels), output, x.value), quiet=quiet)
+    _done(plot_accuracies(_groups(runs, labels), output, x.value, band.value), quiet=quiet)
 
 
 @plot.command()
@@ -147,27 +160,29 @@ def queues(run: OneRun, output: Output, quiet: Quiet = False) -> None:
 
 
 @plot.command()
-def deviation(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
+def deviation(
+    runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels = None, quiet: Quiet = False
+) -> None:
     """Worker deviation: how far apart the workers' accuracies (or other metric) are, over time."""
     from dlion_sim.figures import plot_deviation
 
-    _done(plot_deviation(_groups(runs, labels), output), quiet=quiet)
+    _done(plot_deviation(_groups(runs, labels), output, band.value), quiet=quiet)
 
 
 @plot.command()
-def online(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
+def online(runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels = None, quiet: Quiet = False) -> None:
     """Accuracy of samples of a stream as they came, over time, with what of them changed."""
     from dlion_sim.figures import plot_online
 
-    _done(plot_online(_groups(runs, labels), output), quiet=quiet)
+    _done(plot_online(_groups(runs, labels), output, band.value), quiet=quiet)
 
 
 @plot.command()
-def presence(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
+def presence(runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels = None, quiet: Quiet = False) -> None:
     """Machines that come and go: how many were there, accuracy (or other metric) meanwhile, and what was in vain."""
     from dlion_sim.figures import plot_presence
 
-    _done(plot_presence(_groups(runs, labels), output), quiet=quiet)
+    _done(plot_presence(_groups(runs, labels), output, band.value), quiet=quiet)
 
 
 @plot.command()

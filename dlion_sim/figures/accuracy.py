@@ -44,7 +44,7 @@ def plot_accuracy(run: Run, file: Path) -> Path:
         down = shade(figure.axes, outages, end, seconds)
         legend_below(figure, [*handles, *down.values()], [*names, *down], notes)
         _draw_metric(top, evaluations, run.metric, system_look(run.system).colour)
-        top.set_ylabel(f"{run.evaluated_on.capitalize()} {run.metric.name}{run.metric.unit}")
+        top.set_ylabel(f"{run.evaluated_on.capitalize()} {run.metric.name}{run.metric.axis}")
         top.set_title(title(run), wrap=True)
         bottom.set_xlabel(time_label(run, unit))
         bottom.set_xlim(0, end / seconds if end > 0 else 1)

@@ -47,12 +47,12 @@ def plot_accuracy_at(groups: Sequence[Group], file: Path, time: float) -> Path:
         axes = figure.subplots()
         axes.set_title(bars.heading, wrap=True)
         bars.draw(axes, [_range(values) for values in known], "not run so long")
-        axes.set_ylabel(f"{metric_name(groups).capitalize()}{metric.unit}\nafter {number(time / seconds, 6)} {unit}")
+        axes.set_ylabel(f"{metric_name(groups).capitalize()}{metric.axis}\nafter {number(time / seconds, 6)} {unit}")
         bars.name_environments(axes)
         notes = of_seeds("whiskers: least to greatest", [len(values) for values in known], groups)
         if any(0 < len(values) < len(group.runs) for values, group in zip(known, groups, strict=True)):
             notes.append("without seeds that ended before")
-        legend_below(figure, *bars.legend(), notes)
+        legend_below(figure, *bars.legend(), [*notes, *bars.notes])
     return file
 
 
@@ -93,7 +93,7 @@ def plot_time_to_accuracy(groups: Sequence[Group], file: Path, target: float) ->
             axes.axhline(1, color="0.45", linewidth=0.6, zorder=0.9)
             axes.set_ylabel("Speed-up over\nBaseline (times)")
         bars.name_environments([top, *below][-1])
-        legend_below(figure, *bars.legend(), notes)
+        legend_below(figure, *bars.legend(), [*notes, *bars.notes])
     return file
 
 
@@ -111,6 +111,7 @@ class _Bars:
         self._groups = groups
         self._panels = Panels.of(groups)
         self.heading = self._panels.heading
+        self.notes = self._panels.notes
         self.has_legend = len(self._panels.panels) > 1 and len(self._panels.lines) > 1
         many = len(groups) > _BARS_IN_A_COLUMN or len(self._panels.panels) > _ENVIRONMENTS_IN_A_COLUMN
         self.width = WIDE if many else WIDTH
@@ -136,7 +137,7 @@ class _Bars:
                 axes.annotate(
                     f"{each.bound} {number(each.value)}".lstrip(),
                     (place, top),
-                    xytext=(0, 1),
+                    xytext=(0, 3 if top < each.high else 1),
                     textcoords="offset points",
                     ha="center",
                     va="bottom",

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
 
 from dlion_sim.analysis.completion import by_part, completions, percentiles
 from dlion_sim.analysis.groups import Group
@@ -17,12 +16,15 @@ from dlion_sim.errors import InputError
 from dlion_sim.figures.looks import Look
 from dlion_sim.figures.message_parts import HEIGHT, draw_parts, rows_of, stages_of
 from dlion_sim.figures.panels import Panels
-from dlion_sim.figures.style import WIDE, WIDTH, drawing, legend_below, say_nothing_there
+from dlion_sim.figures.style import WIDE, WIDTH, drawing, legend_below, make_logarithmic, say_nothing_there
 from dlion_sim.results.numbers import number
 
 _PANEL_HEIGHT = 1.6
 _PANELS_IN_A_COLUMN = 3
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+_LEFT_OUT, _WIDE_APART = 0.01, 4.0
+"""The part of a line's messages, the shortest, that may be left out; and by how many times the longest takes longer
+than the shortest of the others where the axis is logarithmic."""
 _MOST_POINTS = 1000
 """Of a line; its ends are among them."""
 
@@ -61,12 +63,13 @@ def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
             all_axes.append(axes)
         for group, seconds in zip(groups, times, strict=True):
             _draw(all_axes[panels.panel(group)], seconds / unit[0], panels.look(group))
+        notes = _limit(all_axes[0], [each / unit[0] for each in times if len(each)], unit[1])
         for axes in all_axes:
             axes.set_ylim(0, 102)
             if not axes.lines:
                 say_nothing_there(axes, "no record of messages")
         legend = {name: Line2D([], [], **look.line()) for name, look in zip(panels.names, panels.looks, strict=True)}
-        notes = [
+        notes += [
             ": ".join(filter(None, [_called(group, panels), words])) for group, words in zip(groups, told, strict=True)
         ]
         if rows_of(parts):
@@ -74,7 +77,7 @@ def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
             variables: list[str] = next(filter(None, named), [])
             legend |= draw_parts(figure, grid, parts, [panels.look(group) for group in groups], unit, variables)
         shown = {name: handle for name, handle in legend.items() if name}
-        legend_below(figure, [*shown.values()], [*shown], notes)
+        legend_below(figure, [*shown.values()], [*shown], [*notes, *panels.notes])
     return file
 
 
@@ -105,6 +108,16 @@ def _draw(axes: Axes, times: npt.NDArray[np.float64], look: Look) -> None:
     axes.plot(times[at], 100 * (at + 1) / len(times), **{**look.line(), "drawstyle": "steps-post"})
     told = percentiles(times)
     axes.plot([told["p50"], told["p99"]], [50, 99], "o", color=look.colour, markersize=2.5)
-    if times[0] > 0:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda time, _: number(time)))
+
+
+def _limit(axes: Axes, times: Sequence[npt.NDArray[np.float64]], unit: str) -> list[str]:
+    """Show the times, but for the shortest hundredth of a group; logarithmically, where they are wide apart."""
+    low, high = min(float(np.quantile(each, _LEFT_OUT)) for each in times), max(float(each.max()) for each in times)
+    if not high > _WIDE_APART * low > 0:
+        axes.set_xlim(0, 1.05 * high or 1.0)
+        return []
+    make_logarithmic(axes, "x", high / low)
+    axes.set_xlim(low / 1.15, 1.15 * high)
+    if min(float(each.min()) for each in times) >= low:
+        return []
+    return [f"not shown: up to 1 % of a line's messages, which took less than {number(low)} {unit}"]

@@ -30,7 +30,7 @@ def plot_fidelity(simulated: Run, real: Run, file: Path) -> Path:
             _draw_durations(durations, run, name, look)
         scores.set_title(f"{simulated.manifest['scenario']} · {simulated.system}", wrap=True)
         scores.set_xlabel("Time (s)")
-        scores.set_ylabel(f"{simulated.evaluated_on.capitalize()} {metric.name}{metric.unit}")
+        scores.set_ylabel(f"{simulated.evaluated_on.capitalize()} {metric.name}{metric.axis}")
         limit_scores(scores, metric)
         scores.legend(loc="lower right" if metric.higher_is_better else "upper right")
         durations.set_xlabel("Time of an iteration (s)")

@@ -93,7 +93,7 @@ def _quantity(
         case "accuracy":
             finals = zip(metric.scale * table["final"], exact, strict=True)
             written = "{:.1f}" if metric == ACCURACY else "{:.4g}"
-            return list(finals), f"Final {name}{metric.unit}", written.format
+            return list(finals), f"Final {name}{metric.axis}", written.format
         case "time":
             longest = table["time"].max()
             seconds, unit = time_unit(longest if longest == longest else 0.0)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlion_sim.analysis.groups import Group, note, varying
 from dlion_sim.figures.looks import Look, look_in_order, system_looks
+
+_MOST_LISTED = 3
 
 
 @dataclass(frozen=True)
 class Panels:
     """What to call each panel and each line, and which of them a group is.
 
-    Where all groups are of one system, the environments are the lines of a single panel; so are runs by themselves.
+    Where all groups are of one system, the environments are the lines of a single panel; so are runs by themselves, as
+    long as they learn the same, and whatever the user labels.
     """
 
     heading: str
@@ -27,7 +30,10 @@ class Panels:
     """What to write for each line: it, and a note where its workers did not exchange anything."""
     looks: tuple[Look, ...]
     """Of each line."""
+    notes: tuple[str, ...]
+    """What to say of lines in one panel that learn unlike things."""
     _panel_keys: tuple[str, ...]
+    _with_learned: bool
     _line_keys: tuple[str, ...]
 
     @classmethod
@@ -38,23 +44,34 @@ class Panels:
         by_line: dict[str, list[Group]] = {}
         for group in groups:
             by_line.setdefault(group.named(line_keys), []).append(group)
-        overlaid = not {"run", "label"}.isdisjoint(keys) and len(by_line) == len(groups)
+        are_apart = not {"run", "label"}.isdisjoint(keys)
+        learned = {line: _learned(of_line[0]) for line, of_line in by_line.items()} if are_apart else {}
+        are_unlike = len({*learned.values()}) > 1
+        overlaid = are_apart and len(by_line) == len(groups) and ("label" in keys or not are_unlike)
         panel_keys = () if overlaid else tuple(key for key in keys if key not in line_keys)
+        with_learned = are_unlike and not overlaid
         names = tuple(_noted(line, of_line) for line, of_line in by_line.items())
-        heading = " · ".join(groups[0].labels[key] for key in ("scenario", "system") if key not in keys)
+        common = {key: groups[0].labels[key] for key in ("scenario", "system") if key not in keys}
+        if overlaid and "scenario" not in common:
+            common = {"scenario": _listed(group.labels["scenario"] for group in groups), **common}
+        heading = " · ".join(common.values())
         return cls(
             heading=heading if len(names) > 1 else _noted(heading, groups),
-            panels=tuple(dict.fromkeys(group.named(panel_keys) for group in groups)),
+            panels=tuple(dict.fromkeys(_panel(group, panel_keys, with_learned=with_learned) for group in groups)),
             lines=tuple(by_line),
             names=names,
             looks=_looks({line: of_line[0].labels["system"] for line, of_line in by_line.items()}),
+            notes=()
+            if not (are_unlike and overlaid)
+            else (f"unlike workloads: {_listed(map(_told, learned.items()))}",),
             _panel_keys=panel_keys,
+            _with_learned=with_learned,
             _line_keys=line_keys,
         )
 
     def panel(self, group: Group) -> int:
         """The number of a group's panel."""
-        return self.panels.index(group.named(self._panel_keys))
+        return self.panels.index(_panel(group, self._panel_keys, with_learned=self._with_learned))
 
     def line(self, group: Group) -> int:
         """The number of a group's line."""
@@ -72,6 +89,29 @@ def _line_keys(keys: Sequence[str]) -> tuple[str, ...]:
     if "system" not in keys and "transport" not in keys:
         return tuple(keys)
     return tuple(key for key in ("system", "transport", "run") if key in keys)
+
+
+def _learned(group: Group) -> str:
+    """The data set and the model of a group's runs."""
+    workload = group.runs[0].scenario.get("workload")
+    told = [workload.get(key) for key in ("dataset", "model")] if isinstance(workload, Mapping) else []
+    return " ".join(str(each.get("name", "")) if isinstance(each, Mapping) else str(each) for each in told if each)
+
+
+def _panel(group: Group, keys: Sequence[str], *, with_learned: bool) -> str:
+    return ", ".join(filter(None, [_learned(group) if with_learned else "", group.named(keys)]))
+
+
+def _told(learned: tuple[str, str]) -> str:
+    line, what = learned
+    return f"{what} ({line})"
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names in a line, each once, and of many the number of others."""
+    different = list(dict.fromkeys(names))
+    rest = len(different) - _MOST_LISTED
+    return ", ".join(different[:_MOST_LISTED]) + (f" and {rest} others" if rest > 0 else "")
 
 
 def _looks(systems: Mapping[str, str]) -> tuple[Look, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
@@ -13,18 +13,22 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, ScalarFormatter
 
+from dlion_sim.analysis.curves import Band
 from dlion_sim.analysis.groups import Group
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run, note, scenario_label
+from dlion_sim.results.numbers import number
 
 WIDTH, WIDE = 3.5, 7.16
 """Of a figure in one column and across both, in inches."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 """Okabe and Ito's colours, the ones that show best on white first: of workers, spans, environments, but no system."""
+BANDS: Mapping[Band, str] = {"range": "band: least to greatest", "interval": "band: 95 % interval of the mean"}
+"""What bands over seeds show."""
 DECADE = 10
 """What spans more than that may want a logarithmic axis."""
 BOUND_HATCH = "xxxxx"
@@ -177,12 +181,14 @@ def drawing(file: Path, *, height: float, width: float = WIDTH) -> Iterator[Figu
             raise InputError(f"cannot be written: {error.strerror}", file=file) from error
 
 
-def make_logarithmic(axes: Axes, which: Literal["x", "y"], span: float) -> None:
-    """Make an axis logarithmic, on which the largest value is `span` times the smallest one."""
+def make_logarithmic(
+    axes: Axes, which: Literal["x", "y"], span: float, written: Callable[[float], str] = number
+) -> None:
+    """Make an axis logarithmic, on which the largest value is `span` times the smallest one; ticks are `written`."""
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_locator(LogLocator(subs=(1,) if span > DECADE**2 else (1, 2, 5)))
-    axis.set_major_formatter(ScalarFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
     axis.set_minor_locator(NullLocator())
 
 

@@ -18,7 +18,7 @@ from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import DECADE, WIDE, WIDTH, drawing, legend_below, make_logarithmic, of_seeds
 from dlion_sim.metric import Metric
 from dlion_sim.results import traffic_of
-from dlion_sim.results.numbers import byte_unit
+from dlion_sim.results.numbers import byte_unit, in_bytes
 
 _PANEL_HEIGHT = 1.8
 _ROOM = 0.08
@@ -72,17 +72,19 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
                 _join(axes, unbeaten, size)
         first = grid.axes[0]  # whose scale is that of all
         first.margins(_ROOM)
-        if sent and (span := max(sent) / min(sent)) > DECADE:
-            make_logarithmic(first, "x", span)
+        is_wide = bool(sent) and (span := max(sent) / min(sent)) > DECADE
+        if is_wide:
+            make_logarithmic(first, "x", span, lambda value: in_bytes(value * size))
         else:
             first.set_xlim(left=0)
-        grid.label(f"{traffic.title} ({unit})", f"{metric_name(groups).capitalize()}{metric.unit}")
+        of_bytes = "" if is_wide else f" ({unit})"
+        grid.label(f"{traffic.title}{of_bytes}", f"{metric_name(groups).capitalize()}{metric.axis}")
         lines = sorted({panels.line(groups[number]) for number in places}) if len(panels.lines) > 1 else []
         legend_below(
             figure,
             [Line2D([], [], **panels.looks[line].point()) for line in lines],
             [panels.names[line] for line in lines],
-            [*notes],
+            [*notes, *panels.notes],
         )
     return file
 

@@ -37,7 +37,7 @@ def metric_over(run: Run, metrics: pd.DataFrame, links: pd.DataFrame) -> dict[st
     return {
         "name": metric.name,
         "on": run.evaluated_on,
-        "unit": metric.unit,
+        "unit": metric.axis,
         "times": times.tolist(),
         "mean": table["mean"].tolist(),
         "low": table["min"].tolist(),

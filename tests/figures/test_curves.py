@@ -53,6 +53,10 @@ def test_bytes_that_differ_by_more_than_ten_times_are_on_a_logarithmic_axis_with
     assert axes.get_xscale() == "log"
     assert axes.get_xlim() == (pytest.approx(2), pytest.approx(80))
     assert sorted(tuple(line.get_xdata()) for line in axes.lines) == [(2, 4), (40, 80)]
+    drawn[0].draw_without_rendering()
+    ticks = [label.get_text() for label in axes.get_xticklabels()]
+    assert {"2 MB", "10 MB", "50 MB"} <= {*ticks}, "each says its own unit"
+    assert axes.get_xlabel() == "Sent by all workers"
 
 
 def test_perplexities_are_on_a_logarithmic_axis(tmp_path, drawn):
@@ -60,6 +64,7 @@ def test_perplexities_are_on_a_logarithmic_axis(tmp_path, drawn):
     run.manifest["metric"] = PERPLEXITY.told
     plot_accuracies(group_runs([run]), tmp_path / "a.png")
     assert drawn[0].axes[0].get_yscale() == "log"
+    assert drawn[0].axes[0].get_ylabel() == "Test perplexity (lower is better)"
 
 
 def test_what_a_run_does_not_tell_is_said(tmp_path):
@@ -135,3 +140,49 @@ def test_bytes_are_those_over_the_wan_where_there_is_one(tmp_path, drawn):
     plot_accuracies(group_runs([run]), tmp_path / "a.png", "bytes")
     assert drawn[0].axes[0].get_xlabel() == "Sent over the WAN by all workers (MB)"
     assert list(drawn[0].axes[0].lines[0].get_xdata()) == [0, 2, 4]
+
+
+def three_seeds(folder, **about):
+    return [made_up_run(folder / f"{seed}", [0.1, 0.5 + 0.1 * seed], seed=seed, **about) for seed in range(3)]
+
+
+def test_a_band_is_the_range_or_the_interval_of_the_mean_and_says_which(tmp_path, drawn):
+    groups = group_runs(three_seeds(tmp_path))
+    for band in ("range", "interval"):
+        plot_accuracies(groups, tmp_path / "a.png", band=band)
+    edges = [figure.axes[0].collections[0].get_paths()[0].vertices[:, 1] for figure in drawn]
+    assert (edges[0].min(), edges[0].max()) == (pytest.approx(10), pytest.approx(70))
+    half = 10 * 4.303 / 3**0.5  # Student's t of two degrees of freedom
+    assert edges[1].max() == pytest.approx(60 + half, abs=0.01)
+    assert [notes(figure) for figure in drawn] == [
+        ["band: least to greatest of 3 seeds"],
+        ["band: 95 % interval of the mean of 3 seeds"],
+    ]
+
+
+def test_an_interval_counts_a_simulation_that_is_repeated_once(tmp_path, drawn):
+    again = made_up_run(tmp_path / "again", [0.1, 0.5], seed=0)
+    plot_accuracies(group_runs([*three_seeds(tmp_path), again]), tmp_path / "a.png", band="interval")
+    assert drawn[0].axes[0].lines[0].get_ydata()[-1] == pytest.approx(60)
+    assert "of 3" in notes(drawn[0])[0]
+
+
+UNLIKE = ("workload: {dataset: digits, model: mlp}\n", "workload: {dataset: {name: cifar10}, model: cipher}\n")
+
+
+def test_runs_that_learn_unlike_things_have_a_panel_each(tmp_path, drawn):
+    runs = [made_up_run(tmp_path / f"{number}", extra=extra) for number, extra in enumerate(UNLIKE)]
+    plot_accuracies(group_runs(runs), tmp_path / "a.png")
+    titles = [axes.get_title(loc="left") for axes in drawn[0].axes]
+    assert titles == ["made-up · dlion, digits mlp", "made-up · dlion, cifar10 cipher"]
+
+
+def test_labelled_runs_that_learn_unlike_things_share_a_panel_which_says_so_and_has_a_title(tmp_path, drawn):
+    ours, theirs = (
+        made_up_run(tmp_path / name, extra=extra, scenario=name) for name, extra in zip("ab", UNLIKE, strict=True)
+    )
+    plot_accuracies(
+        [*labelled(group_runs([ours]), "ours"), *labelled(group_runs([theirs]), "theirs")], tmp_path / "a.png"
+    )
+    assert [axes.get_title(loc="left") for axes in drawn[0].axes] == ["a, b · dlion"]
+    assert notes(drawn[0]) == ["unlike workloads: digits mlp (ours), cifar10 cipher (theirs)"]

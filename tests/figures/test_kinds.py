@@ -262,6 +262,48 @@ def test_completion_times_are_a_distribution(tmp_path, drawn):
     assert dots.get_xdata().tolist() == pytest.approx([105, 200])
 
 
+@pytest.mark.parametrize(("often", "scale", "limits"), [(1, "linear", (0, 9.555)), (100, "linear", (0, 9.555))])
+def test_completion_times_that_are_alike_are_on_a_linear_axis(tmp_path, drawn, often, scale, limits):
+    run = made_up_run(tmp_path / "run", lossy=True)
+    file = tmp_path / "run" / "transfers.parquet"
+    rows = pd.concat([pd.read_parquet(file)] * often)
+    rows["end"] = rows["delivered"] = rows["begin"] + np.linspace(9.0e-3, 9.1e-3, len(rows))
+    if often > 1:
+        rows.iloc[0, rows.columns.get_indexer(["end", "delivered"])] = rows["begin"].iloc[0] + 1e-6
+    rows.to_parquet(file)
+    figures.plot_completion_times(group_runs([run]), tmp_path / "figure.png")
+    axes = drawn[0].axes[0]
+    assert axes.get_xscale() == scale
+    assert axes.get_xlim() == pytest.approx(limits)
+
+
+def test_a_logarithmic_axis_of_completion_times_leaves_out_the_shortest_hundredth(tmp_path, drawn):
+    run = made_up_run(tmp_path / "run", lossy=True)
+    file = tmp_path / "run" / "transfers.parquet"
+    rows = pd.concat([pd.read_parquet(file)] * 10, ignore_index=True)
+    rows["delivered"] = rows["begin"] + np.where(np.arange(len(rows)) < 3, 1e-6, np.linspace(0.01, 0.1, len(rows)))
+    rows["end"] = rows["delivered"]
+    rows.to_parquet(file)
+    figures.plot_completion_times(group_runs([run]), tmp_path / "figure.png")
+    axes = drawn[0].axes[0]
+    assert axes.get_xscale() == "log"
+    assert axes.get_xlim()[0] > 8
+    assert "not shown: up to 1 %" in drawn[0].legends[0].get_title().get_text()
+
+
+def test_a_number_stands_above_the_arrow_of_a_whisker_that_is_cut_off(tmp_path, drawn):
+    runs = [made_up_run(tmp_path / f"b{seed}", (0.1, 0.6), system="baseline", seed=seed) for seed in (0, 1)]
+    # Of two speed-ups, 1 and 10, the interval is wide.
+    runs += [made_up_run(tmp_path / f"d{seed}", (0.1, 0.6), seed=seed, every=10.0**seed) for seed in (0, 1)]
+    figures.plot_time_to_accuracy(group_runs(runs), tmp_path / "figure.png", 0.5)
+    speedups = drawn[0].axes[1]
+    (arrow,) = (line for line in speedups.lines if line.get_marker() == "^")
+    drawn[0].draw_without_rendering()
+    text = max(speedups.texts, key=lambda each: each.xy[1]).get_window_extent()
+    tip = speedups.transData.transform((0, arrow.get_ydata()[0]))[1] + 0.5 * arrow.get_markersize() * drawn[0].dpi / 72
+    assert text.y0 >= tip
+
+
 def test_runs_without_rows_have_figures_too(tmp_path):
     groups = group_runs([made_up_run(tmp_path / "run", (), every=0.0, status="interrupted")])
     for kind in ("accuracies", "deviation"):

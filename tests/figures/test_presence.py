@@ -52,6 +52,20 @@ def test_it_is_drawn_over_one_time(runs, tmp_path, monkeypatch):
     assert "useful" in bars.texts[0].get_text()
 
 
+def test_what_was_useful_stands_beside_the_bars_within_the_figure(runs, tmp_path, monkeypatch):
+    drawn = []
+    whole = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *args, **keys: (drawn.append(self), whole(self, *args, **keys)))
+    plot_presence(group_runs(runs), tmp_path / "figure.png")
+    (figure,) = drawn
+    bars = figure.axes[2]
+    figure.draw_without_rendering()
+    for text in bars.texts:
+        box = text.get_window_extent()
+        assert box.x0 >= bars.bbox.x1
+        assert box.x1 <= figure.bbox.x1
+
+
 def test_a_run_in_which_nobody_could_go_is_refused(tmp_path):
     run = simulate(digits(duration="1 s"), tmp_path / "run", device="cpu")
     with pytest.raises(InputError, match="nobody could go"):

@@ -67,7 +67,7 @@ def many_data(collected: Collected, target: float | str | None = None) -> dict[s
     score = metric_name(groups)
     return {
         **told,
-        "metric": score[:1].upper() + score[1:] + metric.unit,
+        "metric": score[:1].upper() + score[1:] + metric.axis,
         "target": "" if chosen is None else _told_target(chosen, metric, score),
         "axes": axes(groups),
         "quantities": [{"key": each.key, "heading": each.heading, "more": each.more_is_better} for each in shown],

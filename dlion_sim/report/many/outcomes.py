@@ -80,7 +80,7 @@ def quantities(groups: Sequence[Group], found: Sequence[Outcome], target: float 
     traffic = traffic_of(run for group in groups for run in group.runs)
     size, byte = byte_unit(_most(found, traffic.total))
     in_all = byte_unit(_most(found, LAN.total))
-    unit = metric.unit.strip(" ()")
+    unit = metric.axis.strip(" ()")
     every = (
         Quantity(
             SCORE,
