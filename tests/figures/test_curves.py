@@ -56,7 +56,7 @@ def test_bytes_that_differ_by_more_than_ten_times_are_on_a_logarithmic_axis_with
     drawn[0].draw_without_rendering()
     ticks = [label.get_text() for label in axes.get_xticklabels()]
     assert {"2 MB", "10 MB", "50 MB"} <= {*ticks}, "each says its own unit"
-    assert axes.get_xlabel() == "Sent by all workers"
+    assert axes.get_xlabel() == "Sent over the LAN by all workers"
 
 
 def test_perplexities_are_on_a_logarithmic_axis(tmp_path, drawn):
