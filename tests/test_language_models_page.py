@@ -83,5 +83,14 @@ def test_its_table_of_routes_and_precisions_is_of_short_runs(tmp_path, workers):
     assert f"| {workers} | {' | '.join(cells)} |" in PAGE
 
 
+def test_a_ring_of_few_bytes_takes_longer_as_the_page_says(runs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    Path("small.yaml").write_text(text)
+    ring = simulate(load(Path("small.yaml"), ["system.exchange.route=ring"]), Path("ring"))
+    seconds = [run.summary["virtual_seconds"] for run in (ring, runs["small"])]
+    assert "20 iterations take {:.2f} s with a ring and {:.2f} s without (4 workers)".format(*seconds) in PAGE
+
+
 def test_the_ready_scenario_is_one():
     assert load(find("shakespeare_diloco")).workload.cost_as.parameters == 124e6
