@@ -53,7 +53,7 @@ def at_prices_of(run: Run, catalog: str) -> Run:
         for key in _OF_CATALOG:
             machine.pop(key, None)
     try:
-        prices = tariff(from_data(data, file=file))
+        prices = tariff(from_data(data, file=file, of_run=True))
     except InputError as error:
         raise (error if error.path != "prices.catalog" else _of_argument(error, catalog)) from None
     manifest = Told({**run.manifest, "tariff": prices}, run.folder / MANIFEST)

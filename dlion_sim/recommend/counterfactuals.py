@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from dlion_sim.recommend.candidates import ALONE, Candidate
 from dlion_sim.recommend.race import Start
 from dlion_sim.scenario import Scenario, Schedule, Wan
+
+_Bandwidth = Schedule | Literal["unlimited"] | None
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,14 @@ def _with_one_more(winner: Candidate) -> Candidate:
 def _twice(wan: Wan) -> dict[str, Any] | None:
     """The network between the clouds with twice its bandwidths; None where it states none."""
     paths = [path.model_copy(update={"bandwidth": _doubled(path.bandwidth)}) for path in wan.paths]
-    if wan.bandwidth is None and not wan.matrix and all(path.bandwidth is None for path in paths):
-        return None
     matrix = {a: {b: _doubled(each) for b, each in row.items()} for a, row in (wan.matrix or {}).items()}
     wider = wan.model_copy(update={"bandwidth": _doubled(wan.bandwidth), "matrix": matrix or None, "paths": paths})
+    if wider == wan:
+        return None
     return wider.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _doubled(bandwidth: Schedule | None) -> Schedule | None:
-    return bandwidth and Schedule(tuple((time, 2 * value) for time, value in bandwidth.steps), bandwidth.repeat)
+def _doubled(bandwidth: _Bandwidth) -> _Bandwidth:
+    if not isinstance(bandwidth, Schedule):
+        return bandwidth
+    return Schedule(tuple((time, 2 * value) for time, value in bandwidth.steps), bandwidth.repeat)

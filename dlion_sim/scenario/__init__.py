@@ -1,7 +1,8 @@
 """What a scenario YAML may say: plain data, human units at the edge, SI inside."""
 
+from dlion_sim.scenario.capacity import UNLIMITED
 from dlion_sim.scenario.catalog import CATALOGS, Catalog
-from dlion_sim.scenario.cluster import Cloud, Cluster, Fabric, Lan, Wan, WanPath, WorkerPlace
+from dlion_sim.scenario.cluster import Cloud, Cluster, Fabric, Lan, WorkerPlace
 from dlion_sim.scenario.devices import CORE_FLOPS, DEVICES, Device
 from dlion_sim.scenario.feeding import Input
 from dlion_sim.scenario.loading import dump, from_data, load, to_data
@@ -19,6 +20,7 @@ from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.transport import Dlcp, LossPhase, Pfabric, Reliable, StageBounds, Transport
 from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, QUEUE, SIZE, Unit
 from dlion_sim.scenario.workload import ComputeTime, CostAs, Optimizer, Workload
+from dlion_sim.scenario.wan import Wan, WanPath
 
 __all__ = [
     "BANDWIDTH",
@@ -29,6 +31,7 @@ __all__ = [
     "DURATION",
     "QUEUE",
     "SIZE",
+    "UNLIMITED",
     "Billing",
     "Brightness",
     "Catalog",

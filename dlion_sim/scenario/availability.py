@@ -84,6 +84,14 @@ class Availability(Model):
         kind = entry.kind or self.kind
         return kind, 0.0 if kind != "preemption" else self.notice if entry.notice is None else entry.notice
 
+    def reads(self, key: Literal["kind", "notice"]) -> bool:
+        """Whether anything has that as it is stated for all."""
+        entries = [*self.workers.values(), *self.clouds.values(), *self.servers.values()]
+        return any(
+            getattr(entry, key) is None and (key == "kind" or self.manner(entry)[0] == "preemption")
+            for entry in entries
+        )
+
     def check(self, cluster: Cluster, duration: float | None) -> None:
         """Raise RuleError for workers, clouds and links that are not there, or cannot be down, in a run of so long."""
         clouds = [cloud.name for cloud in cluster.clouds]

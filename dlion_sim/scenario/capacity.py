@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
 
@@ -131,8 +131,8 @@ def _write(schedule: Schedule, *, unit: Unit) -> str | dict[str, Any]:
     return written if schedule.repeat is None else {**written, "repeat": DURATION.format(schedule.repeat)}
 
 
-def _json_schema(unit: Unit, steps: type[Steps]) -> dict[str, Any]:
-    return {"anyOf": [unit.json_schema(), steps.model_json_schema(), Trace.model_json_schema()]}
+def _json_schema(unit: Unit, steps: type[Steps], *others: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [*others, unit.json_schema(), steps.model_json_schema(), Trace.model_json_schema()]}
 
 
 BandwidthSchedule = Annotated[
@@ -142,6 +142,31 @@ BandwidthSchedule = Annotated[
     WithJsonSchema(_json_schema(BANDWIDTH, BandwidthSteps)),
 ]
 """Bits per second over virtual time."""
+
+UNLIMITED = "unlimited"
+"""A bandwidth that is none: only what stands before and after it limits."""
+
+
+def _read_or_none(given: object, info: ValidationInfo) -> Schedule | Literal["unlimited"]:
+    if given == UNLIMITED:
+        return "unlimited"
+    try:
+        return _read(given, info, unit=BANDWIDTH, steps=BandwidthSteps, trace_unit="Mbps")
+    except ValueError as error:
+        if isinstance(given, str):
+            raise ValueError(f"{error}, or 'unlimited'") from None
+        raise
+
+
+PathBandwidth = Annotated[
+    Schedule | Literal["unlimited"],
+    PlainValidator(_read_or_none),
+    PlainSerializer(
+        lambda bandwidth: bandwidth if bandwidth == UNLIMITED else _write(bandwidth, unit=BANDWIDTH), when_used="json"
+    ),
+    WithJsonSchema(_json_schema(BANDWIDTH, BandwidthSteps, {"const": UNLIMITED})),
+]
+"""Bits per second over virtual time, or `UNLIMITED`."""
 
 CoresSchedule = Annotated[
     Schedule,

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import permutations
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
-from dlion_sim.errors import did_you_mean
-from dlion_sim.scenario.capacity import BandwidthSchedule
-from dlion_sim.scenario.faults import RuleError, listed
+from dlion_sim.scenario.capacity import UNLIMITED, BandwidthSchedule
+from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
-from dlion_sim.scenario.matrix import BandwidthMatrix, RttMatrix
 from dlion_sim.scenario.model import Model, Name
+from dlion_sim.scenario.paths import Paths
 from dlion_sim.scenario.schedule import Schedule
 from dlion_sim.scenario.units import Duration
-
-Loss = Annotated[float, Field(ge=0, lt=1)]
-"""Part of packets that are lost."""
+from dlion_sim.scenario.wan import Wan
 
 
 class Fabric(Model):
@@ -90,82 +86,6 @@ class Cloud(Model):
         return self
 
 
-class WanPath(Model):
-    """The path between two micro-clouds; what it omits is the WAN's."""
-
-    between: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
-    """Two clouds; the path is the same in both directions, each with its own bandwidth."""
-    source: str | None = Field(default=None, alias="from")
-    """The cloud that sends, where the path is of one direction."""
-    target: str | None = Field(default=None, alias="to")
-    """The cloud that receives, where the path is of one direction."""
-    bandwidth: BandwidthSchedule | None = None
-    """Bandwidth in each direction; by default the WAN's."""
-    rtt: Duration | None = None
-    """Round-trip time; by default the WAN's, which then has to state one."""
-    loss: Loss | None = None
-    """Part of the packets that are lost; by default the WAN's."""
-
-    @model_validator(mode="after")
-    def _has_two_ends(self) -> Self:
-        one_way = [self.source, self.target]
-        if (self.between is None) == (one_way == [None, None]) or (self.between is None and None in one_way):
-            raise RuleError(
-                "a path names its clouds either as 'between: [a, b]' (both directions) or as 'from: a, to: b'"
-            )
-        return self
-
-    @property
-    def directions(self) -> list[tuple[str, str]]:
-        """(sending cloud, receiving cloud) of each direction."""
-        if self.between is not None:
-            a, b = self.between
-            return [(a, b), (b, a)]
-        return [(self.source or "", self.target or "")]
-
-
-class Wan(Model):
-    """The network between micro-clouds. A bandwidth or an RTT here gives every two clouds a path."""
-
-    bandwidth: BandwidthSchedule | None = None
-    """Bandwidth of each path in each direction, shared by all that crosses it. By default only NICs limit it."""
-    rtt: Duration | None = None
-    """Round-trip time of each path, 0 ms where there is no latency. By default every path states its own."""
-    loss: Loss | None = None
-    """Part of the packets that are lost on each path, by default none. It bounds a connection's window by 1448 bytes
-    times sqrt(3/2 / loss) (Mathis et al., 1997), in simulations with `network: {tcp: window}`; with `network: {model:
-    packets}` they are lost one by one."""
-    matrix: BandwidthMatrix | None = None
-    """Bandwidths that differ from that one, by sending and then by receiving cloud: {east: {west: 40 Mbps}}; or a CSV
-    file or a folder of iperf3's results that has them, and is read when the scenario is."""
-    rtt_matrix: RttMatrix | None = None
-    """Round-trip times that differ from `rtt`, likewise: {east: {west: 60 ms}}, a CSV file, or a folder of iperf3's
-    results. One is that of both directions, where the other is not there."""
-    paths: list[WanPath] = Field(default_factory=list)
-    """Paths that differ from all that; or every path, where nothing else is stated."""
-
-    @property
-    def joins_all(self) -> bool:
-        """Whether every two clouds have a path, listed or not."""
-        return self.bandwidth is not None or self.rtt is not None
-
-    @cached_property
-    def measured(self) -> Mapping[tuple[str, str], Schedule]:
-        """The matrix' bandwidth of each (sending cloud, receiving cloud)."""
-        return {(a, b): bandwidth for a, row in (self.matrix or {}).items() for b, bandwidth in row.items()}
-
-    @cached_property
-    def measured_rtts(self) -> Mapping[tuple[str, str], float]:
-        """The matrix' round-trip time (s) of each (sending cloud, receiving cloud)."""
-        told = {(a, b): rtt for a, row in (self.rtt_matrix or {}).items() for b, rtt in row.items()}
-        return {**{(b, a): rtt for (a, b), rtt in told.items()}, **told}
-
-    @cached_property
-    def by_direction(self) -> Mapping[tuple[str, str], WanPath]:
-        """The listed path of each (sending cloud, receiving cloud)."""
-        return {direction: path for path in self.paths for direction in path.directions}
-
-
 @dataclass(frozen=True)
 class WorkerPlace:
     """One worker: where it is and what it runs on."""
@@ -188,38 +108,24 @@ class Cluster(Model):
     """The network between the clouds, needed as soon as there are two."""
 
     @model_validator(mode="after")
-    def _joins_its_clouds(self) -> Self:
+    def _joins_its_clouds(self, info: ValidationInfo) -> Self:
         names = [cloud.name for cloud in self.clouds]
         for number, name in enumerate(names):
             if name in names[:number]:
                 raise RuleError(f"a cloud named '{name}' stands already above", at=("clouds", number, "name"))
-        wan = self.wan or Wan()
-        seen: set[tuple[str, str]] = set()
-        for number, path in enumerate(wan.paths):
-            _check_path(path, names, seen, at=("wan", "paths", number))
-            seen.update(path.directions)
-        for a, b in wan.measured:
-            _check_path(WanPath(source=a, target=b), names, set(), at=("wan", "matrix", a))
-            seen.add((a, b))
-        for a, row in (wan.rtt_matrix or {}).items():
-            for b in row:
-                _check_path(WanPath(source=a, target=b), names, set(), at=("wan", "rtt_matrix", a))
-        seen.update(wan.measured_rtts)
-        for a, b in () if wan.joins_all else permutations(names, 2):
-            if (a, b) not in seen:
-                raise RuleError(
-                    f"the clouds are disconnected: no path leads from '{a}' to '{b}'; give wan.rtt for a path between "
-                    f"all clouds, or list it in wan.paths, e.g. {{between: [{a}, {b}], rtt: 60 ms}}"
-                )
-        for a, b in () if wan.rtt is not None else permutations(names, 2):
-            listed = wan.by_direction.get((a, b))
-            if (listed is None or listed.rtt is None) and (a, b) not in wan.measured_rtts:
-                raise RuleError(
-                    f"nothing says how long the path from '{a}' to '{b}' takes",
-                    allowed="rtt: 60 ms, for all paths or for this one; 0 ms without latency",
-                    at=("wan",) if listed is None else ("wan", "paths", wan.paths.index(listed)),
-                )
+        if (info.context or {}).get("of_run") and self.wan and not self.paths.is_complete("bandwidth"):
+            # Once, paths had no limit that stated none.
+            return self.model_copy(update={"wan": self.wan.model_copy(update={"bandwidth": UNLIMITED})})
+        try:
+            self.paths.check()
+        except RuleError as fault:
+            raise RuleError(fault.problem, allowed=fault.allowed, at=("wan", *fault.at)) from None
         return self
+
+    @cached_property
+    def paths(self) -> Paths:
+        """What holds of the paths between the clouds."""
+        return Paths([cloud.name for cloud in self.clouds], self.wan or Wan())
 
     @cached_property
     def workers(self) -> tuple[WorkerPlace, ...]:
@@ -228,19 +134,15 @@ class Cluster(Model):
 
     def wan_path(self, a: str, b: str) -> tuple[Schedule | None, float]:
         """The path from cloud `a` to another cloud `b`: (bandwidth, None if only NICs bound it; RTT in seconds)."""
-        wan = self.wan or Wan()
-        path = wan.by_direction.get((a, b)) or wan
-        own = None if path is wan else path.rtt
-        rtt = own if own is not None else wan.measured_rtts.get((a, b), wan.rtt)
+        bandwidth, rtt = self.paths.stated("bandwidth", a, b), self.paths.stated("rtt", a, b)
+        assert bandwidth is not None
         assert rtt is not None
-        listed = None if path is wan else path.bandwidth
-        return listed or wan.measured.get((a, b)) or wan.bandwidth, rtt
+        return (None if bandwidth[1] == UNLIMITED else bandwidth[1]), rtt[1]
 
     def wan_loss(self, a: str, b: str) -> float:
         """Part of the packets that are lost on the path from cloud `a` to another cloud `b`."""
-        wan = self.wan or Wan()
-        path = wan.by_direction.get((a, b)) or wan
-        return (wan.loss if path.loss is None else path.loss) or 0.0
+        stated = self.paths.stated("loss", a, b)
+        return stated[1] if stated else 0.0
 
     @property
     def first_fabric(self) -> tuple[str | int, ...] | None:
@@ -264,14 +166,3 @@ class Cluster(Model):
             for number, group in enumerate(groups):
                 yield WorkerPlace(index, cloud.name, f"{cloud.name}/{number}", group.compute, group.nic)
                 index += 1
-
-
-def _check_path(path: WanPath, clouds: list[str], seen: set[tuple[str, str]], at: tuple[str | int, ...]) -> None:
-    for name in path.directions[0]:
-        if name not in clouds:
-            raise RuleError(f"there is no cloud '{name}'{did_you_mean(name, clouds)}", allowed=listed(clouds), at=at)
-    for a, b in path.directions:
-        if a == b:
-            raise RuleError(f"the path leads from '{a}' to itself; inside a cloud the network is its lan", at=at)
-        if (a, b) in seen:
-            raise RuleError(f"a path from '{a}' to '{b}' stands already above", at=at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ from pydantic import ValidationError
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario.complaints import as_input_error
-from dlion_sim.scenario.overrides import overridden
+from dlion_sim.scenario.overrides import Override, copied, located, overridden, read_all
 from dlion_sim.scenario.scenario import Scenario
+from dlion_sim.scenario.unread import check_read
 from dlion_sim.yaml_text import MOST_BYTES, read_file, write_yaml
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
-    """Read a scenario and check it; traces that it names are read from its folder.
+    """Read a scenario and check it; traces that it names are read from its folder. A run folder's means what it meant
+    when it was written.
 
     Args:
         path: A YAML file.
@@ -27,7 +30,8 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
         InputError: The file cannot be read or is no valid scenario, or an override is malformed.
     """
     path = Path(path)
-    return from_data(read_data(path), overrides, folder=path.parent, file=path)
+    of_run = path.name == "scenario.yaml" and (path.parent / "manifest.json").exists()
+    return from_data(read_data(path), overrides, folder=path.parent, file=path, of_run=of_run)
 
 
 def read_data(path: Path) -> object:
@@ -43,31 +47,63 @@ def read_data(path: Path) -> object:
 
 
 def from_data(
-    data: object, overrides: Sequence[str] = (), *, folder: str | Path = "", file: str | Path | None = None
+    data: object,
+    overrides: Sequence[str | Override] = (),
+    *,
+    folder: str | Path = "",
+    file: str | Path | None = None,
+    of_run: bool = False,
 ) -> Scenario:
     """Check a scenario given as the plain data of its YAML.
 
     Args:
         data: Mapping with the scenario's keys, values as they would be written in YAML.
-        overrides: Values to set before checking, each "dotted.path=value".
+        overrides: Values to set before checking, each "dotted.path=value". Files that they name are relative to the
+            current folder.
         folder: What the paths of traces are relative to, and modules of the user's own are looked for in; the current
             folder unless given.
         file: Where the data comes from, for messages.
+        of_run: Whether a run has written it, perhaps one of a former version; it means what it meant then.
 
     Raises:
-        InputError: It is no valid scenario, or an override is malformed.
+        InputError: It is no valid scenario, or an override is malformed or sets what nothing reads.
     """
     if not isinstance(data, dict):
         problem = "is empty" if data is None else f"holds a {type(data).__name__}"
         raise InputError(f"{problem}, not a scenario's keys", file=file, allowed=", ".join(Scenario.model_fields))
-    data = overridden(data, overrides)
+    settings = read_all(overrides)
+    changed = copied(data)
+    places = [setting.apply(changed) for setting in settings]
+    context = {"folder": Path(folder), "of_run": of_run}
     try:
-        scenario = Scenario.model_validate(data, context={"folder": Path(folder)})
-    except ValidationError as error:
-        raise as_input_error(error, data, file) from None
+        scenario = _checked(changed, context)
+    except InputError as error:
+        fault = located(error, settings)
+        raise (_of_any(fault, data, settings, context) if fault.file is None else fault).within(file) from None
+    for setting, set_there in zip(settings, places, strict=True):
+        if setting.value is not None:
+            check_read(scenario, setting, set_there)
     if scenario.references and scenario.modules is None:
         return scenario.model_copy(update={"modules": str(Path(folder).absolute())})
     return scenario
+
+
+def _checked(data: dict[str, Any], context: dict[str, Any]) -> Scenario:
+    try:
+        return Scenario.model_validate(data, context=context)
+    except ValidationError as error:
+        raise as_input_error(error, data, None) from None
+
+
+def _of_any(
+    fault: InputError, data: dict[str, Any], settings: Sequence[Override], context: dict[str, Any]
+) -> InputError:
+    """The fault, which is at no place that anything set, as that of an override without which there is none."""
+    for each in reversed(settings):
+        with suppress(InputError):
+            _checked(overridden(data, [other for other in settings if other is not each]), context)
+            return each.fault(fault)
+    return fault
 
 
 def to_data(scenario: Scenario) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, ValidationInfo
 
-from dlion_sim.scenario.capacity import BandwidthSchedule
+from dlion_sim.scenario.capacity import UNLIMITED, PathBandwidth
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.schedule import Schedule
@@ -25,19 +25,19 @@ FRAME = 1514 / 1448
 """Bytes that cross a link for each that iperf3 counts: TCP's segments over IPv4 and Ethernet."""
 
 Cell = TypeVar("Cell")
-Measured = dict[str, dict[str, Schedule]]
-"""Bandwidth by sending and then by receiving cloud."""
+Measured = dict[str, dict[str, Schedule | str]]
+"""Bandwidth, or "unlimited", by sending and then by receiving cloud."""
 Rtts = dict[str, dict[str, str]]
 """Round-trip times, likewise, as a scenario has them: "60 ms"."""
 
 
 class MatrixFile(Model):
-    """A file of bandwidths, or of round-trip times, whose numbers have no unit in it."""
+    """A file of bandwidths, or of round-trip times; cells that stand beside these keys go before the file's."""
 
     file: str
     """CSV file, relative to the scenario file's folder."""
-    unit: str
-    """What its numbers are in, e.g. Mbps or ms."""
+    unit: str | None = None
+    """What its numbers are in, e.g. Mbps or ms; needed where the file does not say so."""
 
 
 def read_csv(file: Path, unit: str | None) -> Measured:
@@ -122,7 +122,7 @@ def _result(file: Path) -> dict[str, Any]:
     return result if isinstance(result, dict) else {}
 
 
-def _received(result: dict[str, Any], file: Path) -> Schedule:
+def _received(result: dict[str, Any], file: Path) -> Schedule | str:
     try:
         protocol = result["start"]["test_start"]["protocol"]
         rate = float(result["end"]["sum_received"]["bits_per_second"])
@@ -161,7 +161,9 @@ def _quantity(quantity: Unit, written: str, unit: str | None, where: str) -> flo
         raise RuleError(f"{where}: {error}") from None
 
 
-def _bandwidth(written: str, unit: str | None, where: str) -> Schedule:
+def _bandwidth(written: str, unit: str | None, where: str) -> Schedule | str:
+    if written == UNLIMITED:
+        return UNLIMITED
     value = _quantity(BANDWIDTH, written, unit, where)
     try:
         return Schedule.constant(value)
@@ -189,15 +191,17 @@ def _read(
     info: ValidationInfo,
     *,
     quantity: Unit,
-    of_file: Callable[[Path, str | None], object],
-    of_folder: Callable[[Path], object],
+    of_file: Callable[[Path, str | None], Mapping[str, Any]],
+    of_folder: Callable[[Path], Mapping[str, Any]],
 ) -> object:
     """What a file or a folder holds in its place."""
-    unit = None
+    unit: str | None = None
+    beside: dict[str, Mapping[str, Any]] = {}
     if isinstance(given, Mapping) and isinstance(given.get("file"), str):
-        written = MatrixFile.model_validate(given)
+        beside = {sender: row for sender, row in given.items() if isinstance(row, Mapping)}
+        written = MatrixFile.model_validate({key: given[key] for key in given.keys() - beside.keys()})
         given, unit = written.file, written.unit
-        if unit not in quantity.factors:
+        if unit is not None and unit not in quantity.factors:
             units = ", ".join(quantity.factors)
             raise RuleError(f"'{unit}' is no unit of a {quantity.quantity}", allowed=units, at=("unit",))
     if not isinstance(given, str):
@@ -205,11 +209,12 @@ def _read(
     path = Path((info.context or {}).get("folder", "")) / given
     if not path.exists():
         raise RuleError(f"matrix {path}: no such file or folder")
-    return of_folder(path) if path.is_dir() else of_file(path, unit)
+    measured = of_folder(path) if path.is_dir() else of_file(path, unit)
+    return {sender: {**measured.get(sender, {}), **beside.get(sender, {})} for sender in [*measured, *beside]}
 
 
 BandwidthMatrix = Annotated[
-    dict[str, dict[str, BandwidthSchedule]],
+    dict[str, dict[str, PathBandwidth]],
     BeforeValidator(
         partial(_read, quantity=BANDWIDTH, of_file=read_csv, of_folder=read_iperf3),
         json_schema_input_type=str | MatrixFile | dict[str, dict[str, Any]],

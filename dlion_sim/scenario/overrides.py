@@ -1,73 +1,177 @@
-"""Setting single values of a scenario: "cluster.clouds.0.workers.0.nic=20 Mbps"."""
+"""Setting single values of a scenario ("cluster.clouds.0.workers.0.nic=20 Mbps"), and saying which one is at fault."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dlion_sim.errors import InputError
 from dlion_sim.yaml_text import read_yaml
 
+Keys = tuple[str | int, ...]
+ANY = "*"
+"""In a path, every entry of a list."""
+_MOST_SHOWN = 200
+_FILES = (
+    ("lora", "base"),
+    ("matrix", "file"),
+    ("modules",),
+    ("prices", "catalog"),
+    ("rtt_matrix", "file"),
+    ("trace",),
+    ("wan", "matrix"),
+    ("wan", "rtt_matrix"),
+)
+"""Ends of the paths of values that name files."""
 
-def overridden(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+
+@dataclass(frozen=True)
+class Override:
+    """A value to set, and where faults say that it stands."""
+
+    path: str
+    """Dotted."""
+    value: Any
+    file: str | Path
+    place: str | None = None
+    """Inside the file."""
+
+    @classmethod
+    def read(cls, written: str) -> Override:
+        """From "dotted.path=value", the value being YAML; files that it names are relative to the current folder.
+
+        Raises:
+            InputError: It is no such text.
+        """
+        path, equals, text = written.partition("=")
+        called = f"`overrides` {written if len(written) <= _MOST_SHOWN else f'{written[:_MOST_SHOWN]}...'}"
+        if not equals or not all(path.strip().split(".")):
+            raise InputError("an override is written dotted.path=value, e.g. duration=60 s", file=called)
+        try:
+            value = read_yaml(text)
+        except ValueError as error:
+            raise InputError(str(error), file=called) from None
+        path = path.strip()
+        return cls(path, _anchored(value, path.split(".")), called)
+
+    def fault(self, error: InputError) -> InputError:
+        """What is wrong with the scenario, as the fault of this."""
+        return InputError(error.problem, file=self.file, path=self.place or error.path, allowed=error.allowed)
+
+    def apply(self, data: dict[str, Any]) -> list[Keys]:
+        """Set it in the data, in place; returns the keys of all that was set.
+
+        Raises:
+            InputError: The path leads nowhere.
+        """
+        try:
+            return set_value(data, self.path.split("."), self.value)
+        except ValueError as error:
+            raise InputError(str(error), file=self.file, path=self.place) from None
+
+
+def read_all(overrides: Sequence[str | Override]) -> list[Override]:
+    """Those that are text read."""
+    return [each if isinstance(each, Override) else Override.read(each) for each in overrides]
+
+
+def overridden(data: Mapping[str, Any], overrides: Sequence[str | Override]) -> dict[str, Any]:
     """A copy of the data with each "dotted.path=value" set, the value being YAML.
 
-    Numbers index lists. Mappings that are missing on the way are made, and a short form that is a name ("dlion")
-    becomes the mapping that it stands for.
+    Numbers index lists, and * stands for all of a list's entries. Mappings that are missing on the way are made, and a
+    short form that is a name ("dlion") becomes the mapping that it stands for.
 
     Raises:
         InputError: An override is no such text, or its path leads nowhere.
     """
-    changed = copy.deepcopy(dict(data))
-    for override in overrides:
-        path, equals, text = override.partition("=")
-        keys = path.strip().split(".")
-        if not equals or not all(keys):
-            raise InputError(
-                "an override is written dotted.path=value, e.g. duration=60 s", file=f"`overrides` {override}"
-            )
-        try:
-            set_value(changed, keys, read_yaml(text))
-        except ValueError as error:
-            raise InputError(str(error), file=f"`overrides` {override}") from None
+    changed: dict[str, Any] = copied(dict(data))
+    for override in read_all(overrides):
+        override.apply(changed)
     return changed
 
 
-def set_value(data: dict[str, Any], keys: Sequence[str], value: object) -> None:
-    """Set the value at the path of `keys` below `data`, in place. Raises ValueError where that leads nowhere."""
-    place: Any = data
-    for depth, key in enumerate(keys):
-        here = ".".join(keys[:depth])
-        slot: Any = key
-        if isinstance(place, list):
-            slot = _index(key, place, here)
-        elif not isinstance(place, dict):
-            raise ValueError(f"'{here}' is {place!r}, which has no '{key}' to set; set '{here}' itself")
-        if depth == len(keys) - 1:
-            place[slot] = value
-            return
-        inner = place[slot] if isinstance(place, list) else place.get(slot)
-        inner = _as_mapping(inner, keys[: depth + 1])
-        place[slot] = inner
-        place = inner
+def located(error: InputError, overrides: Iterable[Override]) -> InputError:
+    """The same fault of a scenario, said to be that of the override that set what is at fault, if one did."""
+    # The longest path says it most closely.
+    by_length = sorted(overrides, key=lambda override: len(override.path), reverse=True)
+    further = [located(fault, by_length) for fault in error.further]
+    guilty = next((each for each in by_length if _meet(each.path, error.path)), None)
+    if guilty is not None and error.file is None:
+        error = guilty.fault(error)
+    return InputError(error.problem, file=error.file, path=error.path, allowed=error.allowed, further=further)
 
 
-def _index(key: str, entries: list[Any], here: str) -> int:
+def set_value(data: dict[str, Any], keys: Sequence[str], value: object) -> list[Keys]:
+    """Set the value at the path of `keys` below `data`, in place; the keys of all that was set.
+
+    Raises ValueError where that leads nowhere.
+    """
+    return list(_set(data, keys, value, ()))
+
+
+def _set(place: Any, keys: Sequence[str], value: object, above: Keys) -> Iterator[Keys]:
+    key, *below = keys
+    here = ".".join(map(str, above))
+    if not isinstance(place, list | dict):
+        raise ValueError(f"'{here}' is {place!r}, which has no '{key}' to set; set '{here}' itself")
+    slots: Iterable[Any] = _slots(key, place, here) if isinstance(place, list) else [key]
+    for slot in slots:
+        at = (*above, slot)
+        if not below:
+            place[slot] = copied(value)
+            yield at
+            continue
+        place[slot] = _as_mapping(place[slot] if isinstance(place, list) else place.get(slot), at)
+        yield from _set(place[slot], below, value, at)
+
+
+def _slots(key: str, entries: list[Any], here: str) -> list[int]:
     if key.isdecimal() and int(key) < len(entries):
-        return int(key)
-    allowed = f"0 to {len(entries) - 1}" if entries else "none, it is empty"
+        return [int(key)]
+    if key == ANY and entries:
+        return [*range(len(entries))]
+    allowed = f"0 to {len(entries) - 1}, or * for all of them" if entries else "none, it is empty"
     raise ValueError(f"'{key}' is no entry of the list '{here}'; allowed: {allowed}")
 
 
-def _as_mapping(inner: Any, path: Sequence[str]) -> Any:
+def _as_mapping(inner: Any, keys: Keys) -> Any:
     """What to go on in: a mapping in place of nothing or of a name; anything else as it is."""
     if inner is None:
         return {}
     if isinstance(inner, str):
-        match path:
+        match keys:
             case ["system"]:
                 return {"name": inner}
             case ["system", _] | ["workload", "partition"]:
                 return {"kind": inner}
+            case ["cluster", "wan", "matrix" | "rtt_matrix"]:
+                return {"file": inner}
     return inner
+
+
+def _meet(path: str, place: str | None) -> bool:
+    """Whether a path, with * for any entry, leads to a place in a scenario, or to what is above or below it."""
+    pairs = zip(path.split("."), place.split(".") if place else (), strict=False)
+    return place is not None and all(key in (other, ANY) for key, other in pairs)
+
+
+def _anchored(value: Any, keys: Sequence[str]) -> Any:
+    """What is set at a path, with files that it names in the current folder by their whole paths."""
+    if isinstance(value, dict):
+        return {each: _anchored(inner, [*keys, str(each)]) for each, inner in value.items()}
+    if isinstance(value, list):
+        return [_anchored(each, keys) for each in value]
+    names_file = isinstance(value, str) and any(tuple(keys[-len(end) :]) == end for end in _FILES)
+    # Catalogs that ship have names that are no files.
+    if not names_file or (keys[-1] == "catalog" and not Path(value).exists()):
+        return value
+    return str(Path(value).absolute())
+
+
+def copied(data: Any) -> Any:
+    """A copy of plain data, which `copy.deepcopy` takes several times as long for."""
+    if isinstance(data, dict):
+        return {key: copied(value) for key, value in data.items()}
+    return [copied(value) for value in data] if isinstance(data, list) else data

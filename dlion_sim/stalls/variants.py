@@ -13,10 +13,10 @@ import msgspec
 from dlion_sim.analysis.differencing import STEPS, WITH_CHURN
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
-from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, Scenario, Schedule, from_data, to_data
+from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, UNLIMITED, Scenario, Schedule, from_data, to_data
 
 Data = dict[str, Any]
-_UNLIMITED = BANDWIDTH.format(BANDWIDTH.most)
+_MOST = BANDWIDTH.format(BANDWIDTH.most)
 _NEVER = DURATION.format(DURATION.most)
 
 
@@ -136,16 +136,17 @@ def _in_one_place(data: Data) -> Data:
     data = copy.deepcopy(data)
     if "wan" in data["cluster"] and len(data["cluster"]["clouds"]) > 1:
         longest = max((cloud["lan"]["rtt"] for cloud in data["cluster"]["clouds"]), key=DURATION.parse)
-        data["cluster"]["wan"] = {"rtt": longest}
+        data["cluster"]["wan"] = {"bandwidth": UNLIMITED, "rtt": longest}
     return data
 
 
 def _with_unlimited_paths(data: Data, _: Scenario) -> Data:
     data = copy.deepcopy(data)
-    wan = data["cluster"].get("wan", {})
-    for place in (wan, *wan.get("paths", [])):
-        place.pop("bandwidth", None)
-        place.pop("matrix", None)
+    if wan := data["cluster"].get("wan"):
+        for place in (wan, *wan["paths"]):
+            place.pop("bandwidth", None)
+        wan.pop("matrix", None)
+        wan["bandwidth"] = UNLIMITED
     return data
 
 
@@ -163,7 +164,7 @@ def _with_unlimited_nics(data: Data, _: Scenario) -> Data:
     groups = [group for cloud in data["cluster"]["clouds"] for group in cloud["workers"]]
     hosts = data["system"].get("topology", {}).get("hosts", [])
     for machine in (*groups, *(host for host in hosts if isinstance(host, dict))):
-        machine["nic"] = {"up": _UNLIMITED, "down": _UNLIMITED}
+        machine["nic"] = {"up": _MOST, "down": _MOST}
     return data
 
 

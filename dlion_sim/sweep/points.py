@@ -13,7 +13,7 @@ import msgspec
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import Scenario, from_data
-from dlion_sim.scenario.overrides import set_value
+from dlion_sim.scenario.overrides import Override, located, overridden
 
 
 @dataclass(frozen=True)
@@ -63,38 +63,23 @@ class Point:
 
     def scenario(self) -> Scenario:
         """The checked scenario. Raises InputError that names the axis, or else the place in the base, at fault."""
-        try:
-            return from_data(self._data(), folder=self.base.file.parent, file=self.base.file)
-        except InputError as error:
-            raise self.located(error) from None
+        return from_data(self.base.data, self._overrides, folder=self.base.file.parent, file=self.base.file)
 
     def located(self, error: InputError) -> InputError:
         """The same fault of this point's scenario, said to lie in the axis that set what is at fault, if one did."""
-        above = f"{error.path or ''}."
-        # The longest path says it most closely.
-        for path in sorted(self.values, key=len, reverse=True):
-            if above.startswith(f"{path}.") or (error.path and path.startswith(above)):
-                further = [self.located(fault) for fault in error.further]
-                where = self._place(path)
-                return InputError(error.problem, file=self.sweep, path=where, allowed=error.allowed, further=further)
-        return error.within(self.base.file)
+        return located(error, self._overrides).within(self.base.file)
 
     @cached_property
     def digest(self) -> str:
         """Differs for any two scenarios that may differ in anything that a run depends on."""
-        data = self._data()
+        data = overridden(self.base.data, self._overrides)
         data.pop("description", None)
         traces = sorted(f"{trace} {self._trace_digest(trace)}" for trace in _traces(data))
         return hashlib.sha256(msgspec.json.encode([data, traces], order="sorted")).hexdigest()[:32]
 
-    def _data(self) -> dict[str, Any]:
-        data: dict[str, Any] = _copied(self.base.data)
-        for path, value in self.values.items():
-            try:
-                set_value(data, path.split("."), _copied(value))
-            except ValueError as error:
-                raise InputError(str(error), file=self.sweep, path=self._place(path)) from None
-        return data
+    @cached_property
+    def _overrides(self) -> list[Override]:
+        return [Override(path, value, self.sweep, self._place(path)) for path, value in self.values.items()]
 
     def _place(self, path: str) -> str:
         """Where in the sweep's file the value of a path stands."""
@@ -106,13 +91,6 @@ class Point:
             file = self.base.file.parent / trace
             known[trace] = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
         return known[trace]
-
-
-def _copied(data: Any) -> Any:
-    """A copy of plain data, which `copy.deepcopy` takes several times as long for."""
-    if isinstance(data, dict):
-        return {key: _copied(value) for key, value in data.items()}
-    return [_copied(value) for value in data] if isinstance(data, list) else data
 
 
 def _traces(data: object) -> Iterator[str]:

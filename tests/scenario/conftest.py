@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from dlion_sim.scenario import Scenario, load
+from dlion_sim.scenario.overrides import overridden
+from dlion_sim.yaml_text import write_yaml
+
 EXAMPLE = """\
 name: two-clouds
 seed: 1
@@ -30,7 +34,16 @@ def data() -> dict[str, Any]:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """In the current folder."""
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "example.yaml"
     path.write_text(EXAMPLE)
     return path
+
+
+def written(file: Path, *overrides: str) -> Scenario:
+    """The scenario of the file, once that says itself what would be overrides."""
+    data = yaml.safe_load(file.read_text())
+    file.write_text(write_yaml(overridden(data, overrides)))
+    return load(file)

@@ -121,7 +121,7 @@ def test_what_cannot_be(file: Path, written: str, path: str, words: list[str]) -
 def test_links_need_a_bandwidth_that_can_be_0_and_an_end(file: Path) -> None:
     link = f"availability={{links: {{east-west: {DOWN}}}}}"
     with pytest.raises(InputError, match=r"links.east-west: the path from 'east' to 'west' has no bandwidth"):
-        load(file, [link, "cluster.wan={rtt: 60 ms}"])
+        load(file, [link, "cluster.wan={bandwidth: unlimited, rtt: 60 ms}"])
     endless = "availability={links: {east-west: {process: exponential, up: 1 min, down: 1 s}}}"
     with pytest.raises(InputError, match="nothing says how long the run is; allowed: with duration"):
         load(file, [endless, "duration=null", "iterations=5"])

@@ -8,6 +8,7 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import from_data, load
+from tests.scenario.conftest import written
 
 MERGING = b"a0: &a0 {x: 1, y: 2}\n" + b"".join(
     b"a%d: &a%d {<<: [*a%d, *a%d]}\n" % (level, level, level - 1, level - 1) for level in range(1, 60)
@@ -120,8 +121,21 @@ INVALID = [
     (f"{GROUP}.compute=p3.xlarge", f"{GROUP}.compute", ["'p3.xlarge'", "p2.xlarge, p2.8xlarge"]),
     (f"{GROUP}.compute=24 kores", f"{GROUP}.compute", ["'24 kores' is not a number of cores"]),
     (f"{GROUP}.compute={{cores: 8, noise: -1}}", f"{GROUP}.compute.noise", ["0 or more"]),
-    ("cluster.wan={}", "cluster", ["disconnected", "from 'east' to 'west'", "wan.rtt for"]),
-    ("cluster.wan={paths: [{from: east, to: west}]}", "cluster", ["disconnected", "from 'west' to 'east'"]),
+    ("cluster.wan={}", "cluster.wan", ["disconnected", "from 'east' to 'west'", "wan.rtt for"]),
+    ("cluster.wan={paths: [{from: east, to: west}]}", "cluster.wan", ["disconnected", "from 'west' to 'east'"]),
+    ("cluster.wan={rtt: 60 ms}", "cluster.wan", ["how much", "from 'east' to 'west'", "40 Mbps", "unlimited"]),
+    (
+        "cluster.wan={rtt: 60 ms, matrix: {east: {west: 1 Mbps}}}",
+        "cluster.wan",
+        ["how much", "from 'west' to 'east'"],
+    ),
+    (
+        "cluster.wan={rtt: 60 ms, paths: [{between: [east, west]}]}",
+        "cluster.wan.paths.0",
+        ["how much", "from 'east' to 'west'"],
+    ),
+    ("cluster.wan.bandwidth=infinite", "cluster.wan.bandwidth", ["not a bandwidth", "or 'unlimited'"]),
+    ("cluster.wan.paths=[{between: [east, '*']}, {between: ['*', west]}]", "cluster.wan.paths.1", ["already"]),
     ("cluster.wan={bandwidth: 40 Mbps}", "cluster.wan", ["how long", "from 'east' to 'west'", "60 ms", "0 ms"]),
     (
         "cluster.wan={bandwidth: 40 Mbps, paths: [{from: east, to: west, rtt: 1 ms}, {from: west, to: east}]}",
@@ -153,7 +167,7 @@ INVALID = [
 @pytest.mark.parametrize(("override", "path", "words"), INVALID, ids=[override for override, _, _ in INVALID])
 def test_invalid_values(file: Path, override: str, path: str | None, words: list[str]) -> None:
     with pytest.raises(InputError) as refusal:
-        load(file, [override])
+        written(file, override)
     assert refusal.value.file == file
     assert refusal.value.path == path
     assert refusal.value.further == ()
@@ -185,7 +199,7 @@ def test_a_target_alone_may_never_be_reached(file: Path) -> None:
 
 def test_all_faults_are_told_at_once(file: Path) -> None:
     with pytest.raises(InputError) as refusal:
-        load(file, ["seed=x", "workload.batch_size=0", f"{GROUP}.nic=50 Mb"])
+        written(file, "seed=x", "workload.batch_size=0", f"{GROUP}.nic=50 Mb")
     faults = [refusal.value, *refusal.value.further]
     assert [fault.path for fault in faults] == ["seed", "workload.batch_size", f"{GROUP}.nic"]
     assert all(fault.file == file for fault in faults)

@@ -12,7 +12,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.scenario import Schedule, dump, load
 
 MATRIX = "cluster.wan.matrix"
-RTT = "cluster.wan={rtt: 60 ms}"
+RTT = "cluster.wan={rtt: 60 ms, bandwidth: 1 Gbps}"
 
 
 def paths(file: Path, matrix: str) -> list[float | None]:
@@ -49,7 +49,7 @@ def test_what_it_leaves_out_is_the_wans_and_a_listed_path_goes_first(file: Path)
 
 
 def test_it_joins_the_clouds_or_says_which_it_does_not(file: Path) -> None:
-    paths = "paths: [{between: [east, west], rtt: 60 ms}]"
+    paths = "paths: [{from: west, to: east, bandwidth: 1 Mbps, rtt: 60 ms}], rtt: 1 ms"
     assert load(file, [f"cluster.wan={{matrix: {{east: {{west: 1 Mbps}}}}, {paths}}}"]).cluster.wan
     with pytest.raises(InputError, match="no path leads from 'west' to 'east'"):
         load(file, ["cluster.wan={matrix: {east: {west: 1 Mbps}}}"])
@@ -141,12 +141,12 @@ RTTS = "cluster.wan.rtt_matrix"
 )
 def test_round_trip_times_may_differ_from_path_to_path(file: Path, text: str, matrix: str) -> None:
     (file.parent / "r.csv").write_text(text)
-    cluster = load(file, ["cluster.wan={}", f"{RTTS}={matrix}"]).cluster
+    cluster = load(file, ["cluster.wan={bandwidth: unlimited}", f"{RTTS}={matrix}"]).cluster
     assert [cluster.wan_path(*ends) for ends in (("east", "west"), ("west", "east"))] == [(None, 0.08), (None, 0.0025)]
 
 
 def test_one_round_trip_time_is_that_of_both_directions_and_a_listed_path_goes_first(file: Path) -> None:
-    wan = "cluster.wan={rtt: 1 ms, rtt_matrix: {west: {east: 80 ms}}%s}"
+    wan = "cluster.wan={bandwidth: 1 Mbps, rtt: 1 ms, rtt_matrix: {west: {east: 80 ms}}%s}"
     cluster = load(file, [wan % ""]).cluster
     assert [cluster.wan_path(*ends)[1] for ends in (("east", "west"), ("west", "east"))] == [0.08, 0.08]
     cluster = load(file, [wan % ", paths: [{from: east, to: west, rtt: 5 ms}]"]).cluster
@@ -155,7 +155,7 @@ def test_one_round_trip_time_is_that_of_both_directions_and_a_listed_path_goes_f
 
 def test_the_resolved_scenario_has_the_round_trip_times(file: Path) -> None:
     (file.parent / "r.csv").write_text("us,west\neast,80123\n")
-    scenario = load(file, ["cluster.wan={}", f"{RTTS}=r.csv"])
+    scenario = load(file, ["cluster.wan={bandwidth: unlimited}", f"{RTTS}=r.csv"])
     (file.parent / "r.csv").unlink()
     file.write_text(dump(scenario))
     assert load(file) == scenario
@@ -167,11 +167,11 @@ def test_iperf3s_round_trips_are_the_least_that_its_sender_saw(file: Path) -> No
     result = iperf3(1e6)
     result["end"]["streams"] = [{"sender": {"min_rtt": rtt, "mean_rtt": 900_000}} for rtt in (80_123, 80_200)]
     (folder / "east-to-west.json").write_text(json.dumps(result))
-    cluster = load(file, ["cluster.wan={}", f"{RTTS}=results"]).cluster
+    cluster = load(file, ["cluster.wan={bandwidth: unlimited}", f"{RTTS}=results"]).cluster
     assert cluster.wan_path("west", "east") == (None, 0.080123)
     (folder / "east-to-west.json").write_text(json.dumps(iperf3(1e6)))
     with pytest.raises(InputError, match=r"has no end\.streams\.sender\.min_rtt; allowed: what iperf3 -J wrote on Lin"):
-        load(file, ["cluster.wan={}", f"{RTTS}=results"])
+        load(file, ["cluster.wan={bandwidth: unlimited}", f"{RTTS}=results"])
 
 
 @pytest.mark.parametrize(
@@ -187,4 +187,4 @@ def test_iperf3s_round_trips_are_the_least_that_its_sender_saw(file: Path) -> No
 def test_unusable_round_trip_times(file: Path, matrix: str, words: str) -> None:
     (file.parent / "r.csv").write_text(",west\neast,80\n")
     with pytest.raises(InputError, match=words):
-        load(file, ["cluster.wan={}", f"{RTTS}={matrix}"])
+        load(file, ["cluster.wan={bandwidth: unlimited}", f"{RTTS}={matrix}"])
