@@ -42,6 +42,8 @@ class Pace:
 
 
 def in_words(seconds: float) -> str:
-    """E.g. "45 min", "3.2 h" or "2.5 days"."""
+    """E.g. "20 s", "45 min", "3.2 h" or "2.5 days"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
     hours = seconds / 3600
     return f"{60 * hours:.0f} min" if hours < 1.5 else f"{hours:.2g} h" if hours < 48 else f"{hours / 24:.2g} days"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import HEAVY_HEAD
@@ -16,11 +16,13 @@ from dlion_sim.cli.conventions import FAILED, INTERRUPTED, some
 from dlion_sim.cli.executors import Address, ComputesOn, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.options import Device, Quiet
+from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
     from dlion_sim.sweep import Ended, Found, Job, Point, SearchSpec
 
 _MOST_ROWS = 1000
+_MOST_ALIKE = 10
 
 
 def sweep(
@@ -59,6 +61,7 @@ def sweep(
         check([point for point in points if found[point.name].state is not State.DONE])
         if not quiet:
             _print_plan(points, found)
+            tell_ahead(points, found, options)
         return
     run_sweep(points, output, options, quiet=quiet)
 
@@ -75,6 +78,9 @@ def run_sweep(points: list[Point], output: Path, options: ExecutorOptions, *, qu
         missing = [point for point in points if found[point.name].state is not State.DONE]
         if not quiet:
             print(_counted(found), flush=True)
+            if missing:
+                check(missing)
+                tell_ahead(points, found, options, in_short=True)
         work = (Job.of(point, output, options.device_of_jobs) for point in missing)
 
         def check_all() -> None:
@@ -172,6 +178,34 @@ def _print_plan(points: list[Point], found: dict[str, Found]) -> None:
     if len(points) > _MOST_ROWS:
         print(f"... and {len(points) - _MOST_ROWS} more")
     print(_counted(found))
+
+
+def tell_ahead(
+    points: Sequence[Point], found: Mapping[str, Found], options: ExecutorOptions, *, in_short: bool = False
+) -> None:
+    """Print which of the checked points are the same, and how long those that are missing will take here.
+
+    `in_short` it takes some seconds to know that, else some ten.
+    """
+    from dlion_sim.cli.pace import in_words
+    from dlion_sim.sweep import State, alike, cores, estimate
+
+    same = alike(points)
+    for first, *others in same[:_MOST_ALIKE]:
+        print(f"the same scenario, and so the same results: {', '.join([first, *others])}")
+    if len(same) > _MOST_ALIKE:
+        print(f"... and {len(same) - _MOST_ALIKE} more such groups")
+    if options.kind is not ExecutorKind.LOCAL or all(each.state is State.DONE for each in found.values()):
+        return
+    jobs = options.jobs or cores()
+    effort: dict[str, Any] = {"most": 2, "watch": 1.0} if in_short else {}
+    try:
+        takes = estimate(points, found, jobs=jobs, device=options.device.value, **effort)
+    except InputError as error:
+        print(f"how long it will take is unknown: {error}", flush=True)
+        return
+    words = f"about {in_words(takes.seconds)} ({in_words(takes.low)} to {in_words(takes.high)})"
+    print(f"the rest takes {words} on this machine, {jobs} side by side", flush=True)
 
 
 def _counted(found: dict[str, Found]) -> str:

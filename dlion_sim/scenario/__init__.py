@@ -19,8 +19,8 @@ from dlion_sim.scenario.stream import Brightness, LabelShift, LateClass, Rotatio
 from dlion_sim.scenario.system import ChoiceSpec, SystemSpec
 from dlion_sim.scenario.transport import Dlcp, LossPhase, Pfabric, Reliable, StageBounds, Transport
 from dlion_sim.scenario.units import BANDWIDTH, CORES, DURATION, QUEUE, SIZE, Unit
-from dlion_sim.scenario.workload import ComputeTime, CostAs, Optimizer, Workload
 from dlion_sim.scenario.wan import Wan, WanPath
+from dlion_sim.scenario.workload import ComputeTime, CostAs, Optimizer, Workload
 
 __all__ = [
     "BANDWIDTH",

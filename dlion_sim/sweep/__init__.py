@@ -1,7 +1,8 @@
 """Sweeps: many scenarios that differ along axes, run side by side, and resumed by their folders alone."""
 
 from dlion_sim.sweep import metric, space
-from dlion_sim.sweep.checking import check, check_data
+from dlion_sim.sweep.checking import alike, check, check_data
+from dlion_sim.sweep.estimate import Estimate, estimate, run_seconds
 from dlion_sim.sweep.executor import Executor, Started, run_all
 from dlion_sim.sweep.job import Ended, Job, Progressed
 from dlion_sim.sweep.loading import load_search, load_sweep
@@ -15,6 +16,7 @@ from dlion_sim.sweep.state import Found, State, survey
 __all__ = [
     "Base",
     "Ended",
+    "Estimate",
     "Executor",
     "Found",
     "Job",
@@ -26,14 +28,17 @@ __all__ = [
     "Started",
     "State",
     "Trial",
+    "alike",
     "check",
     "check_data",
     "cores",
+    "estimate",
     "load_search",
     "load_sweep",
     "locked",
     "metric",
     "run_all",
+    "run_seconds",
     "space",
     "survey",
 ]

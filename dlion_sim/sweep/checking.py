@@ -48,6 +48,22 @@ def check_data(points: Sequence[Point]) -> None:
             raise (error if error.file else point.located(error.below("workload"))) from None
 
 
+def alike(points: Sequence[Point]) -> list[list[str]]:
+    """The names of those checked points whose scenarios are the same, which would only do the same again."""
+    from dlion_sim.protocol.compose import compose
+
+    systems: dict[tuple[str, str | None], SystemSpec] = {}
+    names: dict[str, list[str]] = {}
+    for point in points:
+        scenario = point.scenario()
+        key = scenario.system.model_dump_json(), scenario.modules
+        if key not in systems:
+            systems[key] = compose(scenario.system, scenario.modules).spec
+        resolved = scenario.model_copy(update={"name": "", "description": "", "system": systems[key]})
+        names.setdefault(resolved.model_dump_json(), []).append(point.name)
+    return [each for each in names.values() if len(each) > 1]
+
+
 class _Faults:
     """Gathers the faults of points, the same one once; raises them together when the block ends."""
 

@@ -87,7 +87,7 @@ def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed],
         scenario = from_data(read_yaml(job.scenario))
 
         def observe(progress: Progress) -> None:
-            tell(Progressed(job.name, _fraction(scenario, job.until, progress), _told(progress)))
+            tell(Progressed(job.name, fraction_done(scenario, job.until, progress), _told(progress)))
 
         run = None
         with own_errors_told(scenario.references):
@@ -144,7 +144,8 @@ def _told(progress: Any) -> str:
     return "" if progress.score is None else f"{progress.metric.name} {progress.metric.written(progress.score)}"
 
 
-def _fraction(scenario: Scenario, until: float | None, progress: Any) -> float:
+def fraction_done(scenario: Scenario, until: float | None, progress: Any) -> float:
+    """How far a run is that is to pause at `until` (s), or else to be completed: from 0 to 1."""
     ends = [
         progress.virtual_seconds / until if until else 0.0,
         progress.virtual_seconds / scenario.duration if scenario.duration else 0.0,

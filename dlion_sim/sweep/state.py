@@ -46,15 +46,33 @@ def survey(points: Sequence[Point], output: Path) -> dict[str, Found]:
     """
     found: dict[str, Found] = {}
     faults: list[InputError] = []
+    changed: list[tuple[str, str]] = []
     for point in points:
         try:
             found[point.name] = _found(point, output / point.name)
+            if found[point.name].run and not _is_of(point, found[point.name]):
+                changed.append((point.name, _changes(load(output / point.name / SCENARIO), point.scenario())))
         except InputError as fault:
             faults.append(fault)
+    if changed:
+        name, first = changed[0]
+        others = f", and {len(changed) - 1} more runs with it" if len(changed) > 1 else ""
+        refusal = InputError(
+            f"holds a run of another scenario than {name} is now{first}{others}",
+            file=output / name,
+            allowed="the former scenario, another name, another `output`, or removing such runs",
+        )
+        faults.insert(0, refusal)
     if faults:
-        first, *further = faults[:_FAULTS_TOLD]
+        first_fault, *further = faults[:_FAULTS_TOLD]
         more = f" (and {len(faults) - _FAULTS_TOLD} more)" if len(faults) > _FAULTS_TOLD else ""
-        raise InputError(first.problem + more, file=first.file, path=first.path, allowed=first.allowed, further=further)
+        raise InputError(
+            first_fault.problem + more,
+            file=first_fault.file,
+            path=first_fault.path,
+            allowed=first_fault.allowed,
+            further=further,
+        )
     return found
 
 
@@ -62,16 +80,22 @@ def _found(point: Point, folder: Path) -> Found:
     if not holds_run(folder):
         return Found(State.TO_DO, None)
     run = Run.open(folder)
-    state = _STATES.get(run.manifest["status"], State.INTERRUPTED)
+    return Found(_STATES.get(run.manifest["status"], State.INTERRUPTED), run)
+
+
+def _is_of(point: Point, found: Found) -> bool:
+    """Whether a run is of the point's scenario as it is now, perhaps in other words."""
+    assert found.run is not None
     # What failed is done anew in any case.
-    if state is not State.FAILED and run.manifest.get("sweep", {}).get("digest") != point.digest:
-        changes = _changes(load(folder / SCENARIO), point.scenario())
-        raise InputError(
-            f"holds a run of another scenario than {point.name} is now{changes}",
-            file=folder,
-            allowed="the former scenario, another name, another `output`, or removing that run",
-        )
-    return Found(state, run)
+    if found.state is State.FAILED or found.run.manifest.get("sweep", {}).get("digest") == point.digest:
+        return True
+    from dlion_sim.protocol.compose import compose
+
+    former, now = load(found.run.folder / SCENARIO), point.scenario()
+    if now.workload.lora and now.workload.lora.base:
+        return False  # The file may be another one.
+    system = compose(now.system, now.modules).spec
+    return now.model_copy(update={"system": system, "description": former.description}) == former
 
 
 def _changes(former: Scenario, now: Scenario) -> str:

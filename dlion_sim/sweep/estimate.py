@@ -1,0 +1,157 @@
+"""How long runs will take here: by runs of their kind that are done, or else by beginning one of each kind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from dlion_sim.scenario import Scenario
+from dlion_sim.sweep.job import fraction_done
+from dlion_sim.sweep.points import Point
+from dlion_sim.sweep.processes import cores
+from dlion_sim.sweep.state import Found, State
+
+MOST_BEGUN = 6
+"""Kinds of runs that are begun; what all others take is taken to be the mean of those."""
+WATCHED_SECONDS = 2.0
+"""So long is each of these watched, of wall time."""
+_OFF_BY = {True: 1.25, False: 1.75}
+"""The factor that estimates are off by, by whether they follow from whole runs."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Wall time, in seconds. Where a target may end a run early, all of these are upper bounds."""
+
+    seconds: float
+    low: float
+    high: float
+
+
+def estimate(
+    points: Sequence[Point],
+    found: Mapping[str, Found],
+    *,
+    jobs: int | None = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    most: int = MOST_BEGUN,
+    watch: float = WATCHED_SECONDS,
+) -> Estimate:
+    """What the points that are not done will take, so many `jobs` side by side, by default one a core.
+
+    Args:
+        points: All points, which were checked.
+        found: How far each is, by name.
+        jobs: As for `LocalProcesses`.
+        device: Where gradients are computed.
+        most: How many kinds of runs are begun at the most. Runs are of a kind if they differ in seeds and rates alone.
+        watch: How long (s) each of these is watched.
+
+    Raises:
+        InputError: A run cannot be begun.
+    """
+    kinds: dict[str, list[Point]] = {}
+    for point in points:
+        kinds.setdefault(_kind(point.scenario()), []).append(point)
+    missing = {
+        kind: count
+        for kind, alike in kinds.items()
+        if (count := sum(found[point.name].state is not State.DONE for point in alike))
+    }
+    total = sum(missing.values())
+    if not total:
+        return Estimate(0.0, 0.0, 0.0)
+    processes = min(jobs or cores(), total)
+    known = {kind: seconds for kind in missing if (seconds := _seconds_of_done(kinds[kind], found)) is not None}
+    takes = {**known}
+    unknown = [kind for kind in missing if kind not in known]
+    with _threads(max(1, cores() // processes)):
+        for number in range(min(most, len(unknown))):
+            # Spread over all of them, as those that differ most stand apart.
+            kind = unknown[number * len(unknown) // min(most, len(unknown))]
+            if not takes:  # Compiled code has to be loaded once.
+                run_seconds(kinds[kind][0].scenario(), device, watch / 4)
+            takes[kind] = run_seconds(kinds[kind][0].scenario(), device, watch)
+    average = fmean(takes.values())
+    each = [(takes.get(kind, average), count, _OFF_BY[kind in known]) for kind, count in missing.items()]
+    longest = max(seconds for seconds, _, _ in each)
+    in_turn = max(sum(seconds * count for seconds, count, _ in each) / processes, longest)
+    off_by = fmean(off for _, _, off in each)
+    return Estimate(in_turn, in_turn / off_by, in_turn * off_by)
+
+
+def run_seconds(
+    scenario: Scenario, device: Literal["auto", "cpu", "cuda"] = "auto", watch: float = WATCHED_SECONDS
+) -> float:
+    """What a whole run will take on this machine, which is begun and watched for so long (s of wall time), once as
+    much as half of that is over. The first run of a process, which has much to load, says little.
+
+    Raises InputError where it cannot be begun.
+    """
+    from dlion_sim.simulation import Progress, simulate
+
+    began = time.monotonic()
+    seen: list[tuple[float, float, float]] = []
+    """When, what part of the run was done then, and its virtual time."""
+
+    def observe(progress: Progress) -> None:
+        done = fraction_done(scenario, None, progress)
+        if done > 0 or not seen:
+            seen.append((time.monotonic(), done, progress.virtual_seconds))
+
+    def warm() -> int:
+        return next((place for place, (when, *_) in enumerate(seen) if when - seen[0][0] > watch / 2), len(seen))
+
+    def is_enough() -> bool:
+        first = warm()
+        return first < len(seen) - 1 and seen[-1][0] - seen[first][0] > watch and seen[-1][1] > seen[first][1]
+
+    with TemporaryDirectory(prefix="dlion-") as folder:
+        run = simulate(
+            scenario, Path(folder) / "run", device=device, checkpoint_every=None, interrupted=is_enough, observe=observe
+        )
+        evaluations = int((run.metrics()["kind"] == "evaluation").sum()) / len(scenario.cluster.workers)
+    took = time.monotonic() - began
+    summary = run.summary
+    if summary is None or run.manifest["status"] == "completed":
+        return took
+    every = scenario.workload.evaluate_every
+    evaluation: float = summary["wall_seconds"] * (summary["evaluation_share"] or 0.0) / max(1.0, evaluations)
+    (since, before, begin), (until, after, end) = seen[warm()], seen[-1]
+    watched = until - since
+    computing = max(watched / 10, watched - evaluation * (end // every - begin // every))
+    rest = 1 - after
+    return took + rest * computing / (after - before) + rest * end / after / every * evaluation
+
+
+def _kind(scenario: Scenario) -> str:
+    """The same for scenarios that differ in what costs no time."""
+    costs = scenario.workload.model_copy(update={"optimizer": {"kind": scenario.workload.optimizer.kind}})
+    alike = scenario.model_copy(update={"seed": 0, "name": "-", "description": "", "workload": costs})
+    return repr(alike)
+
+
+def _seconds_of_done(points: Sequence[Point], found: Mapping[str, Found]) -> float | None:
+    """The mean of runs that are done; None without any."""
+    runs = [each.run for point in points if (each := found[point.name]).state is State.DONE and each.run]
+    took = [run.summary["wall_seconds"] for run in runs if run.summary]
+    return fmean(took) if took else None
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Let gradients be computed by so many threads, as in a process of a sweep."""
+    import torch
+
+    former = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(former)
