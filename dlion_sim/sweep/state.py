@@ -56,7 +56,8 @@ def survey(points: Sequence[Point], output: Path) -> dict[str, Found]:
             faults.append(fault)
     if changed:
         name, first = changed[0]
-        others = f", and {len(changed) - 1} more runs with it" if len(changed) > 1 else ""
+        more_runs = len(changed) - 1
+        others = f", and {more_runs} more run{'s' * (more_runs != 1)} with it" if more_runs else ""
         refusal = InputError(
             f"holds a run of another scenario than {name} is now{first}{others}",
             file=output / name,
@@ -87,8 +88,11 @@ def _is_of(point: Point, found: Found) -> bool:
     """Whether a run is of the point's scenario as it is now, perhaps in other words."""
     assert found.run is not None
     # What failed is done anew in any case.
-    if found.state is State.FAILED or found.run.manifest.get("sweep", {}).get("digest") == point.digest:
+    digest = found.run.manifest.get("sweep", {}).get("digest")
+    if found.state is State.FAILED or digest == point.digest:
         return True
+    if digest is None:
+        return False  # It is of no sweep.
     from dlion_sim.protocol.compose import compose
 
     former, now = load(found.run.folder / SCENARIO), point.scenario()

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -54,7 +55,9 @@ def test_a_sweep_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--dry-run") == 0
     plan = capsys.readouterr().out
     assert all(name in plan for name in NAMES)
-    assert plan.endswith("4 runs: 4 to do\n")
+    *_, counted, takes = plan.splitlines()
+    assert counted == "4 runs: 4 to do"
+    assert re.fullmatch(r"the rest takes about \d+ s \(\d+ s to \d+ s\) on this machine, \d+ side by side", takes)
     assert not (here / "out").exists()
 
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "2") == 0

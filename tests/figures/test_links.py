@@ -19,7 +19,7 @@ def run_of(folder, workers):
         "name: made-up\nduration: 20 s\nworkload: {dataset: digits}\nsystem: dlion\ncluster:\n  clouds:\n"
         f"    - {{name: east, workers: [{{count: {east}, nic: 8 Mbps}}]}}\n"
         f"    - {{name: west, workers: [{{count: {workers // 3}, nic: {{up: 1 Mbps, down: 8 Mbps}}}}]}}\n"
-        "  wan: {rtt: 10 ms}\n"
+        "  wan: {bandwidth: unlimited, rtt: 10 ms}\n"
     )
     run = Run.open(folder)
     run.manifest["workers"] = [f"east/{n}" for n in range(east)] + [f"west/{n}" for n in range(workers // 3)]

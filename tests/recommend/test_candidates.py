@@ -69,7 +69,10 @@ def test_a_candidate_whose_scenario_cannot_be_is_refused_and_the_others_stay(tmp
         "workers": [{"count": 2}],
         "lan": {"fabric": {"leaves": 2, "spines": 1}},
     }
-    cluster = {"clouds": [fabric, {"name": "west", "region": "there", "workers": [{}]}], "wan": {"rtt": "60 ms"}}
+    cluster = {
+        "clouds": [fabric, {"name": "west", "region": "there", "workers": [{}]}],
+        "wan": {"bandwidth": "unlimited", "rtt": "60 ms"},
+    }
     study = study_of(tmp_path, GOAL, cluster=cluster, counts=(1, 2), systems=("ring_allreduce",))
     assert {each.labels["count"] for each in study.candidates} == {"2"}
     assert "1 workers leave some of 2 leaves without any" in study.refused[1].reason

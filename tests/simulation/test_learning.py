@@ -24,7 +24,7 @@ UNEQUAL = {
 """Four workers, none of which is in step with another."""
 ALIKE = {
     "clouds": [{"name": name, "workers": [{"nic": "20 Mbps"}]} for name in ("east", "west")],
-    "wan": {"rtt": "0.1 s"},
+    "wan": {"bandwidth": "unlimited", "rtt": "0.1 s"},
 }
 """Two workers that do the same at the same times, and whose messages meet on their way."""
 

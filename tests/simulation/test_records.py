@@ -61,7 +61,7 @@ def test_the_wait_of_who_waits_for_ever_is_drawn_and_says_for_whom(tmp_path):
         {"name": "a", "workers": [{"count": 2, "compute": "24 cores"}]},
         {"name": "b", "workers": [{"compute": "24 cores", "nic": {"steps": {"0 s": "50 Mbps", "1 s": "0 Mbps"}}}]},
     ]
-    cluster = {"clouds": clouds, "wan": {"rtt": "10 ms"}}
+    cluster = {"clouds": clouds, "wan": {"bandwidth": "unlimited", "rtt": "10 ms"}}
     run = simulate(digits(cluster=cluster, duration="9 s", system="baseline"), tmp_path / "run")
     last = spans(run).groupby("worker").last()
     assert last["what"].tolist() == ["wait"] * 3

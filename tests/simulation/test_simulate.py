@@ -75,7 +75,7 @@ def test_the_time_of_a_synchronous_iteration_is_computation_then_the_slowest_tra
             {"name": "a", "workers": [{"compute": "4 cores", "nic": "20 Mbps"}]},
             {"name": "b", "workers": [{"compute": "8 cores", "nic": "50 Mbps"}]},
         ],
-        "wan": {"rtt": "100 ms"},
+        "wan": {"bandwidth": "unlimited", "rtt": "100 ms"},
     }
     run = simulate(digits("iterations=1", cluster=cluster, system="baseline", duration=None), tmp_path / "run")
     sent = run.links().set_index(["sender", "receiver"])["bytes"]
@@ -326,7 +326,7 @@ def test_every_shipped_scenario_runs_with_every_system(tmp_path, file, system):
     ids=str,
 )
 def test_every_system_learns(tmp_path, system):
-    cluster = {"clouds": CLOUDS, "wan": {"rtt": "60 ms"}}
+    cluster = {"clouds": CLOUDS, "wan": {"bandwidth": "unlimited", "rtt": "60 ms"}}
     run = simulate(digits(cluster=cluster, system=system, duration="15 s"), tmp_path / "run")
     assert run.summary["accuracy"]["mean"] > 0.75
     assert load_scenario(tmp_path / "run" / "scenario.yaml").system == compose(digits(system=system).system).spec

@@ -23,7 +23,7 @@ GOODPUT = 100e6 / 8 / TCP.data
 
 def pair(rtt="100 ms", **wan):
     clouds = [{"name": name, "workers": [{"count": 2, "nic": "100 Mbps"}]} for name in "ab"]
-    return {"clouds": clouds, "wan": {"rtt": rtt, **wan}}
+    return {"clouds": clouds, "wan": {"bandwidth": "unlimited", "rtt": rtt, **wan}}
 
 
 def windows(**settings):

@@ -129,14 +129,14 @@ def test_each_variant_takes_away_what_it_says():
     data = {variant.name: to_data(variant.scenario) for variant in planned}
     assert "input" not in data[names["R1x"]]["workload"]
     assert data[names["R3"]]["workload"]["input"] == {"prep_rate": 60, "cache": 0.0}
-    assert data["R1"]["cluster"]["wan"] == {"rtt": "200 us", "paths": []}
+    assert data["R1"]["cluster"]["wan"] == {"bandwidth": "unlimited", "rtt": "200 us", "paths": []}
     assert len(data["R0"]["cluster"]["clouds"]) == 1
     assert data["R0"]["system"]["name"] == "baseline"
     assert data["R2"]["system"]["batching"] == "fixed"
     cores = [float(cloud["workers"][0]["compute"]["cores"].split()[0]) for cloud in data["R2"]["cluster"]["clouds"]]
     assert cores == pytest.approx([3 / (2 / 24 + 1 / 4)] * 2)
     assert data["no-round-trips"]["cluster"]["wan"]["rtt"] == "0 s"
-    assert "bandwidth" not in data["unlimited-paths"]["cluster"]["wan"]
+    assert data["unlimited-paths"]["cluster"]["wan"]["bandwidth"] == "unlimited"
     assert data["R4"]["workload"]["input"]["cache"] == 0.0
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from dlion_sim.errors import InputError
-from dlion_sim.sweep import check, load_sweep
+from dlion_sim.sweep import alike, check, load_sweep
+from tests.pages import ROOT, blocks
 from tests.sweep.scenarios import write_sweep
 
 BANDWIDTH = "cluster.wan.bandwidth"
@@ -142,3 +143,39 @@ def test_a_file_that_is_no_sweep(tmp_path, text):
     with pytest.raises(InputError) as fault:
         load_sweep(tmp_path / "sweep.yaml")
     assert fault.value.file == tmp_path / "sweep.yaml"
+
+
+def test_an_axis_of_what_nothing_reads_is_refused(tmp_path):
+    file = tmp_path / "sweep.yaml"
+    file.write_text("base: quickstart\naxes: {cluster.wan.rtt: [20 ms, 80 ms]}\n")
+    with pytest.raises(InputError) as fault:
+        check(load_sweep(file))
+    assert (fault.value.file, fault.value.path) == (file, "axes.cluster.wan.rtt")
+    assert "nothing reads it: all of cluster.wan.paths have their own rtt" in str(fault.value)
+    assert not fault.value.further
+
+
+def test_an_axis_may_be_of_all_entries_of_a_list(tmp_path):
+    file = tmp_path / "sweep.yaml"
+    file.write_text("base: quickstart\naxes: {cluster.wan.paths.*.rtt: [20 ms, 80 ms, soon]}\n")
+    *good, bad = load_sweep(file)
+    assert [point.name for point in good] == ["rtt20ms", "rtt80ms"]
+    assert [point.scenario().cluster.wan_path("east", "north")[1] for point in good] == [0.02, 0.08]
+    with pytest.raises(InputError, match="'soon' is not a duration") as fault:
+        bad.scenario()
+    assert fault.value.path == "axes.cluster.wan.paths.*.rtt"
+
+
+def test_points_that_are_the_same_are_told(tmp_path):
+    systems = {"plain": "dlion", "spelt": {"name": "dlion", "exchange": "max_n"}, "other": "ako"}
+    points = load_sweep(write_sweep(tmp_path, axes={"system": systems, "seed": [1, 2]}))
+    assert alike(points) == [["plain-seed1", "spelt-seed1"], ["plain-seed2", "spelt-seed2"]]
+
+
+def test_the_first_example_of_the_page_has_no_two_runs_that_are_the_same(tmp_path):
+    first, *_ = blocks(ROOT / "docs" / "sweeps.md", "yaml")
+    (tmp_path / "sweep.yaml").write_text(first)
+    points = load_sweep(tmp_path / "sweep.yaml")
+    check(points)
+    assert len(points) == 18
+    assert alike(points) == []

@@ -64,6 +64,29 @@ def test_what_changes_nothing_in_the_run_is_no_change(tmp_path):
     assert state_of(load_sweep(file), out) == ["done", "to do", "to do"]
 
 
+def test_a_change_of_all_runs_is_told_once(tmp_path):
+    out = tmp_path / "out"
+    for point in load_sweep(write_sweep(tmp_path, axes=AXES)):
+        begin(point, out).finish({"status": "completed"})
+    with pytest.raises(InputError) as fault:
+        survey(load_sweep(write_sweep(tmp_path, "workload.batch_size=24", axes=AXES)), out)
+    assert "than ako is now (workload.batch_size was 16, is 24), and 1 more run with it" in str(fault.value)
+    assert not fault.value.further
+
+
+def test_the_same_scenario_in_other_words_is_no_change(tmp_path):
+    write_sweep(tmp_path, axes=AXES)
+    (point, _) = load_sweep(tmp_path / "sweep.yaml")
+    job = Job.of(point, tmp_path / "out", "cpu")
+    writer = RunWriter.create(tmp_path / "out/ako", scenario_yaml=job.scenario, manifest=job.manifest)
+    writer.finish({"status": "completed"})
+    base = tmp_path / "base.yaml"
+    base.write_text(base.read_text().replace("duration: 1 s", "duration: 1000 ms"))
+    (again, _) = load_sweep(tmp_path / "sweep.yaml")
+    assert again.digest != point.digest
+    assert state_of([again], tmp_path / "out") == ["done"]
+
+
 def test_a_changed_trace_is_a_changed_scenario(tmp_path):
     trace = tmp_path / "link.csv"
     trace.write_text("time_s,mbps\n0,5\n1,6\n")
