@@ -13,6 +13,7 @@ from rich.text import Text
 from dlion_sim.cli import network
 from dlion_sim.cli.blocks import BlockFile, refuse_unless_free, write_block
 from dlion_sim.cli.fitting import Fitted
+from dlion_sim.cli.hints import Hinting
 from dlion_sim.cli.options import Device, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.errors import InputError
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from dlion_sim.scenario import Scenario
 
 calibrate = typer.Typer(no_args_is_help=True)
-calibrate.command()(network.network)
-calibrate.command()(network.node)
+calibrate.command(cls=Hinting)(network.network)
+calibrate.command(cls=Hinting)(network.node)
 
 _FAR_OFF = 0.2
 """A part of a time, by which a line does not tell it any more."""
@@ -33,7 +34,7 @@ def root() -> None:
     """Measure what a scenario says of your own machines and network, and write it as YAML to put into one."""
 
 
-@calibrate.command()
+@calibrate.command(cls=Hinting)
 def compute(
     output: BlockFile,
     scenario: ScenarioNameIfAny = None,

@@ -16,7 +16,7 @@ DIVERGED = 3
 """Of a run that went through, but in which a worker's training diverged."""
 INTERRUPTED = 130
 """By which shells tell an interrupt."""
-WHY_NO_EXCHANGE = "it says nothing of the system, as the run is too short for an exchange"
+WHY_NO_EXCHANGE = "it says nothing of the system (is the run too short for an exchange?)"
 """Of a run in which a worker never exchanged anything."""
 RUNS = Path("results/runs")
 _NAMES_SHOWN = 8
@@ -58,7 +58,7 @@ def why_no_exchange(run: Run) -> str:
     system = run.scenario.get("system")
     exchange = system.get("exchange") if isinstance(system, dict) else None
     period = exchange.get("period") if isinstance(exchange, dict) else None
-    return f"{WHY_NO_EXCHANGE}: its system exchanges every {period} iterations" if period else WHY_NO_EXCHANGE
+    return f"{WHY_NO_EXCHANGE[:-1]} its system exchanges every {period} iterations)" if period else WHY_NO_EXCHANGE
 
 
 def with_options(fault: str) -> str:

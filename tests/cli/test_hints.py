@@ -29,7 +29,7 @@ def told(capsys, monkeypatch, *arguments) -> list[str]:
         (["--learning_rate", "0.1"], "--set workload.optimizer.learning_rate=..."),
     ],
 )
-@pytest.mark.parametrize("command", [["run"], ["live"], ["recommend", "-o", "out"]])
+@pytest.mark.parametrize("command", [["run"], ["live"], ["recommend", "-o", "out"], ["calibrate", "compute"]])
 def test_a_scenarios_key_as_an_option(capsys, monkeypatch, command, given, hint):
     (line,) = told(capsys, monkeypatch, *command, "quickstart", *given)
     option = given[0].partition("=")[0]

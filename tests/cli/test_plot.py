@@ -205,7 +205,7 @@ def test_compare_marks_what_never_exchanged_anything(capsys, monkeypatch, runs):
     output = capsys.readouterr().out
     assert "│ diloco ! │" in output
     assert "! a worker never exchanged anything" in output
-    assert "period of local_sgd or diloco" in output
+    assert "is the run too short for an exchange?" in output
 
 
 def test_compare_names_what_it_cannot_read_and_shows_the_rest(capsys, monkeypatch, runs):
