@@ -17,6 +17,7 @@ from dlion_sim.analysis import Fidelity, duration_until, waited_most_for
 from dlion_sim.analysis.completion import by_kind
 from dlion_sim.analysis.statistics import Duration
 from dlion_sim.cli.conventions import some, why_no_exchange
+from dlion_sim.cli.happened import happened
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import LAN, WAN, Run, participants, scenario_label
 from dlion_sim.results.numbers import in_bytes, number, percent
@@ -107,7 +108,7 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
     if run.diverged:
         lines.append(f"diverged: {some(run.diverged)}: its {metric.name} says nothing of the system")
-    lines += [*_costs(summary), *_where_time_went(run), *_waits(run)]
+    lines += [*happened(run), *_costs(summary), *_where_time_went(run), *_waits(run)]
     times = summary[f"time_to_{run.metric.key}"]
     whole = "{:.0%}".format if metric == ACCURACY else metric.written
     reached = [whole(target) + _when(duration_until(run, target)) for target in _best_by_time(metric, times)]

@@ -76,7 +76,7 @@ def test_churn():
     ways = ["nobody", "crash", "notice", "rejoin", "new worker", "link, 20 s", "cloud"]
     assert list(table) == ["", *ways]
     assert all(figures(table[way][:1]) for way in ways)
-    assert {table[way][1] for way in ways[1:]} == {"the ring is broken"}
+    assert all(table[way][1].startswith("the ring is broken") for way in ways[1:])
 
 
 def test_churn_writes_its_table(tmp_path):

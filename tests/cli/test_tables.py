@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from dlion_sim.cli.tables import run_report
-from tests.made_up import made_up_run
+from tests.made_up import AWAY, made_up_run
 
 
 def printed(capsys, *reports) -> str:
@@ -80,3 +80,25 @@ def test_bytes_over_the_wan_come_first_and_a_lan_is_called_one(tmp_path, capsys)
     assert "4 MB sent over the LAN" in told
     assert " LAN " in told
     assert "WAN" not in told
+
+
+def test_the_end_says_what_happened(tmp_path, capsys):
+    run = made_up_run(tmp_path / "run", absent=True)
+    tariff = {"per_hour": [1.0, 1.0], "step": 1.0, "least": 0.0, "egress": None, "watts": None, "carbon": None}
+    path = {"sender": "east", "receiver": "west", "begin": 5.0, "end": 7.5}
+    later = {"sender": "west", "receiver": "east", "begin": 50.0, "end": None}
+    about = {"tariff": {**tariff, "spot": [True, False]}, "paths_down": [path, later]}
+    told = printed(capsys, run_report(replace(run, manifest={**run.manifest, **about}))).splitlines()
+    assert "away: east/0 once, 2 s" in told
+    assert "joined: once, 0.5 s after its process began on average, 4 kB of state fetched" in told
+    assert "work lost: 0.25 s of computing, 25 of 100 samples in vain, 3 messages cut, 1 message refused" in told
+    assert "paths down: east to west once, 2.5 s" in told
+    assert "spot: 1 machine, there for 0.005 of 0.00556 hours" in told
+    quiet = printed(capsys, run_report(made_up_run(tmp_path / "nothing")))
+    assert not any(word in quiet for word in ("away", "joined", "work lost", "paths down", "spot"))
+
+
+def test_who_never_came_back_is_away_at_the_end(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("tests.made_up.AWAY", AWAY[:1])
+    told = printed(capsys, run_report(made_up_run(tmp_path / "run", absent=True)))
+    assert "away: east/0 once, 19 s, and at the end" in told

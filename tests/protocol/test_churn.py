@@ -101,7 +101,7 @@ def test_who_is_there_goes_on(system, what):
     [{"name": "ring_allreduce"}, {"name": "local_sgd", "exchange": {"period": 3, "route": "ring"}}],
     ids=str,
 )
-def test_a_ring_cannot_do_without_anybody(system, what, on_loss):
+def test_a_ring_cannot_do_without_anybody_and_says_what_can(system, what, on_loss):
     world = World(
         system,
         4,
@@ -112,7 +112,11 @@ def test_a_ring_cannot_do_without_anybody(system, what, on_loss):
     )
     what(world)
     world.run()
-    assert world.aborts == ["the ring is broken"]
+    (reason,) = world.aborts
+    assert reason.startswith("the ring is broken, whatever on_loss says; ")
+    instead = "system: baseline" if system["name"] == "ring_allreduce" else "route: all_to_all"
+    assert instead in reason
+    assert reason.endswith("can go on")
 
 
 @pytest.mark.parametrize("name", ["local_sgd", "diloco"])

@@ -40,6 +40,9 @@ class MovedChunk(Chunk, frozen=True, array_like=True):
         return is_one(shapes, ("f4", *HALVES), parameters)
 
 
+_INSTEAD = "route: all_to_all can go on"
+
+
 @register("exchange", "local_sgd")
 class LocalSgdExchange(Exchange):
     """Every worker steps by its own gradients, and every `period` iterations all take the mean of their parameters.
@@ -116,11 +119,11 @@ class LocalSgdExchange(Exchange):
     def left(self, peer: int) -> str | None:
         """Nothing of it counts any more."""
         self._received.pop(peer, None)
-        return LOST if self._ring else None
+        return f"{LOST}; {_INSTEAD}" if self._ring else None
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
         """It counts in the next exchange."""
-        return [Abort(NEWCOMER)] if self._ring else []
+        return [Abort(f"{NEWCOMER}; {_INSTEAD}")] if self._ring else []
 
     def state(self) -> Sequence[torch.Tensor]:
         """Where the period began."""

@@ -49,6 +49,9 @@ class BucketTotal(BucketChunk, frozen=True, array_like=True):
     stage: ClassVar[Stage | None] = "gather"
 
 
+_INSTEAD = "system: baseline takes the same mean without one, and can go on"
+
+
 @register("exchange", "ring_allreduce")
 class RingAllReduceExchange(Exchange):
     """Each worker passes chunks to the next: n - 1 steps sum them up, n - 1 more hand the sums round.
@@ -94,11 +97,11 @@ class RingAllReduceExchange(Exchange):
 
     def lost(self, peer: int) -> str:
         """Every worker is part of it."""
-        return LOST
+        return f"{LOST}; {_INSTEAD}"
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
         """It would have to be in the middle of every sum."""
-        return [Abort(NEWCOMER)]
+        return [Abort(f"{NEWCOMER}; {_INSTEAD}")]
 
     def apply(self, incoming: Incoming) -> int:
         self.setup.replica.step(self._ring.total)

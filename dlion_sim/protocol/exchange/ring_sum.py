@@ -16,8 +16,8 @@ from dlion_sim.protocol.messages import Body, Channel, Count, Message, Shapes, S
 
 Precision = Literal["fp32", "fp16", "bf16"]
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-LOST = "the ring is broken"
-"""Why nothing can go on without a worker."""
+LOST = "the ring is broken, whatever on_loss says"
+"""Why nothing can go on without a worker; what could is told besides."""
 NEWCOMER = "a ring takes nobody in"
 """Why none can join."""
 
