@@ -34,6 +34,7 @@ _NAMES = {
 _LITTLE = 0.0005
 """Of a worker's time: kinds of which nobody has so much are not shown."""
 _ITERATIONS = 60
+_LINKS = 3
 
 
 def stalls(
@@ -46,6 +47,13 @@ def stalls(
     iterations: Annotated[
         int, typer.Option(help="Iterations of each worker in each run; the first 5 do not count.", min=10)
     ] = _ITERATIONS,
+    links: Annotated[
+        int,
+        typer.Option(
+            help="How many paths, NICs and machines that workers wait for most are tried twice as fast, one by one.",
+            min=0,
+        ),
+    ] = _LINKS,
     force: Annotated[bool, typer.Option("--force", help="Replace runs of another scenario in the folder.")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -63,6 +71,7 @@ def stalls(
             loaded,
             folder,
             iterations=iterations,
+            links=links,
             observing=lambda variant: progress_bar(variant, quiet=quiet),
             force=force,
             interrupted=interrupts.asked,
@@ -77,6 +86,8 @@ def stalls(
 
 def _report(explained: Explained) -> RenderableType:
     parts = [_workers(explained.as_it_is), _differences(explained.told), _what_if(explained.told)]
+    if explained.told["faster"]:
+        parts.append(_twice_as_fast(explained.told))
     lines = [*_lines(explained), f"all of it: {explained.document}", f"figure: {explained.figure}"]
     return Group(*parts, *map(Text, lines))
 
@@ -123,6 +134,17 @@ def _what_if(told: dict[str, Any]) -> Table:
     return table
 
 
+def _twice_as_fast(told: dict[str, Any]) -> Table:
+    table = Table(title="what if one were twice as fast", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("waited for")
+    for heading in ("iteration (s)", "iterations", "stall"):
+        table.add_column(heading, justify="right")
+    for name, found in told["faster"].items():
+        took = _seconds(found["iteration_seconds"]["mean"])
+        table.add_row(name, took, _change(found["more_iterations"]), _change(-found["less_stalled"]))
+    return table
+
+
 def _lines(explained: Explained) -> Iterator[str]:
     told = explained.told
     yield told["told"]
@@ -140,6 +162,10 @@ def _lines(explained: Explained) -> Iterator[str]:
 
 def _seconds(value: float | None) -> str:
     return "-" if value is None or math.isnan(value) else f"{round(value, 9) + 0.0:.4g}"  # no -0
+
+
+def _change(share: float) -> str:
+    return "-" if math.isnan(share) else f"{round(share, 3) + 0.0:+.1%}"
 
 
 def _percent(share: float) -> str:

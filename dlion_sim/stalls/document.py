@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ _AGREE = 0.03
 def document(
     steps: Mapping[str, Stalls],
     counterfactuals: Mapping[str, Stalls],
+    faster: Mapping[str, Stalls],
     *,
     is_in_step: bool,
     is_recorded: bool,
@@ -28,7 +30,8 @@ def document(
     """All that is known: seconds of iterations by kind, and shares of a worker's time, which sum to 1.
 
     `steps` are those of `STEPS`, and `WITH_CHURN` if there is any: the last one is the scenario as it is.
-    `counterfactuals` are what it would be like if something were not in the way. The two ways are compared of a system
+    `counterfactuals` are what it would be like if something were not in the way, `faster` if one thing were twice as
+    fast. The two ways are compared of a system
     that `is_in_step`, if `is_recorded`: what each message of the runs did.
     """
     as_it_is = [*steps.values()][-1]
@@ -58,8 +61,23 @@ def document(
             }
             for name, each in counterfactuals.items()
         },
+        "faster": {
+            name: {
+                "iteration_seconds": _spread(each, taken(each)),
+                "more_iterations": taken(as_it_is) / taken(each) - 1,
+                "less_stalled": 1 - _stalled(each) / (_stalled(as_it_is) or math.nan),
+            }
+            for name, each in faster.items()
+        },
         "loss": {"training_loss": loss, "seconds": reached},
     }
+
+
+def _stalled(stalls: Stalls) -> float:
+    """The seconds of an iteration in which workers do not compute, over all workers."""
+    return float(stalls.seconds.drop(columns="compute").to_numpy().sum()) / (
+        sum(stalls.iterations.values()) or math.nan
+    )
 
 
 def _agreement(check: dict[Hashable, Any] | None, is_in_step: bool) -> str:

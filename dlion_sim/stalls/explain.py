@@ -19,7 +19,8 @@ from dlion_sim.results.run_folder import holds_run
 from dlion_sim.scenario import Scenario
 from dlion_sim.simulation import Progress, resume, simulate
 from dlion_sim.stalls.document import document
-from dlion_sim.stalls.variants import COUNTERFACTUALS, Variant, as_it_is, variants
+from dlion_sim.stalls.faster import waited_for
+from dlion_sim.stalls.variants import COUNTERFACTUALS, Variant, as_it_is, faster_variant, variants
 
 DOCUMENT, FIGURE = "stalls.json", "stalls.png"
 WARM_UP = 5
@@ -46,32 +47,34 @@ def explain(
     folder: Path,
     *,
     iterations: int,
+    links: int = 0,
     observing: Observing,
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> Explained | None:
     """Simulate what the stalls of a scenario are found from, each variant in a folder below `folder`; write them there.
 
+    So many `links`, or machines, that workers are found to wait for most are then simulated twice as fast, one by one.
     Variants whose runs are complete are not run again, those that were ended early go on. None where it was
     `interrupted`. Raises InputError for a scenario that cannot be run, and for a `folder` that holds runs of another
     one, unless `force` replaces them.
     """
     names, planned = variants(scenario, iterations)
     _check(folder, planned, force=force)
-    runs: dict[str, Stalls] = {}
-    for variant in planned:
-        with observing(variant.scenario) as observe:
-            run = _run(variant, folder / variant.name, observe, interrupted)
-        if run.manifest["status"] == "interrupted":
-            return None
-        if run.outcome["stopped_by"] != "iterations":
-            raise InputError(f"ended before all iterations: {run.outcome['stopped_by']}", file=run.folder)
-        runs[variant.name] = stalls(run, WARM_UP)
     whole = as_it_is(scenario)
+    runs = _run_all(planned, folder, observing, interrupted)
+    if runs is None:
+        return None
+    speeded = {name: faster_variant(scenario, iterations, name) for name in waited_for(runs[whole])[:links]}
+    _check(folder, [*speeded.values()], force=force)
+    faster = _run_all([*speeded.values()], folder, observing, interrupted)
+    if faster is None:
+        return None
     changing = [name for name in COUNTERFACTUALS if names[name] != whole]
     told = document(
         {step: runs[names[step]] for step in dict.fromkeys((*STEPS, whole))},
         {name: runs[names[name]] for name in changing},
+        {name: faster[variant.name] for name, variant in speeded.items()},
         is_in_step=_is_in_step(scenario),
         is_recorded=scenario.records_transfers,
         warm_up=WARM_UP,
@@ -79,6 +82,22 @@ def explain(
     figure = plot_stalls(runs[whole], folder / FIGURE)
     write(folder / DOCUMENT, json_bytes(told))
     return Explained(runs[whole], told, folder / DOCUMENT, figure)
+
+
+def _run_all(
+    variants: list[Variant], folder: Path, observing: Observing, interrupted: Callable[[], bool]
+) -> dict[str, Stalls] | None:
+    """By name of the variant what its run tells; None where it was interrupted."""
+    found: dict[str, Stalls] = {}
+    for variant in variants:
+        with observing(variant.scenario) as observe:
+            run = _run(variant, folder / variant.name, observe, interrupted)
+        if run.manifest["status"] == "interrupted":
+            return None
+        if run.outcome["stopped_by"] != "iterations":
+            raise InputError(f"ended before all iterations: {run.outcome['stopped_by']}", file=run.folder)
+        found[variant.name] = stalls(run, WARM_UP)
+    return found
 
 
 def _check(folder: Path, planned: list[Variant], *, force: bool) -> None:

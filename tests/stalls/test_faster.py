@@ -1,0 +1,73 @@
+"""What if one path, NIC or machine were twice as fast."""
+
+import json
+from contextlib import nullcontext
+
+import pytest
+
+from dlion_sim.analysis.stalls import stalls
+from dlion_sim.scenario import from_data, to_data
+from dlion_sim.simulation import simulate
+from dlion_sim.stalls import explain
+from dlion_sim.stalls.faster import waited_for, with_faster
+from tests.simulation.scenarios import digits
+
+SLOW_PATH = "cluster.wan={bandwidth: 40 Mbps, rtt: 2 ms, paths: [{from: west, to: east, bandwidth: 2 Mbps}]}"
+
+
+def explained(folder, *overrides, links):
+    scenario = digits("system=baseline", *overrides)
+    return explain(scenario, folder, iterations=12, links=links, observing=lambda _: nullcontext(lambda progress: None))
+
+
+def test_the_path_that_workers_wait_for_is_tried_twice_as_fast(tmp_path):
+    told = explained(tmp_path, SLOW_PATH, links=1).told["faster"]
+    assert [*told] == ["path from west to east"]
+    (found,) = told.values()
+    assert 0.5 < found["more_iterations"] <= 1
+    assert 0.3 < found["less_stalled"] < 0.6
+    assert json.loads((tmp_path / "stalls.json").read_text())["faster"] == told
+    # Of what is done nothing is done again, nor is anything in the way of one link more.
+    done = (tmp_path / "faster-path-from-west-to-east/manifest.json").read_bytes()
+    assert len(explained(tmp_path, SLOW_PATH, links=2).told["faster"]) == 2
+    assert (tmp_path / "faster-path-from-west-to-east/manifest.json").read_bytes() == done
+
+
+def test_who_waits_for_a_slow_machine_is_told_of_it(tmp_path):
+    wide = "cluster.wan={rtt: 2 ms}"
+    run = simulate(digits("system=baseline", wide, "cluster.clouds.1.workers.0.compute=1 cores"), tmp_path / "run")
+    assert waited_for(stalls(run, 2))[0] == "machine of west/0"
+
+
+def doubled(name, *overrides):
+    return from_data(with_faster(to_data(digits(*overrides)), name)).cluster
+
+
+@pytest.mark.parametrize(
+    ("name", "paths"),
+    [("path from east to west", (80e6, 40e6)), ("path from west to east", (40e6, 80e6))],
+)
+@pytest.mark.parametrize(
+    "wan",
+    [
+        "{bandwidth: 40 Mbps, rtt: 60 ms}",
+        "{rtt: 60 ms, paths: [{between: [west, east], bandwidth: 40 Mbps, rtt: 60 ms}]}",
+        "{rtt: 60 ms, matrix: {east: {west: 40 Mbps}, west: {east: 40 Mbps}}}",
+    ],
+)
+def test_a_path_is_faster_in_one_direction_however_it_is_written(name, paths, wan):
+    cluster = doubled(name, f"cluster.wan={wan}")
+    bandwidths = [cluster.wan_path(*ends)[0].value_at(0.0) for ends in (("east", "west"), ("west", "east"))]
+    assert bandwidths == pytest.approx(paths)
+    assert [cluster.wan_path(*ends)[1] for ends in (("east", "west"), ("west", "east"))] == [0.06, 0.06]
+
+
+def test_one_worker_of_a_group_gets_the_nic_or_the_cores():
+    before = digits().cluster.workers
+    up = doubled("uplink of east/1").workers
+    assert [worker.name for worker in up] == [worker.name for worker in before]
+    assert [now.nic.up.value_at(0) / was.nic.up.value_at(0) for now, was in zip(up, before, strict=True)] == [1, 2, 1]
+    assert [now.nic.down for now in up] == [was.nic.down for was in before]
+    steps = "cluster.clouds.1.workers.0.compute={steps: {0 s: 4 cores, 2 s: 2 cores}}"
+    machine = doubled("machine of west/0", steps).workers[2].compute.cores
+    assert [machine.value_at(time) for time in (0.0, 3.0)] == [8, 4]
