@@ -34,7 +34,7 @@ def test_the_path_that_workers_wait_for_is_tried_twice_as_fast(tmp_path):
 
 
 def test_who_waits_for_a_slow_machine_is_told_of_it(tmp_path):
-    wide = "cluster.wan={rtt: 2 ms}"
+    wide = "cluster.wan={bandwidth: unlimited, rtt: 2 ms}"
     run = simulate(digits("system=baseline", wide, "cluster.clouds.1.workers.0.compute=1 cores"), tmp_path / "run")
     assert waited_for(stalls(run, 2))[0] == "machine of west/0"
 
