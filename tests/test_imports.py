@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "analysis": {"results", "scenario"},
     "figures": {"analysis", "results", "scenario"},
     "export": {"analysis", "results"},
-    "report": {"analysis", "figures.looks", "figures.style", "results", "scenario"},
+    "report": {"analysis", "figures.looks", "figures.panels", "figures.style", "results", "scenario"},
     "sweep": {"simulation", "protocol.compose", "learning.datasets", "analysis", "results", "scenario"},
     "stalls": {"simulation", "protocol.compose", "analysis", "figures", "results", "scenario"},
     "reproduction": {"sweep", "analysis", "figures", "results", "scenario"},

@@ -40,15 +40,15 @@ class Panels:
     def of(cls, groups: Sequence[Group]) -> Panels:
         """The panels of some groups, of which there is at least one."""
         keys = varying(groups)
-        line_keys = _line_keys(keys)
+        by_keys = line_keys(groups)
         by_line: dict[str, list[Group]] = {}
         for group in groups:
-            by_line.setdefault(group.named(line_keys), []).append(group)
+            by_line.setdefault(group.named(by_keys), []).append(group)
         are_apart = not {"run", "label"}.isdisjoint(keys)
         learned = {line: _learned(of_line[0]) for line, of_line in by_line.items()} if are_apart else {}
         are_unlike = len({*learned.values()}) > 1
         overlaid = are_apart and len(by_line) == len(groups) and ("label" in keys or not are_unlike)
-        panel_keys = () if overlaid else tuple(key for key in keys if key not in line_keys)
+        panel_keys = () if overlaid else tuple(key for key in keys if key not in by_keys)
         with_learned = are_unlike and not overlaid
         names = tuple(_noted(line, of_line) for line, of_line in by_line.items())
         common = {key: groups[0].labels[key] for key in ("scenario", "system") if key not in keys}
@@ -66,7 +66,7 @@ class Panels:
             else (f"unlike workloads: {_listed(map(_told, learned.items()))}",),
             _panel_keys=panel_keys,
             _with_learned=with_learned,
-            _line_keys=line_keys,
+            _line_keys=by_keys,
         )
 
     def panel(self, group: Group) -> int:
@@ -82,8 +82,9 @@ class Panels:
         return self.looks[self.line(group)]
 
 
-def _line_keys(keys: Sequence[str]) -> tuple[str, ...]:
+def line_keys(groups: Sequence[Group]) -> tuple[str, ...]:
     """The labels that are told by lines; what else differs is told by panels."""
+    keys = varying(groups)
     if "label" in keys:
         return ("label",)
     if "system" not in keys and "transport" not in keys:

@@ -72,6 +72,26 @@ def test_axes_are_in_the_order_of_their_magnitudes(tmp_path):
     assert data["groups"][0]["name"] == "bandwidth 5 Mbps, baseline"
 
 
+def test_systems_differ_in_colour_where_some_differ_by_another_setting_too(tmp_path):
+    systems = ["baseline", "ako", "gaia", "hop", "dpsgd", "adpsgd", "diloco", "sparta"]
+    for system in systems:
+        made_up_run(tmp_path / system, system=system)
+    for size in (8, 16):
+        made_up_run(tmp_path / f"dlion{size}", extra=f"batch_size: {size}")
+    colouring = told(tmp_path)["colouring"]
+    assert colouring["heading"].startswith("system and ")
+    assert len({*colouring["places"]}) == len({*colouring["colours"]}) == len(systems) + 2
+    assert "dlion, batch size 8" in colouring["values"]
+
+
+def test_runs_of_one_system_are_coloured_by_what_they_differ_in(tmp_path):
+    for bandwidth in ("5 Mbps", "20 Mbps"):
+        made_up_run(tmp_path / bandwidth, extra=bandwidth, point={"cluster.wan.bandwidth": bandwidth})
+    colouring = told(tmp_path)["colouring"]
+    assert colouring["heading"] == "bandwidth"
+    assert len({*colouring["colours"]}) == 2
+
+
 def test_the_target_is_the_best_that_half_of_the_runs_reached(tmp_path):
     made_up_sweep(tmp_path)
     assert told(tmp_path)["target"].endswith("test accuracy, the best that half of the completed runs reached")

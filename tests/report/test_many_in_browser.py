@@ -138,11 +138,11 @@ def test_switches_say_what_is_drawn_and_in_which_colours(driver, tmp_path):
     choose(driver, "curves", "Sent over the LAN by all workers")
     assert axis_titles(driver, "curves") == ["Sent over the LAN by all workers (MB)", "Test accuracy (%)"]
     assert axis_titles(driver, "front") == ["Time to 80 % (s)", "Test accuracy (%)"]
-    choose(driver, "front", "Cost and Sent (MB)")
-    assert axis_titles(driver, "front") == ["Cost", "Sent (MB)"]
+    choose(driver, "front", "Cost and LAN bytes (MB)")
+    assert axis_titles(driver, "front") == ["Cost", "LAN bytes (MB)"]
     light = driver.execute_script("return document.querySelector('#front .plot').data.at(-1).marker.color")
     driver.find_element("id", "theme").click()
-    assert axis_titles(driver, "front") == ["Cost", "Sent (MB)"]
+    assert axis_titles(driver, "front") == ["Cost", "LAN bytes (MB)"]
     assert driver.execute_script("return document.querySelector('#front .plot').data.at(-1).marker.color") == light
     assert complaints(driver) == []
 
@@ -199,6 +199,7 @@ def test_a_thousand_settings_open_in_time(driver, tmp_path):
     data["groups"] = [{**group, "id": f"{number}", "name": f"setting {number}"} for number in range(1000)]
     data["axes"][0] |= {"values": ["baseline", "dlion"], "colours": ["#000000", "#ff0000"], "dashes": ["solid"] * 2}
     data["axes"][0] |= {"places": [number % 2 for number in range(1000)], "dark": ["#ffffff", "#ff0000"]}
+    data["colouring"] = data["axes"][0]
     for curve in data["curves"]:
         curve["groups"] = [line] * 1000
     page = tmp_path / "report.html"
@@ -208,3 +209,55 @@ def test_a_thousand_settings_open_in_time(driver, tmp_path):
     driver.execute_script("document.querySelectorAll('#outcomes-table tbody tr')[500].click()")
     assert len(driver.execute_script(CHOSEN)) == 1
     assert complaints(driver) == []
+
+
+BROKEN = """const broken = [];
+    for (const cell of document.querySelectorAll("#outcomes-table th, #outcomes-table td")) {
+        if (cell.querySelector(".unseen")) continue;
+        const text = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+        while (text.nextNode()) for (const { index, 0: word } of text.currentNode.data.matchAll(/\\S+/g)) {
+            const range = document.createRange();
+            range.setStart(text.currentNode, index);
+            range.setEnd(text.currentNode, index + word.length);
+            if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) broken.push(word);
+        }
+    }
+    return broken;"""
+"""The words of the table that are broken over lines."""
+CUT = """const plot = document.querySelector("#coordinates .plot").getBoundingClientRect();
+    return [...document.querySelectorAll("#coordinates .annotation-text")].filter((text) => {
+        const { left, right } = text.getBoundingClientRect();
+        return left < plot.left - 1 || right > plot.right + 1;
+    }).map((text) => text.textContent);"""
+"""The names at the axes that are cut off."""
+
+
+def test_a_narrow_window_breaks_no_word_and_cuts_no_name(driver, tmp_path):
+    systems = ("baseline", "ring_allreduce", "parameter_server")
+    for scenario in ("ring_allreduces", "other"):
+        for system in systems:
+            made_up_run(tmp_path / f"{scenario}-{system}", system=system, scenario=scenario)
+    page = tmp_path / "report.html"
+    page.write_text(many_page(Collected.of(find_runs([tmp_path]))))
+    size = driver.get_window_size()
+    try:
+        driver.set_window_size(500, 900)
+        show(driver, page)
+        assert driver.execute_script(BROKEN) == []
+        assert driver.execute_script(CUT) == []
+        width = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert width[0] <= width[1], "the page itself is wider than the window"
+    finally:
+        driver.set_window_size(size["width"], size["height"])
+    assert complaints(driver) == []
+
+
+NAMED = """const { text, x } = document.querySelector('#front .plot').data.find((trace) => trace.mode === "text");
+    return text.map((name, at) => [name.trim(), x[at]]);"""
+
+
+def test_points_of_the_front_are_named(sweep):
+    named, front = sweep.execute_script(NAMED), sweep.execute_script(FRONT)
+    assert {time for _, time in named} >= {time for time, _ in front}
+    assert "bandwidth 20 Mbps, dlion" in [name for name, _ in named]
+    assert complaints(sweep) == []

@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex, to_rgb
 from dlion_sim.analysis import varying
 from dlion_sim.analysis.groups import Group, ranks
 from dlion_sim.figures.looks import DASHES, OWN_DASHES, Look, look_in_order, system_looks
+from dlion_sim.figures.panels import Panels, line_keys
 from dlion_sim.results import headings
 
 _PLOTLY = ("solid", "dash", "dot", "dashdot", "longdash", "8px,3px,2px,3px,2px,3px", "longdashdot")
@@ -42,6 +43,21 @@ def axes(groups: Sequence[Group]) -> list[dict[str, Any]]:
             }
         )
     return told
+
+
+def colouring(groups: Sequence[Group]) -> dict[str, Any]:
+    """By what groups are coloured unless a reader chooses an axis: as figures tell their lines apart.
+
+    That is one of the axes, or several of them together; for the keys see `axes`.
+    """
+    keys, panels = line_keys(groups) or ("system",), Panels.of(groups)
+    names = headings(keys)
+    return {
+        "heading": " and ".join(names[key].replace("_", " ") for key in keys),
+        "values": [line or "-" for line in panels.lines],
+        **_looks(panels.looks),
+        "places": [panels.line(group) for group in groups],
+    }
 
 
 def _looks(looks: Sequence[Look]) -> dict[str, list[str]]:

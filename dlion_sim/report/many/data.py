@@ -12,7 +12,7 @@ from dlion_sim.analysis import Target, chosen_target, group_runs, metric_name, m
 from dlion_sim.analysis.groups import Group, note
 from dlion_sim.errors import InputError
 from dlion_sim.metric import Metric
-from dlion_sim.report.many.axes import axes
+from dlion_sim.report.many.axes import axes, colouring
 from dlion_sim.report.many.curves import curves
 from dlion_sim.report.many.outcomes import outcomes, quantities, reached
 from dlion_sim.results import Run, run_names
@@ -56,7 +56,7 @@ def many_data(collected: Collected, target: float | str | None = None) -> dict[s
         "unfinished": _unfinished(collected),
     }
     if not groups:
-        return {**told, "target": "", "groups": [], "axes": [], "quantities": [], "curves": []}
+        return {**told, "target": "", "groups": [], "axes": [], "colouring": None, "quantities": [], "curves": []}
     metric = metric_of(groups)
     has_target = target is not None or any(group.completed for group in groups)
     chosen = chosen_target(groups, target) if has_target else None
@@ -70,6 +70,7 @@ def many_data(collected: Collected, target: float | str | None = None) -> dict[s
         "metric": score[:1].upper() + score[1:] + metric.axis,
         "target": "" if chosen is None else _told_target(chosen, metric, score),
         "axes": axes(groups),
+        "colouring": colouring(groups),
         "quantities": [{"key": each.key, "heading": each.heading, "more": each.more_is_better} for each in shown],
         "groups": [
             {**_about(group, keys), "outcome": {each.key: each.told(one[each.key]) for each in shown}}

@@ -2,6 +2,7 @@
 report.view("coordinates", (body) => {
   const { groups } = report;
   const MOST_TICKS = 12;
+  const [LETTER, MOST_LETTERS, ROOM, SPACE] = [6.5, 18, 0.25, 85]; // Pixels; the room beside the outer axes is a part of a space.
   const figure = report.figure(body, 430, ["toImage"]);
   let data = null;
   let boxes = [];
@@ -72,20 +73,26 @@ report.view("coordinates", (body) => {
       const line = { width: 1.75, color: groups.colour(axis, place), dash: axis.dashes[place] };
       if (members.length) traces.push({ ...joined(members, drawn), name: report.label(value), line });
     });
+    figure.plot.style.minWidth = `${SPACE * drawn.length}px`; // What is narrower is scrolled.
+    figure.plot.parentElement.style.overflowX = "auto";
+    const lengths = drawn[0].ticks.map(([, text]) => Math.min(MOST_LETTERS, String(text).length));
+    const space = (figure.plot.clientWidth - 40) / (drawn.length - 1 + 2 * ROOM);
+    const most = Math.max(5, Math.min(MOST_LETTERS, Math.floor(space / LETTER) - 2));
+    const left = Math.max(12, LETTER * Math.min(Math.max(...lengths), 1.5 * most) + 12 - ROOM * space);
     const note = { showarrow: false, xanchor: "right", xshift: -5, bgcolor: report.faded("raised", 0.75), borderpad: 1 };
     const layout = {
       xaxis: {
         side: "top",
         tickvals: drawn.map((_, at) => at),
         ticktext: drawn.map(({ name }) => report.label(name, 26)),
-        range: [-0.4, drawn.length - 0.6],
+        range: [-ROOM, drawn.length - 1 + ROOM],
         gridcolor: report.colour("axis"),
         linecolor: "transparent",
         fixedrange: true,
       },
       yaxis: { range: [-0.05, 1.05], visible: false, fixedrange: true },
-      annotations: drawn.flatMap(({ ticks }, x) => ticks.map(([y, value]) => ({ ...note, x, y, text: report.label(value, 18) }))),
-      margin: { l: 12, r: 12, t: 40, b: 12 },
+      annotations: drawn.flatMap(({ ticks }, x) => ticks.map(([y, value]) => ({ ...note, x, y, text: report.label(value, x ? most : 1.5 * most) }))),
+      margin: { l: left, r: 12, t: 40, b: 12 },
       legend: { orientation: "h", y: -0.02, yanchor: "top", x: 0 },
       dragmode: "select",
       newselection: { line: { color: report.colour("accent"), dash: "solid", width: 1.5 } },

@@ -50,7 +50,7 @@ report.view("curves", (body) => {
       const line = { width: 2, color: colour, dash: axis.dashes[place] };
       traces.push({ ...joined(members, curve.groups), name: report.label(value), line, hovertemplate: hovered });
     });
-    const log = curve.logarithmic ? { type: "log" } : { rangemode: "tozero" };
+    const log = curve.logarithmic ? report.scale.LOGARITHMIC : { rangemode: "tozero" };
     const layout = {
       xaxis: { title: { text: curve.unit ? `${curve.title} (${curve.unit})` : curve.title }, ...log },
       yaxis: { title: { text: report.label(data.metric, 60) }, rangemode: "tozero" },

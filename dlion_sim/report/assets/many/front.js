@@ -45,6 +45,29 @@ report.view("front", (body) => {
     };
   }
 
+  const MOST_NAMED = 8;
+
+  /** The names of groups beside their points, on the side where there is room. */
+  function named(members, all, x, y) {
+    const at = place(members, x, y);
+    const across = place(all, x, y).x;
+    const scale = report.scale.axis(across).type ? Math.log : (value) => value;
+    const [low, high] = [Math.min(...across), Math.max(...across)].map(scale);
+    const most = Math.max(8, Math.min(28, Math.floor(figure.plot.clientWidth / 24)));
+    return {
+      ...at,
+      type: "scatter",
+      mode: "text",
+      text: members.map(([group]) => `\u00a0\u00a0${report.label(group.name, most)}\u00a0\u00a0`),
+      textposition: at.x.map((each, number) => `${number % 2 ? "bottom" : "top"} ${2 * scale(each) > low + high ? "left" : "right"}`),
+      textfont: { size: 11, color: report.colour("ink") },
+      cliponaxis: false,
+      hoverinfo: "skip",
+      showlegend: false,
+      name: "Names",
+    };
+  }
+
   function draw() {
     const [x, y] = (pairs.value() ?? "").split(" ").map((key) => data.quantities.find((each) => each.key === key));
     if (!y) return false;
@@ -56,6 +79,7 @@ report.view("front", (body) => {
     const traces = [
       { ...place(front, x, y), type: "scatter", mode: "lines", line: { color: report.colour("quiet"), width: 1.5 }, hoverinfo: "skip", name: "Front" },
       { ...points(others, x, y), marker: grey, showlegend: false },
+      named(shown.length > MOST_NAMED ? front : shown, shown, x, y),
     ];
     axis.values.forEach((value, number) => {
       const members = shown.filter(([, each]) => axis.places[each] === number);

@@ -48,8 +48,8 @@ report.groups = (() => {
     });
   }
 
-  /** The axis by whose values groups are coloured. */
-  const colouring = (data) => data.axes.find((each) => each.heading === axis) ?? data.axes.at(-1);
+  /** The axis by whose values groups are coloured, or several together until a reader chooses one. */
+  const colouring = (data) => data.axes.find((each) => each.heading === axis) ?? data.colouring;
 
   /** The colour of a value of an axis, by number. */
   const colour = (own, value) => (report.isDark() ? own.dark : own.colours)[value];
@@ -104,8 +104,8 @@ report.view("overview", (body) => {
   return (newest) => {
     data = newest;
     counts.textContent = [data.counts || "no run yet", data.target].filter(Boolean).join("; ");
-    const order = [...data.axes].reverse();
-    colours.fill(order.map((axis) => [axis.heading, axis.heading]));
+    const order = [data.colouring, ...data.axes.toReversed()].filter(Boolean).map((axis) => axis.heading);
+    colours.fill([...new Set(order)].map((heading) => [heading, heading]));
     tell();
   };
 });

@@ -10,8 +10,10 @@ report.scale = (() => {
     return all.length > 1 && Math.min(...all) > 0 && Math.max(...all) > WIDE * Math.min(...all);
   }
 
+  const LOGARITHMIC = { type: "log", tickformat: ",.3~r" }; // Plotly's own ticks leave out powers of ten.
+
   /** An axis of Plotly's for the values. */
-  const axis = (values) => (isWide(values) ? { type: "log" } : {});
+  const axis = (values) => (isWide(values) ? LOGARITHMIC : {});
 
   /** About five round numbers from `low` to `high`. */
   function ticks(low, high) {
@@ -53,5 +55,5 @@ report.scale = (() => {
     };
   }
 
-  return { axis, places };
+  return { axis, places, LOGARITHMIC };
 })();
