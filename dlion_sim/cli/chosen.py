@@ -26,12 +26,18 @@ def chosen(
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.results import free_folder
     from dlion_sim.scenario import find, load
+    from dlion_sim.scenario.overrides import located, read_all
 
     file = find(name)
-    scenario = load(file, overrides)
+    try:
+        scenario = load(file, overrides)
+    except InputError as error:
+        from dlion_sim.protocol.compose import with_choices
+
+        raise with_choices(error) from None
     parts = [scenario.name, scenario.system.name.replace(":", "."), f"seed{scenario.seed}", *([way] if way else [])]
     try:
         with own_errors_told(scenario.references):
             yield scenario, output or free_folder(RUNS / "-".join(parts))
     except InputError as error:
-        raise error.within(file) from None
+        raise located(error, read_all(overrides)).within(file) from None

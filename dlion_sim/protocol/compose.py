@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ from dlion_sim.scenario.topology import AnyTopology, ParameterServers
 _PACKAGE = __name__.partition(".")[0]
 _LETTERS = 40
 """Of a replaced value; what is longer is cut off."""
+_UNKNOWN = re.compile(r"unknown key '(\w+)'")
 
 
 @dataclass(frozen=True)
@@ -224,3 +226,19 @@ def _implementation(category: str, kind: str, path: str, modules: str | None) ->
             allowed=f"{', '.join(sorted(kinds))}, or package.module:Class",
         )
     return kinds[kind]
+
+
+def with_choices(error: InputError) -> InputError:
+    """The same fault; of a key that belongs to a choice of the system, and stands beside these, it says to which."""
+    unknown = _UNKNOWN.match(error.problem)
+    if unknown is None or "system" not in (error.path or "").split("."):
+        return error
+    found = [
+        f"system.{category}.{unknown[1]} ({', '.join(kinds)})"
+        for category, choices in REGISTRY.items()
+        if (kinds := [kind for kind, choice in choices.items() if unknown[1] in choice.Parameters.model_fields])
+    ]
+    if not found:
+        return error
+    problem = f"{error.problem}; there is {', '.join(found)}"
+    return InputError(problem, file=error.file, path=error.path, allowed=error.allowed, further=error.further)

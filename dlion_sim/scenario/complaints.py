@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from dlion_sim.errors import InputError
-from dlion_sim.scenario.faults import RuleError
+from dlion_sim.scenario.faults import RuleError, UnknownKeyError
 from dlion_sim.scenario.units import UnitError
 
 _A_MAPPING = "must be a mapping of keys to values, not {given}"
@@ -38,11 +38,13 @@ _PLAIN_WORDS = {
 }
 
 
-def as_input_error(error: ValidationError, data: object, file: str | Path | None) -> InputError:
-    """The first fault of `data`, with all others as its `further`."""
+def as_input_error(
+    error: ValidationError, data: object, file: str | Path | None, elsewhere: Callable[[str], str] = lambda key: ""
+) -> InputError:
+    """The first fault of `data`, with all others as its `further`; `elsewhere` tells where an unknown key belongs."""
     faults: dict[object, list[InputError]] = {}
     for line in error.errors(include_url=False):
-        fault = _explained(line, data, file)
+        fault = _explained(line, data, file, elsewhere)
         cause = line.get("ctx", {}).get("error")
         same = cause.mistake if isinstance(cause, UnitError) and cause.mistake[1] else (fault.path, fault.problem)
         faults.setdefault(same, []).append(fault)
@@ -59,14 +61,17 @@ def _once(same: Sequence[InputError]) -> InputError:
     return InputError(problem, file=first.file, path=first.path, allowed=first.allowed)
 
 
-def _explained(line: ErrorDetails, data: object, file: str | Path | None) -> InputError:
+def _explained(
+    line: ErrorDetails, data: object, file: str | Path | None, elsewhere: Callable[[str], str]
+) -> InputError:
     context = line.get("ctx", {})
     cause = context.get("error")
     below = cause.at if isinstance(cause, RuleError) else ()
     keys, given = _as_written(data, (*line["loc"], *below), is_missing=line["type"] == "missing")
     path = ".".join(str(key) for key in keys) or None
     if isinstance(cause, RuleError):
-        return InputError(cause.problem, file=file, path=path, allowed=cause.allowed)
+        there = elsewhere(cause.key) if isinstance(cause, UnknownKeyError) else ""
+        return InputError(f"{cause.problem}{there}", file=file, path=path, allowed=cause.allowed)
     if cause is not None:
         return InputError(str(cause), file=file, path=path)
     words = _PLAIN_WORDS.get(line["type"])

@@ -15,6 +15,14 @@ class RuleError(ValueError):
         self.at = at
 
 
+class UnknownKeyError(RuleError):
+    """Of a `key` that means nothing where it stands."""
+
+    def __init__(self, key: str, problem: str, *, allowed: str) -> None:
+        super().__init__(problem, allowed=allowed)
+        self.key = key
+
+
 def listed(names: Collection[str], most: int = 12) -> str:
     """The names, comma separated; of a long list only the first ones and the count."""
     shown = ", ".join(list(names)[:most])

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario.complaints import as_input_error
+from dlion_sim.scenario.elsewhere import elsewhere
 from dlion_sim.scenario.overrides import Override, copied, located, overridden, read_all
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.unread import check_read
@@ -71,6 +72,8 @@ def from_data(
     if not isinstance(data, dict):
         problem = "is empty" if data is None else f"holds a {type(data).__name__}"
         raise InputError(f"{problem}, not a scenario's keys", file=file, allowed=", ".join(Scenario.model_fields))
+    if "base" in data and "workload" not in data:
+        raise InputError("is a sweep, no scenario", file=file, allowed=f"dlion sweep {file or 'FILE'} --output DIR")
     settings = read_all(overrides)
     changed = copied(data)
     places = [setting.apply(changed) for setting in settings]
@@ -92,7 +95,7 @@ def _checked(data: dict[str, Any], context: dict[str, Any]) -> Scenario:
     try:
         return Scenario.model_validate(data, context=context)
     except ValidationError as error:
-        raise as_input_error(error, data, None) from None
+        raise as_input_error(error, data, None, elsewhere) from None
 
 
 def _of_any(

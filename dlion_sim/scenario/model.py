@@ -19,7 +19,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails
 
 from dlion_sim.errors import did_you_mean
-from dlion_sim.scenario.faults import RuleError
+from dlion_sim.scenario.faults import UnknownKeyError
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
 """A name that can be a folder's: letters, digits, '.', '_' and '-'."""
@@ -72,7 +72,7 @@ def _with_known_keys(error: ValidationError, keys: Collection[str]) -> list[Init
         details = InitErrorDetails(type=line["type"], loc=line["loc"], input=line["input"], ctx=line.get("ctx", {}))
         if line["type"] == "extra_forbidden":
             key = line["loc"][-1]
-            fault = RuleError(f"unknown key '{key}'{did_you_mean(key, keys)}", allowed=", ".join(keys))
+            fault = UnknownKeyError(str(key), f"unknown key '{key}'{did_you_mean(key, keys)}", allowed=", ".join(keys))
             details = InitErrorDetails(type="value_error", loc=line["loc"][:-1], input=key, ctx={"error": fault})
         lines.append(details)
     return lines

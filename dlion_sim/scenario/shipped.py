@@ -61,8 +61,10 @@ def _found(name: str | Path, ready: Iterable[Path], kind: str, others: Sequence[
         return path
     files = {name_of(file): file for file in ready}
     short = path.as_posix().removeprefix("scenarios/").removesuffix(".yaml")
-    if short in files:
-        return files[short]
+    # What is of another kind says so once it is read.
+    files_of_all = {name_of(file): file for file in FOLDER.rglob("*.yaml")}
+    if short in files_of_all:
+        return files_of_all[short]
     if path.exists():
         return path
     beside = [str(other) for other in path.parent.glob("*.y*ml")]

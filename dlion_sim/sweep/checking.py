@@ -76,7 +76,9 @@ class _Faults:
         try:
             yield
         except InputError as error:
-            fault = point.located(error)
+            from dlion_sim.protocol.compose import with_choices
+
+            fault = with_choices(point.located(error))
             self._faults.setdefault(str(fault), fault)
 
     def __enter__(self) -> Self:

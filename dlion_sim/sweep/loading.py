@@ -54,6 +54,8 @@ def _read(file: Path) -> Sweep:
     if not isinstance(data, dict):
         problem = "is empty" if data is None else f"holds a {type(data).__name__}"
         raise InputError(f"{problem}, not a sweep's keys", file=file, allowed=", ".join(Sweep.model_fields))
+    if "workload" in data and "base" not in data:
+        raise InputError("is a scenario, no sweep", file=file, allowed=f"dlion run {file}")
     try:
         return Sweep.model_validate(data)
     except ValidationError as error:

@@ -192,3 +192,28 @@ def test_a_truncated_data_file(capsys, monkeypatch, here, published):
     line = fails_with_one_line(capsys, monkeypatch, here, "run", "good.yaml")
     assert "train-labels-idx1-ubyte.gz" in line
     assert "1000 bytes" in line
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("duration=10", ["--set duration=10: duration: 10 is not a duration"]),
+        ("system.exchange.n_min=few", ["--set system.exchange.n_min=few: system.exchange.n_min: must be a number"]),
+        ("lr=0.1", ["--set lr=0.1: unknown key 'lr'; there is workload.optimizer.learning_rate"]),
+        ("learning_rate=0.1", ["there is workload.optimizer.learning_rate"]),
+        ("system.period=10", ["--set system.period=10: ", "system.exchange.period (", "diloco", "local_sgd"]),
+        ("cluster.wan.rtt=20 ms", ["--set cluster.wan.rtt=20 ms: ", "allowed: cluster.wan.paths.*.rtt"]),
+    ],
+)
+def test_a_bad_override_is_blamed_itself_and_told_where_it_belongs(capsys, monkeypatch, here, override, words):
+    line = fails_with_one_line(capsys, monkeypatch, here, "run", "quickstart", "--set", override)
+    assert line.startswith(f"dlion: --set {override}: ")
+    assert all(word in line for word in words)
+    assert "quickstart.yaml" not in line
+
+
+def test_a_sweep_is_no_scenario_nor_the_other_way_round(capsys, monkeypatch, here):
+    line = fails_with_one_line(capsys, monkeypatch, here, "run", "sweeps/digits")
+    assert "digits.yaml: is a sweep, no scenario; allowed: dlion sweep " in line
+    line = fails_with_one_line(capsys, monkeypatch, here, "sweep", "quickstart", "--output", here / "out")
+    assert "quickstart.yaml: is a scenario, no sweep; allowed: dlion run " in line

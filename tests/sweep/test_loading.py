@@ -179,3 +179,10 @@ def test_the_first_example_of_the_page_has_no_two_runs_that_are_the_same(tmp_pat
     check(points)
     assert len(points) == 18
     assert alike(points) == []
+
+
+def test_an_axis_of_a_choices_parameter_in_the_wrong_place_is_told_the_right_one(tmp_path):
+    with pytest.raises(InputError) as fault:
+        check(load_sweep(write_sweep(tmp_path, axes={"system.period": [10, 20]})))
+    assert fault.value.path == "axes.system.period"
+    assert "system.exchange.period (" in str(fault.value)
