@@ -2,7 +2,7 @@
 
 from dlion_sim.sweep import metric, space
 from dlion_sim.sweep.checking import alike, check, check_data
-from dlion_sim.sweep.estimate import Estimate, estimate, run_seconds
+from dlion_sim.sweep.estimating import Estimate, estimate, run_seconds
 from dlion_sim.sweep.executor import Executor, Started, run_all
 from dlion_sim.sweep.job import Ended, Job, Progressed
 from dlion_sim.sweep.loading import load_search, load_sweep
