@@ -42,11 +42,13 @@ wan: {matrix: {file: bandwidth.csv, east: {west: 5 Mbps}}, rtt: 60 ms}    # a fi
 The CSV file has a row for each sending cloud and a column for each receiving one, with their names in the first column
 and row. A cell is a bandwidth (`40 Mbps`), or a number in the unit that stands in the first cell. What is empty or `-`
 is left to `wan.bandwidth` and `wan.paths`. `rtt_matrix` has round-trip times in the same way (`rtt_matrix: rtt.csv`, in
-ms, say): one of a triangle is that of both directions, and what is empty is left to `wan.rtt` and `wan.paths`. Every path
-needs a bandwidth and a round-trip time from somewhere; where only NICs limit it, its bandwidth is `unlimited`.
+ms, say): one of a triangle is that of both directions, and what is empty is left to `wan.rtt` and `wan.paths`.
+Every path needs a bandwidth and a round-trip time from somewhere; where only NICs limit it, its bandwidth is
+`unlimited`.
 
-`--set cluster.wan.matrix.east.west="5 Mbps"` sets a single cell, of a matrix from a file too, and `--set
-"cluster.wan.paths.*.rtt=200 ms"` all paths that are listed. Files that `--set` names are relative to the current folder.
+`--set "cluster.wan.matrix.east.west=5 Mbps"` sets a single cell, of a matrix from a file too, and `--set
+"cluster.wan.paths.*.rtt=200 ms"` all paths that are listed. Files that `--set` names are relative to the current
+folder.
 
 ```
 Mbps,east,west,north
