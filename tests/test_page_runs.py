@@ -28,7 +28,7 @@ NOT_RUN = {
     r"calibrate node|node|gather": "is one of several processes: test_worked_example_page.py, live/",
     r"live": "starts processes, in real time: live/",
     r"sweep(?!.*--dry-run)": "starts a process a run: cli/test_sweep.py, test_examples.py",
-    r"reproduce E6(?!.*--dry-run)": "takes hours: cli/test_reproduce.py",
+    r"reproduce E6": "takes hours: cli/test_reproduce.py",
     r"recommend": "races candidates for minutes: test_worked_example_page.py, recommend/",
     r"watch": "serves until it is ended: report/test_watching.py",
     r"calibrate compute --model cipher": "CIFAR-10 is downloaded; with digits: test_worked_example_page.py",

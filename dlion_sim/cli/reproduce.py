@@ -14,7 +14,7 @@ from rich.console import Console
 from dlion_sim.cli.executors import Address, ComputesOn, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.options import Device, Quiet
-from dlion_sim.cli.sweep import run_sweep
+from dlion_sim.cli.sweep import estimated, run_sweep
 from dlion_sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def reproduce(
     options.check()
     plans = dict(_plan(name, known[name], runs or output / "runs", short=short) for name in names or known)
     if dry_run:
-        _show(plans, quiet=quiet)
+        _show(plans, options, quiet=quiet)
         return
     options.check_data([point for plan in plans.values() for point in plan.points])
     for name, plan in plans.items():
@@ -101,18 +101,23 @@ def _plan(name: str, experiment: Experiment, runs: Path, *, short: bool) -> tupl
     return named, _Plan(in_short(experiment), shortened(points), runs / named, again, MARK)
 
 
-def _show(plans: Mapping[str, _Plan], *, quiet: bool) -> None:
-    """Check what would be run, and print how much that is."""
+def _show(plans: Mapping[str, _Plan], options: ExecutorOptions, *, quiet: bool) -> None:
+    """Check what would be run, and print how much that is and how long it takes."""
     from dlion_sim.sweep import State, check, survey
 
+    if not quiet:
+        options.check_data([point for plan in plans.values() for point in plan.points])
     rows = []
     for name, plan in plans.items():
         found = survey(plan.points, plan.runs)
         missing = [point for point in plan.points if found[point.name].state is not State.DONE]
         check(missing)
-        rows.append([name, plan.experiment.title, str(len(plan.points)), str(len(missing))])
+        if not quiet:
+            takes = estimated(plan.points, found, options, in_short=len(plans) > 1)
+            rows.append([name, plan.experiment.title, str(len(plan.points)), str(len(missing)), takes])
+    headings = ["name", "about", "runs", "to do", "takes"]
     if not quiet:
-        Console().print(Fitted(["name", "about", "runs", "to do"], rows, numbers=["runs", "to do"], box=HEAVY_HEAD))
+        Console().print(Fitted(headings, rows, numbers=["runs", "to do"], box=HEAVY_HEAD))
 
 
 def _reproduce(name: str, plan: _Plan, folder: Path, options: ExecutorOptions, *, quiet: bool) -> None:

@@ -73,21 +73,20 @@ def run_sweep(points: list[Point], output: Path, options: ExecutorOptions, *, qu
     """
     from dlion_sim.sweep import Job, State, check, locked, survey
 
+    def check_all(missing: Sequence[Point]) -> None:
+        check(missing)
+        options.check_data(missing)
+
     with locked(output) as lock:
         found = survey(points, output)
         missing = [point for point in points if found[point.name].state is not State.DONE]
         if not quiet:
             print(_counted(found), flush=True)
             if missing:
-                check(missing)
+                check_all(missing)
                 tell_ahead(points, found, options, in_short=True)
         work = (Job.of(point, output, options.device_of_jobs) for point in missing)
-
-        def check_all() -> None:
-            check(missing)
-            options.check_data(missing)
-
-        failures, interrupted = _run(work, len(missing), check_all, output, options, lock, quiet=quiet)
+        failures, interrupted = _run(work, len(missing), lambda: check_all(missing), output, options, lock, quiet=quiet)
         found |= survey(missing, output)
     if not quiet:
         _print_results(found)
@@ -187,25 +186,35 @@ def tell_ahead(
 
     `in_short` it takes some seconds to know that, else some ten.
     """
-    from dlion_sim.cli.pace import in_words
-    from dlion_sim.sweep import State, alike, cores, estimate
+    from dlion_sim.sweep import alike
 
     same = alike(points)
     for first, *others in same[:_MOST_ALIKE]:
         print(f"the same scenario, and so the same results: {', '.join([first, *others])}")
     if len(same) > _MOST_ALIKE:
         print(f"... and {len(same) - _MOST_ALIKE} more such groups")
-    if options.kind is not ExecutorKind.LOCAL or all(each.state is State.DONE for each in found.values()):
-        return
-    jobs = options.jobs or cores()
-    effort: dict[str, Any] = {"most": 2, "watch": 1.0} if in_short else {}
     try:
-        takes = estimate(points, found, jobs=jobs, device=options.device.value, **effort)
+        if words := estimated(points, found, options, in_short=in_short):
+            print(f"the rest takes {words}", flush=True)
     except InputError as error:
         print(f"how long it will take is unknown: {error}", flush=True)
-        return
+
+
+def estimated(points: Sequence[Point], found: Mapping[str, Found], options: ExecutorOptions, *, in_short: bool) -> str:
+    """How long the checked points that are missing will take here, in words; none for a cluster, or if all are done.
+
+    `in_short` it takes some seconds to know that, else some ten. Raises InputError where a run cannot be begun.
+    """
+    from dlion_sim.cli.pace import in_words
+    from dlion_sim.sweep import State, cores, estimate
+
+    if options.kind is not ExecutorKind.LOCAL or all(each.state is State.DONE for each in found.values()):
+        return ""
+    jobs = options.jobs or cores()
+    effort: dict[str, Any] = {"most": 2, "watch": 1.0} if in_short else {}
+    takes = estimate(points, found, jobs=jobs, device=options.device.value, **effort)
     words = f"about {in_words(takes.seconds)} ({in_words(takes.low)} to {in_words(takes.high)})"
-    print(f"the rest takes {words} on this machine, {jobs} side by side", flush=True)
+    return f"{words} on this machine, {jobs} side by side"
 
 
 def _counted(found: dict[str, Found]) -> str:

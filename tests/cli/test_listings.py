@@ -1,6 +1,7 @@
 """What there is to choose from, on any terminal."""
 
 import re
+from functools import cache
 
 import pytest
 
@@ -16,6 +17,15 @@ from dlion_sim.sweep.model import Sweep
 from tests.command import dlion
 
 KINDS = ["systems", "models", "datasets", "devices", "catalogs", "scenarios"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def counted_once():
+    """What models cost, which takes long to count, is counted for the first test and told again to the others."""
+    with pytest.MonkeyPatch.context() as patch:
+        models = cache(lambda models=listings.models: [*models()])
+        patch.setattr(listings, "models", lambda: iter(models()))
+        yield
 
 
 @pytest.mark.parametrize(("kind", "columns"), [*((kind, 80) for kind in KINDS), ("systems", 40), ("systems", 200)])
