@@ -72,9 +72,9 @@ def recommend(
     simulations of all, longer ones of the better half, and so on; at last a few with several seeds. Started again, it
     does only what is missing. Ctrl-C ends it early; what was done stays.
     """
-    from dlion_sim.cli.recommended import print_candidates, print_recommendation
+    from dlion_sim.cli.recommended import print_candidates, print_recommendation, print_time
     from dlion_sim.recommend import Choices, write_recommendation
-    from dlion_sim.sweep import locked
+    from dlion_sim.sweep import cores, locked
 
     goal = _goal(deadline, budget)
     options = ExecutorOptions(executor, jobs, device, address, gpus_per_job)
@@ -82,11 +82,17 @@ def recommend(
     choices = Choices(catalog, _listed(instances), _counts(counts), _listed(systems))
     study = _study(scenario, overrides, target_accuracy, choices, goal, seeds, output)
     study.check()
+    side_by_side = options.jobs or cores()
+    tells = not quiet and options.kind is ExecutorKind.LOCAL
     if dry_run:
+        if tells:
+            print_time(study, side_by_side, options.device.value, most=6, watch=2.0)
         if not quiet:
             print_candidates(study)
         return
     with locked(output) as lock:
+        if tells and not study.is_begun:
+            print_time(study, side_by_side, options.device.value, most=2, watch=1.0)
         is_done = _run(study, options, lock, quiet=quiet)
         if not is_done:
             if not quiet:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from rich.box import HEAVY_HEAD
 from rich.console import Console
 
 from dlion_sim.cli.fitting import Fitted
+from dlion_sim.cli.pace import in_words
+from dlion_sim.errors import InputError
 from dlion_sim.recommend import DOCUMENT, FIGURES, WINNER, Candidate, Study
 from dlion_sim.recommend.where import told_of_data
 from dlion_sim.recommend.words import duration
@@ -29,6 +31,18 @@ def print_candidates(study: Study) -> None:
         print(f"{refused.name}: {refused.reason}")
     print(told_of_data(study.scenario)["told"])
     print(f"{len(study.candidates)} candidates")
+
+
+def print_time(study: Study, jobs: int, device: Literal["auto", "cpu", "cuda"], *, most: int, watch: float) -> None:
+    """Print how long the runs will take on this machine at the most; for `most` and `watch` see `sweep.estimate`."""
+    try:
+        takes = study.takes(jobs, device, most=most, watch=watch)
+    except InputError as error:
+        print(f"how long it will take is unknown: {error}", flush=True)
+        return
+    words = f"about {in_words(takes.seconds)} ({in_words(takes.low)} to {in_words(takes.high)})"
+    here = f"on this machine, {jobs} side by side; the search leaves most behind before"
+    print(f"all candidates up to the {study.goal.bound}, with one seed, take {words} {here}", flush=True)
 
 
 def print_recommendation(study: Study, told: Mapping[str, Any], console: Console) -> None:

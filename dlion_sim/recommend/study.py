@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,8 +18,8 @@ from dlion_sim.recommend.race import FINALISTS, Race, Start
 from dlion_sim.recommend.seen import Seen
 from dlion_sim.results import Hold
 from dlion_sim.results.run_folder import holds_run, remove_checkpoint
-from dlion_sim.scenario import Scenario, from_data
-from dlion_sim.sweep import Base, Found, Job, Point, State, check, survey
+from dlion_sim.scenario import DURATION, Scenario, from_data
+from dlion_sim.sweep import Base, Estimate, Found, Job, Point, State, check, estimate, survey
 
 Execute = Callable[[str, Sequence[Job]], bool]
 """Does the jobs of a rung, whose title it is told; whether it has done so, and was not interrupted."""
@@ -124,6 +125,24 @@ class Study:
             if holds_run(folder):
                 with suppress(InputError), closing(Hold(folder)):  # Somebody may have it go on by hand.
                     remove_checkpoint(folder)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether some candidate's run is in the folder already."""
+        return any(self._found(Start(each, 0, 0.0)).run for each in self.candidates)
+
+    def takes(self, jobs: int, device: Device, *, most: int, watch: float) -> Estimate:
+        """The wall time of all candidates up to the bound with the first seed, of which the search leaves out a part.
+
+        The arguments are those of `sweep.estimate`. Raises InputError where a run cannot be begun.
+        """
+        points = [each.point(self.base, self.scenario.seed) for each in self.candidates]
+        longest = [DURATION.format(self.goal.most_seconds(each.per_hour)) for each in self.candidates]
+        bounded = [
+            replace(point, values={**point.values, "duration": seconds})
+            for point, seconds in zip(points, longest, strict=True)
+        ]
+        return estimate(bounded, survey(points, self.output), jobs=jobs, device=device, most=most, watch=watch)
 
     def look(self, start: Start) -> Seen | str:
         """What a run came to that was done, or why it failed. Raises InputError where it cannot be read."""

@@ -1,6 +1,7 @@
 """`dlion recommend` as people use it."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -67,13 +68,18 @@ def test_it_recommends_and_goes_on_where_it_was_stopped(capsys, monkeypatch, her
     plan = capsys.readouterr().out
     assert "ring_allreduce" in plan
     assert plan.endswith("2 candidates\n")
+    assert re.search(
+        r"^all candidates up to the deadline 60 s, with one seed, take about .* 1 side", plan, re.MULTILINE
+    )
     assert not (here / "out").exists()
 
     asked = iter([False] * 4)
     with monkeypatch.context() as stopped:
         stopped.setattr("dlion_sim.interrupts.Interrupts.asked", lambda _: next(asked, True))
         assert dlion(stopped, *ASKED, "--deadline", "1 min") == 130
-    assert capsys.readouterr().out == "interrupted; the same command goes on\n"
+    ahead, last = capsys.readouterr().out.splitlines()
+    assert ahead.startswith("all candidates up to the deadline 60 s, with one seed, take about ")
+    assert last == "interrupted; the same command goes on"
     runs = {folder.name for folder in (here / "out").iterdir() if folder.is_dir()}
     assert 0 < len(runs) <= 2
 
@@ -81,6 +87,7 @@ def test_it_recommends_and_goes_on_where_it_was_stopped(capsys, monkeypatch, her
     said, progress = capsys.readouterr()
     assert "rung" in progress
     assert "completed" not in progress  # runs pause, rung by rung
+    assert "with one seed, take about" not in said
     told = json.loads((here / "out/recommendation.json").read_text())
     assert told["winner"]["system"] == "ring_allreduce"
     for words in (
