@@ -7,6 +7,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from dlion_sim.analysis.curves import Band, mean_metric, of_groups, over_seeds
 from dlion_sim.analysis.groups import Group, metric_name, metric_of
@@ -45,6 +46,7 @@ def plot_presence(groups: Sequence[Group], file: Path, band: Band = "range") -> 
         count.tick_params(labelbottom=False)
         for curve in there.values():
             count.step(curve.index / seconds, curve, where="post", color="0.35", linewidth=0.7)
+        count.yaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
         count.set_ylim(0, len(groups[0].runs[0].manifest.get("workers", [])) + 1)
         handles = []
         for group, of_group in zip(groups, curves, strict=True):

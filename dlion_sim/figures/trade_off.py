@@ -68,7 +68,7 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
         for panel, axes in enumerate(grid.axes):
             unbeaten = front([place for n, place in places.items() if panels.panel(groups[n]) == panel], metric)
             if len(unbeaten) > 1:
-                notes["line: nobody has sent no more and done no worse"] = None
+                notes["line: Pareto front"] = None
                 _join(axes, unbeaten, size)
         first = grid.axes[0]  # whose scale is that of all
         first.margins(_ROOM)

@@ -426,3 +426,11 @@ def test_figures_with_bytes_are_of_those_over_the_wan_and_say_so(tmp_path, drawn
     assert {text.get_text() for text in trade_off.findobj(Text)} >= {"Sent over the WAN by all workers (MB)"}
     assert {text.get_text() for text in heatmap.findobj(Text)} >= {"Sent over the WAN by all workers (MB)"}
     assert sorted(np.asarray(heatmap.axes[0].images[0].get_array()).ravel()) == [0, 4]
+
+
+def test_figures_say_of_runs_that_they_were_interrupted(tmp_path, drawn):
+    stopped = made_up_run(tmp_path / "a", status="interrupted")
+    figures.plot_batch_sizes(stopped, tmp_path / "a.png")
+    figures.plot_accuracies(group_runs([stopped, made_up_run(tmp_path / "b", system="ako")]), tmp_path / "b.png")
+    assert drawn[0].axes[0].get_title(loc="left") == "made-up · dlion (interrupted)"
+    assert [text.get_text() for text in drawn[1].legends[0].get_texts()] == ["dlion (interrupted)", "ako"]

@@ -47,6 +47,7 @@ def test_it_is_drawn_over_one_time(runs, tmp_path, monkeypatch):
     assert plot_presence(group_runs(runs), tmp_path / "figure.png").stat().st_size > 10_000
     count, scores, bars = drawn[0].axes
     assert len(count.lines) == 2, "a line for each seed"
+    assert all(float(tick).is_integer() for tick in count.get_yticks()), "there is no half a worker"
     assert count.get_xlim() == scores.get_xlim()
     assert [len(scores.lines), len(bars.patches)] == [2, 4]
     assert "useful" in bars.texts[0].get_text()
