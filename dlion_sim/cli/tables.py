@@ -107,7 +107,7 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     if summary["stopped_by"] in _STOPS:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
     if run.diverged:
-        lines.append(f"diverged: {some(run.diverged)}: its {metric.name} says nothing of the system")
+        lines.append(f"diverged: {some(run.diverged)}: the {metric.name} says nothing of the system")
     lines += [*happened(run), *_costs(summary), *_where_time_went(run), *_waits(run)]
     times = summary[f"time_to_{run.metric.key}"]
     whole = "{:.0%}".format if metric == ACCURACY else metric.written

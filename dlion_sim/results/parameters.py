@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from dlion_sim.results.reading import Run
@@ -11,6 +12,10 @@ Settings = Mapping[str, Any]
 """Plain values of a scenario by dotted path."""
 _SAID_ANYWAY = ("name", "description", "seed", "modules")
 _OF_SYSTEM = "system."
+_MOST_TOLD = 50
+"""Of settings: where more differ, the first of them tell the runs apart."""
+_MOST_VALUES = 200_000
+"""Of a scenario that are looked at: more are in one that was made to be in the way, or in traces."""
 
 
 def differing(runs: Sequence[Run]) -> list[Settings]:
@@ -18,8 +23,8 @@ def differing(runs: Sequence[Run]) -> list[Settings]:
 
     Scenarios of unlike names differ in too much to be told, and so do the parts of unlike systems: settings are those
     in which runs of one scenario differ, and those of systems in which runs of one system do. A list that is not as
-    long everywhere counts as its length. Of a sweep's runs they are its axes, with the sweep's labels unless these are
-    numbers. Raises InputError for a scenario that cannot be read.
+    long everywhere counts as its length. Of many settings only the first 50 are told. Of a sweep's runs they are its
+    axes, with the sweep's labels unless these are numbers. Raises InputError for a scenario that cannot be read.
     """
     settings = _all_settings(runs)
     kinds: dict[tuple[str, str], list[int]] = {}
@@ -33,7 +38,7 @@ def differing(runs: Sequence[Run]) -> list[Settings]:
     paths += [path for alike in kinds.values() for path in _differing(settings, alike) if _is_of_system(path)]
     told = [path for path in dict.fromkeys(paths) if not any(f"{path}.".startswith(f"{axis}.") for axis in axes)]
     return [
-        {path: value for path in (*axes, *told) if (value := _value(run, own, path)) is not None}
+        {path: value for path in (*axes, *told[:_MOST_TOLD]) if (value := _value(run, own, path)) is not None}
         for run, own in zip(runs, settings, strict=True)
     ]
 
@@ -56,43 +61,37 @@ def _differing(settings: Sequence[Settings], alike: Sequence[int]) -> Iterator[s
 
 def _all_settings(runs: Sequence[Run]) -> list[Settings]:
     """Of each run; what is the same text is read once."""
-    read: dict[str, Any] = {}
+    read: dict[str, list[tuple[str, Any]]] = {}
     for run in runs:
-        read.setdefault(run.apart_from_seed, run.scenario)
+        if run.apart_from_seed not in read:
+            read[run.apart_from_seed] = list(islice(_values(run.scenario), _MOST_VALUES))
     lengths: dict[str, set[int]] = {}
-    for scenario in read.values():
-        _measure(scenario, "", lengths)
+    for values in read.values():
+        for path, value in values:
+            if isinstance(value, list):
+                lengths.setdefault(path, set()).add(len(value))
     uneven = {path for path, found in lengths.items() if len(found) > 1}
-    flat = {text: dict(_flat(scenario, "", uneven)) for text, scenario in read.items()}
-    return [flat[run.apart_from_seed] for run in runs]
+    plain = {text: dict(_plain(values, uneven)) for text, values in read.items()}
+    return [plain[run.apart_from_seed] for run in runs]
 
 
-def _measure(value: Any, path: str, lengths: dict[str, set[int]]) -> None:
-    """How long the lists are at each path."""
-    if isinstance(value, list):
-        lengths.setdefault(path, set()).add(len(value))
-    for key, inner in _inside(value):
-        _measure(inner, _below(path, key), lengths)
-
-
-def _flat(value: Any, path: str, uneven: set[str]) -> Iterator[tuple[str, Any]]:
-    """Each plain value with its path, and the lengths of lists that are not as long everywhere."""
-    if path in uneven and isinstance(value, list):
-        yield path, len(value)
-    elif isinstance(value, dict | list):
-        for key, inner in _inside(value):
+def _values(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value with its path, what holds others before these."""
+    yield path, value
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             if path or key not in _SAID_ANYWAY:
-                yield from _flat(inner, _below(path, key), uneven)
-    else:
-        yield path, value
+                yield from _values(inner, f"{path}.{key}" if path else str(key))
 
 
-def _inside(value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        yield from ((str(key), inner) for key, inner in value.items())
-    elif isinstance(value, list):
-        yield from ((str(number), inner) for number, inner in enumerate(value))
-
-
-def _below(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
+def _plain(values: Iterable[tuple[str, Any]], uneven: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """Those that hold no others, and lists that are not as long everywhere by their lengths."""
+    inside = ""
+    for path, value in values:
+        if inside and path.startswith(inside):
+            continue
+        if path in uneven and isinstance(value, list):
+            inside = f"{path}."
+            yield path, len(value)
+        elif not isinstance(value, dict | list):
+            yield path, value

@@ -18,7 +18,7 @@ def test_a_run_that_diverged_says_so_and_has_an_exit_code_of_its_own(capsys, tmp
     assert ended.value.exit_code == 3
     told = capsys.readouterr()
     assert told.out.count("% diverged") == 2
-    assert "its accuracy says nothing of the system" in told.out
+    assert "the accuracy says nothing of the system" in told.out
     (line,) = told.err.splitlines()
     assert line == "dlion: diverged: east/0, east/1; a lower learning rate may help"
 

@@ -8,7 +8,9 @@ from matplotlib.image import imread
 
 from dlion_sim.errors import InputError
 from dlion_sim.figures import plot_accuracy
+from dlion_sim.figures.style import title
 from dlion_sim.results import MetricsRow, Run, RunWriter
+from tests.made_up import made_up_run
 
 
 def run_folder(
@@ -121,3 +123,8 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         plot_accuracy(run, tmp_path / "accuracy.gif")
     with pytest.raises(InputError, match="cannot be written: No such file or directory"):
         plot_accuracy(run, tmp_path / "missing" / "accuracy.png")
+
+
+def test_a_run_that_was_interrupted_says_so_above_its_figure(tmp_path):
+    assert title(made_up_run(tmp_path / "ended", status="interrupted")) == "made-up · dlion (interrupted)"
+    assert title(made_up_run(tmp_path / "sound")) == "made-up · dlion"

@@ -173,3 +173,10 @@ def test_what_speaks_against_a_run_is_a_column(tmp_path: Path) -> None:
     made_up_run(tmp_path / "bad", exchanging=False, diverged=True, status="interrupted", seed=1)
     notes = Frames.of([tmp_path]).summaries.set_index("run")["note"]
     assert notes.to_dict() == {"sound": "", "bad": "no exchange, diverged, interrupted"}
+
+
+def test_scenarios_that_are_made_to_differ_in_all_too_much_are_told_apart_at_once(tmp_path: Path) -> None:
+    nested = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
+    for name in "xy":
+        made_up_run(tmp_path / name, extra=f"a0: &a0 [{name}, {name}, {name}]\n{nested}")
+    assert 50 <= len(Frames.of([tmp_path]).links.columns) < 100
