@@ -46,9 +46,9 @@ class Look:
             return line
         return line | {
             "marker": self.marker,
-            "markersize": 3.2,
+            "markersize": 6.5 if self.marker in _OWN_MARKERS else 3.2,  # strokes are to stand out from the line
             "markerfacecolor": self.colour if self.filled else "white",
-            "markeredgewidth": 0.7,
+            "markeredgewidth": 1.2 if self.marker in _OWN_MARKERS else 0.7,
             "markevery": (self.marker_at, _MARKER_EVERY),
         }
 

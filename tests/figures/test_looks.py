@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from matplotlib import rcParamsDefault
 from matplotlib.colors import to_hex, to_rgb
 
 from dlion_sim import figures
@@ -89,6 +90,12 @@ def test_no_two_systems_of_a_figure_look_alike_however_many_there_are(count):
     assert len({look.colour for look in own}) == min(count, 6)
     assert len({str((look.colour, look.dashes)) for look in own}) == min(count, 18)
     assert system_looks(labels[::-1]) == own[::-1]
+
+
+def test_markers_that_are_strokes_stand_out_from_their_lines():
+    line = system_look("mine").line()
+    assert line["markersize"] > 4 * rcParamsDefault["lines.linewidth"]
+    assert system_look("dlion").line()["markersize"] < line["markersize"]
 
 
 def test_a_system_with_something_replaced_has_the_marker_of_the_one_it_is_made_from_but_hollow():
