@@ -53,19 +53,33 @@ def refuse_network() -> None:
 
 def _refuse_network(event: str, arguments: tuple) -> None:
     if event == "socket.getaddrinfo":
-        host = arguments[0]
+        host = arguments[0].decode() if isinstance(arguments[0], bytes) else arguments[0]
+        is_here = host in (None, "", "localhost", socket.gethostname()) or _is_address(host)  # which is not looked up
     elif event == "socket.connect" and arguments[0].family in (socket.AF_INET, socket.AF_INET6):
+        host = arguments[1][0]
         # A datagram socket only learns its own address so.
-        host = arguments[1][0] if arguments[0].type & socket.SOCK_STREAM else None
+        is_here = not arguments[0].type & socket.SOCK_STREAM or _is_ours(host, arguments[0].family)
     else:
         return
-    if host and not _is_here(host.decode() if isinstance(host, bytes) else host):
+    if not is_here:
         pytest.fail(f"a test must need no network, nor data that it does not ask `published` for: {event} of {host}")
 
 
-def _is_here(host: str) -> bool:
-    """Whether it is a name of this machine, or an address that was not looked up and leads to this machine."""
+def _is_address(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
-        return host in ("localhost", socket.gethostname())
+        return False
+    return True
+
+
+def _is_ours(host: str, family: int) -> bool:
+    """Whether it is a name of this machine, or one of its addresses, as only these can be bound."""
+    if not _is_address(host):
+        return host == "localhost"
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError:
+            return False
+    return True

@@ -15,11 +15,11 @@ REFUSED = pytest.raises(pytest.fail.Exception, match="a test must need no networ
 
 def test_a_test_that_asks_another_machine_fails():
     with REFUSED:
-        socket.create_connection(("192.0.2.1", 80), timeout=0.01)
+        socket.create_connection(("198.51.100.1", 80), timeout=0.01)
     with closing(socket.socket(socket.AF_INET6)) as six, REFUSED:
         six.connect(("2001:db8::1", 80))
     with REFUSED:
-        asyncio.run(asyncio.wait_for(asyncio.open_connection("192.0.2.1", 80), timeout=0.01))
+        asyncio.run(asyncio.wait_for(asyncio.open_connection("198.51.100.1", 80), timeout=0.01))
     with REFUSED:
         socket.getaddrinfo("example.org", 80)
 
@@ -27,6 +27,10 @@ def test_a_test_that_asks_another_machine_fails():
 def test_a_test_may_connect_to_this_machine():
     with socket.create_server(("127.0.0.1", 0)) as server:
         socket.create_connection(("localhost", server.getsockname()[1])).close()
+    own = socket.gethostbyname(socket.gethostname())
+    with socket.create_server((own, 0)) as server:
+        socket.create_connection(server.getsockname()).close()
+    assert socket.getaddrinfo("198.51.100.1", 80)
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar10_halved", "cifar10_unit", "cifar100", "fashion_mnist", "mnist"])
