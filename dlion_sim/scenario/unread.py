@@ -32,7 +32,7 @@ def _why_unread(scenario: Scenario, keys: Sequence[str | int]) -> RuleError | No
             )
         case ["cluster", "wan", *place] if place and not scenario.cluster.paths.reads(tuple(place)):
             return _hidden(scenario, place)
-        case ["cluster", "clouds", int(number), "lan", *_] if _machines(scenario, number) == 1:
+        case ["cluster", "clouds", int(number), "lan", _, *_] if _machines(scenario, number) == 1:
             name = clouds[number].name
             return RuleError(f"nothing reads it: '{name}' has one machine", allowed="its nic, or cluster.wan")
         case ["workload", "cost_as", "flops"] if scenario.workload.compute_time.beta is not None:
