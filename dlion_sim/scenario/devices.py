@@ -27,7 +27,7 @@ class Device:
     cores: float
     precision: str
     source: str
-    """Whose figure it is, and of what."""
+    """Whose figure it is, and of what; recalled: as remembered of that document, without reading it again."""
     peak_flops: float | None = None
     """FLOP/s as the vendor states them, for dense matrices, or derived as the source says; None: not what the cores are
     derived from."""
@@ -73,15 +73,19 @@ DEVICES: Mapping[str, Device] = {
     "a100-tf32": _gpu(156, "TF32", "A100 datasheet, SXM4"),
     "h100": _gpu(67, "FP32", "H100 datasheet, SXM5"),
     "h100-tf32": _gpu(494.7, "TF32", "H100 architecture white paper, SXM5"),
-    "t4": _gpu(8.1, "FP32", "T4 datasheet"),
-    "l4": _gpu(30.3, "FP32", "L4 datasheet"),
-    "rtx3090": _gpu(35.6, "FP32", "Ampere GA102 architecture white paper, GeForce RTX 3090"),
-    "rtx4090": _gpu(82.6, "FP32", "Ada architecture white paper, GeForce RTX 4090"),
-    "jetson-agx-orin": _gpu(5.3, "FP32", "Jetson AGX Orin series technical brief, 64 GB"),
-    "jetson-orin-nano": _by_clock(1024, 2, 0.625, "NVIDIA, Jetson Orin Nano series data sheet, 8 GB"),
-    "jetson-orin-nano-super": _by_clock(1024, 2, 1.02, "NVIDIA, Jetson Orin Nano Super developer kit, 25 W"),
-    "raspberry-pi-4": _by_clock(4, 8, 1.8, "Raspberry Pi 4 Model B specifications, four Cortex-A72", CPU_EFFICIENCY),
-    "raspberry-pi-5": _by_clock(4, 16, 2.4, "Raspberry Pi 5 specifications, four Cortex-A76", CPU_EFFICIENCY),
+    "t4": _gpu(8.1, "FP32", "T4 datasheet (recalled)"),
+    "l4": _gpu(30.3, "FP32", "L4 datasheet (recalled)"),
+    "rtx3090": _gpu(35.6, "FP32", "Ampere GA102 architecture white paper, GeForce RTX 3090 (recalled)"),
+    "rtx4090": _gpu(82.6, "FP32", "Ada architecture white paper, GeForce RTX 4090 (recalled)"),
+    "jetson-agx-orin": _gpu(5.3, "FP32", "Jetson AGX Orin series technical brief, 64 GB (recalled)"),
+    "jetson-orin-nano": _by_clock(1024, 2, 0.625, "NVIDIA, Jetson Orin Nano series data sheet, 8 GB (recalled)"),
+    "jetson-orin-nano-super": _by_clock(1024, 2, 1.02, "NVIDIA, Jetson Orin Nano Super developer kit, 25 W (recalled)"),
+    "raspberry-pi-4": _by_clock(
+        4, 8, 1.8, "Raspberry Pi 4 Model B specifications, four Cortex-A72 (recalled)", CPU_EFFICIENCY
+    ),
+    "raspberry-pi-5": _by_clock(
+        4, 16, 2.4, "Raspberry Pi 5 specifications, four Cortex-A76 (recalled)", CPU_EFFICIENCY
+    ),
 }
 """What a scenario's `compute` may name."""
 
