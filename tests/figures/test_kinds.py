@@ -78,7 +78,7 @@ WORDS = {
         "dlion",
     ],
     "accuracy_at": ["whiskers: least to greatest of 2 seeds", "after 10 s", "bandwidth 20 Mbps", "baseline", "57"],
-    "time_to_accuracy": ["95 % interval over 2 pairs", "Time to 50 %", "Speed-up over", ">2<", "bandwidth 5 Mbps"],
+    "time_to_accuracy": ["crossed: a bound", "Time to 50 %", "Speed-up over", ">2<", "bandwidth 5 Mbps"],
     "deviation": ["band: least to greatest of 2 seeds", "percentage points"],
     "heatmap": ["2.00", "bandwidth", "system", "Speed-up over Baseline"],
     "completion_times": [
@@ -171,7 +171,7 @@ def test_names_of_environments_leave_the_bars_their_room(tmp_path, drawn):
 
 
 def test_a_bar_counts_seeds_that_never_got_there_with_their_ends(tmp_path, drawn):
-    accuracies = [(0.1, 0.6, 0.6, 0.6), (0.1, 0.1, 0.1, 0.1)]
+    accuracies = [(0.1, 0.1, 0.6, 0.6), (0.1, 0.1, 0.1, 0.1)]
     runs = [made_up_run(tmp_path / f"d{seed}", each, seed=seed) for seed, each in enumerate(accuracies)]
     runs += [made_up_run(tmp_path / f"b{seed}", accuracies[0], system="baseline", seed=seed) for seed in (0, 1)]
     figures.plot_time_to_accuracy(group_runs(runs), tmp_path / "figure.png", 0.5)
@@ -179,10 +179,10 @@ def test_a_bar_counts_seeds_that_never_got_there_with_their_ends(tmp_path, drawn
     times, speedups = drawn[0].axes
     # Baseline has its colour by itself too.
     assert times.patches[0].get_facecolor() == drawn[1].axes[0].patches[0].get_facecolor() == (0, 0, 0, 1)
-    assert heights(times) == [10, 20]
+    assert heights(times) == [20, 25]
     assert [patch.get_hatch() for patch in times.patches] == [None, "xxxxx"]
-    assert heights(speedups) == pytest.approx([1, math.sqrt(1 / 3)])
-    assert [text.get_text() for text in speedups.texts] == ["1", "< 0.577"]
+    assert heights(speedups) == pytest.approx([1, math.sqrt(2 / 3)])
+    assert [text.get_text() for text in speedups.texts] == ["1", "< 0.816"]
 
 
 @pytest.mark.parametrize(("metric", "best"), [(ACCURACY, [(1, 5), (3, 7), (4, 8)]), (PERPLEXITY, [(1, 3)])])
@@ -292,9 +292,10 @@ def test_a_logarithmic_axis_of_completion_times_leaves_out_the_shortest_hundredt
 
 
 def test_a_number_stands_above_the_arrow_of_a_whisker_that_is_cut_off(tmp_path, drawn):
-    runs = [made_up_run(tmp_path / f"b{seed}", (0.1, 0.6), system="baseline", seed=seed) for seed in (0, 1)]
+    scores = (0.1, 0.1, 0.6)
+    runs = [made_up_run(tmp_path / f"b{seed}", scores, system="baseline", seed=seed) for seed in (0, 1)]
     # Of two speed-ups, 1 and 10, the interval is wide.
-    runs += [made_up_run(tmp_path / f"d{seed}", (0.1, 0.6), seed=seed, every=10.0**seed) for seed in (0, 1)]
+    runs += [made_up_run(tmp_path / f"d{seed}", scores, seed=seed, every=10.0**seed) for seed in (0, 1)]
     figures.plot_time_to_accuracy(group_runs(runs), tmp_path / "figure.png", 0.5)
     speedups = drawn[0].axes[1]
     (arrow,) = (line for line in speedups.lines if line.get_marker() == "^")
