@@ -78,7 +78,7 @@ WORDS = {
         "dlion",
     ],
     "accuracy_at": ["whiskers: least to greatest of 2 seeds", "after 10 s", "bandwidth 20 Mbps", "baseline", "57"],
-    "time_to_accuracy": ["crossed: a bound", "Time to 50 %", "Speed-up over", ">2<", "bandwidth 5 Mbps"],
+    "time_to_accuracy": ["crossed: a bound", "Time to 50 %", "Speed-up over", "bandwidth 5 Mbps"],
     "deviation": ["band: least to greatest of 2 seeds", "percentage points"],
     "heatmap": ["2.00", "bandwidth", "system", "Speed-up over Baseline"],
     "completion_times": [
