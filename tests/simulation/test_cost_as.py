@@ -59,7 +59,7 @@ def test_it_is_said_wherever_figures_of_cost_are(tmp_path):
     )
     told = {"parameters": "1.3 B", "flops": "16 TFLOP"}
     assert run.manifest["cost_as"] == run.summary["cost_as"] == run.scenario["workload"]["cost_as"] == told
-    assert title(run) == "small, charged as 1.3 B parameters · baseline"
+    assert title(run) == "small, charged as 1.3 B parameters · baseline (no exchange)"
 
 
 def test_operations_grow_with_parameters_unless_they_are_said():
