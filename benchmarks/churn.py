@@ -99,7 +99,9 @@ def cells(rows: Sequence[Mapping[str, object]]) -> dict[str, list[str]]:
     """By system what stands in the columns of the ways."""
     found: dict[str, list[str]] = {}
     for row in rows:
-        found.setdefault(str(row["system"]), []).append(str(row["ended by"] or row["iterations"]))
+        # What could go on instead, which follows the reason, stands in the CSV file.
+        reason, _, _ = str(row["ended by"]).partition(",")
+        found.setdefault(str(row["system"]), []).append(reason or str(row["iterations"]))
     return found
 
 

@@ -40,7 +40,7 @@ _SAME_NAME = (
 _OPTIONS = {
     "addresses": "--peers",
     "overrides": "--set",
-    "scenarios": "`dlion scenarios`",
+    **{command: f"`dlion {command}`" for command in ("plot", "run", "scenarios", "sweep")},
     "target_accuracy": "--target-accuracy",
     **{name: f"--{name}" for name in _SAME_NAME},
 }

@@ -22,7 +22,7 @@ def check_free(file: Path, *, force: bool = False) -> None:
     if file.is_dir():
         raise InputError("is a folder", file=file, allowed="an .html file")
     if file.suffix.lower() not in _ENDINGS:
-        raise InputError("is no .html file", file=file, allowed="a page, .html; figures, .pdf too, are of `dlion plot`")
+        raise InputError("is no .html file", file=file, allowed="a page, .html; figures, .pdf too, are of `plot`")
     if not file.parent.is_dir():
         raise InputError("there is no such folder", file=file.parent)
     if file.exists() and not force and not _is_page(file):

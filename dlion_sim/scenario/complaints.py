@@ -38,8 +38,12 @@ _PLAIN_WORDS = {
 }
 
 
+Elsewhere = Callable[[str, str], str]
+"""Where an unknown key belongs, in words, from the key and the path of the part in which it stands."""
+
+
 def as_input_error(
-    error: ValidationError, data: object, file: str | Path | None, elsewhere: Callable[[str], str] = lambda key: ""
+    error: ValidationError, data: object, file: str | Path | None, elsewhere: Elsewhere = lambda key, where: ""
 ) -> InputError:
     """The first fault of `data`, with all others as its `further`; `elsewhere` tells where an unknown key belongs."""
     faults: dict[object, list[InputError]] = {}
@@ -61,16 +65,14 @@ def _once(same: Sequence[InputError]) -> InputError:
     return InputError(problem, file=first.file, path=first.path, allowed=first.allowed)
 
 
-def _explained(
-    line: ErrorDetails, data: object, file: str | Path | None, elsewhere: Callable[[str], str]
-) -> InputError:
+def _explained(line: ErrorDetails, data: object, file: str | Path | None, elsewhere: Elsewhere) -> InputError:
     context = line.get("ctx", {})
     cause = context.get("error")
     below = cause.at if isinstance(cause, RuleError) else ()
     keys, given = _as_written(data, (*line["loc"], *below), is_missing=line["type"] == "missing")
     path = ".".join(str(key) for key in keys) or None
     if isinstance(cause, RuleError):
-        there = elsewhere(cause.key) if isinstance(cause, UnknownKeyError) else ""
+        there = elsewhere(cause.key, path or "") if isinstance(cause, UnknownKeyError) else ""
         return InputError(f"{cause.problem}{there}", file=file, path=path, allowed=cause.allowed)
     if cause is not None:
         return InputError(str(cause), file=file, path=path)

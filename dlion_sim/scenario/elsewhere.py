@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin
 
@@ -12,10 +13,16 @@ _OTHER_WORDS = {"delay": "rtt", "epochs": "iterations", "latency": "rtt", "lr": 
 _MOST = 3
 
 
-def elsewhere(key: str) -> str:
-    """ "; it is workload.optimizer.learning_rate", or nothing where no part of a scenario has such a key."""
+def elsewhere(key: str, where: str) -> str:
+    """ "; there is workload.optimizer.learning_rate", or nothing where no part of a scenario but that has such a key.
+
+    `where` is the path of the part in which the key stands, which may have such a key if it is of another kind.
+    """
+    here = re.sub(r"\.\d+(?=\.)", ".*", f"{where}.{key}")
     sought = _OTHER_WORDS.get(key, key)
-    paths = sorted({path for name, path in _keys(Scenario, "", ()) if name == sought}, key=lambda path: path.count("."))
+    paths = sorted(
+        {path for name, path in _keys(Scenario, "", ()) if name == sought} - {here}, key=lambda path: path.count(".")
+    )
     return f"; there is {', '.join(paths[:_MOST])}" if paths else ""
 
 

@@ -73,7 +73,7 @@ def from_data(
         problem = "is empty" if data is None else f"holds a {type(data).__name__}"
         raise InputError(f"{problem}, not a scenario's keys", file=file, allowed=", ".join(Scenario.model_fields))
     if "base" in data and "workload" not in data:
-        raise InputError("is a sweep, no scenario", file=file, allowed=f"dlion sweep {file or 'FILE'} --output DIR")
+        raise InputError("is a sweep, no scenario", file=file, allowed="a scenario; sweeps are for `sweep`")
     settings = read_all(overrides)
     changed = copied(data)
     places = [setting.apply(changed) for setting in settings]

@@ -55,7 +55,7 @@ def _read(file: Path) -> Sweep:
         problem = "is empty" if data is None else f"holds a {type(data).__name__}"
         raise InputError(f"{problem}, not a sweep's keys", file=file, allowed=", ".join(Sweep.model_fields))
     if "workload" in data and "base" not in data:
-        raise InputError("is a scenario, no sweep", file=file, allowed=f"dlion run {file}")
+        raise InputError("is a scenario, no sweep", file=file, allowed="a sweep; scenarios are for `run`")
     try:
         return Sweep.model_validate(data)
     except ValidationError as error:

@@ -100,9 +100,10 @@ def test_all_that_a_scenario_names_is_found_beside_it(elsewhere, monkeypatch):
 
 
 def test_a_folder_of_modules_may_be_named(elsewhere):
-    (elsewhere / "code").mkdir()
-    (elsewhere / "yonder.py").rename(elsewhere / "code" / "yonder.py")
-    assert Setting.of(load(elsewhere / "mine.yml", ["modules=code"])).scenario.modules == str(elsewhere / "code")
+    code = Path.cwd() / "code"
+    code.mkdir()
+    (elsewhere / "yonder.py").rename(code / "yonder.py")
+    assert Setting.of(load(elsewhere / "mine.yml", ["modules=code"])).scenario.modules == str(code)
 
 
 def test_a_run_that_goes_on_finds_them_again_or_says_where_it_looked(elsewhere, tmp_path, monkeypatch, capsys):

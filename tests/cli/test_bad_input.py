@@ -214,6 +214,6 @@ def test_a_bad_override_is_blamed_itself_and_told_where_it_belongs(capsys, monke
 
 def test_a_sweep_is_no_scenario_nor_the_other_way_round(capsys, monkeypatch, here):
     line = fails_with_one_line(capsys, monkeypatch, here, "run", "sweeps/digits")
-    assert "digits.yaml: is a sweep, no scenario; allowed: dlion sweep " in line
+    assert "digits.yaml: is a sweep, no scenario; allowed: a scenario; sweeps are for `dlion sweep`" in line
     line = fails_with_one_line(capsys, monkeypatch, here, "sweep", "quickstart", "--output", here / "out")
-    assert "quickstart.yaml: is a scenario, no sweep; allowed: dlion run " in line
+    assert "quickstart.yaml: is a scenario, no sweep; allowed: a sweep; scenarios are for `dlion run`" in line

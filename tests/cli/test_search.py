@@ -62,7 +62,7 @@ def test_a_search_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
 
     assert dlion(monkeypatch, "compare", "out") == 0
     compared = capsys.readouterr().out
-    assert all(heading in compared for heading in ("trial", "learning rate", "batch size", "validation"))
+    assert all(heading in compared for heading in ("trial", "learning", "batch size", "validation"))
     assert Frames.of([here / "out"]).summaries["trial"].tolist() == ["0", "1", "2", "3"]
 
     # The best one again, by the line that was printed.

@@ -118,7 +118,10 @@ def test_a_changed_scenario_is_refused_before_anything_runs(capsys, monkeypatch,
         (["sweep.yam", "--output", "out"], ["sweep.yam", "no such file, nor a ready sweep", "sweeps/paper_systems"]),
         (["sweep.yaml", "--output", "sweep.yaml"], ["sweep.yaml: cannot be written"]),
         (["sweep.yaml", "--output", "/proc/sweep"], ["/proc/sweep: cannot be written"]),
-        (["base.yaml", "--output", "out"], ["base.yaml", "unknown key 'name'", "allowed: description, base, axes"]),
+        (
+            ["base.yaml", "--output", "out"],
+            ["base.yaml", "is a scenario, no sweep", "allowed: a sweep; scenarios are for `dlion run`"],
+        ),
     ],
 )
 def test_what_cannot_be_is_one_line(capsys, monkeypatch, here, arguments, words):

@@ -25,6 +25,7 @@ CLOUDS = [
     {"name": "c", "workers": [{"count": 2}], "lan": {"bandwidth": "12 Mbps", "rtt": "4 ms"}},
 ]
 WAN = {
+    "bandwidth": "unlimited",
     "rtt": "30 ms",
     "paths": [{"from": "a", "to": "b", "bandwidth": "10 Mbps"}, {"from": "b", "to": "a", "bandwidth": "30 Mbps"}],
 }

@@ -38,7 +38,7 @@ def test_twice_the_wan_is_twice_of_whatever_form(tmp_path):
 
 
 def test_nothing_is_twice_where_only_nics_limit(tmp_path):
-    assert wider(tmp_path, {"rtt": "60 ms"}) is None
+    assert wider(tmp_path, {"bandwidth": "unlimited", "rtt": "60 ms"}) is None
 
 
 def test_twice_a_slow_wan_is_faster(tmp_path):

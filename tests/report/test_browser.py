@@ -139,7 +139,7 @@ def test_switches_change_what_is_drawn(shown):
     title = "gd.layout.xaxis.title.text"
     assert plot(shown, "metric", title) == "Virtual time (s)"
     choose("metric", "bytes")
-    assert plot(shown, "metric", title) == "Sent over the LAN by all workers (MB)"
+    assert plot(shown, "metric", title) == "Sent over the WAN by all workers (MB)"
     assert plot(shown, "metric", "[...gd.data.at(-1).x]") == [0, 2, 4]
     shown.execute_script("report.time.show([10, 20])")
     assert plot(shown, "metric", "gd._fullLayout.xaxis.range") == pytest.approx([2, 4])
@@ -224,7 +224,7 @@ def test_newer_data_are_drawn_in_place_and_switches_stay(shown):
         "data.end = 40; data.metric.mean[2] = 70; report.update(data)"
     )
     assert plot(shown, "metric", "gd.data.at(-1).y[2]") == 70
-    assert plot(shown, "metric", "gd.layout.xaxis.title.text") == "Sent over the LAN by all workers (MB)"
+    assert plot(shown, "metric", "gd.layout.xaxis.title.text") == "Sent over the WAN by all workers (MB)"
     assert shown.execute_script("return report.time.range()") == [5, 15]
     shown.execute_script("report.time.show(null)")
     assert shown.execute_script("return report.time.range()") == [0, 40]

@@ -89,7 +89,7 @@ def test_both_ways_agree_where_stalls_overlap(checked, system, machines, wan, op
 def test_messages_that_meet_others_where_machines_are_equal_keep_both_ways_apart(checked):
     """Two at a time share each downlink there, and have it for themselves here."""
     nic = {"up": "1 Gbps", "down": "3 Mbps"}
-    told = checked("baseline", (12, 12, 4), {"rtt": "2 ms"}, nic=nic, beta="40 ms")
+    told = checked("baseline", (12, 12, 4), {"bandwidth": "unlimited", "rtt": "2 ms"}, nic=nic, beta="40 ms")
     found = told["check"]["straggler"]
     assert found["difference"] < 0 < found["timeline"]
     assert found["gap"] > 0.1
