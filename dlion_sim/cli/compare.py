@@ -114,7 +114,17 @@ def comparison_table(groups: Sequence[Group], target: float, source: str = "") -
         box=HEAVY_HEAD,
     )
     of_target = [f"{of_metric(target, metric)}: {source}"] if source else []
-    return Lines(table, *map(Text, (*of_target, *_notes(rows, metric.name, traffic))))
+    of_samples = _samples([run for group in groups for run in group.completed], metric)
+    return Lines(table, *map(Text, (*of_target, *of_samples, *_notes(rows, metric.name, traffic))))
+
+
+def _samples(runs: Sequence[Run], metric: Metric) -> Iterator[str]:
+    """On how many samples the evaluations are, where these are not all."""
+    partly = [run for run in runs if run.is_evaluated_in_part]
+    counts = dict.fromkeys("{curve} of {full} samples".format(**run.manifest["evaluation_samples"]) for run in partly)
+    if counts:
+        some = " in some runs" * (len(partly) < len(runs))
+        yield f"{metric.name} and time: on the first {' or '.join(counts)}{some}; summaries have it on all at the end"
 
 
 def _columns(

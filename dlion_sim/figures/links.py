@@ -69,7 +69,7 @@ def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Seq
     notes, sent = [], "Sent"
     if over_wan:
         inside = rates["bytes"].sum() - rates["wan_bytes"].sum()
-        rates, sent = rates[rates["wan_bytes"] > 0], "Sent over the WAN"
+        rates, sent = rates[rates["wan_bytes"] > 0], "Over the WAN"
         ways = ways.merge(rates[["sender", "receiver"]], on=["sender", "receiver"])
         notes = [f"only links over the WAN; those inside micro-clouds carried {in_bytes(inside)} more"]
     notes += _fullest(ways)

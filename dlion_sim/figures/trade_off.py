@@ -17,7 +17,7 @@ from dlion_sim.figures.looks import Look
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import DECADE, WIDE, WIDTH, drawing, legend_below, make_logarithmic, of_seeds
 from dlion_sim.metric import Metric
-from dlion_sim.results import traffic_of
+from dlion_sim.results import tells, traffic_of
 from dlion_sim.results.numbers import byte_unit, in_bytes
 
 _PANEL_HEIGHT = 1.8
@@ -41,8 +41,9 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
     """Draw the accuracy, or another metric, of groups at the end against the bytes that all workers sent, to `file`.
 
     These are bytes over the WAN, where a run has one.
-    A marker is a group's mean over seeds, its whiskers the metric's 95 % t-interval; a panel is an environment. Stairs
-    join those of a panel that are beaten by nobody, who would have sent no more and done no worse. Returns `file`.
+    A marker is a group's mean over seeds, its whiskers the metric's 95 % t-interval; a panel is an environment. A line
+    joins those of a panel that are on the Pareto front: no other sent no more and did no worse. Runs without an
+    exchange and diverged ones are on none. Returns `file`.
     Raises InputError where a run cannot be read or the file cannot be written.
     """
     panels, metric = Panels.of(groups), metric_of(groups)
@@ -66,7 +67,8 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
             group = groups[number]
             _draw(grid.axes[panels.panel(group)], place, size, panels.look(group))
         for panel, axes in enumerate(grid.axes):
-            unbeaten = front([place for n, place in places.items() if panels.panel(groups[n]) == panel], metric)
+            known = [n for n in places if panels.panel(groups[n]) == panel and tells(str(table["note"][n]))]
+            unbeaten = front([places[n] for n in known], metric)
             if len(unbeaten) > 1:
                 notes["line: Pareto front"] = None
                 _join(axes, unbeaten, size)

@@ -43,6 +43,7 @@ def metric_over(run: Run, metrics: pd.DataFrame, links: pd.DataFrame) -> dict[st
         "low": table["min"].tolist(),
         "high": table["max"].tolist(),
         "traffic": traffic.title,
+        "bytes_name": f"{traffic.name} bytes",
         "bytes": np.concatenate([[0.0], sent])[np.searchsorted(sent.index, times, side="right")].tolist(),
         "cost": costs_until(run, times.tolist()) if "tariff" in run.manifest else None,
         "workers": _of_each(rows, values, times, len(names)) if 1 < len(names) <= MOST_WORKERS else None,

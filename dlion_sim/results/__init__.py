@@ -7,7 +7,7 @@ from dlion_sim.results.holding import Hold
 from dlion_sim.results.labels import headings, in_words, scenario_label, system_label, untold
 from dlion_sim.results.manifest import EvaluationSamples, environment
 from dlion_sim.results.names import clouds_of, participants
-from dlion_sim.results.notes import note
+from dlion_sim.results.notes import note, tells
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
 from dlion_sim.results.summary import SPENT, Ending, Status, final_metric, summarize, time_to_target
@@ -79,6 +79,7 @@ __all__ = [
     "scenario_label",
     "summarize",
     "system_label",
+    "tells",
     "time_to_target",
     "traffic_of",
     "untold",

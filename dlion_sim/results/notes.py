@@ -26,5 +26,10 @@ def note(runs: Sequence[Run]) -> str:
     return ", ".join([*told, *(_of(state, count, len(runs)) for state, count in states.items())])
 
 
+def tells(noted: str) -> bool:
+    """Whether what such runs came to says something of their system, by what is noted on them."""
+    return not any(what in noted for what in ("no exchange", "diverged"))
+
+
 def _of(what: str, count: int, everybody: int) -> str:
     return what if count == everybody else f"in part {what}"

@@ -1,5 +1,7 @@
 """`dlion compare`: which target it is by, what it makes of what is written, and what it notes."""
 
+import json
+
 import pytest
 
 from tests.command import dlion
@@ -71,6 +73,18 @@ def test_times_and_costs_of_runs_without_an_exchange_carry_the_mark(capsys, monk
     assert "40.0 !" in rows["diloco"]
     assert "1.00 (1) !" in rows["diloco"]
     assert "40.0" in rows["baseline"]
+
+
+def test_it_says_on_how_many_samples_accuracies_are(capsys, monkeypatch, tmp_path):
+    made_up_run(tmp_path / "run", ACCURACIES)
+    assert "samples" not in compared(capsys, monkeypatch, tmp_path)
+    file = tmp_path / "run" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    file.write_text(json.dumps({**manifest, "evaluation_samples": {"curve": 100, "full": 360}}))
+    told = compared(capsys, monkeypatch, tmp_path)
+    assert "accuracy and time: on the first 100 of 360 samples" in told
+    made_up_run(tmp_path / "other", ACCURACIES, system="ako")
+    assert "on the first 100 of 360 samples in some runs" in compared(capsys, monkeypatch, tmp_path)
 
 
 def test_runs_that_did_not_complete_are_noted(capsys, monkeypatch, tmp_path):

@@ -429,6 +429,23 @@ def test_figures_with_bytes_are_of_those_over_the_wan_and_say_so(tmp_path, drawn
     assert sorted(np.asarray(heatmap.axes[0].images[0].get_array()).ravel()) == [0, 4]
 
 
+def test_no_front_leads_through_runs_that_say_nothing_of_their_system(tmp_path, drawn):
+    """Without an exchange it costs no bytes to be good, and those that diverged may have sent next to nothing."""
+    runs = [
+        made_up_run(tmp_path / "a", (0.1, 0.7, 0.7), system="diloco", exchanging=False),
+        made_up_run(tmp_path / "b", (0.1, 0.1, 0.1), system="ako", diverged=True),
+        made_up_run(tmp_path / "c", (0.1, 0.9, 0.9), workers=3),
+    ]
+    figures.plot_trade_off(group_runs(runs), tmp_path / "a.png")
+    (legend,) = drawn[0].legends
+    assert {text.get_text() for text in legend.get_texts()} == {
+        "diloco (no exchange)",
+        "ako (diverged)",
+        "dlion",
+    }
+    assert "Pareto" not in legend.get_title().get_text()
+
+
 def test_figures_say_of_runs_that_they_were_interrupted(tmp_path, drawn):
     stopped = made_up_run(tmp_path / "a", status="interrupted")
     figures.plot_batch_sizes(stopped, tmp_path / "a.png")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 from dlion_sim.errors import InputError
 from dlion_sim.figures import plot_links
@@ -40,6 +41,17 @@ def test_few_links_are_lines_over_time(tmp_path, drawn):
     assert len(figure.axes) == 2 * 6
     assert all(len(axes.lines) == 1 for axes in figure.axes)
     assert "fullest: uplink of west/0 (80 %)" in figure.legends[0].get_title().get_text()
+
+
+def test_what_a_column_of_lines_shows_is_written_inside_the_figure(tmp_path, drawn):
+    run = all_to_all(tmp_path / "run", 6)
+    run.manifest["clouds"] = [name.split("/")[0] for name in run.manifest["workers"]]
+    plot_links(run, tmp_path / "a.png")
+    (figure,) = drawn
+    figure.canvas.draw()
+    titles = [text for text in figure.findobj(Text) if text.get_text() in ("N of Max-N (%)", "Over the WAN (Mbps)")]
+    assert len(titles) == 2
+    assert all(title.get_window_extent().x1 <= figure.bbox.x1 for title in titles)
 
 
 def all_to_all(folder, workers):
@@ -133,7 +145,7 @@ def test_links_inside_micro_clouds_are_left_out_beside_those_over_the_wan_unless
     plot_links(run, tmp_path / "a.png")
     plot_links(run, tmp_path / "a.png", senders=["east/0"])
     over_wan, chosen = drawn
-    assert [axes.get_title(loc="left") for axes in over_wan.axes[:2]] == ["N of Max-N (%)", "Sent over the WAN (Mbps)"]
+    assert [axes.get_title(loc="left") for axes in over_wan.axes[:2]] == ["N of Max-N (%)", "Over the WAN (Mbps)"]
     assert [axes.get_ylabel() for axes in over_wan.axes[::2]] == ["from\neast/1", "from\nwest/2"]
     assert "those inside micro-clouds carried 4 MB more" in over_wan.legends[0].get_title().get_text().replace(
         "\n", " "

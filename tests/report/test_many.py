@@ -57,6 +57,20 @@ def test_a_row_is_what_the_seeds_of_a_setting_came_to(tmp_path):
     assert of["gaia"]["outcome"]["time"] == {"value": 30.0, "low": None, "high": None, "bound": "", "text": "30.0"}
 
 
+def test_it_is_told_of_which_runs_nothing_follows(tmp_path):
+    made_up_run(tmp_path / "dlion")
+    made_up_run(tmp_path / "gaia", system="gaia", status="interrupted")
+    made_up_run(tmp_path / "diloco", system="diloco", exchanging=False)
+    made_up_run(tmp_path / "ako", system="ako", diverged=True)
+    of = rows(told(tmp_path))
+    assert {name: group["tells"] for name, group in of.items()} == {
+        "dlion": True,
+        "gaia": True,
+        "diloco": False,
+        "ako": False,
+    }
+
+
 def test_axes_are_in_the_order_of_their_magnitudes(tmp_path):
     made_up_sweep(tmp_path, bandwidths=("100 Mbps", "20 Mbps", "5 Mbps"))
     data = told(tmp_path)

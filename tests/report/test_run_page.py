@@ -135,4 +135,5 @@ def test_what_crossed_the_wan_is_told_first(tmp_path):
     told = run_data(made_up_run(tmp_path / "run", clouds=("east", "west")))
     facts = {fact["label"]: (fact["value"], fact["note"]) for fact in told["headline"]["facts"]}
     assert facts["sent over the WAN"] == ("4 MB", "of 4 MB in all, by 2 workers")
+    assert told["metric"]["bytes_name"] == "WAN bytes"
     assert (told["metric"]["traffic"], told["metric"]["bytes"]) == ("Sent over the WAN by all workers", [0, 2e6, 4e6])

@@ -15,7 +15,7 @@ from dlion_sim.metric import Metric
 from dlion_sim.report.many.axes import axes, colouring
 from dlion_sim.report.many.curves import curves
 from dlion_sim.report.many.outcomes import outcomes, quantities, reached
-from dlion_sim.results import Run, run_names
+from dlion_sim.results import Run, run_names, tells
 from dlion_sim.results.numbers import number, of_metric
 
 _STATES = ("completed", "running", "interrupted", "failed", "unreadable")
@@ -100,14 +100,18 @@ def _told_target(target: Target, metric: Metric, score: str) -> str:
 
 
 def _about(group: Group, keys: Sequence[str]) -> dict[str, Any]:
-    """What to call a group and to know it again by, its runs, how many are completed, and what is to be noted."""
-    count, completed = len(group.runs), len(group.completed)
+    """What to call a group and to know it again by, its runs, how many are completed, what is to be noted.
+
+    `tells` is whether what they came to says something of the system.
+    """
+    count, completed, noted = len(group.runs), len(group.completed), note([group])
     return {
         "id": "\n".join(f"{key} {value}" for key, value in group.labels.items()),
         "name": group.named(keys),
         "runs": f"{count}" if count == completed else f"{completed} of {count}",
         "completed": completed,
-        "note": note([group]),
+        "note": noted,
+        "tells": tells(noted),
     }
 
 

@@ -8,11 +8,11 @@ report.view("front", (body) => {
 
   const isBound = (group, x, y) => Boolean(group.outcome[x.key].bound || group.outcome[y.key].bound);
 
-  /** The members that no other is as good as in both and better than in one, of those whose values are no bounds. */
+  /** The members that no other is as good as in both and better than in one, of those that tell and have no bounds. */
   function best(members, x, y) {
     const good = (quantity, group) => group.outcome[quantity.key].value * (quantity.more ? -1 : 1);
     const order = members
-      .filter(([group]) => !isBound(group, x, y))
+      .filter(([group]) => group.tells && !isBound(group, x, y))
       .map((member) => [good(x, member[0]), good(y, member[0]), member])
       .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     let least = Infinity;

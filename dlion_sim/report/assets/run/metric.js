@@ -135,7 +135,7 @@ report.view("metric", (body) => {
   time.follow(() => data && draw());
 
   return (newest) => {
-    const options = [["time", "Time"], ["bytes", "Bytes sent"], ...(newest.metric.cost ? [["cost", "Money"]] : [])];
+    const options = [["time", "Time"], ["bytes", newest.metric.bytes_name], ...(newest.metric.cost ? [["cost", "Money"]] : [])];
     if (!data) {
       switches.append(
         report.choice("Over", options, (value) => {
