@@ -35,9 +35,10 @@ def shards_of(scenario: Scenario, dataset: Dataset, validation: Indices | None) 
     every = np.arange(len(labels))
     samples = every if validation is None else np.delete(every, validation)
     rng = stream(scenario.seed, "partition")
-    parameters = spec.model_dump(exclude={"kind"})
+    parameters = spec.model_dump(exclude={"kind", "without"})
     if isinstance(spec, Owners):
         parameters["at"] = _places(spec, scenario, labels)
+        samples = samples[~np.isin(labels[samples], spec.without or [])]
     parts = partition(spec.kind, labels[samples], workers, rng, **parameters)
     shards = [samples[part] for part in parts]
     smallest = min(map(len, shards))
@@ -74,11 +75,12 @@ def _places(spec: Owners, scenario: Scenario, owners: Indices) -> dict[str, Plac
     """Whose samples lie at which workers, by the name of the place. Raises InputError for owners that there are not."""
     sharing = spec.workers_at(scenario.cluster)
     everyone = np.unique(owners).tolist()
-    for place, held in (spec.at or {}).items():
+    named_at = {f"at.{place}": held for place, held in (spec.at or {}).items()} | {"without": spec.without or []}
+    for key, held in named_at.items():
         for owner in held:
             if owner not in everyone:
-                path, allowed = f"partition.at.{place}", listed([*map(str, everyone)])
-                raise InputError(f"there is no owner {owner}", path=path, allowed=allowed)
+                allowed = listed([*map(str, everyone)])
+                raise InputError(f"there is no owner {owner}", path=f"partition.{key}", allowed=allowed)
     return {place: Place(held, sharing[place]) for place, held in (spec.at or {}).items()}
 
 

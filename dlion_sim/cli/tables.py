@@ -59,7 +59,7 @@ def run_report(run: Run) -> RenderableType:
         table.add_row(
             name,
             str(summary["iterations"]["per_worker"][worker]),
-            "-" if own.empty else f"{own['batch_size'].iloc[0]:.0f} to {own['batch_size'].iloc[-1]:.0f}",
+            _batch_sizes(own["batch_size"]),
             f"{own['compute_seconds'].sum() / max(summary['virtual_seconds'], 1e-9):.0%}",
             *(in_bytes(int(sent[column].get(worker, 0))) for column in sent),
             _written(metric, scores[worker] if scores else None) + " diverged" * (worker in summary["diverged"]),
@@ -75,6 +75,14 @@ def run_report(run: Run) -> RenderableType:
     )
     of_packets = [_packets(run, transport)] if (transport := summary.get("transport")) else []
     return Group(table, *of_packets, *(Text(line) for line in _lines(run, summary)))
+
+
+def _batch_sizes(sizes: pd.Series[float]) -> str:
+    """The first one and the last one, of a worker's iterations; one number where all are the same."""
+    if sizes.empty:
+        return "-"
+    first, last = f"{sizes.iloc[0]:.0f}", f"{sizes.iloc[-1]:.0f}"
+    return first if sizes.nunique() == 1 else f"{first} to {last}"
 
 
 def _packets(run: Run, transport: Mapping[str, Any]) -> Table:

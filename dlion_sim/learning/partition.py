@@ -150,7 +150,8 @@ def _cannot_deal(left: Indices, workers: Sequence[int], *, placed: bool) -> Inpu
         return InputError(problem, path="partition.at", allowed="workers or their cloud, with owners")
     told = ", ".join(map(str, sorted(left.tolist())[:12])) + ", ..." * (len(left) > 12)
     problem = f"nothing says where the samples of owner {told} lie, and all workers are named"
-    return InputError(problem, path="partition.at", allowed="them at a place that is named")
+    allowed = "them at a place that is named, or in partition.without"
+    return InputError(problem, path="partition.at", allowed=allowed)
 
 
 def _label_shards(labels: Indices, workers: int, rng: np.random.Generator, shards_per_worker: int) -> list[Indices]:

@@ -52,6 +52,8 @@ class Training:
         self._choices = choices
         self._members = members
         self._barrier = barrier
+        self._given_up: Unfinished | None = None
+        """The gradient that would not have been there in time, as it leaves."""
         self._batch_size = 0
         self._own: tuple[GradientReady, Update | None] | None = None
         self._skipped = 0
@@ -75,7 +77,10 @@ class Training:
         return Hello(first, self.iteration, self._loss, self._setup.links.waiting, member=True)
 
     def unfinished(self, now: float) -> Unfinished | None:
-        """What it is at, at time `now` (seconds); None before it takes part and once it has stopped."""
+        """What it is at, at time `now` (seconds); None before it takes part and once it has stopped.
+
+        As it leaves that is the gradient that it gave up, if it was at one.
+        """
         lasted = max(0.0, now - self.since)
         match self.phase:
             case Phase.PROFILING:
@@ -87,13 +92,17 @@ class Training:
                 last = self.iteration + (self._skipped - 1 if self.phase is Phase.CATCHING_UP else 0)
                 waited_for = self._barrier.furthest_behind(last)
                 return Unfinished("unfinished", self.iteration + 1, computed, lasted, *waited_for)
-            case Phase.READY | Phase.JOINING | Phase.STOPPED | Phase.LEAVING:
+            case Phase.LEAVING:
+                return self._given_up
+            case Phase.READY | Phase.JOINING | Phase.STOPPED:
                 return None
             case _:
                 assert_never(self.phase)
 
     def move(self, what: type[Event] | Move) -> None:
         """Be in the phase that `what` leads to. Raises LocalProtocolError where it cannot happen."""
+        if what is Move.LEAVE and self.phase is Phase.COMPUTING:
+            self._given_up = self.unfinished(self.now)
         self.phase, self.since = after(self.phase, what), self.now
 
     def give_up(self, reason: str) -> list[Action]:

@@ -66,7 +66,10 @@ class Worker:
         return self._training.iteration
 
     def unfinished(self, now: float) -> Unfinished | None:
-        """What it is at, at time `now` (seconds); None before it takes part and once it has stopped."""
+        """What it is at, at time `now` (seconds); None before it takes part and once it has stopped.
+
+        As it leaves that is the gradient that it gave up, if it was at one.
+        """
         return self._training.unfinished(now)
 
     def handle(self, event: Event, now: float) -> list[Action]:

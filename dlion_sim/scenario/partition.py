@@ -54,6 +54,8 @@ class Owners(Model):
     """Whose samples lie at which cloud or worker: owners' numbers by place, e.g. {s3: 3, s1: [0, 4], s2/0: 1}. A
     cloud's workers share what lies there, alike, but for those that are named themselves. Owners that are not named are
     dealt to the workers at which nobody's samples lie. None: all are."""
+    without: Held | None = None
+    """Owners whose samples nobody trains on, by number, e.g. 3 or [3, 4]. None: all are trained on."""
 
     @model_validator(mode="after")
     def _lie_at_one_place(self) -> Self:
@@ -63,6 +65,9 @@ class Owners(Model):
                 if owner in found:
                     raise RuleError(f"owner {owner} lies at {found[owner]} already", at=("at", place))
                 found[owner] = place
+        for owner in self.without or ():
+            if owner in found:
+                raise RuleError(f"owner {owner} lies at {found[owner]}", allowed="who is not in at", at=("without",))
         return self
 
     def workers_at(self, cluster: Cluster) -> dict[str, Sequence[int]]:

@@ -138,12 +138,18 @@ def _mean_cores(cores: Schedule, duration: float | None) -> float:
 
 
 def _of_one_worker(data: Data) -> Data:
-    """Alone, whatever the system, and so without switches."""
+    """Alone, whatever the system, and so without switches, and with nothing that lies or comes elsewhere."""
     data = {key: value for key, value in copy.deepcopy(data).items() if key != "prices"}
     first = data["cluster"]["clouds"][0]
     first["lan"].pop("fabric", None)
     data["cluster"] = {"clouds": [{**first, "workers": [{**first["workers"][0], "count": 1}]}]}
     data["system"] = {"name": "baseline"}
+    arriving = data["workload"].get("stream", {})
+    drifts = [(drift, "clouds") for drift in arriving.get("drift", [])]
+    naming_places = [(data["workload"].get("partition"), "at"), (arriving.get("arrivals"), "of"), *drifts]
+    for entry, places in naming_places:
+        if isinstance(entry, dict):
+            entry.pop(places, None)
     return data
 
 

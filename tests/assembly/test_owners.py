@@ -35,11 +35,12 @@ def scenario(at, workers=(1, 1, 1, 1, 1), *overrides):
     )
 
 
-def owners_at(at, workers=(1, 1, 1, 1, 1), owners=OWNERS):
+def owners_at(at, workers=(1, 1, 1, 1, 1), owners=OWNERS, without=()):
     """Whose samples, and how many, each worker has."""
     dataset = replace(random_dataset(train=len(owners), test=4), owners=torch.from_numpy(owners))
-    shards = shards_of(scenario(at, workers), dataset, None)
-    assert sorted(np.concatenate(shards)) == list(range(len(owners)))
+    overrides = [f"workload.partition.without={[*without]}"] if without else []
+    shards = shards_of(scenario(at, workers, *overrides), dataset, None)
+    assert sorted(np.concatenate(shards)) == np.flatnonzero(~np.isin(owners, without)).tolist()
     return [
         dict(zip(*map(np.ndarray.tolist, np.unique(owners[own], return_counts=True)), strict=True)) for own in shards
     ]
@@ -66,6 +67,28 @@ def test_a_clouds_workers_share_what_lies_there():
 def test_a_worker_may_have_its_own_and_the_cloud_is_then_of_the_others():
     placed = owners_at({"s0/0": 4, "s0": 1, "s1": [0, 2, 3]}, workers=(3, 1))
     assert placed == [{4: 60}, {1: 30}, {1: 30}, {0: 60, 2: 60, 3: 60}]
+
+
+def test_samples_of_owners_that_are_left_out_lie_nowhere():
+    assert owners_at({"s0": 0, "s1": 1, "s2": 2, "s3": 4}, (1, 1, 1, 1), without=[3]) == [
+        {0: 60},
+        {1: 60},
+        {2: 60},
+        {4: 60},
+    ]
+    dealt = owners_at(None, (1, 1), without=[0, 3])
+    assert sorted(owner for own in dealt for owner in own) == [1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("without", "words"),
+    [(1, "owner 1 lies at s1; allowed: who is not in at"), (9, "there is no owner 9; allowed: 0, 1")],
+)
+def test_only_owners_that_lie_nowhere_can_be_left_out(without, words):
+    dataset = replace(random_dataset(train=300, test=4), owners=torch.from_numpy(OWNERS))
+    override = f"workload.partition.without={without}"
+    with pytest.raises(InputError, match=words):
+        shards_of(scenario({"s1": 1}, (1, 1, 1, 1, 1), override), dataset, None)
 
 
 def test_without_places_owners_are_dealt_out_as_ever():

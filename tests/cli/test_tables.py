@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from rich.console import Console
 
-from dlion_sim.cli.tables import run_report
+from dlion_sim.cli.tables import _batch_sizes, run_report
 from tests.made_up import AWAY, made_up_run
 
 
@@ -102,3 +103,10 @@ def test_who_never_came_back_is_away_at_the_end(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("tests.made_up.AWAY", AWAY[:1])
     told = printed(capsys, run_report(made_up_run(tmp_path / "run", absent=True)))
     assert "away: east/0 once, 19 s, and at the end" in told
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"), [((8, 8, 8), "8"), ((8, 20, 43), "8 to 43"), ((8, 9, 8), "8 to 8"), ((), "-")]
+)
+def test_a_batch_size_that_never_changes_is_one_number(sizes, told):
+    assert _batch_sizes(pd.Series(sizes, dtype=float)) == told

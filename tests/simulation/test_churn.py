@@ -62,6 +62,19 @@ def test_a_peer_that_waits_stands_still_until_it_is_back(tmp_path, monkeypatch):
     assert ended.membership().query("what == 'joined'")["iteration"].tolist() == [3]
 
 
+@pytest.mark.parametrize("kind", ["crash", "preemption"])
+def test_a_gradient_that_is_not_done_in_time_is_work_lost_however_its_worker_goes(tmp_path, monkeypatch, kind):
+    """Told at the end itself, which is 400 ms into the second gradient, of 500 ms."""
+    notice = {"notice": "0 s"} if kind == "preemption" else {}
+    gone = {"workers": {"a/1": {"down": [["0.9 s", None]], "kind": kind, **notice}}}
+    ended = run(two(gone, "system=ako"), tmp_path / "run", monkeypatch)
+    (cut,) = ended.metrics().query("kind == 'cut'").to_dict("records")
+    assert (cut["worker"], cut["iteration"], cut["batch_size"]) == (1, 2, 16)
+    told = ended.summary["availability"]
+    assert cut["compute_seconds"] == told["lost_seconds"] == pytest.approx(0.9 - COMPUTED)
+    assert told["computed"] - told["useful"] == 16
+
+
 def test_an_abort_says_so(tmp_path, monkeypatch):
     ended = run(two({**SECOND, "on_loss": "abort"}), tmp_path / "run", monkeypatch)
     assert ended.manifest["status"] == "failed"

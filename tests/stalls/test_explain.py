@@ -147,6 +147,16 @@ def test_one_worker_alone_has_no_leaves_and_no_clouds_that_traffic_is_paid_to():
     assert [len(variant.scenario.cluster.workers) for variant in planned if variant.name == "R0"] == [1]
 
 
+def test_one_worker_alone_has_no_samples_that_lie_or_come_elsewhere():
+    lies = "workload.partition={kind: owners, at: {east: [0, 1], west: 2}}"
+    drift = "[{kind: late_class, clouds: [west], class: 1, from: 1 s}]"
+    comes = f"workload.stream={{arrivals: {{rate: 9/s, of: {{west: 5/s}}}}, drift: {drift}}}"
+    for given in (lies, comes):
+        _, planned = variants(digits(given), 12)
+        assert [len(variant.scenario.cluster.workers) for variant in planned if variant.name == "R0"] == [1]
+        assert "west" in str(to_data(planned[0].scenario)["workload"])
+
+
 @pytest.mark.parametrize("transport", ["reliable", "dlcp", "pfabric"])
 def test_both_ways_agree_over_packets(tmp_path, transport):
     packets = ("network.model=packets", f"transport={transport}", "cluster.wan={bandwidth: 20 Mbps, rtt: 2 ms}")
