@@ -81,29 +81,37 @@ def _reached(runs: Sequence[Run]) -> dict[float, int]:
 def _read(given: float | str, metric: Metric) -> float:
     """A target as it was given."""
     if metric != ACCURACY:
-        return _number(str(given), f"a value of the {metric.name}, e.g. 12.5")
+        return _number(str(given), f"a value of the {metric.name}, e.g. 12.5", "target")
+    return read_accuracy(given, "target")
+
+
+def read_accuracy(given: float | str, argument: str) -> float:
+    """An accuracy as a fraction; a text may tell it in percent.
+
+    Raises InputError, which names the `argument`, where it is none.
+    """
     allowed = "more than 0 %, up to 100 %, e.g. 90, 90 % or 0.9"
-    fraction = given if isinstance(given, float) else _fraction(given.strip(), allowed)
+    fraction = given if isinstance(given, float) else _fraction(given.strip(), allowed, argument)
     if not 0 < fraction <= 1:
-        raise InputError(f"no accuracy is {given}", file="`target`", allowed=allowed)
+        raise InputError(f"no accuracy is {given}", file=f"`{argument}`", allowed=allowed)
     return fraction
 
 
-def _fraction(text: str, allowed: str) -> float:
+def _fraction(text: str, allowed: str, argument: str) -> float:
     """An accuracy that is told as a fraction or in percent."""
-    value = _number(text.removesuffix(_PERCENT), allowed)
+    value = _number(text.removesuffix(_PERCENT), allowed, argument)
     if text.endswith(_PERCENT) or value > 1:
         return value / 100
     if value == 1:
-        raise InputError("1 may be 1 % or all", file="`target`", allowed="1 % or 100 %")
+        raise InputError("1 may be 1 % or all", file=f"`{argument}`", allowed="1 % or 100 %")
     return value
 
 
-def _number(text: str, allowed: str) -> float:
+def _number(text: str, allowed: str, argument: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"{text!r} is no number", file="`target`", allowed=allowed)
+        raise InputError(f"{text!r} is no number", file=f"`{argument}`", allowed=allowed)
     return value

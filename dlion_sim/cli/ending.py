@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def report(run: Run, *, quiet: bool) -> None:
     """Plot and print what came of a run, and exit accordingly."""
-    from dlion_sim.cli.tables import run_report
+    from dlion_sim.cli.run_report import run_report
     from dlion_sim.figures import plot_accuracy
 
     plot_accuracy(run, run.plot)

@@ -38,7 +38,12 @@ def recommend(
         typer.Option(help="Find the fastest that reaches the target for this money, e.g. 40.", show_default=False),
     ] = None,
     target_accuracy: Annotated[
-        float | None, typer.Option(help="The accuracy to be reached; by default the scenario's.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="VALUE",
+            help="The accuracy to be reached, e.g. 90 or 0.9; by default the scenario's.",
+            show_default=False,
+        ),
     ] = None,
     catalog: Annotated[
         str,
@@ -108,12 +113,13 @@ def recommend(
 def _study(
     name: str,
     overrides: Sequence[str],
-    target_accuracy: float | None,
+    target_accuracy: str | None,
     choices: Choices,
     goal: Goal,
     seeds: int,
     output: Path,
 ) -> Study:
+    from dlion_sim.analysis.targets import read_accuracy
     from dlion_sim.recommend import Study
     from dlion_sim.scenario import Scenario, find
     from dlion_sim.scenario.loading import read_data
@@ -126,7 +132,7 @@ def _study(
         raise InputError("is no scenario", file=file, allowed=", ".join(Scenario.model_fields))
     given = [*overrides]
     if target_accuracy is not None:
-        given += ["target=null", f"target_accuracy={target_accuracy}"]
+        given += ["target=null", f"target_accuracy={read_accuracy(target_accuracy, 'target_accuracy')}"]
     try:
         return Study(Base(file, overridden(data, given)), choices, goal, seeds, output)
     except InputError as error:

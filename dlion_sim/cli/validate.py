@@ -39,7 +39,7 @@ def validate(
 
     Emulation needs root and Mininet, see `dlion emulate`; two runs that are there already need neither.
     """
-    from dlion_sim.cli.tables import fidelity_report
+    from dlion_sim.cli.fidelity_report import fidelity_report
     from dlion_sim.results import Run, free_folder
     from dlion_sim.validation import held_against
 

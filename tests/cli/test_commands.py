@@ -12,7 +12,7 @@ import time
 import pytest
 from rich.console import Console
 
-from dlion_sim.cli.tables import run_report
+from dlion_sim.cli.run_report import run_report
 from dlion_sim.results import Run
 from dlion_sim.scenario import dump
 from tests.command import dlion

@@ -62,6 +62,16 @@ def at_once(monkeypatch):
     monkeypatch.setattr("dlion_sim.sweep.LocalProcesses", Here)
 
 
+@pytest.mark.parametrize("given", ["0.9", "90", "90 %"])
+def test_the_accuracy_is_written_as_for_comparisons(capsys, monkeypatch, here, given):
+    targets = []
+    monkeypatch.setattr("dlion_sim.cli.recommended.print_candidates", lambda study: targets.append(study.target))
+    assert dlion(monkeypatch, *ASKED, "--deadline", "1 min", "--dry-run", "--target-accuracy", given) == 0, (
+        capsys.readouterr().err
+    )
+    assert targets == [0.9]
+
+
 @pytest.mark.usefixtures("at_once")
 def test_it_recommends_and_goes_on_where_it_was_stopped(capsys, monkeypatch, here):
     assert dlion(monkeypatch, *ASKED, "--deadline", "1 min", "--dry-run") == 0
@@ -173,7 +183,9 @@ def test_what_fails_everywhere_is_a_fault_of_the_input(capsys, monkeypatch, here
         (["--budget", "1", "--catalog", "aws"], ["--catalog", "no catalog 'aws'", "aws-skypilot"]),
         (["--budget", "1", "--instances", "midle"], ["--instances", "did you mean 'middle'"]),
         (["--budget", "1", "--systems", "dlionn"], ["dlionn", "did you mean 'dlion'"]),
-        (["--budget", "1", "--target-accuracy", "2"], ["learn.yaml: target_accuracy", "1 or less"]),
+        (["--budget", "1", "--target-accuracy", "900"], ["--target-accuracy", "no accuracy is 900", "e.g. 90, 90 %"]),
+        (["--budget", "1", "--target-accuracy", "1"], ["--target-accuracy", "1 % or 100 %"]),
+        (["--budget", "1", "--target-accuracy", "much"], ["--target-accuracy", "'much' is no number"]),
         (["--budget", "1", "--set", "target_accuracy=null"], ["target_accuracy", "--target-accuracy, or one in"]),
         (["--budget", "1", "--set", "workload.modle=x"], ["learn.yaml: workload", "unknown key 'modle'"]),
         (["--budget", "1", "-o", "learn.yaml"], ["learn.yaml"]),

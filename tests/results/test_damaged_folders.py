@@ -20,7 +20,7 @@ from rich.console import Console
 
 from dlion_sim import analysis, figures
 from dlion_sim.cli.compare import comparison_table
-from dlion_sim.cli.tables import fidelity_report
+from dlion_sim.cli.fidelity_report import fidelity_report
 from dlion_sim.errors import InputError
 from dlion_sim.export import export_csv, export_trace
 from dlion_sim.results import Hold, Run, RunWriter, find_runs

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from dlion_sim.cli.tables import _batch_sizes, run_report
+from dlion_sim.cli.run_report import _batch_sizes, run_report
 from tests.made_up import AWAY, made_up_run
 
 
