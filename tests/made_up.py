@@ -21,7 +21,8 @@ from dlion_sim.results import (
     summarize,
     system_label,
 )
-from dlion_sim.results.summary import EvaluatedOn, Evaluation
+from dlion_sim.results.manifest import EvaluatedOn
+from dlion_sim.results.summing_up import Evaluation
 
 
 def made_up_run(

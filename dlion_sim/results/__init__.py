@@ -10,7 +10,8 @@ from dlion_sim.results.names import clouds_of, participants
 from dlion_sim.results.notes import note, tells
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
-from dlion_sim.results.summary import SPENT, Ending, Status, final_metric, summarize, time_to_target
+from dlion_sim.results.summary import Status
+from dlion_sim.results.summing_up import SPENT, Ending, final_metric, summarize, time_to_target
 from dlion_sim.results.tables import (
     CLASSES,
     LINKS,
