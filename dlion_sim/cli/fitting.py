@@ -77,7 +77,7 @@ class Fitted:
         if self.title:
             yield Text(f"{self.title}\n", style="italic")
         for row in self.rows:
-            yield Text(", ".join(row[: self.names]), style="bold")
+            yield Text(", ".join(filter(None, row[: self.names])), style="bold")
             lines = Table.grid("", Column(no_wrap=True), Column(overflow="fold"), padding=(0, 2))
             for heading, cell in zip(self.headings[self.names :], row[self.names :], strict=True):
                 if cell:

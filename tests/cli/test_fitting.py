@@ -28,3 +28,12 @@ def test_numbers_stay_on_one_line_where_there_is_room(capsys):
     told = printed(capsys, 80)
     assert "> 30.0 (0 of 1)" in told
     assert "1.25 [1.1 to 1.4] (3)" in told
+
+
+def test_the_paragraph_of_a_row_without_a_first_name_is_called_by_the_others(capsys):
+    table = Fitted(["runs", "system", "longest"], [["live", "dlion", "1"], ["", "dlion", "2"]], names=2)
+    Console(width=12).print(table)
+    assert [line.strip() for line in capsys.readouterr().out.splitlines() if "dlion" in line] == [
+        "live, dlion",
+        "dlion",
+    ]
