@@ -146,4 +146,4 @@ def test_what_is_off_tells_by_the_exit_code(monkeypatch, tmp_path, capsys, found
 def test_a_single_machine_has_nothing_to_measure(monkeypatch, tmp_path, capsys):
     assert run(monkeypatch, tmp_path, "--set", "cluster.clouds.0.workers.0.count=1") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "two.yaml: cluster: it has a single machine" in line
+    assert "--set cluster.clouds.0.workers.0.count=1: cluster: it has a single machine" in line
