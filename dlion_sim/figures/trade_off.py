@@ -59,6 +59,8 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
     sent = [place.sent for place in places.values() if place.sent > 0]
     size, unit = byte_unit(max(sent, default=1.0))
     notes = dict.fromkeys(of_seeds("whiskers: 95 % interval", [int(seeds) for seeds in table["seeds"]], groups))
+    if missing := len(groups) - len(places):
+        notes[f"not shown: {missing} of {len(groups)}, no run of which was completed"] = None
     columns = min(2, len(panels.panels))
     height = 0.8 + _PANEL_HEIGHT * rows_of(panels, columns)
     with drawing(file, height=height, width=WIDTH if columns == 1 else WIDE) as figure:

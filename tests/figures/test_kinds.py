@@ -446,6 +446,14 @@ def test_no_front_leads_through_runs_that_say_nothing_of_their_system(tmp_path, 
     assert "Pareto" not in legend.get_title().get_text()
 
 
+def test_a_trade_off_says_how_many_are_left_out_as_they_have_no_end(tmp_path, drawn):
+    runs = [made_up_run(tmp_path / "a", status="interrupted"), made_up_run(tmp_path / "b", system="ako")]
+    figures.plot_trade_off(group_runs(runs), tmp_path / "a.png")
+    figures.plot_trade_off(group_runs(runs[1:]), tmp_path / "b.png")
+    told = [figure.legends[0].get_title().get_text() if figure.legends else "" for figure in drawn]
+    assert ["not shown: 1 of 2, no run of which was completed" in text for text in told] == [True, False]
+
+
 def test_figures_say_of_runs_that_they_were_interrupted(tmp_path, drawn):
     stopped = made_up_run(tmp_path / "a", status="interrupted")
     figures.plot_batch_sizes(stopped, tmp_path / "a.png")

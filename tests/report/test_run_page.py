@@ -32,6 +32,7 @@ def test_in_short_it_says_what_the_run_came_to(tmp_path):
         "virtual time": "20 s",
         "sent over the LAN": "4 MB",
     }
+    assert told["headline"]["facts"][0]["note"] == "79.0% to 81.0% over the workers, at the end"
     assert told["title"] == "made-up · dlion · seed 0"
     assert "waits 40% of its time" in told["headline"]["bottleneck"]
     assert told["headline"]["warnings"] == []
