@@ -35,7 +35,7 @@ def _facts(run: Run) -> Iterator[Fact]:
         return
     metric, last = run.metric, summary[run.metric.key]
     if last["mean"] is not None:
-        of_workers = [value for value in last["per_worker"] if value is not None]
+        of_workers = [value for value in last.get("per_worker", ()) if value is not None]
         ends = [metric.written(end(of_workers)) for end in (min, max)] if len(of_workers) > 1 else []
         spread = f"{' to '.join(ends)} over the workers, " if ends else ""
         yield _fact(
