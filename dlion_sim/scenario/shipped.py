@@ -62,7 +62,7 @@ def _found(name: str | Path, ready: Iterable[Path], kind: str, others: Sequence[
     files = {name_of(file): file for file in ready}
     short = path.as_posix().removeprefix("scenarios/").removesuffix(".yaml")
     # What is of another kind says so once it is read.
-    files_of_all = {name_of(file): file for file in FOLDER.rglob("*.yaml")}
+    files_of_all = {name_of(file): file for file in FOLDER.rglob("*.yaml") if file != CLAIMS}
     if short in files_of_all:
         return files_of_all[short]
     if path.exists():

@@ -62,7 +62,7 @@ def test_a_sweep_of_an_experiment_has_a_name(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "sweep", "reproduction/E66", "-o", "out") == 2
     assert "allowed: reproduction/E6, " in capsys.readouterr().err
     assert dlion(monkeypatch, "sweep", "reproduction/claims", "-o", "out") == 2
-    assert "claims.yaml" in capsys.readouterr().err
+    assert "nor a ready sweep of that name" in capsys.readouterr().err
 
 
 def test_an_unknown_experiment_and_one_without_a_sweep_are_one_line(capsys, monkeypatch, here):
