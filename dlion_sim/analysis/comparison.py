@@ -16,9 +16,6 @@ from dlion_sim.analysis.summarized import known, of_availability, of_packets, of
 from dlion_sim.analysis.traffic import sent_until
 from dlion_sim.results import Run, final_metric
 
-_FAR = 0.5
-"""Of a time: with no evaluation since that part of it, it is no more than an upper bound."""
-
 
 def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
     """A row a group, over its completed runs; what is unknown is NaN. Raises InputError for runs of several metrics.
@@ -178,20 +175,18 @@ def duration_until(run: Run, target: float) -> Duration:
     time = time_to_target(run, target)
     if math.isnan(time):
         return Duration(float(run.outcome["virtual_seconds"]), reached=False)
-    return Duration(time, reached=True, coarse=_is_coarse(run, target, time))
+    return Duration(time, reached=True, gap=_gap(run, target, time))
 
 
-def _is_coarse(run: Run, target: float, time: float) -> bool:
-    """Whether nothing was evaluated in the half of that time (s) before it."""
-    if time == 0:
-        return False
+def _gap(run: Run, target: float, time: float) -> float:
+    """How long (s) before that time, at which it was at the target, there was no evaluation."""
     told: Mapping[str, float | None] = (run.summary or {}).get("not_before", {})
     if str(target) in told:
         before = told[str(target)] or 0.0
     else:  # of an older run, or a target of nobody's
         times = mean_metric(run).index
         before = max((each for each in times if each < time), default=0.0)
-    return before < _FAR * time * (1 - 1e-9)
+    return time - before
 
 
 def final(run: Run) -> Mapping[str, Any]:

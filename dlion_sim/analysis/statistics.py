@@ -13,6 +13,8 @@ from scipy import stats
 CONFIDENCE = 0.95
 """Of every interval."""
 
+_FAR = 0.5
+"""Of a time: with no evaluation in that part of it, it is no more than an upper bound."""
 Bound = Literal["", ">", "<", "<=", "~"]
 Key = TypeVar("Key")
 
@@ -35,12 +37,17 @@ class Estimate:
 class Duration:
     """How long (s) something took; or, where it was not `reached`, how long it was waited for (right-censored).
 
-    A `coarse` one may as well have taken less than half as long, as nobody looked in between (interval-censored).
+    For the last `gap` seconds of it nothing was evaluated: it is known to that only (interval-censored).
     """
 
     seconds: float
     reached: bool
-    coarse: bool = False
+    gap: float = 0.0
+
+    @property
+    def coarse(self) -> bool:
+        """Whether it may as well have taken less than half as long."""
+        return self.gap > _FAR * self.seconds * (1 + 1e-9)
 
     @property
     def is_untrained(self) -> bool:
@@ -66,12 +73,16 @@ def restricted_mean(durations: Sequence[Duration]) -> Estimate:
     """The mean duration; where some were not reached a lower bound, for which those count with how long they waited.
 
     Where all waited equally long, that is the restricted mean survival time up to then (Royston and Parmar, 2013).
-    Where all were reached and some are coarse, it is an upper bound.
+    Where all were reached and some are coarse, it is an upper bound. Otherwise its interval is no narrower than their
+    mean gap on either side.
     """
     mean = mean_of([each.seconds for each in durations])
     if not all(each.reached for each in durations):
         return Estimate(mean.value, bound=">")
-    return Estimate(mean.value, bound="<=") if any(each.coarse for each in durations) else mean
+    if any(each.coarse for each in durations):
+        return Estimate(mean.value, bound="<=")
+    gap = mean_of([each.gap for each in durations]).value
+    return Estimate(mean.value, min(mean.low, mean.value - gap), max(mean.high, mean.value + gap))
 
 
 def ratio(numerators: Mapping[Key, Duration], denominators: Mapping[Key, Duration]) -> Estimate:
@@ -79,7 +90,8 @@ def ratio(numerators: Mapping[Key, Duration], denominators: Mapping[Key, Duratio
 
     Its interval is a t-interval of the logarithms of these ratios or, where no keys are the same, Welch's of the
     difference of mean logarithms. Where durations on one side were not reached, it is a bound; where on both, or where
-    one is 0, nothing is known. Where some are coarse it is rough, and has no interval.
+    one is 0, nothing is known. Where some are coarse it is rough, and has no interval; others have one that is no narrower
+    than what their gaps leave open.
     """
     keys = [key for key in numerators if key in denominators]
     above = [numerators[key] for key in keys] or list(numerators.values())
@@ -94,7 +106,9 @@ def ratio(numerators: Mapping[Key, Duration], denominators: Mapping[Key, Duratio
     if any(each.coarse for each in (*above, *below)):
         return Estimate(value, bound="~", pairs=len(keys))
     one, other = np.log(one), np.log(other)
-    factor = math.exp(_half_width(one - other) if keys else _half_width_of_difference(one, other))
+    half = _half_width(one - other) if keys else _half_width_of_difference(one, other)
+    gaps = [np.mean([math.log1p(-each.gap / each.seconds) for each in side]) for side in (above, below)]
+    factor = math.exp(max(half, *(-float(gap) for gap in gaps)))
     return Estimate(value, value / factor, value * factor, pairs=len(keys))
 
 

@@ -172,6 +172,8 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str, traffic: Traffic) -> 
         yield f"{metric}: mean of the last {many} evaluations{seeds}; last: of the very last one"
     if any(row["untrained"] for row in rows):
         yield "before training: the untrained model is as good as the target"
+    if any(not math.isnan(row["time_high"]) for row in rows):
+        yield "time: ± its 95 % t-interval, or the seconds between evaluations where these are more"
     if any(row["time_bound"] == "<=" for row in rows):
         yield "time: <= an upper bound, as nothing was evaluated in the half before it; ~: a speed-up of such times"
     if any(row["time_bound"] == ">" for row in rows):

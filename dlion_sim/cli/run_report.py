@@ -50,7 +50,7 @@ def run_report(run: Run) -> RenderableType:
     table = Table(title=f"{scenario_label(run.manifest)} · {run.system} · seed {summary['seed']}", title_justify="left")
     table.add_column("worker")
     score = f"{run.evaluated_on} {metric.name}".replace(" ", "\n")
-    for heading in ("iterations", "batch\nsize", "computing", *totals, score):
+    for heading in ("iterations", "batch size\nlast (range)", "computing", *totals, score):
         table.add_column(heading, justify="right")
     for worker, name in enumerate(run.manifest["workers"]):
         own = iterations[iterations["worker"] == worker]
@@ -76,11 +76,11 @@ def run_report(run: Run) -> RenderableType:
 
 
 def _batch_sizes(sizes: pd.Series[float]) -> str:
-    """The first one and the last one, of a worker's iterations; one number where all are the same."""
+    """That of a worker's last iteration, and the range of all where they differ."""
     if sizes.empty:
         return "-"
-    first, last = f"{sizes.iloc[0]:.0f}", f"{sizes.iloc[-1]:.0f}"
-    return first if sizes.nunique() == 1 else f"{first} to {last}"
+    varied = f" ({sizes.min():.0f}-{sizes.max():.0f})" if sizes.nunique() > 1 else ""
+    return f"{sizes.iloc[-1]:.0f}{varied}"
 
 
 def _packets(run: Run, transport: Mapping[str, Any]) -> Table:

@@ -113,9 +113,22 @@ def test_holms_correction():
 
 
 def test_of_times_in_whose_last_half_nobody_looked_only_bounds_are_known():
-    coarse, fine = {0: Duration(10.0, reached=True, coarse=True)}, {0: Duration(30.0, reached=True)}
+    coarse, fine = {0: Duration(10.0, reached=True, gap=10.0)}, {0: Duration(30.0, reached=True)}
     found = restricted_mean([*coarse.values(), *fine.values()])
     assert (found.value, found.bound) == (20, "<=")
     found = ratio(fine, coarse)
     assert (found.value, found.bound, found.pairs) == (pytest.approx(3), "~", 1)
     assert ratio({0: Duration(30.0, reached=False)}, coarse).bound == ">"
+
+
+def test_times_are_known_no_better_than_to_the_gap_between_evaluations():
+    """Seeds that reach a target at the same evaluation need not have reached it at the same time."""
+    same = {seed: Duration(12.0, reached=True, gap=2.0) for seed in range(3)}
+    found = restricted_mean([*same.values()])
+    assert (found.value, found.low, found.high) == (12.0, 10.0, 14.0)
+    slower = {seed: Duration(24.0, reached=True, gap=4.0) for seed in range(3)}
+    found = ratio(slower, same)
+    assert (found.value, found.low, found.high) == (pytest.approx(2), pytest.approx(2 / 1.2), pytest.approx(2 * 1.2))
+    apart = [Duration(each, reached=True, gap=2.0) for each in (10.0, 20.0, 30.0)]
+    assert restricted_mean(apart) == mean_of([10.0, 20.0, 30.0])
+    assert math.isnan(restricted_mean(apart[:1]).high)

@@ -109,6 +109,14 @@ def test_a_time_before_which_nothing_was_evaluated_is_a_bound(capsys, monkeypatc
     assert "<= an upper bound" in told
 
 
+def test_seeds_that_got_there_at_one_evaluation_have_the_gap_before_it_for_an_interval(capsys, monkeypatch, tmp_path):
+    for seed in (0, 1, 2):
+        made_up_run(tmp_path / f"dlion{seed}", ACCURACIES, seed=seed)
+    told = compared(capsys, monkeypatch, tmp_path, "--target", "90")
+    assert "40.0 ± 10.0" in told
+    assert "time: ± its 95 % t-interval, or the seconds between evaluations where these are more" in told
+
+
 def test_what_the_untrained_model_has_is_no_time(capsys, monkeypatch, tmp_path):
     made_up_run(tmp_path / "run", (0.5, 0.6, 0.7))
     told = compared(capsys, monkeypatch, tmp_path, "--target", "40")

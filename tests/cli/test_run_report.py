@@ -106,7 +106,7 @@ def test_who_never_came_back_is_away_at_the_end(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "told"), [((8, 8, 8), "8"), ((8, 20, 43), "8 to 43"), ((8, 9, 8), "8 to 8"), ((), "-")]
+    ("sizes", "told"), [((8, 8, 8), "8"), ((8, 20, 43), "43 (8-43)"), ((8, 2, 7), "7 (2-8)"), ((), "-")]
 )
-def test_a_batch_size_that_never_changes_is_one_number(sizes, told):
+def test_batch_sizes_are_the_last_one_and_the_range_or_one_number(sizes, told):
     assert _batch_sizes(pd.Series(sizes, dtype=float)) == told
