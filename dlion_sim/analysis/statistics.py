@@ -90,8 +90,8 @@ def ratio(numerators: Mapping[Key, Duration], denominators: Mapping[Key, Duratio
 
     Its interval is a t-interval of the logarithms of these ratios or, where no keys are the same, Welch's of the
     difference of mean logarithms. Where durations on one side were not reached, it is a bound; where on both, or where
-    one is 0, nothing is known. Where some are coarse it is rough, and has no interval; others have one that is no narrower
-    than what their gaps leave open.
+    one is 0, nothing is known. Where some are coarse it is rough, and has no interval; otherwise the interval is no
+    narrower than what the gaps leave open.
     """
     keys = [key for key in numerators if key in denominators]
     above = [numerators[key] for key in keys] or list(numerators.values())
