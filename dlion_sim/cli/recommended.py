@@ -95,11 +95,11 @@ def _row(study: Study, each: Mapping[str, Any]) -> list[str]:
 
 
 def _quantity(each: Mapping[str, Any], what: str, written: Callable[[float], str]) -> str:
-    """E.g. "3.2 h ± 5 min" over seeds, "~ 3.2 h" of an estimate, "?" where nothing is known."""
+    """E.g. "3.2 h ± 5 min" over seeds, "<= 3.2 h" as a bound, "~ 3.2 h" of an estimate, "?" of nothing."""
     value, half = each[what]["mean"], each[what]["high"] - each[what]["mean"]
     if math.isnan(value):
         return "?"
-    how = "" if each["seeds"] else "> " if each["estimated"] == "at the least" else "~ "
+    how = f"{each[what]['bound']} ".lstrip() if each["seeds"] else "> " if each["estimated"] == "at the least" else "~ "
     return how + written(value) + (f" ± {written(half)}" if half > 0 else "")
 
 

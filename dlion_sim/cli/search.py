@@ -12,7 +12,7 @@ from rich.box import HEAVY_HEAD
 from rich.console import Console
 
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.results import headings
+from dlion_sim.results import headings, note
 from dlion_sim.scenario.shipped import name_of, shipped
 from dlion_sim.sweep import Point, Search, metric, space
 from dlion_sim.yaml_text import read_yaml
@@ -43,8 +43,8 @@ def print_best(search: Search) -> None:
     best = search.best
     over = [heading.replace("_", " ") for heading in headings(search.spec.over).values()]
     rows = [
-        [str(trial.number), metric.written(search.spec.metric, value), *trial.labels.values(), search.note(trial)]
-        for value, trial in best[:_BEST_SHOWN]
+        [str(trial.number), metric.written(search.spec.metric, value, runs), *trial.labels.values(), note(runs)]
+        for value, trial, runs in ((*each, search.runs(each[1])) for each in best[:_BEST_SHOWN])
     ]
     if best:
         columns = ["trial", metric.title(search.spec.metric), *over, "note"]

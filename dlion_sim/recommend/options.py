@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dlion_sim.analysis.statistics import Estimate as Interval
-from dlion_sim.analysis.statistics import mean_of
+from dlion_sim.analysis.statistics import mean_of, restricted_mean
 from dlion_sim.recommend.candidates import Candidate
 from dlion_sim.recommend.estimate import estimate, leader
 from dlion_sim.recommend.goal import Goal
@@ -45,7 +45,8 @@ class Option:
     @property
     def takes(self) -> str:
         """E.g. "3.2 h and 12.5"."""
-        return f"{duration(self.seconds.value)} and {number(self.money.value)}"
+        seconds, money = duration(self.seconds.value), number(self.money.value)
+        return f"{self.seconds.bound} {seconds}".lstrip() + " and " + f"{self.money.bound} {money}".lstrip()
 
     def told(self) -> dict[str, Any]:
         """As JSON tells it."""
@@ -71,8 +72,8 @@ class Option:
         return others != own and all(a <= b for a, b in zip(others, own, strict=True))
 
 
-def _interval(value: Interval) -> dict[str, float]:
-    return {"mean": value.value, "low": value.low, "high": value.high}
+def _interval(value: Interval) -> dict[str, float | str]:
+    return {"mean": value.value, "low": value.low, "high": value.high, "bound": value.bound}
 
 
 def options(race: Race) -> list[Option]:
@@ -106,12 +107,18 @@ def least(goal: Goal, known: Sequence[Option]) -> Option | None:
 
 def of_seeds(candidate: Candidate, reached: Sequence[Seen], missed: int = 0) -> Option:
     """What the runs of a candidate took that came to the target, beside which so many did not."""
+    seconds = restricted_mean([seen.took for seen in reached])
+
+    def until(values: Sequence[float]) -> Interval:
+        mean = mean_of(values)
+        return Interval(mean.value, bound=seconds.bound) if seconds.bound else mean
+
     return Option(
         candidate,
-        seconds=mean_of([seen.seconds for seen in reached]),
-        money=mean_of([seen.money for seen in reached]),
-        wan_bytes=mean_of([seen.wan_bytes for seen in reached]),
-        bytes=mean_of([seen.bytes for seen in reached]),
+        seconds=seconds,
+        money=until([seen.money for seen in reached]),
+        wan_bytes=until([seen.wan_bytes for seen in reached]),
+        bytes=until([seen.bytes for seen in reached]),
         metric=mean_of([seen.metric for seen in reached]),
         seeds=len(reached),
         missed=missed,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dlion_sim.analysis.cost import costs_until
 from dlion_sim.analysis.curves import mean_metric
+from dlion_sim.analysis.statistics import Duration
 from dlion_sim.analysis.traffic import sent_until
 from dlion_sim.results import Run
 from dlion_sim.results.cost import billed_hours
@@ -103,6 +104,13 @@ class Seen:
     def seconds(self) -> float:
         """Until the target, or until the last evaluation, up to which tables are the same however it goes on."""
         return float(self.curve.times[-1]) if self.reached is None else self.reached
+
+    @property
+    def took(self) -> Duration:
+        """Until the target, or so long without it."""
+        earlier = self.curve.times[self.curve.times < self.seconds]
+        gap = self.seconds - float(earlier[-1]) if len(earlier) else 0.0
+        return Duration(self.seconds, self.reached is not None, gap)
 
     @property
     def is_each_alone(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
@@ -77,6 +78,10 @@ def direction(metric: Metric) -> Literal["maximize", "minimize"]:
     return "maximize" if sought and sought.higher_is_better else "minimize"
 
 
+def _target(metric: TimeToAccuracy | TimeToTarget) -> float:
+    return metric.time_to_accuracy if isinstance(metric, TimeToAccuracy) else metric.time_to_target
+
+
 def _sought(metric: Metric) -> TaskMetric | None:
     """The task's metric that is gone for; None for a loss or a time."""
     match metric:
@@ -98,12 +103,16 @@ def title(metric: Metric) -> str:
     return f"validation {sought.name}{sought.unit}" if sought else "validation loss"
 
 
-def written(metric: Metric, measured: float) -> str:
-    """A value in such a column."""
+def written(metric: Metric, measured: float, runs: Sequence[Run]) -> str:
+    """A value in such a column, the mean over some runs; with "<=" where evaluations tell no more than a bound."""
+    from dlion_sim.analysis import duration_until
+    from dlion_sim.analysis.statistics import restricted_mean
+
     if math.isinf(measured):
         return "never"
     if isinstance(metric, TimeToAccuracy | TimeToTarget):
-        return f"{measured:.2f}"
+        bound = restricted_mean([duration_until(run, _target(metric)) for run in runs]).bound
+        return f"{bound} {measured:.2f}".lstrip() if measured else "before training"
     return f"{100 * measured:.2f}" if metric == "accuracy" else f"{measured:.4f}"
 
 
@@ -122,8 +131,7 @@ def measure(metric: Metric, run: Run) -> float:
         better = "higher" if run.metric.higher_is_better else "lower"
         raise ValueError(f"its metric is {run.metric.name}, of which {better} is better")
     if isinstance(metric, TimeToAccuracy | TimeToTarget):
-        target = metric.time_to_accuracy if isinstance(metric, TimeToAccuracy) else metric.time_to_target
-        time = time_to_target(run, target)
+        time = time_to_target(run, _target(metric))
         return math.inf if math.isnan(time) else time
     name, column = (sought.name, sought.key) if sought else ("loss", "loss")
     evaluations = run.evaluations()

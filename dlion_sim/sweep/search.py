@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
 from dlion_sim.errors import InputError
-from dlion_sim.results import Run, note
+from dlion_sim.results import Run
 from dlion_sim.sweep import metric, space
 from dlion_sim.sweep.axes import Value
 from dlion_sim.sweep.checking import check
@@ -75,9 +75,9 @@ class Search:
         # Sorting keeps the order of equals, reversed or not.
         return sorted(done, key=itemgetter(0), reverse=metric.direction(self.spec.metric) == "maximize")
 
-    def note(self, trial: Trial) -> str:
-        """What speaks against taking a trial that is done at its word, see `dlion_sim.results.note`."""
-        return note([Run.open(self._output / point.name) for point in trial.points])
+    def runs(self, trial: Trial) -> list[Run]:
+        """Those of a trial that is done."""
+        return [Run.open(self._output / point.name) for point in trial.points]
 
     @property
     def remaining(self) -> int:

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from dlion_sim.analysis.statistics import mean_of
+from dlion_sim.analysis.statistics import Duration, mean_of
+from dlion_sim.cli.recommended import _quantity
 from dlion_sim.recommend.candidates import Candidate
 from dlion_sim.recommend.document import _of_seeds, _why_not, sentence
 from dlion_sim.recommend.goal import Goal
 from dlion_sim.recommend.options import Option, of_seeds
-from dlion_sim.recommend.words import compared
+from dlion_sim.recommend.words import compared, duration
 
 
 def option(name, seconds, money):
@@ -18,6 +19,11 @@ def option(name, seconds, money):
     candidate = Candidate(name, labels, {"cluster.clouds": [{"name": "east"}]}, 1.0)
     numbers = map(mean_of, ([seconds], [money], [0.0], [0.0], [0.9]))
     return Option(candidate, *numbers, seeds=1, missed=0, is_least=False)
+
+
+def seen(seconds, gap=1.0):
+    took = Duration(seconds, reached=True, gap=gap)
+    return SimpleNamespace(took=took, money=1.0, wan_bytes=0.0, bytes=0.0, metric=0.9)
 
 
 def told(goal, known, alike):
@@ -64,12 +70,19 @@ def test_one_seed_tells_nothing_of_others():
 
 def test_an_interval_is_of_several_seeds_that_reached_the_target_and_the_others_are_counted():
     candidate = option("small", 1.0, 1.0).candidate
-    reached = [
-        SimpleNamespace(seconds=float(each), money=1.0, wan_bytes=0.0, bytes=0.0, metric=0.9) for each in (10, 12)
-    ]
+    reached = [seen(10.0), seen(12.0)]
     several = of_seeds(candidate, reached, missed=1).told()
     assert (several["seeds"], several["missed"]) == (2, 1)
     assert several["seconds"]["low"] < 10.0 < 12.0 < several["seconds"]["high"]
     one = of_seeds(candidate, reached[:1]).told()
     assert one["seconds"]["mean"] == 10.0
     assert math.isnan(one["seconds"]["low"])
+
+
+def test_what_a_first_evaluation_has_is_a_bound():
+    """Nobody knows how long before it the target was reached."""
+    took = of_seeds(option("small", 1.0, 1.0).candidate, [seen(10.0, gap=10.0), seen(12.0)])
+    assert took.takes == "<= 11 s and <= 1"
+    told = took.told()
+    assert [told[each]["bound"] for each in ("seconds", "money", "wan_bytes", "bytes", "metric")] == ["<="] * 4 + [""]
+    assert _quantity(told, "seconds", duration) == "<= 11 s"

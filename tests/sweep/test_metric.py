@@ -40,3 +40,13 @@ def test_its_title_says_that_it_is_measured_on_validation_samples():
 def test_the_direction_follows_from_the_metric():
     assert metric.direction("accuracy") == "maximize"
     assert metric.direction("loss") == metric.direction(TimeToAccuracy(time_to_accuracy=0.5)) == "minimize"
+
+
+def test_a_time_before_which_nothing_was_evaluated_is_written_as_a_bound(tmp_path):
+    run = made_up_run(tmp_path, (0.1, 0.5, 0.8), every=10)
+    early, late = TimeToAccuracy(time_to_accuracy=0.45), TimeToAccuracy(time_to_accuracy=0.7)
+    assert metric.written(early, 10.0, [run]) == "<= 10.00"
+    assert metric.written(late, 20.0, [run]) == "20.00"
+    assert metric.written(TimeToAccuracy(time_to_accuracy=0.05), 0.0, [run]) == "before training"
+    assert metric.written(TimeToAccuracy(time_to_accuracy=0.9), math.inf, [run]) == "never"
+    assert metric.written("accuracy", 0.8, [run]) == "80.00"
