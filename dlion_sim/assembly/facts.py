@@ -10,6 +10,7 @@ from dlion_sim import own_code
 from dlion_sim.assembly.setting import Setting
 from dlion_sim.assembly.shards import classes_of, owners_of
 from dlion_sim.learning import class_histogram
+from dlion_sim.learning.accelerator import name_of
 from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.learning.tasks import Classification
 from dlion_sim.scenario import Dlcp, tariff
@@ -32,7 +33,7 @@ def facts_of(setting: Setting) -> dict[str, Any]:
         "device": str(setting.device),
         "threads": torch.get_num_threads(),
         "arithmetic": arithmetic(setting.device),
-        "device_name": torch.cuda.get_device_name() if setting.device.type == "cuda" else "CPU",
+        "device_name": name_of(setting.device),
         "kernels": setting.kernels,
         "workers": [worker.name for worker in setting.scenario.cluster.workers],
         "servers": [f"server {number}" for number in range(setting.workers, setting.participants)],

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
 
+from dlion_sim.learning.accelerator import is_accelerator, name_of
+
 _CHOOSING = (
     *("DNNL_DEFAULT_FPMATH_MODE", "DNNL_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "ONEDNN_MAX_CPU_ISA"),
     *("MKL_CBWR", "MKL_DEBUG_CPU_TYPE", "MKL_ENABLE_INSTRUCTIONS", "OPENBLAS_CORETYPE"),
@@ -35,9 +37,9 @@ def arithmetic(device: torch.device) -> dict[str, str]:
         "onednn": _onednn(),
         **{name: os.environ[name] for name in _CHOOSING if name in os.environ},
     }
-    if device.type == "cuda":
+    if is_accelerator(device):
         told |= {
-            "gpu": torch.cuda.get_device_name(device),
+            "gpu": name_of(device),
             "cuda": str(torch.version.cuda),
             "cudnn": str(backends.cudnn.version()),  # type: ignore[no-untyped-call]
         }

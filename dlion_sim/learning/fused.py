@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
+from dlion_sim.learning.accelerator import Function, GraphRecorder, is_accelerator
 from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.flat import Layout
 from dlion_sim.learning.gradients import GradientExecutor, Ticket
@@ -38,9 +39,6 @@ _PROGRAMS = 16
 
 _MANY, _TINY = 32, 2**16
 """Replicas and the parameters of each from and up to which a CPU gains by fusing."""
-
-_Function = Callable[[], tuple[Tensor, Tensor]]
-"""Gradients and losses, of inputs in memory that stays."""
 
 
 class FusedGradientExecutor:
@@ -65,10 +63,10 @@ class FusedGradientExecutor:
         self._layout = Layout.of(model)
         self._waiting: list[Ticket] = []
         self._program = lru_cache(_PROGRAMS)(self._new_program)
-        self._record: Callable[[_Function], _Function] = _on_one_core
-        if device.type == "cuda":
+        self._record: Callable[[Function], Function] = _on_one_core
+        if is_accelerator(device):
             self._settings.enter_context(exact_cuda())
-            self._record = _GraphRecorder(device)
+            self._record = GraphRecorder(device)
 
     @property
     def takes_model(self) -> bool:
@@ -165,7 +163,7 @@ class _Part:
 class _Program:
     """Gradients of n parts of b samples each, by a function that reads its inputs from these buffers."""
 
-    def __init__(self, parameters: Tensor, indices: Tensor, weights: Tensor, run: _Function) -> None:
+    def __init__(self, parameters: Tensor, indices: Tensor, weights: Tensor, run: Function) -> None:
         self._parameters = parameters
         self._indices = indices
         self._weights = weights
@@ -187,7 +185,7 @@ class _Program:
         return gradients[: len(parts)], losses[: len(parts)]
 
 
-def _on_one_core(function: _Function) -> _Function:
+def _on_one_core(function: Function) -> Function:
     """The function as it is computed on one core: shared among several, its sums would depend on its shape."""
 
     def run() -> tuple[Tensor, Tensor]:
@@ -195,34 +193,6 @@ def _on_one_core(function: _Function) -> _Function:
             return function()
 
     return run
-
-
-class _GraphRecorder:
-    """Records functions as CUDA graphs, which run by one launch instead of one for each operator.
-
-    The graphs share memory for what they compute: what one has answered lasts until another runs.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        self._pool = torch.cuda.graph_pool_handle()
-
-    def __call__(self, function: _Function) -> _Function:
-        # Run once before: libraries set themselves up when first used, which cannot be recorded.
-        current = torch.cuda.current_stream(self._stream.device)
-        self._stream.wait_stream(current)
-        with torch.cuda.stream(self._stream):
-            function()
-        current.wait_stream(self._stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
-            answer = function()
-
-        def replay() -> tuple[Tensor, Tensor]:
-            graph.replay()
-            return answer
-
-        return replay
 
 
 def _parts(ticket: Ticket) -> Iterator[_Part]:
@@ -256,7 +226,7 @@ def gradient_executor(
 
     `threads` and `kernels` are those of a CPU.
     """
-    if device.type == "cuda" or (replicas >= _MANY and _is_tiny(model)):
+    if is_accelerator(device) or (replicas >= _MANY and _is_tiny(model)):
         fused = FusedGradientExecutor(model, dataset, device)
         if fused.takes_model:
             return fused

@@ -12,6 +12,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from dlion_sim.learning.accelerator import is_accelerator
 from dlion_sim.learning.layers import Kernels, with_kernels
 from dlion_sim.learning.memory import kept_memory
 from dlion_sim.learning.process import exact_cuda
@@ -39,7 +40,7 @@ class ModelPool:
         self._own = threading.local()
         # Asked in any case: it settles the count of the calling thread, which would else follow the pool's threads.
         cores = torch.get_num_threads()
-        if device.type == "cuda":
+        if is_accelerator(device):
             self._settings.enter_context(exact_cuda())
             threads = 1
         self._threads = ThreadPoolExecutor(threads or cores, "model", initializer=self._prepare)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 
 from dlion_sim.errors import InputError
+from dlion_sim.learning import accelerator
 
 Device = Literal["auto", "cpu", "cuda"]
 """Where gradients are computed; auto: on a GPU if there is one."""
@@ -19,10 +20,10 @@ Device = Literal["auto", "cpu", "cuda"]
 
 def device_named(device: Device) -> torch.device:
     """PyTorch's. Raises InputError where this machine has none."""
-    available = torch.cuda.is_available()
+    available = accelerator.available()
     if device == "cuda" and not available:
         raise InputError("this machine has no GPU that PyTorch can use", file="`device` cuda", allowed="auto, cpu")
-    return torch.device("cuda" if available and device != "cpu" else "cpu")
+    return torch.device(accelerator.KIND if available and device != "cpu" else "cpu")
 
 
 def while_needed(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from dlion_sim.learning import accelerator
 from dlion_sim.simulation.kinds import Kinds, UnknownKindError
 
 FACTORIES: dict[str, Callable[[], object]] = {
@@ -45,7 +46,7 @@ class Material:
     def block(self, number: int, device: str) -> Tensor:
         """What a tensor consists of, perhaps with others, on its device."""
         self._used.add(range(len(self._blocks))[number])
-        if torch.device(device).type not in ("cpu", "cuda"):
+        if torch.device(device).type not in ("cpu", accelerator.KIND):
             raise ValueError(f"it has a tensor on {device}")
         if self._blocks[number].device != torch.device(device):
             self._blocks[number] = self._blocks[number].to(device)

@@ -119,7 +119,7 @@ def resume(
         if former.manifest["status"] == "completed":
             raise InputError("is complete", file=folder, allowed="a run that was ended early")
         scenario = load(folder / SCENARIO)
-        setting = Setting.of(scenario, device_named("cuda" if former.manifest["device"] == "cuda" else "cpu"))
+        setting = Setting.of(scenario, device_named("cpu" if former.manifest["device"] == "cpu" else "cuda"))
         identity = Identity.of(setting)
         checkpoint = Checkpoint.of(folder, identity)
         if former.manifest["workers"] != facts_of(setting)["workers"]:
