@@ -22,12 +22,12 @@ from rich.table import Table
 
 from benchmarks.measuring import options
 from dlion_sim.assembly import Setting
+from dlion_sim.bounded_loss.assembling import Assembler
+from dlion_sim.bounded_loss.cutting import Cutter, packets
 from dlion_sim.learning.gradients import GradientExecutor
 from dlion_sim.protocol.messages import Contribution, Message
 from dlion_sim.scenario import Dlcp, from_data
 from dlion_sim.streams import stream
-from dlion_sim.transport.assembling import Assembler
-from dlion_sim.transport.cutting import Cutter, packets
 
 WORKERS, BATCH = 8, 32
 DATASET, ITERATIONS, SEEDS = "fashion_mnist", 600, 3

@@ -27,10 +27,10 @@ from rich.table import Table
 from benchmarks.measuring import options, ratio
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.scenario import Lv08, Network, from_data
-from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.delivery import Transport
+from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.tcp import Framing, TcpModel
-from dlion_sim.simulation.transport import Transport
 
 WORKLOADS = ((6, 200, 5), (32, 10, 31), (64, 5, 63), (256, 5, 8), (1000, 5, 8))
 """Workers, rounds, peers of each."""
@@ -71,7 +71,7 @@ class Mesh:
 
     def __init__(self, workers: int, rounds: int, degree: int, tcp: TcpModel = FAIR) -> None:
         self.workers, self.rounds, self.degree = workers, rounds, degree
-        self.agenda = Agenda()
+        self.event_queue = EventQueue()
         cluster = from_data(
             {
                 "name": "mesh",
@@ -86,7 +86,7 @@ class Mesh:
             }
         ).cluster
         self.transport = Transport(
-            self.agenda,
+            self.event_queue,
             Routing(cluster),
             sent=lambda *_: None,
             timed=lambda *_: None,
@@ -105,15 +105,15 @@ class Mesh:
         gc.collect()
         gc.freeze()  # as a simulation does
         began = time.perf_counter()
-        while self.agenda.next_time < math.inf:
-            self.agenda.step()
+        while self.event_queue.next_time < math.inf:
+            self.event_queue.step()
         wall = time.perf_counter() - began
         gc.unfreeze()
-        return self.agenda.now, wall
+        return self.event_queue.now, wall
 
     def _compute(self, worker: int) -> None:
         seconds = 0.1 * (1 + (worker * 37 % 11) / 3)
-        self.agenda.after(seconds, partial(self._send, worker))
+        self.event_queue.after(seconds, partial(self._send, worker))
 
     def _send(self, worker: int) -> None:
         for k in range(self.degree):

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.fabric import Fabric
+from dlion_sim.bounded_loss.bounds import Bound
+from dlion_sim.bounded_loss.cutting import PAYLOAD, Cut
 from dlion_sim.learning.models.resnet18 import resnet18
 from dlion_sim.simulation.packets.network import CLASSES, PacketNetwork
 from dlion_sim.simulation.packets.parts import Bounded, Endpoint
-from dlion_sim.transport.bounds import Bound
-from dlion_sim.transport.cutting import PAYLOAD, Cut
 
 BACKWARD = 20e-3
 """Seconds of a backward pass, in which tensors get ready one after another, the last layer's first."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from benchmarks.instances import ONE, TWO, Placement
-from dlion_sim.analysis.macroscopic import fit
+from dlion_sim.analysis.stalls.macroscopic import fit
 
 
 class Claim(NamedTuple):

@@ -91,7 +91,7 @@ TOPOLOGIES = [kind.__name__ for kind in get_args(AnyTopology)]
 ORDER += ["Cluster", "Cloud", "WorkerGroup", "Compute", "Nic", "Lan", "Fabric", "Wan", "MatrixFile", "WanPath"]
 ORDER += ["Prices", "Billing"]
 ORDER += ["Network", "Flows", "Packets", "NoTcp", "Lv08", "Windows"]
-ORDER += ["Availability", "Down", "Counts", "Machines", "Timetable", "DowntimeTrace"]
+ORDER += ["Availability", "Down", "Counts", "Machines", "Timetable", "AvailabilityTrace"]
 ORDER += ["ExponentialTimes", "WeibullTimes", "MarkovTimes", "EmpiricalTimes"]
 ORDER += ["Reliable", "Pfabric", "Dlcp", "StageBounds", "LossPhase"]
 

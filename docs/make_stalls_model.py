@@ -13,8 +13,8 @@ from typing import Any
 
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from dlion_sim.analysis.macroscopic import Model, fit
-from dlion_sim.analysis.stalls import LINKS, stalls
+from dlion_sim.analysis.stalls.attribution import LINKS, stalls
+from dlion_sim.analysis.stalls.macroscopic import Model, fit
 from dlion_sim.figures.style import PALETTE, drawing, legend_below
 from dlion_sim.learning import build
 from dlion_sim.scenario import from_data

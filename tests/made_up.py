@@ -22,7 +22,7 @@ from dlion_sim.results import (
     system_label,
 )
 from dlion_sim.results.manifest import EvaluatedOn
-from dlion_sim.results.summing_up import Evaluation
+from dlion_sim.results.summarize import Evaluation
 
 
 def made_up_run(

@@ -15,10 +15,10 @@ MAY_IMPORT = {
     "learning": set(),
     "results": set(),
     "protocol": {"learning.flat", "learning.replica", "scenario"},
-    "transport": {"learning.flat", "protocol.messages", "scenario"},
+    "bounded_loss": {"learning.flat", "protocol.messages", "scenario"},
     "assembly": {"protocol", "learning", "results", "scenario"},
-    "simulation": {"assembly", "transport", "protocol", "learning", "results", "scenario"},
-    "live": {"assembly", "transport", "protocol", "learning", "results", "scenario"},
+    "simulation": {"assembly", "bounded_loss", "protocol", "learning", "results", "scenario"},
+    "live": {"assembly", "bounded_loss", "protocol", "learning", "results", "scenario"},
     "calibration": {"live", "assembly", "protocol", "learning", "results", "scenario"},
     "emulation": {"calibration", "live", "assembly", "results", "scenario"},
     "analysis": {"results", "scenario"},
@@ -121,7 +121,7 @@ def test_every_package_has_its_rule():
     assert {folder.name for folder in ROOT.iterdir() if (folder / "__init__.py").exists()} == set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("package", ["protocol", "transport"])
+@pytest.mark.parametrize("package", ["protocol", "bounded_loss"])
 def test_the_protocol_knows_neither_clock_nor_socket(package):
     for file in (ROOT / package).rglob("*.py"):
         assert not IO & {name.partition(".")[0] for name in imported(file.read_text())}, file

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlion_sim.analysis.absence import absences
+from dlion_sim.analysis.outages import absences
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run, Tariff, cost_of
 from dlion_sim.results.cost import GB, machines_cost, spot_machines
+from dlion_sim.results.json_document import JsonDocument
 from dlion_sim.results.run_folder import MANIFEST, SCENARIO, SUMMARY
-from dlion_sim.results.told import Told
 from dlion_sim.scenario import from_data, tariff
 
 _OF_CATALOG = ("price", "watts", "carbon")
@@ -56,7 +56,7 @@ def at_prices_of(run: Run, catalog: str) -> Run:
         prices = tariff(from_data(data, file=file, of_run=True))
     except InputError as error:
         raise (error if error.path != "prices.catalog" else _of_argument(error, catalog)) from None
-    manifest = Told({**run.manifest, "tariff": prices}, run.folder / MANIFEST)
+    manifest = JsonDocument({**run.manifest, "tariff": prices}, run.folder / MANIFEST)
     repriced = replace(run, manifest=manifest)
     if run.summary is None:
         return repriced
@@ -65,7 +65,7 @@ def at_prices_of(run: Run, catalog: str) -> Run:
         cost = cost_of(_tariff(repriced), run.summary["virtual_seconds"], _carried(run), up)
     except KeyError:
         raise InputError("are not those of its scenario", file=run.folder / MANIFEST, path="clouds") from None
-    return replace(repriced, summary=Told({**run.summary, "cost": cost}, run.folder / SUMMARY))
+    return replace(repriced, summary=JsonDocument({**run.summary, "cost": cost}, run.folder / SUMMARY))
 
 
 def _of_argument(error: InputError, catalog: str) -> InputError:

@@ -13,7 +13,7 @@ from dlion_sim.analysis.groups import Group
 from dlion_sim.analysis.statistics import mean_of
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
-from dlion_sim.results.told import MOST
+from dlion_sim.results.json_document import MOST
 
 Curve = pd.Series
 """Values by virtual time (s), which increases, or by what was done until then."""

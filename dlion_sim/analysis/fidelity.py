@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlion_sim.analysis.noticing import compare_delays, furthest_apart
+from dlion_sim.analysis.detection import compare_delays, furthest_apart
 from dlion_sim.errors import InputError
 from dlion_sim.metric import Metric
 from dlion_sim.results import Run

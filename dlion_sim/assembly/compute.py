@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dlion_sim.assembly.feeding import InputPipeline, Stall
+from dlion_sim.assembly.input_pipeline import InputPipeline, Stall
 from dlion_sim.scenario import Compute
 
 

@@ -11,12 +11,12 @@ from itertools import chain, takewhile
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from dlion_sim.assembly.downtime import intervals_of
+from dlion_sim.assembly.outage_times import intervals_of
 from dlion_sim.errors import InputError, did_you_mean
 from dlion_sim.scenario import Scenario, Schedule
 from dlion_sim.scenario.availability import Availability, Direction, Entries, links_named, owners
-from dlion_sim.scenario.downtime import AnyDowntime, Interval, Kind
 from dlion_sim.scenario.faults import listed
+from dlion_sim.scenario.outages import AnyOutageModel, Interval, Kind
 from dlion_sim.scenario.topology import ServerHost
 
 _MOST_MERGED = 10_000
@@ -160,7 +160,7 @@ def _histories(
     return found
 
 
-def _as_outages(intervals: Iterator[Interval], entry: AnyDowntime, availability: Availability) -> Iterator[Outage]:
+def _as_outages(intervals: Iterator[Interval], entry: AnyOutageModel, availability: Availability) -> Iterator[Outage]:
     kind, notice = availability.manner(entry)
     return (Outage(begin, end, kind, notice) for begin, end in intervals)
 

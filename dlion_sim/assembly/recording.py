@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from dlion_sim.assembly.feeding import Stall
+from dlion_sim.assembly.input_pipeline import Stall
 from dlion_sim.assembly.totals import Totals
 from dlion_sim.assembly.transfer import Transfer
 from dlion_sim.learning import Score

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from dlion_sim import own_code
 from dlion_sim.assembly.compute import ComputeDevice
-from dlion_sim.assembly.feeding import InputPipeline
-from dlion_sim.assembly.hosts import check_clouds, hosts_of
+from dlion_sim.assembly.input_pipeline import InputPipeline
 from dlion_sim.assembly.outages import Outages
 from dlion_sim.assembly.sampling import StreamSampler
+from dlion_sim.assembly.server_placement import check_clouds, hosts_of
 from dlion_sim.assembly.shards import shards_of, validation_of
 from dlion_sim.assembly.stream import DataStream
 from dlion_sim.assembly.workload import check_target, dataset_of, model_drawn_by, model_of, of_workload

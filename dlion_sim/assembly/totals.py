@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dlion_sim.assembly.attendance import Attendance
-from dlion_sim.assembly.losses import Losses
-from dlion_sim.assembly.streamed import Streamed
+from dlion_sim.assembly.availability_totals import AvailabilityTotals
+from dlion_sim.assembly.packet_losses import PacketLosses
+from dlion_sim.assembly.stream_totals import Streamed
 from dlion_sim.metric import Metric
 from dlion_sim.results import (
     SPENT,
@@ -39,7 +39,7 @@ class Totals:
         """That each worker has done."""
         self._samples = 0
         self._bytes_sent = 0
-        self._losses = Losses()
+        self._losses = PacketLosses()
         self._streamed = Streamed()
         self._between_clouds: dict[tuple[str, str], int] = {}
         """Bytes from one to another."""
@@ -54,7 +54,7 @@ class Totals:
         """Iterations of each worker that took in something from a peer."""
         self._spent = {worker: dict.fromkeys(SPENT, 0.0) for worker in self.iterations}
         """Seconds of each worker."""
-        self._attendance = Attendance(self.iterations)
+        self._attendance = AvailabilityTotals(self.iterations)
 
     @property
     def score(self) -> float | None:

@@ -19,8 +19,8 @@ from dlion_sim.live import MeshConfig, event_loop
 from dlion_sim.live.frames import Kind, News
 from dlion_sim.live.handshake import Credentials
 from dlion_sim.live.mesh import Mesh
+from dlion_sim.live.peer_states import PeerStates
 from dlion_sim.live.rendezvous import Rendezvous
-from dlion_sim.live.roster import Roster
 from dlion_sim.live.session import Terms
 from dlion_sim.live.watching import first, watch
 from dlion_sim.protocol.events import Send
@@ -101,7 +101,7 @@ class _Node:
         self._prober = prober
         self._patience = _PATIENCE * seconds + config.timeouts.silence
         self._observe = observe
-        self._roster = Roster(config.rank, len(config.addresses), (), serves=False)
+        self._roster = PeerStates(config.rank, len(config.addresses), (), serves=False)
         self._all_ready = asyncio.Event()
         self._told = 0
         """How many paths `observe` has been told of."""

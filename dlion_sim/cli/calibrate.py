@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from dlion_sim.cli import network
-from dlion_sim.cli.blocks import BlockFile, refuse_unless_free, write_block
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.hints import Hinting
 from dlion_sim.cli.options import Device, Overrides, Quiet, ScenarioNameIfAny
+from dlion_sim.cli.yaml_blocks import BlockFile, refuse_unless_free, write_block
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dlion_sim.cli.chosen import chosen
 from dlion_sim.cli.conventions import INTERRUPTED
-from dlion_sim.cli.ending import exit_as, report
 from dlion_sim.cli.nodes import (
     Attached,
     Delays,
@@ -24,6 +22,8 @@ from dlion_sim.cli.nodes import (
     seconds_in,
 )
 from dlion_sim.cli.options import Force, Output, Overrides, Quiet, ScenarioName
+from dlion_sim.cli.run_end import exit_as, report
+from dlion_sim.cli.scenario_argument import chosen
 from dlion_sim.errors import InputError
 
 Pacing = Annotated[

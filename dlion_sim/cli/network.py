@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlion_sim.cli.blocks import BlockFile, refuse_unless_free, write_block
-from dlion_sim.cli.chosen import chosen
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
 from dlion_sim.cli.nodes import (
     Attached,
@@ -25,6 +23,8 @@ from dlion_sim.cli.nodes import (
     seconds_in,
 )
 from dlion_sim.cli.options import Overrides, Quiet
+from dlion_sim.cli.scenario_argument import chosen
+from dlion_sim.cli.yaml_blocks import BlockFile, refuse_unless_free, write_block
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:

@@ -178,11 +178,13 @@ def online(runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels 
 
 
 @plot.command()
-def presence(runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels = None, quiet: Quiet = False) -> None:
+def availability(
+    runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels = None, quiet: Quiet = False
+) -> None:
     """Machines that come and go: how many were there, accuracy (or other metric) meanwhile, and what was in vain."""
-    from dlion_sim.figures import plot_presence
+    from dlion_sim.figures import plot_availability
 
-    _done(plot_presence(_groups(runs, labels), output, band.value), quiet=quiet)
+    _done(plot_availability(_groups(runs, labels), output, band.value), quiet=quiet)
 
 
 @plot.command()

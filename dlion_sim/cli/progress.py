@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from dlion_sim.cli.pace import Pace, in_words
+from dlion_sim.cli.slow_runs import Pace, in_words
 from dlion_sim.scenario import Scenario
 from dlion_sim.simulation import Progress
 
@@ -54,7 +54,7 @@ def compiling_told(console: Console) -> Iterator[None]:
     """Say on the console when kernels are compiled: once on a machine, as they are kept on disk."""
     from numba.core import event
 
-    class Told(event.Listener):
+    class JsonDocument(event.Listener):
         """Says it the first time."""
 
         said = False
@@ -67,7 +67,7 @@ def compiling_told(console: Console) -> Iterator[None]:
         def on_end(self, _: object) -> None:
             pass
 
-    with event.install_listener("numba:compile", Told()):
+    with event.install_listener("numba:compile", JsonDocument()):
         yield
 
 

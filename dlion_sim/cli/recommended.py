@@ -10,10 +10,10 @@ from rich.box import HEAVY_HEAD
 from rich.console import Console
 
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.cli.pace import in_words
+from dlion_sim.cli.slow_runs import in_words
 from dlion_sim.errors import InputError
 from dlion_sim.recommend import DOCUMENT, FIGURES, WINNER, Candidate, Study
-from dlion_sim.recommend.where import told_of_data
+from dlion_sim.recommend.data_placement import told_of_data
 from dlion_sim.recommend.words import duration
 from dlion_sim.results.numbers import in_bytes, number, percent
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlion_sim.cli.chosen import chosen
-from dlion_sim.cli.ending import report
 from dlion_sim.cli.options import Device, Force, Output, Overrides, Quiet, ScenarioNameIfAny
+from dlion_sim.cli.run_end import report
+from dlion_sim.cli.scenario_argument import chosen
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dlion_sim.analysis import duration_until, waited_most_for
 from dlion_sim.analysis.completion import by_kind
 from dlion_sim.analysis.statistics import Duration
 from dlion_sim.cli.conventions import some, why_no_exchange
-from dlion_sim.cli.happened import happened
+from dlion_sim.cli.run_events import happened
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import LAN, WAN, Run, participants, scenario_label
 from dlion_sim.results.numbers import in_bytes, number, percent

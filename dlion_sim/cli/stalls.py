@@ -13,12 +13,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dlion_sim.cli.chosen import chosen
 from dlion_sim.cli.conventions import INTERRUPTED, why_no_exchange
 from dlion_sim.cli.options import Overrides, Quiet, ScenarioName
+from dlion_sim.cli.scenario_argument import chosen
 
 if TYPE_CHECKING:
-    from dlion_sim.analysis.stalls import Stalls
+    from dlion_sim.analysis.stalls.attribution import Stalls
     from dlion_sim.stalls import Explained
 
 _SURE = 0.05
@@ -94,7 +94,7 @@ def _report(explained: Explained) -> RenderableType:
 
 def _workers(stalls: Stalls) -> Table:
     """The shares of each worker's time, of the kinds that there are."""
-    from dlion_sim.analysis.stalls import KINDS
+    from dlion_sim.analysis.stalls.attribution import KINDS
     from dlion_sim.results import participants
 
     names, shares = participants(stalls.run.manifest), stalls.shares

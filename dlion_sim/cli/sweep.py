@@ -205,7 +205,7 @@ def estimated(points: Sequence[Point], found: Mapping[str, Found], options: Exec
 
     `in_short` it takes some seconds to know that, else some ten. Raises InputError where a run cannot be begun.
     """
-    from dlion_sim.cli.pace import in_words
+    from dlion_sim.cli.slow_runs import in_words
     from dlion_sim.sweep import State, cores, estimate
 
     if options.kind is not ExecutorKind.LOCAL or all(each.state is State.DONE for each in found.values()):

@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from dlion_sim.cli.pace import Pace, in_words
+from dlion_sim.cli.slow_runs import Pace, in_words
 from dlion_sim.sweep import Ended, Progressed, Started
 
 _AVERAGE_SECONDS = 24 * 3600.0

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dlion_sim.cli.chosen import chosen
 from dlion_sim.cli.conventions import RUNS
 from dlion_sim.cli.options import Fifo, Force, Overrides, Quiet
+from dlion_sim.cli.scenario_argument import chosen
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """Plots from run folders."""
 
 from dlion_sim.figures.accuracy import plot_accuracy
+from dlion_sim.figures.availability import plot_availability
 from dlion_sim.figures.bars import plot_accuracy_at, plot_time_to_accuracy
 from dlion_sim.figures.batch_sizes import plot_batch_sizes
 from dlion_sim.figures.completion import plot_completion_times
@@ -9,7 +10,6 @@ from dlion_sim.figures.fidelity import plot_fidelity
 from dlion_sim.figures.heatmap import Quantity, plot_heatmap
 from dlion_sim.figures.links import plot_links
 from dlion_sim.figures.pareto import plot_pareto
-from dlion_sim.figures.presence import plot_presence
 from dlion_sim.figures.queues import plot_queues
 from dlion_sim.figures.stalls import plot_stalls
 from dlion_sim.figures.timeline import plot_timeline
@@ -20,6 +20,7 @@ __all__ = [
     "plot_accuracies",
     "plot_accuracy",
     "plot_accuracy_at",
+    "plot_availability",
     "plot_batch_sizes",
     "plot_completion_times",
     "plot_deviation",
@@ -28,7 +29,6 @@ __all__ = [
     "plot_links",
     "plot_online",
     "plot_pareto",
-    "plot_presence",
     "plot_queues",
     "plot_stalls",
     "plot_time_to_accuracy",

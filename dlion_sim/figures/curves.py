@@ -9,7 +9,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from dlion_sim.analysis.absence import Interval, down_in_all
 from dlion_sim.analysis.curves import (
     Band,
     Curve,
@@ -22,6 +21,7 @@ from dlion_sim.analysis.curves import (
 )
 from dlion_sim.analysis.groups import Group, metric_name, metric_of
 from dlion_sim.analysis.online import Change, changes, online_accuracy
+from dlion_sim.analysis.outages import Interval, down_in_all
 from dlion_sim.figures.grid import Grid, rows_of
 from dlion_sim.figures.looks import Look
 from dlion_sim.figures.outages import shade

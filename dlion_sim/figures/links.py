@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from dlion_sim.analysis.absence import absences, paths_down
+from dlion_sim.analysis.outages import absences, paths_down
 from dlion_sim.analysis.traffic import crossings, interval_ends, interval_rates, mean_rates
 from dlion_sim.errors import InputError
 from dlion_sim.figures.link_map import draw_link_map

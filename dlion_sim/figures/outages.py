@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from dlion_sim.analysis.absence import Interval
+from dlion_sim.analysis.outages import Interval
 
 _LOOK: dict[str, Any] = {"color": "0.86", "linewidth": 0, "zorder": 0}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.patches import Patch
 
-from dlion_sim.analysis.stalls import KINDS, Stalls
+from dlion_sim.analysis.stalls.attribution import KINDS, Stalls
 from dlion_sim.figures.style import PALETTE, drawing, legend_below, title
 from dlion_sim.results import participants
 

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from dlion_sim.analysis.absence import absences
+from dlion_sim.analysis.outages import absences
 from dlion_sim.analysis.timeline import sending, spans, transfers
 from dlion_sim.errors import InputError
 from dlion_sim.figures.outages import shade_rows

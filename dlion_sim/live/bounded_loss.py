@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from dlion_sim.bounded_loss.assembling import Assembler
+from dlion_sim.bounded_loss.bounds import Bounds
+from dlion_sim.bounded_loss.cutting import Cutter, is_cut
 from dlion_sim.errors import InputError
 from dlion_sim.learning.flat import Layout
 from dlion_sim.live.datagram_socket import DatagramSocket, UdpAddress
 from dlion_sim.live.datagrams import ORIGIN_BYTES, Counts, Feedback, Key, Packet, Sort, origin
-from dlion_sim.live.delivery import least_round_trip
 from dlion_sim.live.frames import Kind, PeerError
+from dlion_sim.live.link_timing import least_round_trip
 from dlion_sim.live.notices import Notice
 from dlion_sim.live.pair import Connections
 from dlion_sim.live.pump import Pump
@@ -27,9 +30,6 @@ from dlion_sim.live.sending import Carried, Sender
 from dlion_sim.live.sockets import PeerClosedError
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.scenario import Dlcp
-from dlion_sim.transport.assembling import Assembler
-from dlion_sim.transport.bounds import Bounds
-from dlion_sim.transport.cutting import Cutter, is_cut
 
 _ANY_ROUND_TRIP = 1.0
 """Seconds; where TCP has not measured it yet (RFC 6298)."""

@@ -16,7 +16,7 @@ from dlion_sim.live.member import check_live
 from dlion_sim.live.nodes import on_loopback
 from dlion_sim.live.run_nodes import RunNodes
 from dlion_sim.live.timeouts import Timeouts
-from dlion_sim.results import Ending, Hold, Run, RunWriter
+from dlion_sim.results import Ending, FolderLock, Run, RunWriter
 from dlion_sim.scenario import Scenario, dump
 
 
@@ -53,7 +53,7 @@ def run_locally(
 @contextmanager
 def announced(
     setting: Setting, folder: Path, *, force: bool, manifest: Mapping[str, Any] = MappingProxyType({})
-) -> Iterator[Hold]:
+) -> Iterator[FolderLock]:
     """Within the block, the run folder says that the run goes on; what its nodes wrote is to take its place.
 
     Nobody else may write it; the value is for whoever does.

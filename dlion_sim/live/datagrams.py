@@ -128,7 +128,7 @@ class Counts:
     """Of these, of no message that was coming then: late ones, mostly, of which enough was there."""
 
 
-class Seen:
+class Observed:
     """Which packets of a message have come, by the number that each had when it was sent."""
 
     def __init__(self) -> None:

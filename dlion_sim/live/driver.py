@@ -19,15 +19,15 @@ from dlion_sim.live.node_config import LEFT
 from dlion_sim.live.observer import Observer, Snapshot
 from dlion_sim.live.pair import Connections
 from dlion_sim.live.participation import Decision, Participation
+from dlion_sim.live.peer_states import PeerStates
 from dlion_sim.live.plan import Plan
 from dlion_sim.live.rendezvous import Rendezvous
-from dlion_sim.live.roster import Roster
 from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.events import (
     Abort,
+    Elimination,
     Joined,
     Leave,
-    Left,
     MessageArrived,
     MessageSent,
     MessageTimed,
@@ -86,7 +86,7 @@ class Driver:
         self._peers = [peer for peer in peers if peer not in plan.absent]
         workers = [peer for peer in peers if peer < plan.workers]
         serves = isinstance(participant, ParameterServer)
-        self._roster = Roster(rank, plan.participants, workers, absent=plan.absent, serves=serves)
+        self._roster = PeerStates(rank, plan.participants, workers, absent=plan.absent, serves=serves)
         self._settled = asyncio.Event()
         self._observer = Observer(rank, participant, recorder, plan.same_machine)
         self._observer.member_since = math.inf if plan.joins else 0.0
@@ -234,7 +234,7 @@ class Driver:
                 what: What = "begins_anew" if decision.sponsor is None else "joined"
                 told = decision.sponsor, decision.seconds, self._state_bytes, decision.iteration
                 self._recorder.membership(MembershipRow(at, self._rank, 0, what, *told))
-            case Left():
+            case Elimination():
                 self._record(self._rank, "left")
                 self._finish("completed", LEFT)
             case Abort():

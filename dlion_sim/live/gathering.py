@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from dlion_sim.assembly import Recorder, Setting, facts_of
+from dlion_sim.assembly import Recorder, Setting, manifest_fields
 from dlion_sim.errors import InputError
 from dlion_sim.live.handshake import run_digest
 from dlion_sim.live.incarnations import with_incarnations
@@ -25,7 +25,7 @@ from dlion_sim.results import (
     TRANSFERS,
     ClassesRow,
     Ending,
-    Hold,
+    FolderLock,
     LinksRow,
     MembershipRow,
     MetricsRow,
@@ -35,7 +35,7 @@ from dlion_sim.results import (
     Status,
     TransfersRow,
     environment,
-    growing,
+    growing_table,
     run_folder,
 )
 from dlion_sim.results.checking import checked
@@ -115,11 +115,11 @@ class Part:
 
 
 def _rows_if_any(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
-    return _rows(run, name, schema) if growing.exists(run.folder / name) else []
+    return _rows(run, name, schema) if growing_table.exists(run.folder / name) else []
 
 
 def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
-    table = growing.read(run.folder / name, schema)
+    table = growing_table.read(run.folder / name, schema)
     checked(table, run.folder / name, len(run.manifest["workers"]))
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
@@ -127,7 +127,7 @@ def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
 
 def manifest_of(setting: Setting) -> dict[str, Any]:
     """What the manifest of a live run begins with, and that of each part."""
-    return {**environment(), "way": "live", **facts_of(setting), "run": run_digest(setting).hex()}
+    return {**environment(), "way": "live", **manifest_fields(setting), "run": run_digest(setting).hex()}
 
 
 def part_folder(folder: Path, rank: int, incarnation: int = 0) -> Path:
@@ -145,7 +145,7 @@ def gather(
     folder: Path,
     *,
     force: bool = False,
-    hold: Hold | None = None,
+    hold: FolderLock | None = None,
     manifest: Mapping[str, Any] = MappingProxyType({}),
     membership: Sequence[MembershipRow] = (),
 ) -> Run:

@@ -12,7 +12,7 @@ from functools import partial
 
 import torch
 
-from dlion_sim import transport
+from dlion_sim import bounded_loss
 from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning import GradientExecutor
@@ -76,7 +76,7 @@ class Member:
 
 def check_live(setting: Setting) -> None:
     """Raise InputError where a run needs what only a simulation has."""
-    transport.check_live(setting.scenario)
+    bounded_loss.check_live(setting.scenario)
     if setting.worker(0).choices.exchange.needs_oracle:
         raise InputError(
             "it goes by an oracle of the links' bandwidths, which only a simulation has",

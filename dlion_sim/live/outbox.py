@@ -8,8 +8,8 @@ from typing import Protocol
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.assembly.transfer import PROBE_BYTES
-from dlion_sim.live.delivery import Delivery, Meter
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError
+from dlion_sim.live.link_timing import Delivery, Meter
 from dlion_sim.live.pair import Connection
 from dlion_sim.live.sending import Carried
 from dlion_sim.live.sockets import all_left, end, send_frame, set_apart
@@ -18,7 +18,7 @@ from dlion_sim.protocol.messages import Channel, Message
 _PROBES = 4
 _PROBE = Payload((bytes(PROBE_BYTES // _PROBES),))
 
-Left = Callable[[Transfer], None]
+Elimination = Callable[[Transfer], None]
 """Called with a message whose last byte has left this machine."""
 Sent = Callable[[Message], None]
 """Called with a message on the data channel that has left, or never will."""
@@ -50,7 +50,7 @@ class Outbox:
         *,
         now: Callable[[], float],
         timeout: float,
-        left: Left,
+        left: Elimination,
         sent: Sent,
         timed: Timed,
         failed: Callable[[PeerError], None],

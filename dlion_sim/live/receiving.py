@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dlion_sim.bounded_loss.assembling import Assembler
+from dlion_sim.bounded_loss.bounds import Bounds
+from dlion_sim.bounded_loss.cutting import PAYLOAD, payloads
+from dlion_sim.bounded_loss.dlcp import BITMAP, FEEDBACK, NEW, RECEIVER, STOP, accept, expect, probed
 from dlion_sim.learning.flat import Layout
-from dlion_sim.live.datagrams import Counts, Feedback, Packet, Seen
+from dlion_sim.live.datagrams import Counts, Feedback, Observed, Packet
 from dlion_sim.live.frames import Kind, PeerError
 from dlion_sim.live.notices import Notice, count_in, of_end, of_packets
 from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.messages import Announcement, Channel, Message, check_indices, decode_header
 from dlion_sim.scenario import Dlcp
-from dlion_sim.transport.assembling import Assembler
-from dlion_sim.transport.bounds import Bounds
-from dlion_sim.transport.cutting import PAYLOAD, payloads
-from dlion_sim.transport.dlcp import BITMAP, FEEDBACK, NEW, RECEIVER, STOP, accept, expect, probed
 
 _MOST_EARLY = 64
 """Packets that are kept though the frame has not come yet that announces their message, on another way."""
@@ -84,7 +84,7 @@ class Receiver:
         self._have = np.zeros(len(self._sizes), np.uint8)
         self._bound = self._rules.bounds.of(message, whole=self._rules.assembler.must_be_whole(message))
         self._missing = np.zeros(len(self._bound.allowed), np.int64)
-        self._seen = Seen()
+        self._seen = Observed()
         self._first: tuple[float, int] | None = None
         """When the first packet came, and how long it was."""
         self._latest = 0.0

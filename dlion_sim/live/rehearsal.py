@@ -6,6 +6,7 @@ from itertools import count
 
 import torch
 
+from dlion_sim.bounded_loss.cutting import Cutter
 from dlion_sim.live.datagrams import Counts, Feedback, Key, Packet, Sort
 from dlion_sim.live.frames import Kind
 from dlion_sim.live.notices import Notice
@@ -13,7 +14,6 @@ from dlion_sim.live.receiving import Receiver, Rules
 from dlion_sim.live.sending import Sender
 from dlion_sim.protocol.messages import Channel, Contribution, Message
 from dlion_sim.scenario import Dlcp
-from dlion_sim.transport.cutting import Cutter
 
 _NODE = 0
 

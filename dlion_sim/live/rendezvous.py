@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
-from dlion_sim.live.delivery import least_round_trip
 from dlion_sim.live.frames import Kind, Payload, PeerError, Seal
 from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Credentials, Ends, Standing
+from dlion_sim.live.link_timing import least_round_trip
 from dlion_sim.live.pair import Connection, Connections, Pair
 from dlion_sim.live.sockets import Address, FrameReader, connect, prepare, send_frame
 from dlion_sim.live.timeouts import Timeouts

@@ -10,14 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlion_sim.assembly import Loss, Part
+from dlion_sim.bounded_loss.cutting import PAYLOAD, Cut, Cutter
+from dlion_sim.bounded_loss.dlcp import (
+    PROBE,
+    SENDER,
+    begin,
+    bitmap,
+    deadline,
+    expire,
+    feedback,
+    open_sender,
+    stop,
+    take,
+)
 from dlion_sim.live.datagrams import Counts, Feedback, Key, Packet
 from dlion_sim.live.frames import Kind, PeerError
 from dlion_sim.live.notices import Notice, end_in, of_count, packets_in
 from dlion_sim.live.sockets import tos_of_priority
 from dlion_sim.protocol.messages import Buffer, Channel, Message
 from dlion_sim.scenario import Dlcp
-from dlion_sim.transport.cutting import PAYLOAD, Cut, Cutter
-from dlion_sim.transport.dlcp import PROBE, SENDER, begin, bitmap, deadline, expire, feedback, open_sender, stop, take
 
 _ECT = 0x02
 """ECN-capable, ECT(0): switches mark what they would drop otherwise (RFC 3168)."""

@@ -199,8 +199,8 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Elimination:
     """All that the worker had to send on the data channel has left: it has ended in good order."""
 
 
-Action = Profile | Compute | Send | Report | Stop | Abort | Joined | Left
+Action = Profile | Compute | Send | Report | Stop | Abort | Joined | Elimination

@@ -13,10 +13,10 @@ from dlion_sim.protocol.choices import Choices, Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange
 from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.handover import Handover, state_of, take_over
 from dlion_sim.protocol.membership import Membership
 from dlion_sim.protocol.membership_messages import Begins, Hello, StateRequest
 from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.state_transfer import StateTransfer, state_of, take_over
 
 
 class Joining:
@@ -35,7 +35,7 @@ class Joining:
         """What the choices have to say to each of them, once it is told when this worker begins."""
         self._first: int | None = None
         """The iteration to begin with at the earliest, as members were told."""
-        self._handovers: dict[int, Handover] = {}
+        self._handovers: dict[int, StateTransfer] = {}
         """By sponsor."""
         self._least = 0
         """The first iteration for which there is nothing that others have from those who have left."""
@@ -141,7 +141,7 @@ class Joining:
                 continue
             least = self._hellos[sponsor].first if self._first is None else self._first
             numbers = 0 if self._choices.exchange.needs_servers else 2
-            self._handovers[sponsor] = Handover(
+            self._handovers[sponsor] = StateTransfer(
                 least, self._sizes(sponsor), self._setup.replica.layout.size, numbers=numbers
             )
             actions.append(self._members.say(sponsor, StateRequest(least)))

@@ -13,15 +13,15 @@ from typing import assert_never
 import torch
 
 from dlion_sim.learning.replica import Replica
-from dlion_sim.protocol import handover
+from dlion_sim.protocol import state_transfer
 from dlion_sim.protocol.choices import OnLoss
 from dlion_sim.protocol.events import (
     Abort,
     Action,
+    Elimination,
     Event,
     GradientReady,
     Leave,
-    Left,
     LinkCapacity,
     MessageArrived,
     MessageSent,
@@ -96,7 +96,7 @@ class ParameterServer:
             case PeerLost(peer):
                 return self._lose(peer)
             case Leave(deadline):
-                return [Left()] if deadline is None else []  # Nobody else has its part: it stays while it can.
+                return [Elimination()] if deadline is None else []  # Nobody else has its part: it stays while it can.
             case Started() | MessageSent() | MessageTimed():
                 return []
             case ProfileReady() | GradientReady() | LinkCapacity():
@@ -226,7 +226,7 @@ class ParameterServer:
         actions: list[Action] = []
         for worker, least in now.items():
             del self._requests[worker]
-            messages = handover.messages(self._number, max(self._next, least), [self._replica.snapshot()])
+            messages = state_transfer.messages(self._number, max(self._next, least), [self._replica.snapshot()])
             actions += [Send(worker, message) for message in messages]
         return actions
 

@@ -29,11 +29,11 @@ from dlion_sim.protocol.events import (
     Unfinished,
 )
 from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.handover import messages, state_of
 from dlion_sim.protocol.membership import Membership
 from dlion_sim.protocol.membership_messages import Hello
 from dlion_sim.protocol.messages import Channel, Contribution, Message
 from dlion_sim.protocol.phases import Move, Phase, after
+from dlion_sim.protocol.state_transfer import messages, state_of
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
 
 

@@ -14,11 +14,11 @@ from dlion_sim.protocol.choices import Choices, OnLoss, Setup
 from dlion_sim.protocol.events import (
     Abort,
     Action,
+    Elimination,
     Event,
     GradientReady,
     Joined,
     Leave,
-    Left,
     LinkCapacity,
     MessageArrived,
     MessageSent,
@@ -265,4 +265,4 @@ class Worker:
         if self.phase is not Phase.LEAVING or self._has_left or self.setup.links.waiting:
             return []
         self._has_left = True
-        return [Left()]
+        return [Elimination()]

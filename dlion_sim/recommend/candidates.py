@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dlion_sim.errors import InputError, did_you_mean
+from dlion_sim.recommend.data_placement import data_stay, kept_in_clouds
 from dlion_sim.recommend.systems import Tried, variants
-from dlion_sim.recommend.where import data_stay, kept_in_clouds
 from dlion_sim.results import in_words
 from dlion_sim.scenario import DURATION, Catalog, Scenario, WorkerGroup
 from dlion_sim.scenario.faults import RuleError, listed

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dlion_sim.analysis.stalls import LINKS, Stalls, in_a_sentence, stalls
+from dlion_sim.analysis.stalls.attribution import LINKS, Stalls, in_a_sentence, stalls
+from dlion_sim.recommend.data_placement import told_of_data
+from dlion_sim.recommend.eliminations import part
 from dlion_sim.recommend.goal import Goal
-from dlion_sim.recommend.margins import margins
+from dlion_sim.recommend.marginal_gains import margins
+from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import Option, front, least, of, options
 from dlion_sim.recommend.race import Race
 from dlion_sim.recommend.ranking import best_first
-from dlion_sim.recommend.reasons import part
-from dlion_sim.recommend.seen import Seen
 from dlion_sim.recommend.study import Study
-from dlion_sim.recommend.where import told_of_data
 from dlion_sim.recommend.words import compared
 from dlion_sim.results import participants
 
@@ -95,7 +95,7 @@ def _winner(study: Study, known: Sequence[Option]) -> dict[str, Any]:
     }
 
 
-def _stalls(seen: Seen) -> dict[str, Any]:
+def _stalls(seen: Observed) -> dict[str, Any]:
     """Where the time of a run's workers went, and for which link they waited most."""
     found = stalls(seen.run)
     seconds = found.seconds.sum()
@@ -180,7 +180,7 @@ def _of_seeds(seeds: int, reached: int, last: int, wins: int) -> str:
     return f"it gets there with {reached} of {seeds} seeds{best}"
 
 
-def _seed(seen: Seen) -> int:
+def _seed(seen: Observed) -> int:
     return int(seen.run.manifest["seed"])
 
 
@@ -219,4 +219,4 @@ def _exhaustive(study: Study, known: Sequence[Option]) -> int:
 def _of_margins(study: Study) -> int:
     """The samples of what was simulated beside the choice."""
     looked = [study.look(each.start) for each in study.counterfactuals]
-    return sum(seen.samples for seen in looked if isinstance(seen, Seen))
+    return sum(seen.samples for seen in looked if isinstance(seen, Observed))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dlion_sim.recommend.seen import Seen
+from dlion_sim.recommend.observed import Observed
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Estimate:
     """Whether it takes longer than this: nobody has come to the target, by which the rest could be told."""
 
 
-def leader(seen: Iterable[Seen]) -> Seen:
+def leader(seen: Iterable[Observed]) -> Observed:
     """Who is farthest; of several the one that was evaluated most often on the way, whose curve tells most."""
     return max(seen, key=lambda each: (min(each.curve.last, 1.0), len(each.curve.times)))
 
 
-def estimate(seen: Seen, ahead: Seen) -> Estimate:
+def estimate(seen: Observed, ahead: Observed) -> Estimate:
     """What the target takes: as many times what it takes whom is `ahead` as it took to come as far as this.
 
     So all are taken to learn along one curve, faster or slower. Where nobody has come to the target, the rest of the

@@ -12,8 +12,8 @@ from dlion_sim.analysis.statistics import mean_of, restricted_mean
 from dlion_sim.recommend.candidates import Candidate
 from dlion_sim.recommend.estimate import estimate, leader
 from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.race import Race
-from dlion_sim.recommend.seen import Seen
 from dlion_sim.recommend.words import duration
 from dlion_sim.results.numbers import number
 
@@ -105,7 +105,7 @@ def least(goal: Goal, known: Sequence[Option]) -> Option | None:
     return known[ranked.index(min(ranked))] if ranked else None
 
 
-def of_seeds(candidate: Candidate, reached: Sequence[Seen], missed: int = 0) -> Option:
+def of_seeds(candidate: Candidate, reached: Sequence[Observed], missed: int = 0) -> Option:
     """What the runs of a candidate took that came to the target, beside which so many did not."""
     seconds = restricted_mean([seen.took for seen in reached])
 
@@ -126,7 +126,7 @@ def of_seeds(candidate: Candidate, reached: Sequence[Seen], missed: int = 0) -> 
     )
 
 
-def _option(candidate: Candidate, race: Race, ahead: Seen) -> Option:
+def _option(candidate: Candidate, race: Race, ahead: Observed) -> Option:
     seen = race.seen[candidate.name]
     reached = [each for each in race.finals.get(candidate.name, [seen]) if each.reached is not None]
     tried = race.seeds if candidate.name in race.finals else 1
@@ -147,7 +147,7 @@ def _option(candidate: Candidate, race: Race, ahead: Seen) -> Option:
     )
 
 
-def _will_send(seen: Seen, sent: float, seconds: float) -> float:
+def _will_send(seen: Observed, sent: float, seconds: float) -> float:
     """The bytes by then, of which so many were `sent` so far, if all goes on like that.
 
     NaN where nothing is known of what peers will send each other.

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from dlion_sim.recommend.candidates import Candidate
+from dlion_sim.recommend.eliminations import Elimination, behind, out, unseen
 from dlion_sim.recommend.estimate import Estimate, estimate, leader
 from dlion_sim.recommend.goal import Goal
-from dlion_sim.recommend.ranking import Takes, alike, best_first
-from dlion_sim.recommend.reasons import Left, behind, out, unseen
-from dlion_sim.recommend.seen import Seen
+from dlion_sim.recommend.observed import Observed
+from dlion_sim.recommend.ranking import Resources, alike, best_first
 
 FINALISTS = 3
 """Who is left for the end, with several seeds."""
@@ -24,7 +24,7 @@ _TELLING = 0.5
 """Of the target's progress: before somebody is that far, nobody is left behind for being slower."""
 _BEATEN = 1.25
 """Times what the best takes: who has spent so much is out. Less would leave it to a single seed."""
-_NOTHING = Takes(shortcoming=1, spent=math.inf, bounded=math.inf, step=0.0)
+_NOTHING = Resources(shortcoming=1, spent=math.inf, bounded=math.inf, step=0.0)
 """Of whom nothing is known."""
 
 
@@ -47,7 +47,7 @@ class Rung:
     starts: Sequence[Start]
 
 
-Look = Callable[[Start], Seen | str]
+Look = Callable[[Start], Observed | str]
 """What a run that a rung needed came to, or why it failed."""
 
 
@@ -66,11 +66,11 @@ class Race:
     """Virtual seconds."""
     seeds: int
     look: Look
-    left: dict[str, Left] = field(default_factory=dict)
+    left: dict[str, Elimination] = field(default_factory=dict)
     """Why candidates are out, by name."""
-    seen: dict[str, Seen] = field(default_factory=dict)
+    seen: dict[str, Observed] = field(default_factory=dict)
     """The latest of each candidate's run with the first seed, by name."""
-    finals: dict[str, list[Seen]] = field(default_factory=dict)
+    finals: dict[str, list[Observed]] = field(default_factory=dict)
     """Of who was in at the end, the runs with all seeds, by name."""
     _reserve: list[Candidate] = field(default_factory=list)
     """Who is out for being slower, and may come back."""
@@ -104,20 +104,20 @@ class Race:
         """Of the winners who cannot be told apart by what little is to be spent of: the first one among them."""
         return alike(self._successful, self._mean)
 
-    def successes(self, name: str) -> list[Seen]:
+    def successes(self, name: str) -> list[Observed]:
         """The runs of who was in at the end that reached the target within the bound."""
         return [seen for seen in self.finals.get(name, []) if self._succeeds(seen)]
 
-    def takes(self, candidate: Candidate, seconds: float, money: float, shortcoming: int = 0) -> Takes:
+    def takes(self, candidate: Candidate, seconds: float, money: float, shortcoming: int = 0) -> Resources:
         """What decides on a candidate that takes so much time and money."""
         step = self.goal.step(self.evaluate_every, candidate.per_hour)
-        return Takes.of(self.goal, seconds, money, step=step, shortcoming=shortcoming)
+        return Resources.of(self.goal, seconds, money, step=step, shortcoming=shortcoming)
 
     @property
     def _successful(self) -> list[Candidate]:
         return [each for each in self.candidates if 2 * len(self.successes(each.name)) > self.seeds]
 
-    def _mean(self, candidate: Candidate) -> Takes:
+    def _mean(self, candidate: Candidate) -> Resources:
         good = self.successes(candidate.name)
         seconds, money = sum(seen.seconds for seen in good) / len(good), sum(seen.money for seen in good) / len(good)
         return self.takes(candidate, seconds, money, shortcoming=-len(good))
@@ -127,10 +127,10 @@ class Race:
         still = [each for each in self.candidates if each.name not in self.left and self._is_in(each)]
         return min((self._spent(self.seen[each.name]) for each in still), default=math.inf)
 
-    def _spent(self, seen: Seen) -> float:
+    def _spent(self, seen: Observed) -> float:
         return self.goal.spent(seen.seconds, seen.money)
 
-    def _succeeds(self, seen: Seen) -> bool:
+    def _succeeds(self, seen: Observed) -> bool:
         return seen.reached is not None and self.goal.allows(seen.reached, seen.money)
 
     def _is_in(self, candidate: Candidate) -> bool:
@@ -171,7 +171,7 @@ class Race:
         """Whether a candidate may still be the answer, by its run alone."""
         looked = self.look(start)
         if isinstance(looked, str):
-            self.left[start.candidate.name] = Left(number, f"fails: {looked}")
+            self.left[start.candidate.name] = Elimination(number, f"fails: {looked}")
             return False
         self.seen[start.candidate.name] = looked
         reason = out(number, looked, self.goal, self.goal.most_seconds(start.candidate.per_hour))
@@ -196,13 +196,13 @@ class Race:
         """For how long (s) a candidate may run where the best takes so much."""
         return math.inf if math.isinf(best) else self.goal.seconds(_BEATEN * best, candidate.per_hour)
 
-    def _estimated(self, told: Mapping[str, Estimate], candidate: Candidate) -> Takes:
+    def _estimated(self, told: Mapping[str, Estimate], candidate: Candidate) -> Resources:
         if candidate.name not in told:
             return _NOTHING
         seconds, money = told[candidate.name].seconds, told[candidate.name].money
         return self.takes(candidate, seconds, money, shortcoming=not self.goal.allows(seconds, money))
 
-    def _leave(self, candidate: Candidate, left: Left) -> None:
+    def _leave(self, candidate: Candidate, left: Elimination) -> None:
         self.left[candidate.name] = left
         self._reserve.append(candidate)
 
@@ -242,4 +242,4 @@ class Race:
             self.finals[each.name] = [self.seen[each.name], *(seen for seen in looked if not isinstance(seen, str))]
             if 2 * len(self.successes(each.name)) <= self.seeds:
                 reason = f"with {len(self.successes(each.name))} of {self.seeds} seeds only, {self.goal.bound}"
-                self.left[each.name] = Left(None, reason)
+                self.left[each.name] = Elimination(None, reason)

@@ -17,7 +17,7 @@ _ALIKE = 1.1
 
 
 @dataclass(frozen=True, order=True)
-class Takes:
+class Resources:
     """What decides between candidates, the first of it first."""
 
     shortcoming: int
@@ -30,24 +30,24 @@ class Takes:
     """What `spent` grows by from one evaluation to the next. When the target was reached between them is not known."""
 
     @classmethod
-    def of(cls, goal: Goal, seconds: float, money: float, *, step: float, shortcoming: int = 0) -> Takes:
+    def of(cls, goal: Goal, seconds: float, money: float, *, step: float, shortcoming: int = 0) -> Resources:
         """Of who takes so much time and money."""
         return cls(shortcoming, goal.spent(seconds, money), goal.bounded(seconds, money), step)
 
-    def is_like(self, least: Takes) -> bool:
+    def is_like(self, least: Resources) -> bool:
         """Whether it cannot be told from the one that takes least."""
         most = min(least.spent + _APART * self.step, _ALIKE * least.spent)
         return self.shortcoming == least.shortcoming and self.spent <= max(most, least.spent)
 
 
-def best_first(who: Iterable[Who], takes: Callable[[Who], Takes]) -> list[Who]:
+def best_first(who: Iterable[Who], takes: Callable[[Who], Resources]) -> list[Who]:
     """All of them, the best one first, by what each takes."""
     ranked = sorted(who, key=takes)
     first = alike(ranked, takes)
     return sorted(first, key=lambda each: (takes(each).bounded, takes(each).spent)) + ranked[len(first) :]
 
 
-def alike(who: Iterable[Who], takes: Callable[[Who], Takes]) -> list[Who]:
+def alike(who: Iterable[Who], takes: Callable[[Who], Resources]) -> list[Who]:
     """The one that takes least, and those that cannot be told from it."""
     ranked = sorted(who, key=takes)
     return [each for each in ranked if takes(each).is_like(takes(ranked[0]))]

@@ -13,10 +13,10 @@ from dlion_sim.errors import InputError
 from dlion_sim.recommend.candidates import VALIDATION, Choices, Refused, candidates
 from dlion_sim.recommend.counterfactuals import Counterfactual, counterfactuals
 from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import options
 from dlion_sim.recommend.race import FINALISTS, Race, Start
-from dlion_sim.recommend.seen import Seen
-from dlion_sim.results import Hold
+from dlion_sim.results import FolderLock
 from dlion_sim.results.run_folder import holds_run, remove_checkpoint
 from dlion_sim.scenario import DURATION, Scenario, from_data
 from dlion_sim.sweep import Base, Estimate, Found, Job, Point, State, check, estimate, survey
@@ -123,7 +123,7 @@ class Study:
         for start in [*starts, *(each.start for each in self.counterfactuals)]:
             folder = self.output / self._point(start).name
             if holds_run(folder):
-                with suppress(InputError), closing(Hold(folder)):  # Somebody may have it go on by hand.
+                with suppress(InputError), closing(FolderLock(folder)):  # Somebody may have it go on by hand.
                     remove_checkpoint(folder)
 
     @property
@@ -144,12 +144,12 @@ class Study:
         ]
         return estimate(bounded, survey(points, self.output), jobs=jobs, device=device, most=most, watch=watch)
 
-    def look(self, start: Start) -> Seen | str:
+    def look(self, start: Start) -> Observed | str:
         """What a run came to that was done, or why it failed. Raises InputError where it cannot be read."""
         found = self._found(start)
         if found.run is None or found.state is State.FAILED:
             return str(found.run.manifest.get("problem", "")) if found.run else "there is no run"
-        return Seen.of(found.run, self.target, start.until)
+        return Observed.of(found.run, self.target, start.until)
 
     @property
     def samples(self) -> int:

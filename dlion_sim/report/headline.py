@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dlion_sim.analysis import duration_until
-from dlion_sim.analysis.stalls import in_a_sentence, stalls
+from dlion_sim.analysis.stalls.attribution import in_a_sentence, stalls
 from dlion_sim.results import TESTS, Run
 from dlion_sim.results.numbers import in_bytes, number, of_metric
 

@@ -11,7 +11,7 @@ from dlion_sim.analysis.cost import costs_until
 from dlion_sim.report.arrays import packed
 from dlion_sim.report.groups import MOST_WORKERS
 from dlion_sim.results import Run, traffic_of
-from dlion_sim.results.told import MOST
+from dlion_sim.results.json_document import MOST
 
 _MOST_EVALUATIONS = 1000
 """That are drawn; of more, some are left out."""

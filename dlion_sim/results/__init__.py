@@ -1,17 +1,17 @@
 """The run folder: writing and reading."""
 
+from dlion_sim.results.caveats import note, tells
 from dlion_sim.results.cost import Cost, Tariff, cost_of
 from dlion_sim.results.finding import find_runs, run_names
+from dlion_sim.results.folder_lock import FolderLock
 from dlion_sim.results.frames import Frames
-from dlion_sim.results.holding import Hold
 from dlion_sim.results.labels import headings, in_words, scenario_label, system_label, untold
 from dlion_sim.results.manifest import EvaluationSamples, environment
 from dlion_sim.results.names import clouds_of, participants
-from dlion_sim.results.notes import note, tells
 from dlion_sim.results.reading import Run
 from dlion_sim.results.run_folder import free_folder
+from dlion_sim.results.summarize import SPENT, Ending, final_metric, summarize, time_to_target
 from dlion_sim.results.summary import Status
-from dlion_sim.results.summing_up import SPENT, Ending, final_metric, summarize, time_to_target
 from dlion_sim.results.tables import (
     CLASSES,
     LINKS,
@@ -51,8 +51,8 @@ __all__ = [
     "Cost",
     "Ending",
     "EvaluationSamples",
+    "FolderLock",
     "Frames",
-    "Hold",
     "LinksRow",
     "MembershipRow",
     "MetricsRow",

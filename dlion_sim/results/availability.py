@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
+from dlion_sim.results.json_document import Fraction, Seconds
 from dlion_sim.results.manifest import Count
-from dlion_sim.results.told import Fraction, Seconds
 
 
 class Delays(TypedDict):

@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 
 from dlion_sim.errors import InputError
+from dlion_sim.results.json_document import MOST
 from dlion_sim.results.tables import Kind, What
-from dlion_sim.results.told import MOST
 
 _INDEX_MOST = 2**31 - 1
 _RANGES = {

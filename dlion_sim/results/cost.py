@@ -8,7 +8,7 @@ from typing import Annotated, NotRequired, Required, TypedDict
 
 import msgspec
 
-from dlion_sim.results.told import MOST, Seconds, ShortText
+from dlion_sim.results.json_document import MOST, Seconds, ShortText
 
 _HOUR = 3600.0
 _JOULES = 3.6e6

@@ -13,9 +13,9 @@ import pandas as pd
 
 from dlion_sim.metric import ACCURACY
 from dlion_sim.results import availability
+from dlion_sim.results.caveats import note
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.labels import headings
-from dlion_sim.results.notes import note
 from dlion_sim.results.parameters import Settings, differing
 from dlion_sim.results.reading import Run
 

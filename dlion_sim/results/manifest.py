@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Required, TypedDict
 
 from dlion_sim.results.cost import Tariff
-from dlion_sim.results.told import Number, Seconds, ShortText
+from dlion_sim.results.json_document import Number, Seconds, ShortText
 
 _PACKAGES = (
     *("dlion-sim", "llvmlite", "networkx", "numba", "numpy", "pandas", "pyarrow"),
@@ -40,7 +40,7 @@ class CostAs(TypedDict):
     flops: ShortText
 
 
-class ChangeTold(TypedDict):
+class ChangeFields(TypedDict):
     """What of a stream's samples changes, and from when to when."""
 
     what: ShortText
@@ -57,7 +57,7 @@ class PathDown(TypedDict):
     end: Seconds | None
 
 
-class MetricTold(TypedDict):
+class MetricFields(TypedDict):
     """As `Metric` has it."""
 
     name: ShortText
@@ -80,7 +80,7 @@ class EvaluationSamples(TypedDict):
     full: Count
 
 
-class NodeTold(TypedDict, total=False):
+class NodeFields(TypedDict, total=False):
     """What is known of a node of a live run."""
 
     rank: Count
@@ -115,7 +115,7 @@ class Manifest(TypedDict, total=False):
     """Where it is not that of the model which learns."""
     tariff: Tariff
     """Where the scenario has prices."""
-    drift: list[ChangeTold]
+    drift: list[ChangeFields]
     """Where samples come as a stream."""
     paths_down: list[PathDown]
     """Where the scenario says so, and they are not too many to be told."""
@@ -125,7 +125,7 @@ class Manifest(TypedDict, total=False):
     owners: list[dict[ShortText, Count]]
     """Where samples lie by their owners: how many of each owner lie at each worker."""
     versions: dict[ShortText, ShortText]
-    metric: MetricTold
+    metric: MetricFields
     """What evaluations are by, besides the loss."""
     evaluated_on: EvaluatedOn
     evaluation_samples: EvaluationSamples
@@ -139,7 +139,7 @@ class Manifest(TypedDict, total=False):
     """Of a node's part of a live run: whose it is."""
     paced: bool
     late: Lateness | None
-    nodes: list[NodeTold]
+    nodes: list[NodeFields]
 
 
 def environment() -> dict[str, Any]:

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from dlion_sim.errors import InputError
 from dlion_sim.metric import Metric
-from dlion_sim.results import growing, run_folder
+from dlion_sim.results import growing_table, run_folder
 from dlion_sim.results.checking import checked
+from dlion_sim.results.json_document import read_json
 from dlion_sim.results.labels import system_label
 from dlion_sim.results.manifest import EvaluatedOn, Manifest
 from dlion_sim.results.names import clouds_of, with_names
 from dlion_sim.results.summary import Summary
 from dlion_sim.results.tables import CLASSES, LINKS, MEMBERSHIP, METRICS, PARTS, QUEUES, TRANSFERS
-from dlion_sim.results.told import read_json
 from dlion_sim.results.wan import with_wan_bytes
 from dlion_sim.yaml_text import read_file, read_text
 
@@ -198,10 +198,10 @@ class Run:
 
     def _frame_if_any(self, name: str, schema: pa.Schema) -> pd.DataFrame:
         file = self.folder / name
-        return self._frame(name, schema) if growing.exists(file) else self._named(schema.empty_table(), file)
+        return self._frame(name, schema) if growing_table.exists(file) else self._named(schema.empty_table(), file)
 
     def _frame(self, name: str, schema: pa.Schema) -> pd.DataFrame:
-        return self._named(growing.read(self.folder / name, schema), self.folder / name)
+        return self._named(growing_table.read(self.folder / name, schema), self.folder / name)
 
     def _named(self, table: pa.Table, file: Path) -> pd.DataFrame:
         workers = self.manifest.get("workers")

@@ -6,7 +6,7 @@ import os
 from itertools import chain, count
 from pathlib import Path
 
-from dlion_sim.results import growing
+from dlion_sim.results import growing_table
 from dlion_sim.results.atomic import TEMPORARY
 
 SCENARIO = "scenario.yaml"
@@ -40,7 +40,7 @@ def free_folder(wanted: Path) -> Path:
 def clear(folder: Path) -> None:
     """Remove a run's files from `folder`, and nothing else. Raises OSError."""
     for table in (METRICS, LINKS, TRANSFERS, PARTS, QUEUES, MEMBERSHIP, CLASSES):
-        growing.remove(folder / table)
+        growing_table.remove(folder / table)
     for name in (SUMMARY, *PLOTS, REPORT, CHECKPOINT, SCENARIO, MANIFEST):
         for file in (folder / name, folder / (name + TEMPORARY)):
             file.unlink(missing_ok=True)

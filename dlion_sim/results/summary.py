@@ -8,8 +8,8 @@ import msgspec
 
 from dlion_sim.results.availability import Availability
 from dlion_sim.results.cost import Cost
+from dlion_sim.results.json_document import Fraction, Measured, Seconds, ShortText, TargetText
 from dlion_sim.results.manifest import CostAs, Count, EvaluatedOn, Lateness
-from dlion_sim.results.told import Fraction, Measured, Seconds, ShortText, TargetText
 
 Status = Literal["completed", "interrupted", "failed"]
 

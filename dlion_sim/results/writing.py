@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from dlion_sim.errors import InputError
-from dlion_sim.results import growing, run_folder
+from dlion_sim.results import growing_table, run_folder
 from dlion_sim.results.atomic import TEMPORARY, json_bytes, write
-from dlion_sim.results.growing import GrowingTable
-from dlion_sim.results.holding import Hold
+from dlion_sim.results.folder_lock import FolderLock
+from dlion_sim.results.growing_table import GrowingTable
+from dlion_sim.results.json_document import check
 from dlion_sim.results.manifest import Manifest
 from dlion_sim.results.names import with_names
 from dlion_sim.results.reading import Run
@@ -36,7 +37,6 @@ from dlion_sim.results.tables import (
     QueuesRow,
     TransfersRow,
 )
-from dlion_sim.results.told import check
 
 _TABLES = (
     (run_folder.METRICS, METRICS),
@@ -60,7 +60,9 @@ class RunWriter:
     the folder reads as a run whose status is "running", and nobody else can write it.
     """
 
-    def __init__(self, folder: Path, hold: Hold, manifest: Mapping[str, Any], tables: Sequence[GrowingTable]) -> None:
+    def __init__(
+        self, folder: Path, hold: FolderLock, manifest: Mapping[str, Any], tables: Sequence[GrowingTable]
+    ) -> None:
         self.folder = folder
         self.hold = hold
         self.manifest = manifest
@@ -75,7 +77,7 @@ class RunWriter:
         scenario_yaml: str,
         manifest: Mapping[str, Any],
         force: bool = False,
-        hold: Hold | None = None,
+        hold: FolderLock | None = None,
     ) -> RunWriter:
         """Start a run in `folder`, which must be new or empty; `force` replaces the run that it holds.
 
@@ -91,7 +93,7 @@ class RunWriter:
                 for missing in [path for path in (folder, *folder.parents) if not path.exists()][::-1]:
                     missing.mkdir()
                     undo.callback(missing.rmdir)
-                hold = hold or Hold(folder)
+                hold = hold or FolderLock(folder)
                 undo.callback(hold.close)
                 _refuse_unless_free(folder, force=force)  # Somebody else may have been faster.
                 undo.callback(run_folder.clear, folder)
@@ -110,7 +112,7 @@ class RunWriter:
         return cls(folder, hold, manifest, tables)
 
     @classmethod
-    def resume(cls, folder: Path, hold: Hold, rows: Sequence[int], **facts: Any) -> RunWriter:
+    def resume(cls, folder: Path, hold: FolderLock, rows: Sequence[int], **facts: Any) -> RunWriter:
         """Go on with the run in `folder`, which the caller holds, after so many rows, see `rows`.
 
         `facts` are added to its manifest. Raises InputError, with nothing changed, where there are not as many, and
@@ -118,7 +120,7 @@ class RunWriter:
         """
         manifest = {**Run.open(folder).manifest, **facts, "status": "running"}
         beginnings = [
-            growing.find_beginning(folder / name, schema, count)
+            growing_table.find_beginning(folder / name, schema, count)
             for (name, schema), count in zip(_TABLES, rows, strict=True)
         ]
         named = partial(with_names, manifest=manifest)

@@ -4,7 +4,7 @@ from dlion_sim.scenario.capacity import UNLIMITED
 from dlion_sim.scenario.catalog import CATALOGS, Catalog
 from dlion_sim.scenario.cluster import Cloud, Cluster, Fabric, Lan, WorkerPlace
 from dlion_sim.scenario.devices import CORE_FLOPS, DEVICES, Device
-from dlion_sim.scenario.feeding import Input
+from dlion_sim.scenario.input_pipeline import Input
 from dlion_sim.scenario.loading import dump, from_data, load, to_data
 from dlion_sim.scenario.machines import Compute, Nic, WorkerGroup
 from dlion_sim.scenario.network import Flows, Lv08, Network, NoTcp, Packets, Windows

@@ -11,11 +11,11 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from dlion_sim.errors import did_you_mean
+from dlion_sim.scenario.availability_trace import AvailabilityTrace
 from dlion_sim.scenario.cluster import Cluster
-from dlion_sim.scenario.downtime import AnyDowntime, Downtime, Kind, downtime_of
-from dlion_sim.scenario.downtime_trace import DowntimeTrace
 from dlion_sim.scenario.faults import RuleError, listed
 from dlion_sim.scenario.model import Model
+from dlion_sim.scenario.outages import AnyOutageModel, Kind, OutageModel, outage_model_of
 from dlion_sim.scenario.units import Duration
 
 Direction = tuple[str, str]
@@ -26,11 +26,11 @@ def _entry(given: object, info: ValidationInfo) -> object:
     if not isinstance(given, Mapping):
         return given
     if "trace" in given:
-        return DowntimeTrace.model_validate(given).read(Path((info.context or {}).get("folder", "")))
-    return downtime_of(given)
+        return AvailabilityTrace.model_validate(given).read(Path((info.context or {}).get("folder", "")))
+    return outage_model_of(given)
 
 
-Entry = Annotated[AnyDowntime, BeforeValidator(_entry, json_schema_input_type=AnyDowntime | DowntimeTrace)]
+Entry = Annotated[AnyOutageModel, BeforeValidator(_entry, json_schema_input_type=AnyOutageModel | AvailabilityTrace)]
 Entries = dict[str, Entry]
 
 
@@ -79,7 +79,7 @@ class Availability(Model):
                 raise RuleError("a link is there or not", allowed="neither kind nor notice", at=("links", name))
         return self
 
-    def manner(self, entry: Downtime) -> tuple[Kind, float]:
+    def manner(self, entry: OutageModel) -> tuple[Kind, float]:
         """How what the entry is of goes, and with how many seconds' notice."""
         kind = entry.kind or self.kind
         return kind, 0.0 if kind != "preemption" else self.notice if entry.notice is None else entry.notice
@@ -121,7 +121,7 @@ def links_named(key: str, clouds: Sequence[str]) -> Mapping[str, Sequence[Direct
     return {key: reverse[key]} if key in reverse and key not in pairs else pairs
 
 
-def owners(entries: Mapping[str, Downtime], names: Sequence[str]) -> Mapping[str, Sequence[str]]:
+def owners(entries: Mapping[str, OutageModel], names: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """The names that each entry is of: its own one, or what its pattern stands for and no entry before it is of."""
     found: dict[str, list[str]] = {key: [] for key in entries}
     for name in names:

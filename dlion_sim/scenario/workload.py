@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from dlion_sim.scenario.faults import RuleError
-from dlion_sim.scenario.feeding import Input
+from dlion_sim.scenario.input_pipeline import Input
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.parametrised import DatasetSpec, Lora, ModelSpec
 from dlion_sim.scenario.partition import Iid, Partition, Shared

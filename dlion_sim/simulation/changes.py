@@ -1,4 +1,4 @@
-"""Links whose capacities change: the agenda has each change happen at its time."""
+"""Links whose capacities change: the event queue has each change happen at its time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from dlion_sim.scenario import Schedule
-from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import BITS_PER_BYTE
 
 CapacityChanged = Callable[[], None]
@@ -18,13 +18,13 @@ class Changes:
 
     def __init__(
         self,
-        agenda: Agenda,
+        event_queue: EventQueue,
         capacities_bps: Sequence[Schedule],
         *,
         resize: Callable[[int, float], None],
         changed: CapacityChanged,
     ) -> None:
-        self._agenda = agenda
+        self._event_queue = event_queue
         self._capacities_bps = capacities_bps
         self._resize = resize
         self._changed = changed
@@ -33,7 +33,7 @@ class Changes:
 
     def is_gone(self, link: int) -> bool:
         """Whether a link will never carry a bit again."""
-        return math.isinf(self._capacities_bps[link].finish_time(self._agenda.now, 1.0))
+        return math.isinf(self._capacities_bps[link].finish_time(self._event_queue.now, 1.0))
 
     def _plan(self, link: int, number: int) -> None:
         """Plan the `number`-th change of a link's capacity, if there is one."""
@@ -41,7 +41,7 @@ class Changes:
         if change is not None:
             time, capacity_bps = change
             change_it = partial(self._change, link, number, capacity_bps)
-            self._agenda.after(time - self._agenda.now, change_it, background=True)
+            self._event_queue.after(time - self._event_queue.now, change_it, background=True)
 
     def _change(self, link: int, number: int, capacity_bps: float) -> None:
         self._resize(link, capacity_bps / BITS_PER_BYTE)

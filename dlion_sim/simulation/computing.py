@@ -9,8 +9,8 @@ from typing import Any
 from dlion_sim.assembly import Recorder
 from dlion_sim.learning import FusedGradientExecutor, GradientExecutor, Ticket
 from dlion_sim.protocol.events import GradientReady, ProfileReady
-from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.equipment import Node
+from dlion_sim.simulation.event_queue import EventQueue
 
 
 class Computing:
@@ -23,7 +23,7 @@ class Computing:
 
     def __init__(
         self,
-        agenda: Agenda,
+        event_queue: EventQueue,
         nodes: Sequence[Node],
         executor: GradientExecutor | FusedGradientExecutor,
         recorder: Recorder,
@@ -31,7 +31,7 @@ class Computing:
         tell: Callable[[int, GradientReady | ProfileReady], None],
         incarnation: Callable[[int], int],
     ) -> None:
-        self._agenda = agenda
+        self._event_queue = event_queue
         self._nodes = nodes
         self._executor = executor
         self._recorder = recorder
@@ -51,7 +51,7 @@ class Computing:
 
     def gradient(self, worker: int, batch_size: int) -> None:
         """Start a worker's gradient, once its samples are ready."""
-        node, now = self._nodes[worker], self._agenda.now
+        node, now = self._nodes[worker], self._event_queue.now
         stall = node.device.feed(batch_size, now)
         fed_at = stall.seconds if stall else 0.0
         seconds = fed_at + node.device.seconds(batch_size, now + fed_at)
@@ -59,18 +59,18 @@ class Computing:
             self._recorder.fed(worker, stall)
         self._gradients[worker] = self._executor.submit(node.worker.replica, node.sampler.take(batch_size))
         self._batch_sizes[worker] = batch_size
-        self._agenda.after(seconds, partial(self._on_gradient, worker, self._incarnation(worker), seconds))
+        self._event_queue.after(seconds, partial(self._on_gradient, worker, self._incarnation(worker), seconds))
 
     def profile(self, worker: int, batch_sizes: Sequence[int]) -> None:
         """Time a worker's machine at these batch sizes."""
         measurements = []
-        began = end = self._agenda.now
+        began = end = self._event_queue.now
         for batch_size in batch_sizes:
             seconds = self._nodes[worker].device.seconds(batch_size, end)
             measurements.append((batch_size, seconds))
             end += seconds
         seconds, ready = end - began, ProfileReady(tuple(measurements))
-        self._agenda.after(seconds, partial(self._on_profile, worker, self._incarnation(worker), seconds, ready))
+        self._event_queue.after(seconds, partial(self._on_profile, worker, self._incarnation(worker), seconds, ready))
 
     def drop(self, worker: int) -> int | None:
         """A worker's process has ended; returns the batch size of its last gradient, if it had begun one."""
@@ -84,7 +84,7 @@ class Computing:
 
     def _on_profile(self, worker: int, incarnation: int, seconds: float, ready: ProfileReady) -> None:
         if incarnation == self._incarnation(worker):
-            self._recorder.profiled(worker, seconds, self._agenda.now)
+            self._recorder.profiled(worker, seconds, self._event_queue.now)
             self._tell(worker, ready)
 
     def __getstate__(self) -> dict[str, Any]:

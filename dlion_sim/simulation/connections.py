@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from dlion_sim.simulation.agenda import Agenda, Call
+from dlion_sim.simulation.event_queue import Call, EventQueue
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.tcp import SlowStart
 
@@ -71,8 +71,8 @@ class Connection:
 class Connections:
     """Connections by name, each of which sends a message at a time."""
 
-    def __init__(self, agenda: Agenda, network: FlowNetwork, slow_start: SlowStart) -> None:
-        self._agenda = agenda
+    def __init__(self, event_queue: EventQueue, network: FlowNetwork, slow_start: SlowStart) -> None:
+        self._event_queue = event_queue
         self._network = network
         self._slow_start = slow_start
         self._connections: dict[Hashable, Connection] = {}
@@ -87,7 +87,7 @@ class Connections:
             window = min(self._slow_start.initial, largest) if round_trip else math.inf
             connection = self._connections[name] = Connection(window, largest, round_trip)
         connection.begin, connection.done, connection.later = begin, done, size
-        now = self._agenda.now
+        now = self._event_queue.now
         if connection.is_paced and now < connection.idle_since + round_trip:
             self._send_rest(name)
         elif now >= connection.round_began + round_trip:
@@ -106,7 +106,7 @@ class Connections:
         left = {each.flow: each.part for each in connections}
         left[None] = 0.0
         # A flow that starts in this instant gets its rate only at the instant's end.
-        begun = [each.flow for each in connections if each.flow is not None and each.flow_began < self._agenda.now]
+        begun = [each.flow for each in connections if each.flow is not None and each.flow_began < self._event_queue.now]
         left.update(zip(begun, self._network.remaining(begun), strict=True))
         return [each.later + left[each.flow] for each in connections]
 
@@ -133,14 +133,14 @@ class Connections:
     def _begin(self, name: Hashable, part: float, most: float) -> None:
         connection = self._connections[name]
         assert connection.begin is not None
-        connection.part, connection.flow_began = part, self._agenda.now
+        connection.part, connection.flow_began = part, self._event_queue.now
         connection.later -= part
         connection.flow = connection.begin(part, partial(self._ended, name), most)
 
     def _ended(self, name: Hashable) -> None:
         """The last byte of a flow has been sent."""
         connection = self._connections[name]
-        now = self._agenda.now
+        now = self._event_queue.now
         connection.flow, connection.idle_since = None, now
         if not connection.later:
             done, connection.begin, connection.done = connection.done, None, None
@@ -154,13 +154,13 @@ class Connections:
     def _wait(self, name: Hashable) -> None:
         """Go on when this round is over."""
         connection = self._connections[name]
-        rest = connection.round_began + connection.round_trip - self._agenda.now
-        self._agenda.after(rest, partial(self._next_round, name, connection))
+        rest = connection.round_began + connection.round_trip - self._event_queue.now
+        self._event_queue.after(rest, partial(self._next_round, name, connection))
 
     def _next_round(self, name: Hashable, connection: Connection) -> None:
         if self._connections.get(name) is not connection:
             return  # It was cut.
-        connection.open_round(self._agenda.now)
+        connection.open_round(self._event_queue.now)
         if connection.window < connection.largest or connection.later <= connection.window:
             self._send_window(name)
         else:

@@ -15,9 +15,9 @@ from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import (
     Abort,
     Compute,
+    Elimination,
     Event,
     Joined,
-    Left,
     LinkCapacity,
     MessageArrived,
     MessageSent,
@@ -33,13 +33,13 @@ from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, EvaluationSamples, MembershipRow, Status, What
-from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.carrier import Carrier
+from dlion_sim.simulation.churn import Churn
 from dlion_sim.simulation.computing import Computing
 from dlion_sim.simulation.equipment import Equipment, Node
 from dlion_sim.simulation.evaluations import Evaluations
+from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.guarded import GuardedCarrier
-from dlion_sim.simulation.presence import Presence
 from dlion_sim.simulation.routing import Routing
 
 StoppedBy = Literal["duration", "iterations", "target_accuracy", "target", "interrupt", "pause", "stall", "abort"]
@@ -75,7 +75,7 @@ class Engine:
     """Runs the nodes in virtual time.
 
     Between two events its state can be saved, all but the equipment. `equip` gives it another, with which it goes on
-    to the bit. `transport` makes what carries the messages, and `presence` what says who is there, where that changes.
+    to the bit. `transport` makes what carries the messages, and `churn` what says who is there, where that changes.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Engine:
         servers: Sequence[ParameterServer],
         routing: Routing,
         transport: Callable[..., Carrier],
-        presence: Callable[..., Presence] | None = None,
+        churn: Callable[..., Churn] | None = None,
         equipment: Equipment,
         recorder: Recorder,
         evaluate_every: float,
@@ -93,7 +93,7 @@ class Engine:
         stop: StopRule,
         sample_every: float | None = None,
     ) -> None:
-        self._agenda = Agenda()
+        self._event_queue = EventQueue()
         self._nodes = list(nodes)
         self._participants: list[Worker | ParameterServer] = [*(node.worker for node in nodes), *servers]
         self._routing = routing
@@ -106,16 +106,16 @@ class Engine:
         self._members = set(range(len(nodes)))
         """The workers that take part now, or will as soon as they are started."""
         self._computing = Computing(
-            self._agenda, self._nodes, equipment.executor, recorder, tell=self._tell, incarnation=self._incarnation
+            self._event_queue, self._nodes, equipment.executor, recorder, tell=self._tell, incarnation=self._incarnation
         )
         self._evaluations = Evaluations(
             self._nodes, self._members, equipment, recorder, samples=evaluation_samples, target=stop.target
         )
-        self._presence: Presence | None = None
+        self._churn: Churn | None = None
         """Where anybody may come or go."""
-        if presence is not None:
-            self._presence = presence(
-                self._agenda,
+        if churn is not None:
+            self._churn = churn(
+                self._event_queue,
                 routing,
                 equipment.newcomers.outages,
                 tell=self._on_news,
@@ -124,9 +124,9 @@ class Engine:
                 went=self._on_went,
                 record=recorder.membership,
             )
-            transport = partial(GuardedCarrier, transport, self._presence)
+            transport = partial(GuardedCarrier, transport, self._churn)
         self._transport = transport(
-            self._agenda,
+            self._event_queue,
             routing,
             sent=self._on_sent,
             timed=self._on_timed,
@@ -146,13 +146,13 @@ class Engine:
     @property
     def now(self) -> float:
         """Virtual seconds since the start."""
-        return self._agenda.now
+        return self._event_queue.now
 
     def equip(self, equipment: Equipment) -> None:
         """Compute with this from now on; what was under way is started anew."""
         self._newcomers = equipment.newcomers
-        if self._presence is not None:
-            self._presence.attach(equipment.newcomers.outages)
+        if self._churn is not None:
+            self._churn.attach(equipment.newcomers.outages)
         self._computing.equip(equipment.executor)
         self._evaluations.equip(equipment)
 
@@ -177,16 +177,16 @@ class Engine:
             if time.monotonic() >= next_observation:
                 observe(self._progress())
                 next_observation = time.monotonic() + OBSERVE_EVERY
-            if self._agenda.is_idle and self._transport.is_stuck:
+            if self._event_queue.is_idle and self._transport.is_stuck:
                 self._stopped_by = "stall"
-            elif pause < min(self._agenda.next_time, self._end):
-                self._agenda.advance(pause)
+            elif pause < min(self._event_queue.next_time, self._end):
+                self._event_queue.advance(pause)
                 return "pause"
-            elif self._agenda.next_time > self._end:
-                self._agenda.advance(self._end)
+            elif self._event_queue.next_time > self._end:
+                self._event_queue.advance(self._end)
                 self._stopped_by = "duration"
             else:
-                self._agenda.step()
+                self._event_queue.step()
         if self._evaluations.last < self.now:
             self._evaluate()
         self._evaluations.evaluate_fully(self.now)
@@ -210,11 +210,11 @@ class Engine:
 
     def _start(self) -> None:
         self._has_started = True
-        self._agenda.after(0.0, self._evaluate_regularly, background=True)
+        self._event_queue.after(0.0, self._evaluate_regularly, background=True)
         self._sample_regularly()
         self._tell_capacities()
-        if self._presence is not None:
-            self._presence.start()
+        if self._churn is not None:
+            self._churn.start()
         for index in sorted(self._members):
             self._tell(index, Started())
 
@@ -236,9 +236,9 @@ class Engine:
                     self._drop(index)
                 case Joined():
                     self._on_joined(index, action)
-                case Left():
-                    assert self._presence is not None
-                    self._presence.left(index)
+                case Elimination():
+                    assert self._churn is not None
+                    self._churn.left(index)
                 case Abort():
                     self._stopped_by, self.abort_reason = "abort", action.reason
                 case _:
@@ -265,9 +265,9 @@ class Engine:
 
     def _on_came(self, index: int) -> None:
         """A participant's process begins."""
-        assert self._presence is not None
+        assert self._churn is not None
         if index < len(self._nodes):
-            absent, incarnation = self._presence.out_of_reach(index), self._incarnation(index)
+            absent, incarnation = self._churn.out_of_reach(index), self._incarnation(index)
             node = self._nodes[index] = self._newcomers.node(index, incarnation, absent, self.now)
             self._participants[index] = node.worker
         elif self._incarnation(index):
@@ -308,7 +308,7 @@ class Engine:
 
     def _incarnation(self, index: int) -> int:
         """How often a participant's process has ended."""
-        return 0 if self._presence is None else self._presence.incarnations[index]
+        return 0 if self._churn is None else self._churn.incarnations[index]
 
     def _tell_capacities(self) -> None:
         """Tell those workers that go by an oracle what their links can carry."""
@@ -321,12 +321,12 @@ class Engine:
     def _sample_regularly(self) -> None:
         if self._sample_every is not None:
             self.recorder.queues(self._transport.queues())
-            self._agenda.after(self._sample_every, self._sample_regularly, background=True)
+            self._event_queue.after(self._sample_every, self._sample_regularly, background=True)
 
     def _evaluate_regularly(self) -> None:
         self._evaluate()
         if self.now + self._evaluate_every < self._end:
-            self._agenda.after(self._evaluate_every, self._evaluate_regularly, background=True)
+            self._event_queue.after(self._evaluate_every, self._evaluate_regularly, background=True)
 
     def _evaluate(self) -> None:
         is_target_reached = self._evaluations.evaluate(self.now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.sharing import SharedLinks
 
 
@@ -20,13 +20,13 @@ class FlowNetwork:
 
     def __init__(
         self,
-        agenda: Agenda,
+        event_queue: EventQueue,
         bytes_per_second: Sequence[float],
         cross_traffic: float = 0.0,
         *,
         is_weighted: bool = False,
     ) -> None:
-        self._agenda = agenda
+        self._event_queue = event_queue
         self.bytes_per_second = list(bytes_per_second)
         self._links = SharedLinks(bytes_per_second, cross_traffic, is_weighted=is_weighted)
         self._done: dict[int, Callable[[], None]] = {}
@@ -34,7 +34,7 @@ class FlowNetwork:
         """Flows that are to go at the end of this instant."""
         self._settlement_is_due = False
         self._next_end = math.inf
-        """When, by the agenda, the next flows end."""
+        """When, by the event queue, the next flows end."""
 
     @property
     def is_moving(self) -> bool:
@@ -62,7 +62,7 @@ class FlowNetwork:
 
     def remaining(self, flows: Sequence[int]) -> list[float]:
         """The bytes that are left of flows which started before this instant."""
-        left: list[float] = self._links.remaining(flows, self._agenda.now).tolist()
+        left: list[float] = self._links.remaining(flows, self._event_queue.now).tolist()
         return left
 
     def cut(self, flow: int) -> None:
@@ -87,11 +87,11 @@ class FlowNetwork:
         if not self._settlement_is_due:
             self._settlement_is_due = True
             # Late, so that what starts and ends together is shared out once.
-            self._agenda.late(self._settle)
+            self._event_queue.late(self._settle)
 
     def _settle(self) -> None:
         self._settlement_is_due = False
-        now = self._agenda.now
+        now = self._event_queue.now
         end = self._links.settle(now)
         if self._cut:  # Only now, as what has come in this instant may be among them.
             for slot in self._cut:
@@ -102,10 +102,10 @@ class FlowNetwork:
         self._next_end = now + pause
         if pause < math.inf:
             # It may be outdated by then: that is why it is no sign that a flow moves.
-            self._agenda.after(pause, self._end, background=True)
+            self._event_queue.after(pause, self._end, background=True)
 
     def _end(self) -> None:
-        if self._agenda.now != self._next_end:
+        if self._event_queue.now != self._next_end:
             return
         self._next_end = math.inf  # what else was planned for this instant has happened now
         ended = self._links.remove_ending()

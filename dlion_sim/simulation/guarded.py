@@ -9,10 +9,10 @@ from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.membership_messages import State
 from dlion_sim.protocol.messages import Message
 from dlion_sim.results import QueuesRow
-from dlion_sim.simulation.agenda import Agenda
 from dlion_sim.simulation.carrier import Carrier, CuttingCarrier, Delivered, Dropped, Sent, Timed
 from dlion_sim.simulation.changes import CapacityChanged
-from dlion_sim.simulation.presence import Presence
+from dlion_sim.simulation.churn import Churn
+from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import Routing
 
 
@@ -40,8 +40,8 @@ class GuardedCarrier:
     def __init__(
         self,
         make: Callable[..., Carrier],
-        presence: Presence,
-        agenda: Agenda,
+        churn: Churn,
+        event_queue: EventQueue,
         routing: Routing,
         *,
         sent: Sent,
@@ -49,9 +49,11 @@ class GuardedCarrier:
         delivered: Delivered,
         changed: CapacityChanged,
     ) -> None:
-        self._presence = presence
+        self._churn = churn
         self._sent, self._delivered = sent, delivered
-        carrier = make(agenda, routing, sent=self._on_sent, timed=timed, delivered=self._on_delivered, changed=changed)
+        carrier = make(
+            event_queue, routing, sent=self._on_sent, timed=timed, delivered=self._on_delivered, changed=changed
+        )
         assert isinstance(carrier, CuttingCarrier), "scenarios with others are refused"
         self._carrier = carrier
         self.counts = Counts()
@@ -61,7 +63,7 @@ class GuardedCarrier:
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message, if there is a connection."""
         self.counts.sent += 1
-        if self._presence.reaches(message.sender, receiver):
+        if self._churn.reaches(message.sender, receiver):
             self._carrier.send(receiver, message)
         else:
             self.counts.refused += 1
@@ -95,7 +97,7 @@ class GuardedCarrier:
         self._sent(transfer)
 
     def _on_delivered(self, receiver: int, message: Message) -> None:
-        if self._presence.hears(receiver, message.sender):
+        if self._churn.hears(receiver, message.sender):
             self.counts.delivered += 1
             self._delivered(receiver, message)
         else:

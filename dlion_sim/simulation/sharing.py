@@ -27,13 +27,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dlion_sim.simulation import filling
-from dlion_sim.simulation.filling import BLOCK, LONGEST_ROUTE, NOWHERE
+from dlion_sim.simulation import progressive_filling
+from dlion_sim.simulation.progressive_filling import BLOCK, LONGEST_ROUTE, NOWHERE
 
 _NOT_RESIZED = np.empty((0, 2))
 _PADDING = [(NOWHERE,) * (LONGEST_ROUTE - links) for links in range(LONGEST_ROUTE + 1)]
 """Of a route, by its number of links."""
-_ARRIVAL = Struct(f"={filling.ARRIVAL}d")
+_ARRIVAL = Struct(f"={progressive_filling.ARRIVAL}d")
 """Writes a row of what has arrived; numpy would take longer."""
 _LEAST_ROOM = 256
 """So many flows can cross any link without its being moved."""
@@ -53,14 +53,14 @@ class SharedLinks:
         self._cross_traffic = cross_traffic
         self._shared = links = len(bytes_per_second)
         """So many of the links are. After them, if any flow is bound, comes that of each slot's own."""
-        self._links = np.zeros(links, filling.LINK)
+        self._links = np.zeros(links, progressive_filling.LINK)
         self._links["capacity"] = bytes_per_second
         self._links["level"] = np.inf
         self._links["room"] = _LEAST_ROOM
         self._links["first"] = np.arange(links) * _LEAST_ROOM
         self._unused: list[int] = []
-        self._flows = np.empty(0, filling.FLOW)
-        self._progress = np.empty(0, filling.PROGRESS)
+        self._flows = np.empty(0, progressive_filling.FLOW)
+        self._progress = np.empty(0, progressive_filling.PROGRESS)
         self._routes = np.empty((0, LONGEST_ROUTE), np.int32)
         self._returns = np.empty((0, LONGEST_ROUTE), np.int32)
         self._crossing = np.empty(links * _LEAST_ROOM, np.int32)
@@ -76,8 +76,8 @@ class SharedLinks:
         self._heap = np.empty((3 * links, 2))
         self._changed = np.empty(links, np.int64)
         self._touched = np.empty(links, np.int64)
-        self._counters = np.zeros(filling.COUNTERS, np.int64)
-        self._arrived = np.empty((1, filling.ARRIVAL))
+        self._counters = np.zeros(progressive_filling.COUNTERS, np.int64)
+        self._arrived = np.empty((1, progressive_filling.ARRIVAL))
         self._arrivals = 0
         """So many of these have come since the last `settle`."""
         self._left = np.empty(0, np.int64)
@@ -146,9 +146,9 @@ class SharedLinks:
         ended = len(self._freed) - self._departures
         changes = self._located, now, self._departures, ended, self._arrivals, resized, self._cross_traffic
         if self._weights is None:
-            end, self._endings = filling.settle(*changes)
+            end, self._endings = progressive_filling.settle(*changes)
         else:
-            end, self._endings = filling.settle_weighted(*changes, self._weights)
+            end, self._endings = progressive_filling.settle_weighted(*changes, self._weights)
         if self._freed:
             self._unused += self._freed
             self._freed = []
@@ -234,7 +234,7 @@ class SharedLinks:
 
     def _locate(self) -> npt.NDArray[np.int64]:
         """Where the arrays are now: to be called again when one is replaced."""
-        located: npt.NDArray[np.int64] = filling.locate(
+        located: npt.NDArray[np.int64] = progressive_filling.locate(
             self._links,
             self._flows,
             self._progress,
@@ -265,9 +265,9 @@ class SharedLinks:
         """
         links, flows, taken = len(self._links), len(self._ends), len(self._crossing)
         shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
-            "links": (filling.LINK, (links,)),
-            "flows": (filling.FLOW, (flows,)),
-            "progress": (filling.PROGRESS, (flows,)),
+            "links": (progressive_filling.LINK, (links,)),
+            "flows": (progressive_filling.FLOW, (flows,)),
+            "progress": (progressive_filling.PROGRESS, (flows,)),
             "routes": (np.int32, (flows, LONGEST_ROUTE)),
             "returns": (np.int32, (flows, LONGEST_ROUTE)),
             "crossing": (np.int32, (taken,)),
@@ -278,8 +278,8 @@ class SharedLinks:
             "changed": (np.int64, (links,)),
             "touched": (np.int64, (links,)),
             "left": (np.int64, (flows,)),
-            "arrived": (np.float64, (len(self._arrived), filling.ARRIVAL)),
-            "counters": (np.int64, (filling.COUNTERS,)),
+            "arrived": (np.float64, (len(self._arrived), progressive_filling.ARRIVAL)),
+            "counters": (np.int64, (progressive_filling.COUNTERS,)),
         }
         if self._weights is not None:
             shapes["weights"] = np.float64, (flows,)
@@ -294,7 +294,7 @@ class SharedLinks:
         within = (
             (self._routes, NOWHERE, links - 1),
             (self._returns, NOWHERE, links - 1),
-            (self._flows["bottleneck"], filling.GONE, links - 1),
+            (self._flows["bottleneck"], progressive_filling.GONE, links - 1),
             (first, 0, taken),
             (crossed, 0, room),
             (self._taken_by(first, crossed), 0, flows - 1),

@@ -10,22 +10,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dlion_sim.assembly import Recorder, Setting, facts_of
+from dlion_sim.assembly import Recorder, Setting, manifest_fields
+from dlion_sim.bounded_loss import check
 from dlion_sim.errors import InputError
 from dlion_sim.learning import gradient_executor
 from dlion_sim.learning.process import Device, device_named, frozen_objects, one_core
-from dlion_sim.results import Hold, Run, RunWriter, environment
+from dlion_sim.results import FolderLock, Run, RunWriter, environment
 from dlion_sim.results.run_folder import MANIFEST, SCENARIO
 from dlion_sim.scenario import Packets, Scenario, dump, load
 from dlion_sim.simulation.carrier import Carrier
-from dlion_sim.simulation.checkpoint import Checkpoint, Checkpoints, Identity
+from dlion_sim.simulation.checkpointing.checkpoint import Checkpoint, Checkpoints, Identity
+from dlion_sim.simulation.churn import Churn, Delays
+from dlion_sim.simulation.delivery import Transport
 from dlion_sim.simulation.engine import Engine, Progress, StopRule
 from dlion_sim.simulation.equipment import Equipment, Newcomers, Node
-from dlion_sim.simulation.presence import Delays, Presence
 from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.tcp import TcpModel
-from dlion_sim.simulation.transport import Transport
-from dlion_sim.transport import check
 
 CHECKPOINT_EVERY = 60.0
 """Wall seconds."""
@@ -62,7 +62,7 @@ def simulate(
     writer = RunWriter.create(
         folder,
         scenario_yaml=dump(setting.scenario),
-        manifest={**environment(), "way": "simulate", **facts_of(setting), **manifest},
+        manifest={**environment(), "way": "simulate", **manifest_fields(setting), **manifest},
         force=force,
     )
     wall = _clock(0.0)
@@ -72,7 +72,7 @@ def simulate(
             servers=[setting.server(number, absent) for number in range(setting.workers, setting.participants)],
             routing=_routing(setting),
             transport=carrier,
-            presence=_presence(setting),
+            churn=_churn(setting),
             equipment=equipment,
             recorder=Recorder(
                 writer, range(setting.workers), wall=lambda _: wall(), each_transfer=scenario.records_transfers
@@ -104,7 +104,7 @@ def resume(
         checkpoint_every: Seconds of wall time between two checkpoints; None for none.
         until: The virtual time (s) at which to interrupt it once more; None: it is to be completed.
         interrupted: Asked after every event whether to end it there.
-        observe: Told a few times a second how far it is.
+        observe: JsonDocument a few times a second how far it is.
 
     Returns:
         The run, completed or interrupted.
@@ -114,7 +114,7 @@ def resume(
             software. The folder is left as it is.
     """
     Run.open(folder)
-    with closing(Hold(folder)) as hold:
+    with closing(FolderLock(folder)) as hold:
         former = Run.open(folder)  # As it is now that nobody else writes it.
         if former.manifest["status"] == "completed":
             raise InputError("is complete", file=folder, allowed="a run that was ended early")
@@ -122,7 +122,7 @@ def resume(
         setting = Setting.of(scenario, device_named("cpu" if former.manifest["device"] == "cpu" else "cuda"))
         identity = Identity.of(setting)
         checkpoint = Checkpoint.of(folder, identity)
-        if former.manifest["workers"] != facts_of(setting)["workers"]:
+        if former.manifest["workers"] != manifest_fields(setting)["workers"]:
             allowed = f"those of {SCENARIO}"
             raise InputError("tells of other workers", file=folder / MANIFEST, path="workers", allowed=allowed)
         engine = checkpoint.engine
@@ -180,9 +180,9 @@ def _carrier(setting: Setting) -> Callable[..., Carrier]:
     check(scenario)
     if isinstance(scenario.network.model, Packets):
         # Not for flows: it takes a while to load, and longer to compile.
-        from dlion_sim.simulation.packets import packet_transport
+        from dlion_sim.simulation.packets import packet_delivery
 
-        return packet_transport(setting)
+        return packet_delivery(setting)
     return partial(Transport, tcp=TcpModel.of(scenario.network), scale=setting.scale)
 
 
@@ -190,14 +190,14 @@ def _routing(setting: Setting) -> Routing:
     return Routing(setting.scenario.cluster, setting.hosts, setting.outages.links)
 
 
-def _presence(setting: Setting) -> Callable[..., Presence] | None:
+def _churn(setting: Setting) -> Callable[..., Churn] | None:
     """What makes it known who is there, where that changes."""
     availability = setting.scenario.availability
     if availability is None:
         return None
     delays = Delays(availability.detection, availability.silence, availability.restart)
     neighbours = [tuple(setting.neighbours(number)) for number in range(setting.participants)]
-    return partial(Presence, delays=delays, neighbours=neighbours)
+    return partial(Churn, delays=delays, neighbours=neighbours)
 
 
 def _node(setting: Setting, number: int, incarnation: int, absent: frozenset[int], began: float) -> Node:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dlion_sim.analysis.differencing import WITH_CHURN, checks, differences, seconds_to_loss
-from dlion_sim.analysis.stalls import Stalls, in_a_sentence
+from dlion_sim.analysis.stalls.attribution import Stalls, in_a_sentence
+from dlion_sim.analysis.stalls.differencing import WITH_CHURN, checks, differences, seconds_to_loss
 from dlion_sim.results import clouds_of, participants
 
 _WAITS_TOLD = 5

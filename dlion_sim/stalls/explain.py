@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlion_sim.analysis.differencing import STEPS
-from dlion_sim.analysis.stalls import Stalls, stalls
+from dlion_sim.analysis.stalls.attribution import Stalls, stalls
+from dlion_sim.analysis.stalls.differencing import STEPS
 from dlion_sim.errors import InputError
 from dlion_sim.figures import plot_stalls
 from dlion_sim.protocol.compose import compose

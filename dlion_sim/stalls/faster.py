@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from dlion_sim.analysis.stalls import LINKS, Stalls
+from dlion_sim.analysis.stalls.attribution import LINKS, Stalls
 from dlion_sim.analysis.traffic import crossings
 from dlion_sim.results import participants
 from dlion_sim.scenario import BANDWIDTH, CORES

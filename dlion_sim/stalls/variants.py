@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from dlion_sim.analysis.differencing import STEPS, WITH_CHURN
+from dlion_sim.analysis.stalls.differencing import STEPS, WITH_CHURN
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, UNLIMITED, Scenario, Schedule, from_data, to_data

@@ -4,7 +4,7 @@ import pytest
 
 from dlion_sim.analysis import comparison, group_runs
 from dlion_sim.analysis.online import Change, changes, online_accuracy
-from dlion_sim.analysis.steps import steps
+from dlion_sim.analysis.stalls.steps import steps
 from dlion_sim.analysis.timeline import spans
 from dlion_sim.errors import InputError
 from dlion_sim.results import Frames

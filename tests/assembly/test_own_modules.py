@@ -16,7 +16,7 @@ from dlion_sim.sweep import Job, check, load_sweep
 from dlion_sim.sweep.job import work
 from tests.command import dlion
 from tests.simulation.scenarios import digits
-from tests.simulation.test_checkpoint import After
+from tests.simulation.checkpointing.test_checkpoint import After
 
 OWN = """\
 import torch

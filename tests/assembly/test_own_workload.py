@@ -6,7 +6,7 @@ from textwrap import indent
 import pytest
 import torch
 
-from dlion_sim.assembly import Setting, facts_of
+from dlion_sim.assembly import Setting, manifest_fields
 from dlion_sim.errors import InputError
 from tests.simulation.scenarios import digits
 
@@ -184,15 +184,15 @@ def test_what_the_users_code_raises_comes_as_it_is(setting):
 def test_the_task_follows_from_the_targets(setting, body, metric, outputs):
     net = f"return nn.Embedding(9, {outputs})" if metric == "perplexity" else f"return nn.Linear(3, {outputs})"
     made = setting(data=body, net=net)
-    assert facts_of(made)["metric"]["name"] == metric
+    assert manifest_fields(made)["metric"]["name"] == metric
     assert made.dataset.task.outputs == outputs
     assert made.dataset.sample.dtype == (torch.int64 if metric == "perplexity" else torch.float32)
-    assert sum(map(sum, facts_of(made)["partition"])) == 90
-    assert len(facts_of(made)["partition"][0]) == (4 if metric == "accuracy" else 1)
+    assert sum(map(sum, manifest_fields(made)["partition"])) == 90
+    assert len(manifest_fields(made)["partition"][0]) == (4 if metric == "accuracy" else 1)
 
 
 def test_a_validation_split_is_of_all_samples_where_there_are_no_classes(setting):
-    assert facts_of(setting("workload.validation=0.2"))["validation"] == [18]
+    assert manifest_fields(setting("workload.validation=0.2"))["validation"] == [18]
 
 
 def test_random_numbers_are_the_same_at_each_call_and_those_of_others_left_alone(setting):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dlion_sim.assembly import Setting, facts_of
+from dlion_sim.assembly import Setting, manifest_fields
 from dlion_sim.assembly.shards import shards_of
 from dlion_sim.errors import InputError
 from dlion_sim.learning.datasets import load
@@ -145,8 +145,8 @@ def test_the_manifest_tells_who_has_whose(tmp_path, monkeypatch):
     at = {name: place for place, name in enumerate(EACH)}
     setting = Setting.of(scenario(at, (1,) * 5, "workload.dataset=sites:data"))
     count = len(load("digits").train_targets)
-    assert facts_of(setting)["owners"] == [{str(site): len(range(site, count, 5))} for site in range(5)]
-    assert "owners" not in facts_of(Setting.of(digits()))
+    assert manifest_fields(setting)["owners"] == [{str(site): len(range(site, count, 5))} for site in range(5)]
+    assert "owners" not in manifest_fields(Setting.of(digits()))
 
 
 def test_a_resolved_scenario_says_the_same_again():

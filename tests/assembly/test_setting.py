@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from dlion_sim.assembly import Setting, facts_of
+from dlion_sim.assembly import Setting, manifest_fields
 from dlion_sim.errors import InputError
 from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.protocol.events import PeerLost
@@ -70,22 +70,22 @@ def test_servers_hold_all_parameters_between_them():
 
 
 def test_the_manifest_names_the_variables_where_tables_tell_of_them():
-    told = facts_of(Setting.of(digits(transport="dlcp")))
+    told = manifest_fields(Setting.of(digits(transport="dlcp")))
     assert told["variables"] == ["1.weight", "1.bias", "3.weight", "3.bias"]
-    assert "variables" not in facts_of(Setting.of(digits()))
+    assert "variables" not in manifest_fields(Setting.of(digits()))
 
 
 def test_the_manifest_tells_when_paths_are_down():
     clouds = [{"name": name, "workers": [{"count": 1}]} for name in ("east", "west")]
     cluster = {"clouds": clouds, "wan": {"bandwidth": "5 Mbps", "rtt": "60 ms"}}
     down = {"links": {"east>west": {"down": [["1 s", "2 s"]]}}}
-    told = facts_of(Setting.of(digits(cluster=cluster, availability=down)))
+    told = manifest_fields(Setting.of(digits(cluster=cluster, availability=down)))
     assert told["paths_down"] == [{"sender": "east", "receiver": "west", "begin": 1.0, "end": 2.0}]
-    assert "paths_down" not in facts_of(Setting.of(digits(cluster=cluster)))
+    assert "paths_down" not in manifest_fields(Setting.of(digits(cluster=cluster)))
 
 
 def test_the_manifest_tells_all_that_decides_bits():
-    told = facts_of(Setting.of(digits()))
+    told = manifest_fields(Setting.of(digits()))
     assert told["threads"] == torch.get_num_threads()
     assert told["arithmetic"] == arithmetic(CPU)
     assert {"cpu", "cpu_capability", "vector_lanes", "libc", "denormals", "default_dtype", "onednn"} <= set(

@@ -11,7 +11,7 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dlion_sim.assembly import Setting, facts_of
+from dlion_sim.assembly import Setting, manifest_fields
 from dlion_sim.assembly.shards import shards_of, validation_of
 from dlion_sim.errors import InputError
 from dlion_sim.learning.partition import Indices
@@ -72,7 +72,7 @@ def test_batches_come_from_what_is_left():
 
 def test_the_manifest_tells_who_has_which_classes():
     without, setting = Setting.of(digits()), Setting.of(digits("workload.validation=0.2"))
-    whole, told = facts_of(without), facts_of(setting)
+    whole, told = manifest_fields(without), manifest_fields(setting)
     assert (whole["evaluated_on"], whole["validation"]) == ("test", None)
     assert told["evaluated_on"] == "validation"
     every = np.sum(whole["partition"], axis=0)
@@ -84,5 +84,5 @@ def test_the_manifest_tells_who_has_which_classes():
 @pytest.mark.parametrize("kind", ["iid", "shared"])
 def test_the_manifest_tells_how_many_samples_are_trained_on_whoever_has_them(kind):
     setting = Setting.of(digits("workload.validation=0.2", f"workload.partition={kind}"))
-    manifest = facts_of(setting)
+    manifest = manifest_fields(setting)
     assert manifest["training_samples"] == len(setting.dataset.train_targets) - sum(manifest["validation"])

@@ -31,7 +31,7 @@ class Links:
         self.probers = probers
         self.now = 0.0
         self.carried: list[tuple[int, int, Message]] = []
-        self._agenda: list[tuple] = []
+        self._event_queue: list[tuple] = []
         self._order = count()
         self._free = defaultdict(float)
 
@@ -46,8 +46,8 @@ class Links:
             self._plan(left + DELAYS[frozenset(pair)], lambda pair=pair, message=message: self._arrive(pair, message))
 
     def run(self) -> None:
-        while self._agenda:
-            self.now, _, what = heapq.heappop(self._agenda)
+        while self._event_queue:
+            self.now, _, what = heapq.heappop(self._event_queue)
             what()
 
     def _arrive(self, pair: tuple[int, int], message: Message) -> None:
@@ -57,7 +57,7 @@ class Links:
         self.send(pair[1], self.probers[pair[1]].arrived(message, self.now))
 
     def _plan(self, at: float, what) -> None:
-        heapq.heappush(self._agenda, (at, next(self._order), what))
+        heapq.heappush(self._event_queue, (at, next(self._order), what))
 
 
 @pytest.mark.parametrize("rounds", [one_by_one(3), tournament("abc")], ids=["one by one", "tournament"])

@@ -40,7 +40,7 @@ def lossy(runs):
         ["fct", "runs/lossy"],
         ["queues", "runs/lossy"],
         ["online", "runs/streamed"],
-        ["presence", "runs/absent"],
+        ["availability", "runs/absent"],
     ],
     ids=" ".join,
 )

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from dlion_sim.analysis.stalls import KINDS, Stalls, stalls
+from dlion_sim.analysis.stalls.attribution import KINDS, Stalls, stalls
 from dlion_sim.errors import InputError
 from dlion_sim.figures import plot_stalls
 from dlion_sim.figures.stalls import LOOKS

@@ -4,10 +4,10 @@ import random
 import socket
 import struct
 
+from dlion_sim.bounded_loss.cutting import PAYLOAD
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.datagrams import Key, Packet, Sort
 from dlion_sim.protocol.messages import Channel
-from dlion_sim.transport.cutting import PAYLOAD
 
 
 class Forger:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from dlion_sim.bounded_loss.cutting import PAYLOAD
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.datagrams import Feedback, Key, Packet, Sort
 from dlion_sim.live.frames import Kind
@@ -16,7 +17,6 @@ from dlion_sim.live.notices import Notice
 from dlion_sim.live.sockets import FrameReader, PeerClosedError
 from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights
 from dlion_sim.scenario import Dlcp
-from dlion_sim.transport.cutting import PAYLOAD
 from tests.live.attacks import Forger
 from tests.live.mesh import mesh, until, victim_of_puppet
 

@@ -5,9 +5,9 @@ import hashlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlion_sim.live.datagrams import ORIGIN_BYTES, Feedback, Key, Packet, Seen, Sort, origin
+from dlion_sim.bounded_loss.cutting import PAYLOAD
+from dlion_sim.live.datagrams import ORIGIN_BYTES, Feedback, Key, Observed, Packet, Sort, origin
 from dlion_sim.protocol.messages import Channel
-from dlion_sim.transport.cutting import PAYLOAD
 
 KEY = b"k" * 32
 numbers = st.integers(0, 2**32 - 1)
@@ -76,7 +76,7 @@ def test_what_another_key_has_sealed_is_refused(packet):
 
 @given(st.lists(st.integers(0, 200)))
 def test_each_number_is_new_once(sent):
-    seen, known = Seen(), set()
+    seen, known = Observed(), set()
     for number in sent:
         assert seen.add(number) == (number not in known)
         known.add(number)
@@ -84,7 +84,7 @@ def test_each_number_is_new_once(sent):
 
 @given(st.lists(st.integers(0, 2**32 - 1)))
 def test_no_number_is_new_twice_however_far_they_are_apart(sent):
-    seen = Seen()
+    seen = Observed()
     new = [number for number in (*sent, *sent) if seen.add(number)]
     assert len(new) == len(set(new))
     assert not sent or max(sent) in new

@@ -9,9 +9,9 @@ import torch
 
 from dlion_sim.errors import InputError
 from dlion_sim.live import outbox
-from dlion_sim.live.delivery import Meter
 from dlion_sim.live.driver import Driver
 from dlion_sim.live.gathering import gather
+from dlion_sim.live.link_timing import Meter
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.plan import Plan
 from dlion_sim.protocol.events import PeerLost

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from dlion_sim.live.delivery import Meter
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, head
+from dlion_sim.live.link_timing import Meter
 from dlion_sim.live.sockets import WEIGHTS_TOS
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights

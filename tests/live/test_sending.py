@@ -7,6 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlion_sim.bounded_loss.assembling import Assembler
+from dlion_sim.bounded_loss.bounds import Bounds
+from dlion_sim.bounded_loss.cutting import PAYLOAD, Cutter
 from dlion_sim.learning.flat import Layout
 from dlion_sim.live.datagrams import Counts, Feedback, Key, Packet, Sort
 from dlion_sim.live.frames import Kind, PeerError
@@ -15,9 +18,6 @@ from dlion_sim.live.receiving import Receiver, Rules
 from dlion_sim.live.sending import Sender
 from dlion_sim.protocol.messages import Channel, Contribution, Message
 from dlion_sim.scenario import Dlcp
-from dlion_sim.transport.assembling import Assembler
-from dlion_sim.transport.bounds import Bounds
-from dlion_sim.transport.cutting import PAYLOAD, Cutter
 
 P = 40 * 356 + 100
 LAYOUT = Layout(("first", "second"), ((P // 3,), (P - P // 3,)))

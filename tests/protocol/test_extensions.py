@@ -68,7 +68,7 @@ def interrupted(gossip, tmp_path):
     """A run with the page's choice that was ended early."""
     from dlion_sim.simulation import simulate
     from tests.simulation.scenarios import digits
-    from tests.simulation.test_checkpoint import After
+    from tests.simulation.checkpointing.test_checkpoint import After
 
     return simulate(digits(system="gossip:GOSSIP"), tmp_path / "run", interrupted=After(100)).folder
 
@@ -76,7 +76,7 @@ def interrupted(gossip, tmp_path):
 def test_a_run_with_the_pages_choice_goes_on_to_the_bit(interrupted, tmp_path):
     from dlion_sim.simulation import resume, simulate
     from tests.simulation.scenarios import digits
-    from tests.simulation.test_checkpoint import check_same
+    from tests.simulation.checkpointing.test_checkpoint import check_same
 
     check_same(resume(interrupted), simulate(digits(system="gossip:GOSSIP"), tmp_path / "whole"))
 
@@ -92,7 +92,7 @@ def test_a_run_does_not_go_on_with_a_choice_that_was_edited(interrupted, tmp_pat
 
 
 def test_of_a_users_module_a_checkpoint_may_name_the_classes_that_are_defined_there(gossip):
-    from dlion_sim.simulation.kinds import Kinds, UnknownKindError
+    from dlion_sim.simulation.checkpointing.kinds import Kinds, UnknownKindError
 
     own = compose(spec("gossip:GOSSIP")).own_modules
     assert own == {"gossip"}
@@ -113,7 +113,7 @@ def test_a_module_of_this_package_is_not_the_users():
 def test_a_choice_that_keeps_what_cannot_be_saved_is_told_of(gossip, tmp_path):
     from dlion_sim.simulation import simulate
     from tests.simulation.scenarios import digits
-    from tests.simulation.test_checkpoint import After
+    from tests.simulation.checkpointing.test_checkpoint import After
 
     file = tmp_path / "gossip.py"
     kept = "self.file = open(__file__)  # noqa"
@@ -177,7 +177,7 @@ class Eavesdropping(KnowledgeTransfer):
 def test_the_pages_own_message_is_simulated_recorded_and_saved(halves, tmp_path):
     from dlion_sim.simulation import resume, simulate
     from tests.simulation.scenarios import digits
-    from tests.simulation.test_checkpoint import After, check_same
+    from tests.simulation.checkpointing.test_checkpoint import After, check_same
 
     whole = simulate(digits(system=written("halves")), tmp_path / "whole")
     assert whole.summary["accuracy"]["mean"] > 0.5

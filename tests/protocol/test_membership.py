@@ -6,8 +6,8 @@ import torch
 from dlion_sim.protocol.choices import Choice
 from dlion_sim.protocol.events import (
     Abort,
+    Elimination,
     Leave,
-    Left,
     MessageSent,
     PeerFound,
     PeerLost,
@@ -119,7 +119,7 @@ def test_who_leaves_sends_what_it_is_at_and_then_that_it_leaves():
     for peer in (1, 2):
         for _ in range(2):
             last = worker.handle(MessageSent(peer, 60), 2.0)
-    assert last == [Left()]
+    assert last == [Elimination()]
     assert worker.handle(contributed(1, 0), 3.0) == []
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlion_sim.assembly import Setting, facts_of
+from dlion_sim.assembly import Setting, manifest_fields
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.scenario import SystemSpec, dump, from_data
@@ -62,7 +62,7 @@ def test_a_long_value_is_cut_off():
 def test_the_manifest_tells_the_same_of_the_scenario_and_of_its_resolved_form():
     scenario = digits(system={"name": "dlion", "exchange": {"n_min": 10}, "knowledge_transfer": "none"})
     setting = Setting.of(scenario)
-    assert facts_of(setting)["system"] == "dlion"
-    assert facts_of(setting)["replaced"] == {"exchange.n_min": "10", "knowledge_transfer": "none"}
+    assert manifest_fields(setting)["system"] == "dlion"
+    assert manifest_fields(setting)["replaced"] == {"exchange.n_min": "10", "knowledge_transfer": "none"}
     resolved = from_data(read_yaml(dump(setting.scenario)))
-    assert facts_of(Setting.of(resolved))["replaced"] == facts_of(setting)["replaced"]
+    assert manifest_fields(Setting.of(resolved))["replaced"] == manifest_fields(setting)["replaced"]

@@ -10,8 +10,8 @@ import pytest
 from dlion_sim.recommend.candidates import Candidate
 from dlion_sim.recommend.estimate import estimate, leader
 from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.observed import Curve
 from dlion_sim.recommend.race import FINALISTS, Race
-from dlion_sim.recommend.seen import Curve
 
 EVERY = 1.0
 HOUR = 3600.0

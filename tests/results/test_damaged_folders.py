@@ -23,7 +23,7 @@ from dlion_sim.cli.compare import comparison_table
 from dlion_sim.cli.fidelity_report import fidelity_report
 from dlion_sim.errors import InputError
 from dlion_sim.export import export_csv, export_trace
-from dlion_sim.results import Hold, Run, RunWriter, find_runs
+from dlion_sim.results import FolderLock, Run, RunWriter, find_runs
 from dlion_sim.simulation import resume, simulate
 from tests.simulation.scenarios import streamed
 
@@ -243,7 +243,7 @@ def resumed(run: Run, sound: Run, out: Path) -> None:
     """As far as it goes without a checkpoint, and its tables apart."""
     with pytest.raises(InputError):
         resume(run.folder)
-    hold = Hold(run.folder)
+    hold = FolderLock(run.folder)
     try:
         rows = len(sound.metrics()), len(sound.links()), len(sound.transfers()), 0, 0, 0, len(sound.classes())
         RunWriter.resume(run.folder, hold, rows).finish(dict(sound.summary or {}))

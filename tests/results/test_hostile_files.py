@@ -17,7 +17,7 @@ import pytest
 from dlion_sim.analysis import common_target, compare, comparison, group_runs
 from dlion_sim.errors import InputError
 from dlion_sim.export import export_trace
-from dlion_sim.results import MetricsRow, Run, RunWriter, atomic, find_runs, growing, run_names
+from dlion_sim.results import MetricsRow, Run, RunWriter, atomic, find_runs, growing_table, run_names
 from tests.command import dlion
 from tests.made_up import made_up_run
 from tests.results.test_damaged_folders import time_limit
@@ -293,7 +293,7 @@ def test_a_full_disk_is_told_with_the_file(tmp_path: Path, monkeypatch: pytest.M
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")  # as `write` does: it knows no name
 
-    monkeypatch.setattr(growing.pq, "write_table", full)
+    monkeypatch.setattr(growing_table.pq, "write_table", full)
     writer.metrics(MetricsRow(1.0, 1.0, 0, "iteration", 1, 1.0))
     with pytest.raises(OSError, match="No space left") as refused:
         writer.flush()
@@ -317,7 +317,7 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(tmp_path: Path)
 def test_a_run_whose_parts_are_no_folder_is_not_gone_on_with(run: Run, name: str) -> None:
     (run.folder / name).symlink_to("..")
     with pytest.raises(InputError, match="is no folder") as refused:
-        growing.find_beginning((run.folder / name).with_suffix(".parquet"), growing.pa.schema([]), 1)
+        growing_table.find_beginning((run.folder / name).with_suffix(".parquet"), growing_table.pa.schema([]), 1)
     assert refused.value.file == run.folder / name
 
 

@@ -21,7 +21,7 @@ from dlion_sim.results import (
     QUEUES,
     TRANSFERS,
     ClassesRow,
-    Hold,
+    FolderLock,
     LinksRow,
     MembershipRow,
     MetricsRow,
@@ -110,12 +110,12 @@ def test_what_only_packets_have_is_there_where_something_is_told(tmp_path: Path)
     writer.flush()
     writer.close()
     assert [len(Run.open(tmp_path / "run").parts()), len(Run.open(tmp_path / "run").queues())] == [1, 1]
-    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (0, 0, 0, 0, 1, 0, 0))
+    again = RunWriter.resume(tmp_path / "run", FolderLock(tmp_path / "run"), (0, 0, 0, 0, 1, 0, 0))
     again.finish(SUMMARY)
     run = Run.open(tmp_path / "run")
     assert run.queues().to_dict("records") == [queue._asdict()]
     assert not any((tmp_path / "run" / name).exists() for name in tables if name != "queues.parquet")
-    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (0, 0, 0, 0, 0, 0, 0))
+    third = RunWriter.resume(tmp_path / "run", FolderLock(tmp_path / "run"), (0, 0, 0, 0, 0, 0, 0))
     third.parts(part)
     third.finish(SUMMARY)
     assert [len(run.parts()), len(run.queues())] == [1, 0]

@@ -11,7 +11,7 @@ import pytest
 from dlion_sim import files
 from dlion_sim.errors import InputError
 from dlion_sim.results import (
-    Hold,
+    FolderLock,
     Run,
     RunWriter,
     growing,
@@ -90,14 +90,16 @@ def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
         writer.metrics(row)
     writer.flush()
     del writer  # as if the process was killed
-    again = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (4, 0, 0, 0, 0, 0, 0), resumed_at=[1.0])
+    again = RunWriter.resume(tmp_path / "run", FolderLock(tmp_path / "run"), (4, 0, 0, 0, 0, 0, 0), resumed_at=[1.0])
     assert again.rows == (4, 0, 0, 0, 0, 0, 0)
     again.metrics(rows[5])
     again.finish({"status": "interrupted"})
     run = Run.open(tmp_path / "run")
     assert run.manifest["resumed_at"] == [1.0]
     assert run.metrics()["iteration"].tolist() == [0, 1, 2, 3, 5]
-    third = RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0, 0, 0, 0, 0))  # of the one file, now
+    third = RunWriter.resume(
+        tmp_path / "run", FolderLock(tmp_path / "run"), (2, 0, 0, 0, 0, 0, 0)
+    )  # of the one file, now
     assert Run.open(tmp_path / "run").summary is None
     third.metrics(rows[2])
     third.finish({"status": "completed"})
@@ -115,7 +117,7 @@ def test_each_file_of_rows_is_read_once_to_go_on(tmp_path: Path, monkeypatch: py
     writer.close()
     opened: list[str] = []
     monkeypatch.setattr(growing, "opened", lambda file: opened.append(file.name) or files.opened(file))
-    RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (2, 0, 0, 0, 0, 0, 0)).close()
+    RunWriter.resume(tmp_path / "run", FolderLock(tmp_path / "run"), (2, 0, 0, 0, 0, 0, 0)).close()
     tables = ["metrics.parquet", "links.parquet", "transfers.parquet"]
     assert opened == (tables if whole else ["00001.parquet", "00002.parquet"])
 
@@ -128,7 +130,7 @@ def test_a_run_does_not_go_on_in_the_midst_of_a_part_or_after_its_end(tmp_path: 
     writer.flush()
     del writer
     with pytest.raises(InputError, match=f"has no part that ends with row {rows}"):
-        RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (rows, 0, 0, 0, 0, 0, 0))
+        RunWriter.resume(tmp_path / "run", FolderLock(tmp_path / "run"), (rows, 0, 0, 0, 0, 0, 0))
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -143,7 +145,7 @@ def test_a_refused_folder_is_left_as_it_is(tmp_path: Path, whole: bool) -> None:
     writer.close()
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
     with pytest.raises(InputError, match="links"):
-        RunWriter.resume(tmp_path / "run", Hold(tmp_path / "run"), (4, 1))
+        RunWriter.resume(tmp_path / "run", FolderLock(tmp_path / "run"), (4, 1))
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
 
 
@@ -155,7 +157,7 @@ def test_a_folder_has_one_writer_at_a_time(tmp_path: Path, force: bool) -> None:
         create(tmp_path / "run", force=force)
     assert refused.value.file == tmp_path / "run"
     with pytest.raises(InputError, match="being written by a run that still goes on"):
-        Hold(tmp_path / "run")
+        FolderLock(tmp_path / "run")
     assert contents(tmp_path) == before
     writer.finish(SUMMARY)
     create(tmp_path / "run", force=True).finish(SUMMARY)

@@ -13,7 +13,7 @@ import yaml
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import dump, from_data, load
 from dlion_sim.scenario.availability import Availability, owners
-from dlion_sim.scenario.downtime import Down, ExponentialTimes, WeibullTimes
+from dlion_sim.scenario.outages import Down, ExponentialTimes, WeibullTimes
 
 DOCS = Path(__file__).parents[2] / "docs"
 DOWN = "{down: [[10 s, 20 s]]}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.event_queue import EventQueue
 
 
-def finish(agenda: Agenda) -> None:
+def finish(event_queue: EventQueue) -> None:
     """Make all calls."""
-    while agenda.next_time < math.inf:
-        agenda.step()
+    while event_queue.next_time < math.inf:
+        event_queue.step()

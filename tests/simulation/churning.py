@@ -13,9 +13,9 @@ import torch
 from dlion_sim.results import Run
 from dlion_sim.scenario import Scenario
 from dlion_sim.simulation import simulate
+from dlion_sim.simulation.delivery import Transport
 from dlion_sim.simulation.engine import Engine
 from dlion_sim.simulation.guarded import GuardedCarrier
-from dlion_sim.simulation.transport import Transport
 from tests.simulation.scenarios import digits
 
 CLUSTER = {
@@ -100,8 +100,8 @@ def under_way(engine: Engine, guarded: GuardedCarrier) -> int:
 
 def planned(engine: Engine) -> Iterator[object]:
     """All calls that are still to come."""
-    agenda = engine._agenda
-    for calls in (*agenda._planned.values(), agenda._due, agenda._late):
+    event_queue = engine._event_queue
+    for calls in (*event_queue._planned.values(), event_queue._due, event_queue._late):
         yield from calls
 
 

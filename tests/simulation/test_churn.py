@@ -15,7 +15,7 @@ from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.simulation import resume, simulate
 from dlion_sim.simulation.tcp import TCP
 from tests.simulation.churning import WAYS, churning, run, times
-from tests.simulation.test_checkpoint import After, check_same
+from tests.simulation.checkpointing.test_checkpoint import After, check_same
 
 TWO = {
     "clouds": [

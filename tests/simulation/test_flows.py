@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.flows import FlowNetwork
 from tests.simulation.agendas import finish
 
@@ -19,8 +19,8 @@ def ends(capacities, flows, changes=(), cuts=()):
 
     A flow that has not started or has ended is not cut.
     """
-    agenda = Agenda()
-    network = FlowNetwork(agenda, capacities)
+    event_queue = EventQueue()
+    network = FlowNetwork(event_queue, capacities)
     times = [math.inf] * len(flows)
     slots = {}
 
@@ -29,19 +29,19 @@ def ends(capacities, flows, changes=(), cuts=()):
 
     def end(number):
         del slots[number]
-        times[number] = agenda.now
+        times[number] = event_queue.now
 
     def cut(number):
         if number in slots:
             network.cut(slots.pop(number))
 
     for number, (begin, route, size) in enumerate(flows):
-        agenda.after(begin, partial(start, number, route, size))
+        event_queue.after(begin, partial(start, number, route, size))
     for time, link, capacity in changes:
-        agenda.after(time, partial(network.resize, link, capacity))
+        event_queue.after(time, partial(network.resize, link, capacity))
     for time, number in cuts:
-        agenda.after(time, partial(cut, number))
-    finish(agenda)
+        event_queue.after(time, partial(cut, number))
+    finish(event_queue)
     return times
 
 
@@ -92,17 +92,19 @@ def test_a_flow_may_be_cut_in_the_instant_in_which_it_starts():
 @pytest.mark.parametrize("before", [True, False])
 def test_of_flows_that_end_together_one_may_be_cut_in_that_instant(before):
     """Whether it is told of its end first or cut, the others end then and there, and links are as free as can be."""
-    agenda, told = Agenda(), []
-    network = FlowNetwork(agenda, [10.0])
+    event_queue, told = EventQueue(), []
+    network = FlowNetwork(event_queue, [10.0])
     slots = [network.start((0,), 20, partial(told.append, number)) for number in range(2)]
     cut = partial(network.cut, slots[0])
-    agenda.after(4.0, cut) if before else agenda.after(3.0, partial(agenda.after, 1.0, lambda: told or cut()))
-    finish(agenda)
+    event_queue.after(4.0, cut) if before else event_queue.after(
+        3.0, partial(event_queue.after, 1.0, lambda: told or cut())
+    )
+    finish(event_queue)
     assert told == ([1] if before else [0, 1])
-    assert agenda.now == 4.0
+    assert event_queue.now == 4.0
     network.start((0,), 20, partial(told.append, "next"))
-    finish(agenda)
-    assert agenda.now == pytest.approx(6.0)
+    finish(event_queue)
+    assert event_queue.now == pytest.approx(6.0)
 
 
 @given(

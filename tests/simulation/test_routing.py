@@ -7,11 +7,11 @@ import pytest
 
 from dlion_sim.scenario import from_data
 from dlion_sim.scenario.topology import ServerHost
-from dlion_sim.simulation.agenda import Agenda
+from dlion_sim.simulation.delivery import Transport
+from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import Route, Routing
-from dlion_sim.simulation.transport import Transport
 from tests.simulation.agendas import finish
-from tests.simulation.test_transport import gradient, on_the_wire
+from tests.simulation.test_delivery import gradient, on_the_wire
 
 
 def leaf_spine(servers=(), workers=8, **fabric):
@@ -97,13 +97,13 @@ def test_the_links_of_a_fabric_are_there_once():
 
 def test_flows_share_the_links_to_a_spine():
     """Both workers of a leaf send to another one, over links of 0.5 Gbps."""
-    routing, agenda, ends = leaf_spine(oversubscription=2), Agenda(), []
+    routing, event_queue, ends = leaf_spine(oversubscription=2), EventQueue(), []
     transport = Transport(
-        agenda,
+        event_queue,
         routing,
         sent=lambda _: None,
         timed=lambda *_: None,
-        delivered=lambda *_: ends.append(agenda.now),
+        delivered=lambda *_: ends.append(event_queue.now),
         changed=lambda: None,
     )
     receiver = {routing.route(0, each).links[1]: each for each in range(2, 8)}  # over either spine
@@ -111,5 +111,5 @@ def test_flows_share_the_links_to_a_spine():
     same, message = receiver[routing.route(1, one).links[1]], gradient(0)
     transport.send(same, message)
     transport.send(one, gradient(1))
-    finish(agenda)
+    finish(event_queue)
     assert ends == [pytest.approx(2 * on_the_wire(message) * 8 / 0.5e9 + 5e-6)] * 2

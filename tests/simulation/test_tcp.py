@@ -13,7 +13,7 @@ from dlion_sim.scenario import Lv08, Network, Schedule, Windows
 from dlion_sim.simulation.routing import Route, Routing
 from dlion_sim.simulation.tcp import IDEAL, TCP, Framing, TcpModel
 from tests.simulation.agendas import finish
-from tests.simulation.test_transport import World
+from tests.simulation.test_delivery import World
 
 SEGMENT = 1448
 INITIAL = 10 * SEGMENT
@@ -36,9 +36,9 @@ def seconds(*sizes, cluster=None, tcp=None, pause=0.0, receiver=2):
     for size in sizes:
         world.transport.send(receiver, Parcel(0, size, 0))
         if pause:
-            finish(world.agenda)
-            world.agenda.advance(world.sent[-1][2] + pause)
-    finish(world.agenda)
+            finish(world.event_queue)
+            world.event_queue.advance(world.sent[-1][2] + pause)
+    finish(world.event_queue)
     assert len(world.delivered) == len(sizes)
     return [each[3] for each in world.sent]
 
@@ -124,8 +124,8 @@ def test_what_has_been_sent_is_known_in_and_between_rounds():
     look = lambda: shares.extend(size for _, size in world.transport.under_way())  # noqa: E731
     half = INITIAL / 2 / GOODPUT
     for moment in (0.0, half, RTT / 2, RTT, RTT + half, 2.5 * RTT):
-        world.agenda.after(moment, look)
-    finish(world.agenda)
+        world.event_queue.after(moment, look)
+    finish(world.event_queue)
     expected = [0, INITIAL / 2, INITIAL, INITIAL, 1.5 * INITIAL, 7 * INITIAL]
     assert shares == pytest.approx(expected, abs=1e-3)
 
@@ -145,9 +145,9 @@ def test_between_two_rounds_nothing_is_stuck_before_its_time():
     cluster = pair(bandwidth={"steps": {"0 s": "100 Mbps", "0.05 s": "0 bps"}})
     world = World(cluster, windows())
     world.transport.send(2, Parcel(0, 1e6, 0))
-    while not (world.agenda.is_idle and world.transport.is_stuck):
-        world.agenda.step()
-    assert world.agenda.now == pytest.approx(RTT)
+    while not (world.event_queue.is_idle and world.transport.is_stuck):
+        world.event_queue.step()
+    assert world.event_queue.now == pytest.approx(RTT)
     assert not world.sent
 
 
@@ -175,7 +175,7 @@ class OneLink(Routing):
 def test_lv08_takes_what_simgrid_says(settings, size, bytes_per_second, latency, published):
     world = World(OneLink(bytes_per_second, latency), TcpModel.of(Network(tcp=Lv08(**settings))))
     world.transport.send(1, Parcel(0, size, 0))
-    finish(world.agenda)
+    finish(world.event_queue)
     [(_, _, taken)] = world.delivered
     # What goes back over the same link is followed to a thousandth of it.
     assert taken == pytest.approx(published, rel=2e-4 if bytes_per_second == 125_000 else 1e-6)
@@ -202,7 +202,7 @@ def test_longer_round_trips_get_less_of_a_link_as_in_simgrid(factor, ends):
     world = World(Star([0.01, 0.05, 0.2]), tcp)
     for sender in (0, 2, 4):
         world.transport.send(sender + 1, Parcel(sender, 1e7, 0))
-    finish(world.agenda)
+    finish(world.event_queue)
     assert [time for _, _, time in world.delivered] == pytest.approx(ends, abs=2e-6)
 
 
@@ -221,7 +221,7 @@ def test_of_simgrids_latencies_a_queue_pays_one():
     world = World(OneLink(1e6, 0.01), replace(tcp, framing=Framing(1.0, 0.0)))
     for _ in range(3):
         world.transport.send(1, Parcel(0, 1e5, 0))
-    finish(world.agenda)
+    finish(world.event_queue)
     assert [time for _, _, time in world.delivered] == pytest.approx([0.2301, 0.3301, 0.4301])
 
 
@@ -240,7 +240,7 @@ def test_nobody_is_faster_than_without_windows(sizes, tcp, rtt, loss):
     for world in (with_windows, without):
         for size in sizes:
             world.transport.send(2, Parcel(0, size, 0))
-        finish(world.agenda)
+        finish(world.event_queue)
     for (message, _, slow), (same, _, fast) in zip(with_windows.delivered, without.delivered, strict=True):
         assert message is same or message == same
         assert slow >= fast * (1 - 1e-9)
@@ -260,7 +260,7 @@ def test_without_round_trips_nothing_changes(sizes, tcp):
         for sender, receiver, size in sizes:
             if sender != receiver:
                 world.transport.send(receiver, Parcel(sender, size, 0))
-        finish(world.agenda)
+        finish(world.event_queue)
         ends.append(world.sent)
     assert ends[0] == ends[1]
 
@@ -283,10 +283,10 @@ def test_all_arrives_in_order_and_no_link_carries_more_than_it_can(messages, tcp
         if sender != receiver
     ]
     for begin, _, parcel, receiver in sent:
-        world.agenda.after(begin, lambda to=receiver, what=parcel: world.transport.send(to, what))
+        world.event_queue.after(begin, lambda to=receiver, what=parcel: world.transport.send(to, what))
     for moment in moments:
-        world.agenda.after(moment, lambda: carried.extend(world.transport.under_way()))
-    finish(world.agenda)
+        world.event_queue.after(moment, lambda: carried.extend(world.transport.under_way()))
+    finish(world.event_queue)
     assert len(world.delivered) == len(sent)
     for sender in range(4):
         out = [parcel for _, _, parcel, _ in sent if parcel.sender == sender]

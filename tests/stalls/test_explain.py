@@ -5,8 +5,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from dlion_sim.analysis.differencing import STEPS, WITH_CHURN, differences
-from dlion_sim.analysis.stalls import stalls
+from dlion_sim.analysis.stalls.attribution import stalls
+from dlion_sim.analysis.stalls.differencing import STEPS, WITH_CHURN, differences
 from dlion_sim.errors import InputError
 from dlion_sim.learning.process import frozen_objects
 from dlion_sim.protocol.systems import SYSTEMS
@@ -15,7 +15,7 @@ from dlion_sim.scenario import to_data
 from dlion_sim.simulation import simulate
 from dlion_sim.stalls import DOCUMENT, explain, variants
 from tests.simulation.scenarios import digits
-from tests.simulation.test_checkpoint import After
+from tests.simulation.checkpointing.test_checkpoint import After
 
 IN_STEP = ["baseline", "ring_allreduce", "parameter_server"]
 FED = "workload.input={prep_rate: 60, disk: 1 MB/s, sample_bytes: 20 kB}"

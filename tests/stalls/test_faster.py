@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from dlion_sim.analysis.stalls import stalls
+from dlion_sim.analysis.stalls.attribution import stalls
 from dlion_sim.scenario import from_data, to_data
 from dlion_sim.simulation import simulate
 from dlion_sim.stalls import explain

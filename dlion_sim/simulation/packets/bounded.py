@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
+from dlion_sim.bounded_loss.dlcp import PROBE, WAIT, deadline, take, upcoming
 from dlion_sim.simulation.packets.carrying import new_packet, set_timer
 from dlion_sim.simulation.packets.state import CONTROL, DATA, NEVER, NONE, PROBING, PROTECTED
 from dlion_sim.simulation.packets.views import (
@@ -20,7 +21,6 @@ from dlion_sim.simulation.packets.views import (
     tried_of,
     urgency_of,
 )
-from dlion_sim.transport.dlcp import PROBE, WAIT, deadline, take, upcoming
 
 HEADER_BOUNDED = 90
 """Bytes of a frame beside the entries."""

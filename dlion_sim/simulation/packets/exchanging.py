@@ -7,6 +7,20 @@ from __future__ import annotations
 
 from numba import njit
 
+from dlion_sim.bounded_loss.dlcp import (
+    BITMAP,
+    FEEDBACK,
+    NEW,
+    STOP,
+    accept,
+    begin,
+    bitmap,
+    expect,
+    expire,
+    feedback,
+    probed,
+    stop,
+)
 from dlion_sim.simulation.packets.bounded import CONTROL_FRAME, watch
 from dlion_sim.simulation.packets.carrying import new_packet, new_reply
 from dlion_sim.simulation.packets.ports import enqueue, wake
@@ -44,20 +58,6 @@ from dlion_sim.simulation.packets.views import (
     sizes_of,
     state_of,
     there_of,
-)
-from dlion_sim.transport.dlcp import (
-    BITMAP,
-    FEEDBACK,
-    NEW,
-    STOP,
-    accept,
-    begin,
-    bitmap,
-    expect,
-    expire,
-    feedback,
-    probed,
-    stop,
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from dlion_sim import transport
+from dlion_sim import bounded_loss
 from dlion_sim.simulation.packets.carrying import end_packet
 from dlion_sim.simulation.packets.exchanging import announce, receive_frame
 from dlion_sim.simulation.packets.exchanging import time_out as time_out_bounded
@@ -164,7 +164,7 @@ def _receive_raw(at, packet):
 def _sources() -> str:
     """What is compiled here and in all that is called: part of the key under which it is cached, which otherwise would
     not change with other files."""
-    folders = Path(__file__).parent, Path(transport.__file__).parent
+    folders = Path(__file__).parent, Path(bounded_loss.__file__).parent
     texts = [file.read_bytes() for folder in folders for file in sorted(folder.glob("*.py"))]
     compiled = (text for text in texts if any(word in text for word in (b"njit", b"inlined", b"np.dtype")))
     return hashlib.sha256(b"".join(compiled)).hexdigest()

@@ -8,13 +8,13 @@ import numpy as np
 
 from dlion_sim.assembly import Setting, Transfer
 from dlion_sim.assembly.transfer import Loss, Part
+from dlion_sim.bounded_loss.assembling import Assembler
+from dlion_sim.bounded_loss.bounds import Bound, Bounds
+from dlion_sim.bounded_loss.cutting import Cut, Cutter, is_cut
 from dlion_sim.learning.flat import Layout
 from dlion_sim.protocol.messages import Message
 from dlion_sim.scenario import Dlcp
 from dlion_sim.simulation.packets.parts import Pieces
-from dlion_sim.transport.assembling import Assembler
-from dlion_sim.transport.bounds import Bound, Bounds
-from dlion_sim.transport.cutting import Cut, Cutter, is_cut
 
 
 class LossyMessages:

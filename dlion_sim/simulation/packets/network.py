@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
+from dlion_sim.bounded_loss.bounds import Bound
+from dlion_sim.bounded_loss.cutting import Cut
 from dlion_sim.simulation.packets.bounded import CONTROL_FRAME
 from dlion_sim.simulation.packets.checking import check
 from dlion_sim.simulation.packets.counting import counters
@@ -40,8 +42,6 @@ from dlion_sim.simulation.packets.state import (
     WAKE,
     WANTS_ROOM,
 )
-from dlion_sim.transport.bounds import Bound
-from dlion_sim.transport.cutting import Cut
 
 __all__ = ["CLASSES", "Bounded", "Completion", "PacketNetwork", "Pfabric", "Port", "Raw", "Reliable"]
 

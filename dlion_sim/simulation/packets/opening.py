@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dlion_sim.bounded_loss.bounds import Bound
+from dlion_sim.bounded_loss.cutting import Cut
+from dlion_sim.bounded_loss.dlcp import open_sender
 from dlion_sim.simulation.packets.memory import Memory
 from dlion_sim.simulation.packets.parts import Bounded, Endpoint, Pfabric, Port, Raw, Reliable
 from dlion_sim.simulation.packets.state import (
@@ -22,9 +25,6 @@ from dlion_sim.simulation.packets.state import (
     RELIABLE,
     SEGMENT,
 )
-from dlion_sim.transport.bounds import Bound
-from dlion_sim.transport.cutting import Cut
-from dlion_sim.transport.dlcp import open_sender
 
 _ROOM = 32
 """Segments that a connection can keep account of at first."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dlion_sim.transport.dlcp import RECEIVER, SENDER
+from dlion_sim.bounded_loss.dlcp import RECEIVER, SENDER
 
 NONE = -1
 NEVER = 1e301

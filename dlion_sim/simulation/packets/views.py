@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numba import carray, njit  # type: ignore[attr-defined]
 
-from dlion_sim.simulation.filling import pointer
 from dlion_sim.simulation.packets.state import ARRAYS, LONGEST_PATH
+from dlion_sim.simulation.progressive_filling import pointer
 
 inlined = njit(forceinline=True)
 """Without a cache of its own: what calls it would not be compiled anew if this changes."""

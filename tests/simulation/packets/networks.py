@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dlion_sim.bounded_loss.bounds import Bound
+from dlion_sim.bounded_loss.cutting import PAYLOAD, Cut
 from dlion_sim.simulation.packets.network import Completion, PacketNetwork, Port
-from dlion_sim.transport.bounds import Bound
-from dlion_sim.transport.cutting import PAYLOAD, Cut
 
 RATE = 12.5e6
 """Bytes per second."""

@@ -10,7 +10,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.simulation import resume, simulate
 from tests.simulation.scenarios import digits
-from tests.simulation.test_checkpoint import CHANGING, After, check_same, scenario
+from tests.simulation.checkpointing.test_checkpoint import CHANGING, After, check_same, scenario
 
 PACKETS = "network={model: packets}"
 DEEP = "network={model: {kind: packets, buffer: 1 MB, mark_above: 1 MB, drop_above: 1 MB}}"
@@ -167,4 +167,4 @@ def test_flows_do_not_load_what_packets_need():
     words = "import dlion_sim.simulation, sys; print(*(name for name in sys.modules if name.startswith('dlion_sim')))"
     loaded = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True).stdout.split()
     assert "dlion_sim.simulation.engine" in loaded
-    assert not [name for name in loaded if "packets" in name or name == "dlion_sim.transport.dlcp"]
+    assert not [name for name in loaded if "packets" in name or name == "dlion_sim.bounded_loss.dlcp"]

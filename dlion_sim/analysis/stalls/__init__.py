@@ -1,0 +1,1 @@
+"""What workers waited for: attribution of time, causes of waits, and what-if replay."""

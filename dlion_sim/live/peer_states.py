@@ -1,0 +1,81 @@
+"""Who of a run's participants is ready, done or lost, as far as a node knows. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+
+class PeerStates:
+    """The roster that node `rank` keeps; of the `workers` among its peers it waits until they are done.
+
+    Those who are `absent` at the start count as lost until they are found.
+    """
+
+    def __init__(
+        self, rank: int, participants: int, workers: Collection[int], *, absent: Collection[int] = (), serves: bool
+    ) -> None:
+        self._rank = rank
+        self._participants = participants
+        self._workers = workers
+        self._ready = set(absent)
+        # A server has nothing to do for itself.
+        self._done = {rank} if serves else set()
+        self._lost = set(absent)
+        self.gone: dict[int, str] = {}
+        """Why who was lost, anywhere in the run, in the order in which that was heard."""
+
+    @property
+    def unready(self) -> list[int]:
+        """Who is not known to be ready."""
+        return [rank for rank in range(self._participants) if rank not in self._ready]
+
+    @property
+    def settled(self) -> bool:
+        """Whether this node and its peers have done their parts, or never will."""
+        return self._rank in self._done and all(peer in self._done | self._lost for peer in self._workers)
+
+    @property
+    def away(self) -> Collection[int]:
+        """Those of the workers who were lost, or have left, and were not found again."""
+        return [peer for peer in self._workers if peer in self._lost]
+
+    def ready(self, rank: int) -> bool:
+        """Somebody is ready; whether that is news."""
+        return self._new(rank, self._ready)
+
+    def done(self, rank: int) -> bool:
+        """Somebody has done its part; whether that is news."""
+        return self._new(rank, self._done)
+
+    def is_done(self, rank: int) -> bool:
+        """Whether somebody has done its part."""
+        return rank in self._done
+
+    def lost(self, peer: int, reason: str) -> bool:
+        """The connections with a peer have ended before it was done; whether that is news."""
+        news = peer not in self.gone
+        self._lost.add(peer)
+        self.gone[peer] = reason
+        return news
+
+    def left(self, peer: int) -> None:
+        """The connections with a peer have ended when it had done its part."""
+        self._lost.add(peer)
+
+    def found(self, peer: int) -> None:
+        """A peer is there that was lost, or not there at the start; it is none that is done."""
+        self._lost.discard(peer)
+        self._done.discard(peer)
+
+    def missed(self, rank: int) -> bool:
+        """Others say that somebody is gone before it was done; whether that is news."""
+        if rank == self._rank or rank in self._done or rank in self.gone:
+            return False
+        self.gone[rank] = "so others say"
+        return True
+
+    @staticmethod
+    def _new(rank: int, known: set[int]) -> bool:
+        news = rank not in known
+        known.add(rank)
+        return news

@@ -1,0 +1,29 @@
+"""One writer at a time for a run folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import weakref
+from pathlib import Path
+
+from dlion_sim.errors import InputError
+
+
+class FolderLock:
+    """Holds a run folder, which is there, until `close` or the process's end, however that comes.
+
+    The folder itself is locked: nothing is left in it. Raises InputError where somebody else holds it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        descriptor = os.open(folder, os.O_RDONLY)
+        self.close = weakref.finalize(self, os.close, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            problem = "is being written by a run that still goes on"
+            raise InputError(problem, file=folder, allowed="another folder, or waiting for its end") from None
+        except OSError:
+            pass  # Some network file systems lock no folders.

@@ -1,0 +1,185 @@
+"""The making of a run's summary: what to compare runs by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from dlion_sim.metric import ACCURACY, Metric
+from dlion_sim.results.cost import Cost
+from dlion_sim.results.json_document import MOST
+from dlion_sim.results.manifest import CostAs, EvaluatedOn, EvaluationSamples
+from dlion_sim.results.summary import Status
+
+TARGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""The accuracies, as fractions, whose times every summary tells."""
+
+_DIVERGED = 10.0
+"""The loss of a worker that diverged, at least, by the greatest that anybody began with."""
+
+_LAST_PART, _FEWEST_LAST = 0.1, 3
+"""Of a run: its evaluations in there, or so many, give the final accuracy."""
+
+SPENT = ("compute", "input", "profile", "wait")
+"""What workers' seconds go to: computing, waiting for samples, timing their machines, waiting for others."""
+
+Evaluation = tuple[float, Mapping[int, float]]
+"""A time in seconds, and the task's metric then of each worker that was evaluated."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended, why, and how many seconds of its clock after its start."""
+
+    status: Status
+    stopped_by: str
+    seconds: float
+
+
+def summarize(
+    *,
+    scenario: str,
+    system: str,
+    system_label: str,
+    seed: int,
+    ending: Ending,
+    wall_seconds: float,
+    evaluation_seconds: float,
+    samples: int,
+    wan_bytes: int,
+    bytes_sent: int,
+    iterations: Mapping[int, int],
+    exchanges: Mapping[int, int],
+    losses: Mapping[int, tuple[float, float]],
+    spent: Mapping[int, Mapping[str, float]] = MappingProxyType({}),
+    evaluations: Sequence[Evaluation],
+    full_evaluation: Mapping[int, float] = MappingProxyType({}),
+    evaluation_samples: EvaluationSamples | None = None,
+    metric: Metric = ACCURACY,
+    evaluated_on: EvaluatedOn = "test",
+    target: float | None = None,
+    late: Mapping[str, Any] | None = None,
+    cost_as: CostAs | None = None,
+    transport: Mapping[str, Any] | None = None,
+    availability: Mapping[str, Any] | None = None,
+    cost: Cost | None = None,
+    stream: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The summary of a run as JSON will say it.
+
+    `system` is the name of a composition, and `system_label` says what is replaced in it too. `iterations` has an entry
+    for each worker, `exchanges` how many of them took in something from a peer, and `losses` the first and the last
+    one of those that have done one; `spent` are each worker's seconds by `SPENT`. `evaluations` go forward in time, and
+    took `evaluation_seconds` of the `wall_seconds`; the metric is summed up over those who were evaluated.
+    `full_evaluation` is the metric of each worker at the end on all samples, where evaluations are not on all of the
+    `evaluation_samples`. `target` is
+    a value of it to tell the time of, besides `TARGETS` if it is accuracy. `late` tells of a run of real nodes how
+    often and by how many seconds computations took longer than modelled, and `cost_as` which larger model was charged,
+    if any; `transport` is of messages that were sent in packets, as `Transported`, `availability` of who came and went,
+    as `Availability`, and `stream` of samples that came, as `Streamed`; `cost` is the run's, if it has prices.
+    What is unknown is None: a rate over no time, the metric of who was not evaluated, the time of a target that was
+    never reached.
+    """
+    if evaluation_samples and evaluation_samples["curve"] == evaluation_samples["full"]:
+        full_evaluation = evaluations[-1][1] if evaluations else {}
+    targets = {*(TARGETS if metric == ACCURACY else ()), *([] if target is None else [target])}
+    return {
+        "scenario": scenario,
+        "system": system,
+        "system_label": system_label,
+        "seed": seed,
+        "status": ending.status,
+        "stopped_by": ending.stopped_by,
+        "virtual_seconds": ending.seconds,
+        "wall_seconds": wall_seconds,
+        "evaluation_share": evaluation_seconds / wall_seconds if wall_seconds > 0 else None,
+        "samples": samples,
+        "samples_per_wall_second": samples / wall_seconds if wall_seconds > 0 else None,
+        "wan_bytes": wan_bytes,
+        "bytes_sent": bytes_sent,
+        **({"transport": dict(transport)} if transport else {}),
+        **({"availability": dict(availability)} if availability else {}),
+        **({"stream": dict(stream)} if stream else {}),
+        **({"cost": cost} if cost else {}),
+        **({"cost_as": cost_as} if cost_as else {}),
+        "iterations": _counts(iterations),
+        "exchanges": _counts(exchanges),
+        **({"spent": {what: [each[what] for each in spent.values()] for what in SPENT}} if spent else {}),
+        "evaluated_on": evaluated_on,
+        metric.key: _over_workers(evaluations[-1][1] if evaluations else {}, iterations),
+        f"full_{metric.key}": _over_workers(full_evaluation, iterations),
+        f"final_{metric.key}": final_metric([(time, _mean(each)) for time, each in evaluations], ending.seconds),
+        f"time_to_{metric.key}": {str(each): time_to_target(evaluations, each, metric) for each in sorted(targets)},
+        "not_before": not_before(evaluations, sorted(targets), metric),
+        "late": late and dict(late),
+        "diverged": _diverged(losses),
+    }
+
+
+def _diverged(losses: Mapping[int, tuple[float, float]]) -> list[int]:
+    """The workers whose last loss is no number, or many times the greatest first one.
+
+    That of a batch may by chance be several times as large, and who joins late begins with what others have learnt.
+    """
+    most = _DIVERGED * max((first for first, _ in losses.values() if math.isfinite(first)), default=math.inf)
+    return [worker for worker, (_, last) in sorted(losses.items()) if not math.isfinite(last) or last > most]
+
+
+def final_metric(values: Sequence[tuple[float, float]], seconds: float) -> dict[str, Any]:
+    """The `mean` of a metric's last values in a run of so many seconds, and of how many `evaluations`.
+
+    These are the ones in the last tenth of the run, or the last three where that has fewer: the very last one alone is
+    as much a matter of chance as of the system. Each is a time (s) and what was measured then; one at 0 s, of what is
+    not trained yet, counts only where there is no other.
+    """
+    trained = [each for each in values if each[0] > 0] or values
+    late = sum(time >= (1 - _LAST_PART) * seconds * (1 - 1e-9) for time, _ in trained)
+    last = [value for _, value in trained[-max(late, _FEWEST_LAST) :]]
+    return {"mean": _known(float(np.mean(last))) if last else None, "evaluations": len(last)}
+
+
+def time_to_target(evaluations: Sequence[Evaluation], target: float, metric: Metric) -> float | None:
+    """The virtual time (s) of the first evaluation whose mean over the workers is as good as `target`, or None."""
+    return next((time for time, values in evaluations if metric.reaches(_mean(values), target)), None)
+
+
+def not_before(evaluations: Sequence[Evaluation], targets: Iterable[float], metric: Metric) -> dict[str, float | None]:
+    """By target that was reached, as text: the virtual time (s) of the evaluation before, None where it was the first.
+
+    When in between it was reached nobody knows.
+    """
+    times = [time for time, _ in evaluations]
+    reached = {target: time_to_target(evaluations, target, metric) for target in targets}
+    places = {str(target): times.index(time) for target, time in reached.items() if time is not None}
+    return {target: times[place - 1] if place else None for target, place in places.items()}
+
+
+def _mean(values: Mapping[int, float]) -> float:
+    return float(np.mean(list(values.values())))
+
+
+def _known(value: float | None) -> float | None:
+    """None for what is too large to be reckoned with: a run may diverge."""
+    return None if value is None or abs(value) > MOST else value
+
+
+def _counts(by_worker: Mapping[int, int]) -> dict[str, Any]:
+    return {"mean": float(np.mean(list(by_worker.values()))), "per_worker": list(by_worker.values())}
+
+
+def _over_workers(by_worker: Mapping[int, float], workers: Iterable[int]) -> dict[str, Any]:
+    if not by_worker:
+        return {"mean": None, "std": None, "per_worker": []}
+    values = list(by_worker.values())
+    with np.errstate(invalid="ignore"):  # as where a worker has diverged
+        mean, std = float(np.mean(values)), float(np.std(values))
+    return {
+        "mean": _known(mean),
+        "std": _known(std),
+        "per_worker": [_known(by_worker.get(worker)) for worker in workers],
+    }

@@ -1,0 +1,1 @@
+"""A simulation saved to a file, and resumed to the bit."""

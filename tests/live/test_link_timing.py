@@ -1,0 +1,111 @@
+"""What the pace of acknowledgements tells of a link."""
+
+import asyncio
+import socket
+import time
+
+import pytest
+
+from dlion_sim.live.frames import PeerError
+from dlion_sim.live.link_timing import Acknowledged, Meter
+
+SIZE, SIP = 400_000, 4_000
+
+
+async def delivered(drink_every: float | None, *, probe: int = 0, timeout: float = 10.0) -> tuple[float, float]:
+    """The seconds that a message takes, and those that its reader took, who takes a sip every so often.
+
+    Of all that is sent, `probe` bytes are no part of the message.
+    """
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sender:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SIP)
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * SIZE)
+        sender.connect(server.getsockname())
+        reader, _ = server.accept()
+        with reader:
+            for each in (sender, reader):
+                each.setblocking(False)
+
+            async def drink() -> float:
+                left, began = SIZE, time.monotonic()
+                while left:
+                    left -= len(await loop.sock_recv(reader, SIP))
+                    await asyncio.sleep(drink_every)
+                return time.monotonic() - began
+
+            meter = Meter(sender)
+            delivery = meter.begin(SIZE - probe, probe)
+            drinking = asyncio.create_task(drink()) if drink_every is not None else None
+            # This machine's buffers take it whole at once, which tells nothing.
+            assert sender.send(bytes(SIZE)) == SIZE
+            seconds = await meter.seconds(delivery, timeout=timeout)
+            return seconds, await drinking if drinking else 0.0
+
+
+def test_a_message_takes_as_long_as_its_link_whatever_the_buffers_here_hold():
+    seconds, drinking = asyncio.run(delivered(0.005))
+    assert seconds == pytest.approx(drinking, rel=0.3)
+
+
+def test_a_short_message_takes_its_part_of_what_it_takes_with_a_probe():
+    seconds, drinking = asyncio.run(delivered(0.005, probe=SIZE - 1000))
+    assert seconds == pytest.approx(drinking * 1000 / SIZE, rel=0.3)
+
+
+def test_a_link_that_takes_nothing_is_given_up():
+    with pytest.raises(PeerError, match="took nothing"):
+        asyncio.run(delivered(None, timeout=0.1))
+
+
+class AckedLate(Meter):
+    """Of a link of a steady rate, whose acknowledgements come late, but are said to come at once."""
+
+    def __init__(self, rate: float, late: float) -> None:
+        self._rate, self._late, self._began = rate, late, time.monotonic()
+        self._position = 0
+        self._all_delivered = 0.0
+
+    def _acknowledged(self) -> Acknowledged:
+        size = int(self._rate * max(0.0, time.monotonic() - self._began - self._late))
+        return Acknowledged(size, at=time.monotonic(), round_trip=0.0)
+
+
+def test_how_late_acknowledgements_come_does_not_matter():
+    meter = AckedLate(rate=1e6, late=0.4)
+
+    async def measured() -> list[float]:
+        return [await meter.seconds(delivery, timeout=1.0) for delivery in (meter.begin(SIZE), meter.begin(SIZE))]
+
+    assert asyncio.run(measured()) == pytest.approx([SIZE / 1e6, SIZE / 1e6], rel=0.1)
+
+
+def test_how_late_it_is_looked_at_does_not_matter():
+    """A busy machine looks again when all has long come through; TCP knows when that was."""
+    meter = AckedLate(rate=1e6, late=0.0)
+
+    async def measured() -> float:
+        delivery = meter.begin(SIZE)
+        meter._acknowledged = lambda: Acknowledged(SIZE, at=delivery.began + SIZE / 1e6, round_trip=0.0)
+        await asyncio.sleep(2 * SIZE / 1e6)
+        return await meter.seconds(delivery, timeout=1.0)
+
+    assert asyncio.run(measured()) == pytest.approx(SIZE / 1e6)
+
+
+def test_the_kernel_tells_when_the_last_acknowledgement_came():
+    async def since_the_last() -> float:
+        with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sender:
+            sender.connect(server.getsockname())
+            reader, _ = server.accept()
+            with reader:
+                meter = Meter(sender)
+                delivery = meter.begin(1000)
+                sender.send(bytes(1000))
+                reader.recv(1000)
+                sent = time.monotonic()
+                await asyncio.sleep(0.3)
+                assert meter._acknowledged().size == delivery.position + 1000
+                return meter._acknowledged().at - sent
+
+    assert asyncio.run(since_the_last()) == pytest.approx(0.0, abs=0.1)

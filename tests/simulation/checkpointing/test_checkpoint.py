@@ -1,0 +1,395 @@
+"""Runs that are ended early and go on: by an interrupt at any event, by SIGKILL at any moment."""
+
+import json
+import multiprocessing
+import random
+import re
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+import yaml
+from llvmlite.binding import get_host_cpu_features
+
+from dlion_sim.errors import InputError
+from dlion_sim.protocol.systems import SYSTEMS
+from dlion_sim.results import WALL_CLOCK_COLUMNS, FolderLock, Run, RunWriter, environment
+from dlion_sim.results.run_folder import CHECKPOINT, MANIFEST, SCENARIO, holds_run
+from dlion_sim.scenario import load
+from dlion_sim.simulation import resume, simulate
+from tests.simulation.scenarios import digits
+
+CHANGING = {
+    "clouds": [
+        {
+            "name": "east",
+            "workers": [
+                {
+                    "count": 2,
+                    "compute": {"cores": {"steps": {"0 s": 24, "1.2 s": 8}, "repeat": "1.7 s"}, "noise": 0.1},
+                    "nic": {"steps": {"0 s": "50 Mbps", "0.7 s": "0 Mbps", "0.8 s": "30 Mbps"}, "repeat": "1.1 s"},
+                }
+            ],
+        },
+        {"name": "west", "workers": [{"compute": {"cores": 4, "noise": 0.1}, "nic": "20 Mbps"}]},
+    ],
+    "wan": {"bandwidth": "40 Mbps", "rtt": "60 ms"},
+}
+"""Cores and links that change, again and again, and computing times that are drawn."""
+
+PAPERS = ("baseline", "ako", "gaia", "hop", "dlion")
+
+
+def scenario(system: str, duration: str = "4 s", *overrides: str):
+    """A run in which all state there is matters: momentum, random streams, changes, messages under way."""
+    given = {"name": system, "batching": {"profile_repeats": 2}} if system == "dlion" else system
+    momentum = "workload.optimizer={kind: sgd, learning_rate: 0.05, momentum: 0.9}"
+    return digits(
+        momentum, "workload.evaluate_every=0.3 s", *overrides, cluster=CHANGING, system=given, duration=duration
+    )
+
+
+def contents(folder: Path) -> dict[Path, bytes | None]:
+    """All that is in a folder, byte for byte; None for its folders."""
+    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+WALL_CLOCK_FACTS = ("wall_seconds", "evaluation_share", "samples_per_wall_second")
+
+
+def check_same(one: Run, other: Run) -> None:
+    """All was measured alike, to the bit."""
+    metrics = [run.metrics().drop(columns=list(WALL_CLOCK_COLUMNS)) for run in (one, other)]
+    pd.testing.assert_frame_equal(*metrics, check_exact=True)
+    pd.testing.assert_frame_equal(one.links(), other.links(), check_exact=True)
+    pd.testing.assert_frame_equal(one.transfers(), other.transfers(), check_exact=True)
+    pd.testing.assert_frame_equal(one.classes(), other.classes(), check_exact=True)
+    ends = [{key: value for key, value in run.summary.items() if key not in WALL_CLOCK_FACTS} for run in (one, other)]
+    assert ends[0] == ends[1]
+
+
+class After:
+    """Asks for an end after so many events."""
+
+    def __init__(self, events: int) -> None:
+        self.left = events
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("system", sorted(SYSTEMS))
+def test_a_run_interrupted_again_and_again_comes_to_the_same(tmp_path, system):
+    whole = simulate(scenario(system, "2.5 s"), tmp_path / "whole")
+    events = random.Random(system)
+    run = simulate(scenario(system, "2.5 s"), tmp_path / "parts", interrupted=After(events.randrange(30)))
+    ends = []
+    while run.manifest["status"] == "interrupted":
+        assert run.summary["stopped_by"] == "interrupt"
+        ends.append(run.summary["virtual_seconds"])
+        run = resume(tmp_path / "parts", interrupted=After(events.randrange(1, 150)))
+    assert len(ends) >= 2
+    assert run.manifest["status"] == "completed"
+    assert run.manifest["resumed_at"] == ends
+    check_same(run, whole)
+    assert not (run.folder / CHECKPOINT).exists()
+
+
+@pytest.mark.parametrize("network", ["", "network={model: packets}"])
+def test_a_run_pauses_where_it_is_to_and_comes_to_the_same(tmp_path, network):
+    given = scenario("dlion", "2.5 s", "workload.evaluate_every=0.5 s", *([network] if network else []))
+    whole = simulate(given, tmp_path / "whole")
+    run = simulate(given, tmp_path / "parts", until=0.5)
+    for until in (0.7, 1.9, 1.0):  # the last one is over already
+        seen = run.summary["virtual_seconds"]
+        assert (run.manifest["status"], run.summary["stopped_by"]) == ("interrupted", "pause")
+        assert run.metrics()["virtual_time"].max() <= seen
+        run = resume(tmp_path / "parts", until=until)
+        assert run.summary["virtual_seconds"] == pytest.approx(max(until, seen))
+    times = sorted({*run.evaluations()["virtual_time"]})
+    assert times == [0, 0.5, 1, 1.5]
+    run = resume(tmp_path / "parts", until=3)
+    assert (run.manifest["status"], run.summary["stopped_by"]) == ("completed", "duration")
+    check_same(run, whole)
+
+
+OTHERS = {
+    "top_k": ["system.exchange=top_k"],
+    "random_k": ["system.exchange=random_k"],
+    "dgc": ["system.exchange=dgc"],
+    "weight_exchange": ["system.knowledge_transfer=weight_exchange"],
+    "adam": ["workload.optimizer={kind: adamw, learning_rate: 0.01, schedule: {kind: cosine, steps: 50}}"],
+    "clipped": ["workload.optimizer={kind: adamw, learning_rate: 0.01, clip_norm: 0.3}"],
+    "charged": ["workload.cost_as={parameters: 20 k}"],
+    "fed": ["workload.input={prep_rate: 400, disk: 10 MB/s, sample_bytes: 20 kB, cache: 0.5}"],
+    "all of a stream": ["workload.stream={arrivals: 100/s, initial: 40}"],
+    "a stream's window": [
+        "workload.stream={arrivals: 100/s, initial: 40, keep: {window: 60}}",
+        "workload.stream.drift=[{kind: late_class, class: 2, from: 0.4 s}]",
+    ],
+    "a stream's reservoir": [
+        "workload.stream={arrivals: 100/s, initial: 40, keep: {reservoir: 60}}",
+        "workload.stream.drift=[{kind: rotation, to: 1 s, by: 30}]",
+    ],
+    "step": ["workload.optimizer={kind: sgd, learning_rate: 0.1, warmup: 3, schedule: {kind: step, every: 5}}"],
+    "a ring of halves": ["system={name: diloco, exchange: {period: 3, route: ring, precision: bf16}}"],
+    "halves": ["system={name: local_sgd, exchange: {period: 3, precision: fp16}}"],
+}
+"""What no system is made of by itself."""
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_other_choices_go_on_to_the_same(tmp_path, other):
+    given = scenario("baseline", "0.8 s", *OTHERS[other])
+    whole = simulate(given, tmp_path / "whole")
+    assert simulate(given, tmp_path / "parts", interrupted=After(35)).manifest["status"] == "interrupted"
+    check_same(resume(tmp_path / "parts"), whole)
+
+
+@pytest.mark.parametrize("tcp", ["lv08", "{kind: window, initial_window: 2}"])
+def test_windows_go_on_where_they_were(tmp_path, tcp):
+    given = scenario("dlion", "1 s", f"network={{tcp: {tcp}}}", *(["cluster.wan.loss=0.01"] if "window" in tcp else []))
+    whole = simulate(given, tmp_path / "whole")
+    plain = simulate(scenario("dlion", "1 s"), tmp_path / "plain")
+    assert whole.transfers()["end"].tolist() != plain.transfers()["end"].tolist()
+    run = simulate(given, tmp_path / "parts", interrupted=After(40))
+    while run.manifest["status"] == "interrupted":
+        run = resume(tmp_path / "parts", interrupted=After(31))
+    assert len(run.manifest["resumed_at"]) >= 2
+    check_same(run, whole)
+
+
+def test_an_interrupted_run_is_evaluated_on_the_same_samples_afterwards(tmp_path):
+    held_out = scenario("dlion", "2 s", "workload.validation=0.2")
+    whole = simulate(held_out, tmp_path / "whole")
+    assert simulate(held_out, tmp_path / "parts", interrupted=After(60)).manifest["status"] == "interrupted"
+    check_same(resume(tmp_path / "parts"), whole)
+    assert whole.summary["evaluated_on"] == "validation"
+
+
+def live(folder: Path) -> None:
+    """What a process does until it is killed."""
+    torch.set_num_threads(1)
+    if (folder / CHECKPOINT).exists():
+        resume(folder, checkpoint_every=0.05)
+    else:
+        simulate(scenario(folder.name), folder, force=True, checkpoint_every=0.05)
+
+
+@pytest.mark.parametrize("system", PAPERS)
+def test_a_run_killed_again_and_again_comes_to_the_same(tmp_path, system):
+    whole = simulate(scenario(system), tmp_path / "whole")
+    folder, moments = tmp_path / system, random.Random(system)
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["tests.simulation.checkpointing.test_checkpoint"])
+    kills = 0
+    # Where the last kill hits a run that is done, or has no checkpoint yet, there is nothing to go on from.
+    while kills < 10 or not (folder / CHECKPOINT).exists():
+        process = processes.Process(target=live, args=[folder])
+        process.start()
+        # Not before it is at work, or nothing but starting would ever be killed.
+        before = marks(folder)
+        while process.is_alive() and marks(folder) == before:
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, 0.1))
+        process.kill()
+        process.join()
+        assert process.exitcode in (0, -signal.SIGKILL)
+        kills += process.exitcode != 0
+        if holds_run(folder) and (run := Run.open(folder)).manifest["status"] == "completed":
+            check_same(run, whole)
+            shutil.rmtree(folder)
+    run = resume(folder)
+    assert run.manifest["resumed_at"]
+    check_same(run, whole)
+
+
+def marks(folder: Path) -> object:
+    """What changes with each checkpoint."""
+    file = folder / CHECKPOINT
+    return file.stat().st_mtime_ns if file.exists() else None
+
+
+def test_without_checkpoints_nothing_is_saved(tmp_path):
+    run = simulate(scenario("ako", "1 s"), tmp_path / "run", checkpoint_every=None, interrupted=After(50))
+    assert not (run.folder / CHECKPOINT).exists()
+    with pytest.raises(InputError, match="has no checkpoint to go on from"):
+        resume(run.folder)
+
+
+def test_a_complete_run_does_not_go_on(tmp_path):
+    run = simulate(scenario("ako", "1 s"), tmp_path / "run")
+    with pytest.raises(InputError, match="is complete"):
+        resume(run.folder)
+
+
+@pytest.fixture
+def ended_early(tmp_path):
+    return simulate(scenario("ako", "2 s"), tmp_path / "run", interrupted=After(80))
+
+
+@pytest.mark.parametrize("kept", [0, 100, 20_000])
+def test_a_damaged_checkpoint_is_refused_and_the_run_left_as_it_is(ended_early, kept):
+    file = ended_early.folder / CHECKPOINT
+    file.write_bytes(file.read_bytes()[:kept])
+    before = contents(ended_early.folder)
+    with pytest.raises(InputError, match="is no checkpoint that can be read") as refusal:
+        resume(ended_early.folder)
+    assert refusal.value.file == file
+    assert contents(ended_early.folder) == before
+
+
+def test_a_checkpoint_of_other_software_is_refused(ended_early, monkeypatch):
+    versions = {**environment()["versions"], "torch": "9.9"}
+    monkeypatch.setattr("dlion_sim.simulation.checkpointing.checkpoint.environment", lambda: {"versions": versions})
+    with pytest.raises(InputError, match=r"was saved with torch .*, and here is 9\.9"):
+        resume(ended_early.folder)
+
+
+def test_a_checkpoint_of_another_state_of_the_code_is_refused(ended_early, monkeypatch):
+    versions = {**environment()["versions"], "dlion_sim_source": "0123456789abcdef"}
+    monkeypatch.setattr("dlion_sim.simulation.checkpointing.checkpoint.environment", lambda: {"versions": versions})
+    before = contents(ended_early.folder)
+    with pytest.raises(InputError, match=r"was saved with dlion_sim_source .*, and here is 0123456789abcdef"):
+        resume(ended_early.folder)
+    assert contents(ended_early.folder) == before
+
+
+@pytest.fixture
+def flushed_denormals():
+    torch.set_flush_denormal(True)
+    yield
+    torch.set_flush_denormal(False)
+
+
+def test_a_checkpoint_of_other_arithmetic_is_refused_with_what_differs(ended_early, monkeypatch, flushed_denormals):
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
+    before = contents(ended_early.folder)
+    told = "was saved with denormals kept, and here is flushed; with ONEDNN_MAX_CPU_ISA absent, and here is SSE41;"
+    with pytest.raises(InputError, match=told) as refusal:
+        resume(ended_early.folder)
+    assert refusal.value.file == ended_early.folder / CHECKPOINT
+    assert contents(ended_early.folder) == before
+
+
+def test_a_checkpoint_of_another_processor_is_refused(ended_early, monkeypatch):
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "VSX")
+    other = {"avx512f": not get_host_cpu_features().get("avx512f")}
+    monkeypatch.setattr("dlion_sim.learning.arithmetic.get_host_cpu_features", lambda: other)
+    told = r"was saved with cpu_capability .*, and here is VSX; with vector_lanes (8|16), and here is (8|16);"
+    with pytest.raises(InputError, match=told):
+        resume(ended_early.folder)
+
+
+def test_a_run_goes_on_with_any_number_of_threads(ended_early, tmp_path):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 2)
+    try:
+        run = resume(ended_early.folder)
+    finally:
+        torch.set_num_threads(threads)
+    assert run.manifest["threads"] == threads
+    check_same(run, simulate(scenario("ako", "2 s"), tmp_path / "whole"))
+
+
+@pytest.mark.parametrize(
+    ("path", "was", "now"),
+    [
+        ("seed", 1, 2),
+        ("duration", "2 s", "3 s"),
+        ("workload.optimizer.learning_rate", 0.05, 0.1),
+        ("workload.model", "mlp", "tf_ako"),
+        ("cluster.clouds.0.workers.0.count", 2, 3),
+        ("target_accuracy", "absent", 0.5),
+    ],
+)
+def test_a_scenario_that_was_edited_is_refused_and_the_run_left_as_it_is(ended_early, path, was, now):
+    file = ended_early.folder / SCENARIO
+    edited = data = yaml.safe_load(file.read_text())
+    *above, last = [int(key) if key.isdigit() else key for key in path.split(".")]
+    for key in above:
+        data = data[key]
+    data[last] = now
+    file.write_text(yaml.safe_dump(edited))
+    before = contents(ended_early.folder)
+    with pytest.raises(InputError, match=re.escape(f"{path} was {was} and is {now}")) as refusal:
+        resume(ended_early.folder)
+    assert refusal.value.file == ended_early.folder / CHECKPOINT
+    assert contents(ended_early.folder) == before
+
+
+def test_a_manifest_of_other_workers_is_refused(ended_early):
+    file = ended_early.folder / MANIFEST
+    file.write_text(json.dumps({**json.loads(file.read_text()), "workers": ["a"]}))
+    before = contents(ended_early.folder)
+    with pytest.raises(InputError, match="workers: tells of other workers"):
+        resume(ended_early.folder)
+    assert contents(ended_early.folder) == before
+
+
+def test_the_checkpoint_of_another_run_is_refused(ended_early, tmp_path):
+    other = simulate(scenario("ako", "2 s", "seed=5"), tmp_path / "other", interrupted=After(80))
+    shutil.copy(other.folder / CHECKPOINT, ended_early.folder / CHECKPOINT)
+    with pytest.raises(InputError, match="was saved for another scenario: seed was 5 and is 1;"):
+        resume(ended_early.folder)
+
+
+def test_a_scenario_that_says_the_same_in_other_words_goes_on(ended_early, tmp_path):
+    file = ended_early.folder / SCENARIO
+    data = yaml.safe_load(file.read_text())
+    file.write_text(yaml.safe_dump({**data, "duration": "2000 ms", "system": "ako"}, sort_keys=True))
+    check_same(resume(ended_early.folder), simulate(scenario("ako", "2 s"), tmp_path / "whole"))
+
+
+def test_a_computation_that_costs_what_its_model_does_costs_the_same_again_and_when_it_goes_on(tmp_path):
+    given = scenario("ako", "1 s", "workload.compute_time={alpha: 10 ms}")
+    whole = simulate(given, tmp_path / "whole")
+    resolved = load(whole.folder / SCENARIO)
+    assert resolved.workload.compute_time.beta == whole.manifest["core_seconds_per_sample"]
+    check_same(simulate(resolved, tmp_path / "again"), whole)
+    assert (tmp_path / "again" / SCENARIO).read_text() == (whole.folder / SCENARIO).read_text()
+    assert simulate(given, tmp_path / "parts", interrupted=After(60)).manifest["status"] == "interrupted"
+    check_same(resume(tmp_path / "parts"), whole)
+
+
+def test_rows_after_the_checkpoint_are_dropped(ended_early, tmp_path):
+    shutil.copytree(ended_early.folder, tmp_path / "other")
+    run = resume(tmp_path / "other", interrupted=After(40))
+    shutil.copy(ended_early.folder / CHECKPOINT, run.folder / CHECKPOINT)  # as if killed before it saved again
+    assert len(run.metrics()) > len(ended_early.metrics())
+    check_same(resume(run.folder), resume(ended_early.folder))
+
+
+def test_a_folder_that_lost_rows_is_refused(ended_early):
+    (ended_early.folder / "metrics.parquet").unlink()
+    before = contents(ended_early.folder)
+    with pytest.raises(InputError, match=r"metrics\S*: has no part that ends with row"):
+        resume(ended_early.folder)
+    assert contents(ended_early.folder) == before
+
+
+def test_a_writer_goes_on_after_a_row(tmp_path, ended_early):
+    rows = len(ended_early.metrics()), len(ended_early.links()), len(ended_early.transfers()), 0, 0, 0, 0
+    writer = RunWriter.resume(ended_early.folder, FolderLock(ended_early.folder), rows)
+    assert writer.rows == rows
+    assert len(Run.open(ended_early.folder).metrics()) == rows[0]
+    assert Run.open(ended_early.folder).summary is None
+
+
+def test_a_run_that_still_goes_on_is_not_resumed(tmp_path):
+    """By another process, or by this one: it would write every row twice."""
+    refusals = []
+
+    def resume_meanwhile(progress):
+        with pytest.raises(InputError, match="being written by a run that still goes on") as refused:
+            resume(tmp_path / "run")
+        refusals.append(refused.value)
+
+    run = simulate(scenario("ako", "1 s"), tmp_path / "run", checkpoint_every=0.01, observe=resume_meanwhile)
+    assert refusals[0].file == run.folder
+    check_same(run, simulate(scenario("ako", "1 s"), tmp_path / "alone"))

@@ -1,0 +1,273 @@
+"""Who is there, who notices that when, and who is connected with whom, against times by hand and on random outages."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlion_sim.assembly.outages import Outage
+from dlion_sim.protocol.events import Leave, PeerFound, PeerLost
+from dlion_sim.scenario import from_data
+from dlion_sim.simulation.churn import Churn, Delays
+from dlion_sim.simulation.event_queue import EventQueue
+from dlion_sim.simulation.routing import Routing
+from tests.simulation.agendas import finish
+
+WORKERS = range(3)
+CLUSTER = {
+    "clouds": [
+        {"name": "a", "workers": [{"count": 2, "nic": "10 Mbps"}], "lan": {"rtt": "2 ms"}},
+        {"name": "b", "workers": [{"nic": "10 Mbps"}]},
+    ],
+    "wan": {"bandwidth": "10 Mbps", "rtt": "100 ms"},
+}
+ROUTING = Routing(
+    from_data(
+        {"name": "t", "duration": "1 s", "workload": {"dataset": "digits"}, "cluster": CLUSTER, "system": "dlion"}
+    ).cluster
+)
+
+
+class Planned:
+    """Outages that are given: of participants by number, and of paths."""
+
+    def __init__(self, participants, paths):
+        self._participants, self._paths = participants, paths
+        self.absent_at_start = frozenset(
+            number for number, outages in participants.items() if outages and outages[0].begin == 0
+        )
+
+    def next_after(self, number, time):
+        outages = self._participants.get(number, [])
+        place = bisect_left([outage.begin for outage in outages], time)
+        return outages[place] if place < len(outages) else None
+
+    def link_outages(self, a, b):
+        return self._paths.get((a, b), ())
+
+
+class World:
+    """Three workers, two in a cloud and one in another, each the others' peer, of which it notes what happens when."""
+
+    def __init__(self, participants=None, paths=None, detection=0.0, silence=5.0, restart=0.0, leaves_after=None):
+        self.event_queue = EventQueue()
+        self.told, self.gone, self.rows, self.cuts = defaultdict(list), [], [], []
+        self._leaves_after = leaves_after
+        self.churn = Churn(
+            self.event_queue,
+            ROUTING,
+            Planned(participants or {}, paths or {}),
+            delays=Delays(detection, silence, restart),
+            neighbours=[[peer for peer in WORKERS if peer != number] for number in WORKERS],
+            tell=self._tell,
+            cut=lambda *pair: self.cuts.append((self.event_queue.now, *pair)),
+            came=lambda number: self.told[number].append((self.event_queue.now, "begins")),
+            went=lambda number, for_good: self.gone.append((self.event_queue.now, number, for_good)),
+            record=self.rows.append,
+        )
+        self.churn.start()
+
+    def run(self):
+        finish(self.event_queue)
+        return self
+
+    def of(self, number):
+        """What a worker was told when, rounded to microseconds."""
+        return [(round(time, 6), event) for time, event in self.told[number]]
+
+    def _tell(self, number, event):
+        assert self.churn.is_there(number)
+        self.told[number].append((self.event_queue.now, event))
+        if isinstance(event, Leave) and self._leaves_after is not None:
+            incarnation = self.churn.incarnations[number]
+            self.event_queue.after(self._leaves_after, lambda: self._leave(number, incarnation))
+
+    def _leave(self, number, incarnation):
+        if self.churn.incarnations[number] == incarnation:
+            self.churn.left(number)
+
+
+def test_a_crash_is_noticed_half_a_round_trip_and_the_detection_later():
+    world = World({2: [Outage(10, math.inf)]}, detection=0.5).run()
+    assert world.of(0) == world.of(1) == [(10.55, PeerLost(2))]
+    assert world.of(2) == []
+    assert world.gone == [(10, 2, True)]
+    assert [row.seconds for row in world.rows if row.what == "lost"] == pytest.approx([0.55, 0.55])
+    assert sorted(world.cuts) == [(10, 2, 0), (10, 2, 1)]
+
+
+def test_who_is_back_is_found_a_round_trip_after_it_has_begun():
+    world = World({0: [Outage(10, 20)]}, restart=3.0).run()
+    assert world.of(1) == [(10.001, PeerLost(0)), (23.002, PeerFound(0))]
+    assert world.of(2) == [(10.05, PeerLost(0)), (23.1, PeerFound(0))]
+    assert world.of(0) == [(23, "begins"), (23.002, PeerFound(1)), (23.1, PeerFound(2))]
+    assert world.gone == [(10, 0, False)]
+    assert [(row.what, row.incarnation) for row in world.rows if row.what in ("down", "up")] == [("down", 0), ("up", 1)]
+
+
+def test_who_is_back_before_it_was_missed_is_lost_just_before_it_is_found():
+    world = World({2: [Outage(10, 11)]}, detection=30.0).run()
+    assert world.of(0) == [(11.1, PeerLost(2)), (11.1, PeerFound(2))]
+
+
+def test_a_connection_is_good_for_what_had_left_until_the_loss_is_noticed_and_for_nothing_else():
+    world, seen = World({2: [Outage(10, 20)]}), []
+    for time in (9.9, 10.01, 10.06, 20.05, 20.11):
+        world.event_queue.after(
+            time,
+            lambda: seen.append((world.churn.reaches(0, 2), world.churn.hears(0, 2), world.churn.hears(2, 0))),
+        )
+    world.run()
+    assert seen == [
+        (True, True, True),
+        (False, True, False),
+        (False, False, False),
+        (False, False, False),
+        (True, True, True),
+    ]
+
+
+def test_who_comes_later_is_not_there_at_first():
+    world = World({2: [Outage(0, 5)]})
+    assert not world.churn.reaches(0, 2)
+    assert not world.churn.hears(1, 2)
+    world.run()
+    assert world.of(0) == [(5.1, PeerFound(2))]
+    assert [(row.virtual_time, row.what, row.incarnation) for row in world.rows[:2]] == [(0, "down", 0), (5, "up", 0)]
+
+
+@pytest.mark.parametrize(
+    ("leaves_after", "gone", "what"), [(2.0, 9.0, "left"), (None, 10.0, "down"), (3.5, 10.0, "down")]
+)
+def test_a_preemption_is_told_before_and_what_is_not_done_by_then_is_a_crash(leaves_after, gone, what):
+    outage = Outage(10, 20, "preemption", notice=3.0)
+    world = World({2: [outage]}, detection=0.5, leaves_after=leaves_after).run()
+    assert world.of(2)[:2] == [(7, Leave(10)), (20, "begins")]
+    late = 0.05 if what == "left" else 0.55  # A system closes the connections of a process that ends.
+    assert world.of(0)[0] == (gone + late, PeerLost(2))
+    assert world.gone == [(gone, 2, False)]
+    assert [row.what for row in world.rows if row.participant == 2 and row.peer is None] == ["noticed", what, "up"]
+
+
+@pytest.mark.parametrize(("leaves_after", "left", "back"), [(2.0, 12, 23), (15.0, 25, 28)])
+def test_who_leaves_takes_its_time_and_then_the_machine_is_away_as_long_as_it_is(leaves_after, left, back):
+    world = World({2: [Outage(10, 20, "leave")]}, leaves_after=leaves_after, restart=3.0).run()
+    assert world.of(2)[:2] == [(10, Leave(None)), (back, "begins")]
+    assert world.of(0) == [(left + 0.05, PeerLost(2)), (back + 0.1, PeerFound(2))]
+
+
+def test_whose_machine_goes_again_before_it_has_left_is_back_after_that():
+    outages = [Outage(10, 20, "leave"), Outage(24, 40), Outage(50, math.inf)]
+    world = World({2: outages}, leaves_after=12.0, restart=3.0).run()
+    assert [time for time, what in world.of(2) if what == "begins"] == [43]
+    assert world.gone == [(22, 2, False), (50, 2, True)]
+
+
+def test_all_machines_of_a_cloud_may_go_at_once():
+    down = [Outage(10, 20)]
+    world = World({0: down, 1: down}).run()
+    assert world.of(2) == [(10.05, PeerLost(0)), (10.05, PeerLost(1)), (20.1, PeerFound(0)), (20.1, PeerFound(1))]
+    assert world.of(0) == [(20, "begins"), (20.002, PeerFound(1)), (20.1, PeerFound(2))]
+
+
+def test_over_a_silent_path_both_ends_lose_each_other_until_it_is_back():
+    world = World(paths={("a", "b"): [Outage(10, 30)]}, silence=5.0)
+    world.event_queue.after(14.9, lambda: world.cuts.append(world.churn.reaches(0, 2)))
+    world.run()
+    assert world.of(2) == [(15, PeerLost(0)), (15, PeerLost(1)), (30.1, PeerFound(0)), (30.1, PeerFound(1))]
+    assert world.of(0) == world.of(1) == [(15, PeerLost(2)), (30.1, PeerFound(2))]
+    assert world.cuts == [True, (15, 0, 2), (15, 1, 2)]
+
+
+def test_a_short_silence_is_none():
+    world = World(paths={("a", "b"): [Outage(10, 15)], ("b", "a"): [Outage(10, 15)]}, silence=5.0).run()
+    assert not any(world.told.values())
+
+
+def test_a_path_is_back_when_both_directions_are():
+    world = World(paths={("a", "b"): [Outage(10, 30)], ("b", "a"): [Outage(10, 40)]}).run()
+    assert world.of(0) == [(15, PeerLost(2)), (40.1, PeerFound(2))]
+
+
+def test_a_crash_behind_a_path_that_is_down_is_noticed_when_that_is_back_or_silent():
+    crash = {2: [Outage(11, math.inf)]}
+    back = World(crash, {("a", "b"): [Outage(10, 14)]}, silence=5.0).run()
+    silent = World(crash, {("a", "b"): [Outage(10, 16)]}, silence=5.0).run()
+    assert back.of(0) == [(14.05, PeerLost(2))]
+    assert silent.of(0) == [(15, PeerLost(2))]
+
+
+def test_who_begins_behind_a_path_that_is_down_is_found_when_that_is_back():
+    world = World({2: [Outage(10, 20)]}, {("a", "b"): [Outage(19, 23)]}).run()
+    assert world.of(2) == [(20, "begins"), (23.1, PeerFound(0)), (23.1, PeerFound(1))]
+    assert world.of(0) == [(10.05, PeerLost(2)), (23.1, PeerFound(2))]
+
+
+def test_a_newcomer_is_told_whom_it_will_not_find_and_whom_it_has_not_found():
+    """Of the three, one goes while another one begins to shake hands with it."""
+    world, absent = World({0: [Outage(10, 20)], 2: [Outage(20.05, 30)], 1: [Outage(15, 40)]}), []
+    world.event_queue.after(20.0, lambda: absent.append(world.churn.out_of_reach(0)))
+    world.run()
+    assert absent == [{1}]
+    assert world.of(0)[:2] == [(20, "begins"), (20.1, PeerLost(2))]
+
+
+times = st.lists(st.integers(1, 60), min_size=2, max_size=6, unique=True).map(sorted)
+
+
+@st.composite
+def schedules(draw):
+    """Outages of workers, of all kinds and some from the start on or for good, and of the path's directions."""
+
+    def outages(kinds):
+        edges = draw(times)
+        first = draw(st.booleans()) and kinds != ["crash"]
+        edges = [0, *edges] if first else edges
+        last = draw(st.sampled_from([math.inf, 70])) if kinds != ["crash"] else 70
+        edges = [*edges, *([last] if len(edges) % 2 else [])]
+        return [
+            Outage(begin, end, draw(st.sampled_from(kinds)) if begin else "crash", 1.5)
+            for begin, end in zip(edges[::2], edges[1::2], strict=True)
+        ]
+
+    kinds = ["crash", "preemption", "leave"]
+    workers = {number: outages(kinds) for number in WORKERS if draw(st.booleans())}
+    paths = {ends: outages(["crash"]) for ends in (("a", "b"), ("b", "a")) if draw(st.booleans())}
+    return workers, paths
+
+
+@given(
+    schedules=schedules(),
+    detection=st.sampled_from([0.0, 0.3, 8.0]),
+    silence=st.sampled_from([0.5, 5.0]),
+    restart=st.sampled_from([0.0, 0.5]),
+    leaves_after=st.sampled_from([None, 0.0, 1.0, 7.0]),
+)
+def test_at_last_all_know_who_is_there(schedules, detection, silence, restart, leaves_after):
+    """And each is told in turn that a peer is found and lost, however outages follow and overlap."""
+    participants, paths = schedules
+    world = World(participants, paths, detection, silence, restart, leaves_after).run()
+    churn = world.churn
+    for one, other in permutations(WORKERS, 2):
+        both = churn.is_there(one) and churn.is_there(other)
+        assert churn.reaches(one, other) is both
+        assert churn.hears(one, other) is both
+        knows = other not in Planned(participants, paths).absent_at_start
+        for _, event in world.told[one]:
+            if event == "begins":
+                knows = None
+            elif event == PeerFound(other):
+                assert not knows
+                knows = True
+            elif event == PeerLost(other):
+                assert knows is not False  # None: it looked for that one when it began
+                knows = False
+    times = [row.virtual_time for row in world.rows]
+    assert times == sorted(times)
+    assert all(row.seconds >= 0 for row in world.rows if row.what == "lost")
