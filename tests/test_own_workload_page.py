@@ -18,8 +18,8 @@ from dlion_sim.scenario import dump, from_data, to_data
 from dlion_sim.simulation import resume, simulate
 from dlion_sim.streams import stream, stream_seed
 from tests.command import dlion
-from tests.simulation.scenarios import digits
 from tests.simulation.checkpointing.test_checkpoint import WALL_CLOCK_FACTS, After, check_same
+from tests.simulation.scenarios import digits
 
 PAGE = (Path(__file__).parents[1] / "docs" / "own-workload.md").read_text()
 WORKLOAD = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0])["workload"]

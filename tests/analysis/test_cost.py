@@ -18,8 +18,8 @@ from dlion_sim.scenario import dump, load
 from dlion_sim.simulation import resume, simulate
 from tests.command import dlion
 from tests.made_up import made_up_run
-from tests.simulation.scenarios import digits
 from tests.simulation.checkpointing.test_checkpoint import After
+from tests.simulation.scenarios import digits
 
 CLOUDS = [
     {"name": "east", "workers": [{"count": 2, "instance": "p3.2xlarge", "compute": "24 cores", "nic": "50 Mbps"}]},

@@ -15,8 +15,8 @@ from dlion_sim.simulation import resume, simulate
 from dlion_sim.sweep import Job, check, load_sweep
 from dlion_sim.sweep.job import work
 from tests.command import dlion
-from tests.simulation.scenarios import digits
 from tests.simulation.checkpointing.test_checkpoint import After
+from tests.simulation.scenarios import digits
 
 OWN = """\
 import torch

@@ -16,8 +16,8 @@ from dlion_sim.simulation import simulate
 from dlion_sim.sweep import Ended, Started
 from tests.command import dlion
 from tests.made_up import made_up_run
-from tests.simulation.scenarios import digits
 from tests.simulation.checkpointing.test_checkpoint import After
+from tests.simulation.scenarios import digits
 from tests.sweep.scenarios import write_sweep
 
 AT_ONCE = {"schema", "systems", "models", "datasets", "devices", "catalogs", "scenarios", "compare"}

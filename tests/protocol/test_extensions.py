@@ -67,16 +67,16 @@ def test_the_pages_choice_runs(gossip, tmp_path):
 def interrupted(gossip, tmp_path):
     """A run with the page's choice that was ended early."""
     from dlion_sim.simulation import simulate
-    from tests.simulation.scenarios import digits
     from tests.simulation.checkpointing.test_checkpoint import After
+    from tests.simulation.scenarios import digits
 
     return simulate(digits(system="gossip:GOSSIP"), tmp_path / "run", interrupted=After(100)).folder
 
 
 def test_a_run_with_the_pages_choice_goes_on_to_the_bit(interrupted, tmp_path):
     from dlion_sim.simulation import resume, simulate
-    from tests.simulation.scenarios import digits
     from tests.simulation.checkpointing.test_checkpoint import check_same
+    from tests.simulation.scenarios import digits
 
     check_same(resume(interrupted), simulate(digits(system="gossip:GOSSIP"), tmp_path / "whole"))
 
@@ -112,8 +112,8 @@ def test_a_module_of_this_package_is_not_the_users():
 
 def test_a_choice_that_keeps_what_cannot_be_saved_is_told_of(gossip, tmp_path):
     from dlion_sim.simulation import simulate
-    from tests.simulation.scenarios import digits
     from tests.simulation.checkpointing.test_checkpoint import After
+    from tests.simulation.scenarios import digits
 
     file = tmp_path / "gossip.py"
     kept = "self.file = open(__file__)  # noqa"
@@ -176,8 +176,8 @@ class Eavesdropping(KnowledgeTransfer):
 
 def test_the_pages_own_message_is_simulated_recorded_and_saved(halves, tmp_path):
     from dlion_sim.simulation import resume, simulate
-    from tests.simulation.scenarios import digits
     from tests.simulation.checkpointing.test_checkpoint import After, check_same
+    from tests.simulation.scenarios import digits
 
     whole = simulate(digits(system=written("halves")), tmp_path / "whole")
     assert whole.summary["accuracy"]["mean"] > 0.5

@@ -14,8 +14,8 @@ from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.simulation import resume, simulate
 from dlion_sim.simulation.tcp import TCP
-from tests.simulation.churning import WAYS, churning, run, times
 from tests.simulation.checkpointing.test_checkpoint import After, check_same
+from tests.simulation.churning import WAYS, churning, run, times
 
 TWO = {
     "clouds": [

@@ -12,8 +12,8 @@ from dlion_sim.scenario import dump, load
 from dlion_sim.simulation import simulate
 from dlion_sim.yaml_text import read_yaml, write_yaml
 from tests.results.test_damaged_folders import places, time_limit
-from tests.simulation.scenarios import digits
 from tests.simulation.checkpointing.test_checkpoint import After
+from tests.simulation.scenarios import digits
 
 CASES = 200
 MOST_WORKERS = 20

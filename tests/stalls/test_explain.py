@@ -14,8 +14,8 @@ from dlion_sim.results import Run
 from dlion_sim.scenario import to_data
 from dlion_sim.simulation import simulate
 from dlion_sim.stalls import DOCUMENT, explain, variants
-from tests.simulation.scenarios import digits
 from tests.simulation.checkpointing.test_checkpoint import After
+from tests.simulation.scenarios import digits
 
 IN_STEP = ["baseline", "ring_allreduce", "parameter_server"]
 FED = "workload.input={prep_rate: 60, disk: 1 MB/s, sample_bytes: 20 kB}"

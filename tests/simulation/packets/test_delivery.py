@@ -12,8 +12,8 @@ from dlion_sim.simulation.packets.delivery import PacketDelivery
 from dlion_sim.simulation.packets.ways import Ways
 from dlion_sim.simulation.routing import Routing
 from tests.simulation.agendas import finish
-from tests.simulation.test_routing import leaf_spine
 from tests.simulation.test_delivery import CLUSTER, gradient, routing, weights
+from tests.simulation.test_routing import leaf_spine
 
 FRAME, SEGMENT, ACKNOWLEDGEMENT = 1514, 1448, 66
 

@@ -9,8 +9,8 @@ import pytest
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.simulation import resume, simulate
-from tests.simulation.scenarios import digits
 from tests.simulation.checkpointing.test_checkpoint import CHANGING, After, check_same, scenario
+from tests.simulation.scenarios import digits
 
 PACKETS = "network={model: packets}"
 DEEP = "network={model: {kind: packets, buffer: 1 MB, mark_above: 1 MB, drop_above: 1 MB}}"
