@@ -120,10 +120,10 @@ def _study(
     output: Path,
 ) -> Study:
     from dlion_sim.analysis.targets import read_accuracy
-    from dlion_sim.recommend import Study
+    from dlion_sim.recommend import Study, scenario_of
     from dlion_sim.scenario import Scenario, find
     from dlion_sim.scenario.loading import read_data
-    from dlion_sim.scenario.overrides import overridden
+    from dlion_sim.scenario.overrides import located, overridden, read_all
     from dlion_sim.sweep import Base
 
     file = find(name)
@@ -136,7 +136,9 @@ def _study(
     try:
         return Study(Base(file, overridden(data, given)), choices, goal, seeds, output)
     except InputError as error:
-        raise error.within(file) from None
+        read = data
+        fault = located(error, read_all(given), lambda some: scenario_of(Base(file, overridden(read, some))))
+        raise fault.within(file) from None
 
 
 def _run(study: Study, options: ExecutorOptions, lock: int, *, quiet: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from dlion_sim.recommend.candidates import COUNTS, Candidate, Choices
 from dlion_sim.recommend.goal import Goal
-from dlion_sim.recommend.study import Study
+from dlion_sim.recommend.study import Study, scenario_of
 from dlion_sim.recommend.systems import KEY_PARAMETERS, SYSTEMS
 from dlion_sim.recommend.writing import DOCUMENT, FIGURES, WINNER, write_recommendation
 
@@ -17,5 +17,6 @@ __all__ = [
     "Choices",
     "Goal",
     "Study",
+    "scenario_of",
     "write_recommendation",
 ]

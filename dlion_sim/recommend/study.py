@@ -38,7 +38,7 @@ class Study:
         Raises InputError where that is none or has no target, or where there is no candidate.
         """
         self.base = base
-        self.scenario = scenario = _scenario(base)
+        self.scenario = scenario = scenario_of(base)
         self.goal = goal
         self.seeds = seeds
         self.output = output
@@ -184,14 +184,17 @@ def _is_done(found: Found, until: float) -> bool:
     return found.state is State.DONE
 
 
-def _scenario(base: Base) -> Scenario:
-    """That of a base. Its own machines, which candidates have others for, need no prices where traffic has one."""
+def scenario_of(base: Base) -> Scenario:
+    """That of a base. Its own machines, which candidates have others for, need no prices where traffic has one.
+
+    Raises InputError, which does not name the file.
+    """
     data = copy.deepcopy(base.data)
     with suppress(AttributeError, KeyError, TypeError):  # what is wrong is told below
         for group in (group for cloud in data["cluster"]["clouds"] for group in cloud["workers"]):
             if "instance" not in group:
                 group.setdefault("price", 0)
-    return from_data(data, folder=base.file.parent, file=base.file)
+    return from_data(data, folder=base.file.parent)
 
 
 def _target(scenario: Scenario) -> float:

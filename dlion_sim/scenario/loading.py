@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +80,9 @@ def from_data(
     try:
         scenario = _checked(changed, context)
     except InputError as error:
-        fault = located(error, settings)
-        raise (_of_any(fault, data, settings, context) if fault.file is None else fault).within(file) from None
+        given = data
+        fault = located(error, settings, lambda some: _checked(overridden(given, some), context))
+        raise fault.within(file) from None
     for setting, set_there in zip(settings, places, strict=True):
         if setting.value is not None:
             check_read(scenario, setting, set_there)
@@ -96,17 +96,6 @@ def _checked(data: dict[str, Any], context: dict[str, Any]) -> Scenario:
         return Scenario.model_validate(data, context=context)
     except ValidationError as error:
         raise as_input_error(error, data, None, elsewhere) from None
-
-
-def _of_any(
-    fault: InputError, data: dict[str, Any], settings: Sequence[Override], context: dict[str, Any]
-) -> InputError:
-    """The fault, which is at no place that anything set, as that of an override without which there is none."""
-    for each in reversed(settings):
-        with suppress(InputError):
-            _checked(overridden(data, [other for other in settings if other is not each]), context)
-            return each.fault(fault)
-    return fault
 
 
 def to_data(scenario: Scenario) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,15 +92,44 @@ def overridden(data: Mapping[str, Any], overrides: Sequence[str | Override]) -> 
     return changed
 
 
-def located(error: InputError, overrides: Iterable[Override]) -> InputError:
-    """The same fault of a scenario, said to be that of the override that set what is at fault, if one did."""
-    # The longest path says it most closely.
-    by_length = sorted(overrides, key=lambda override: len(override.path), reverse=True)
-    further = [located(fault, by_length) for fault in error.further]
-    guilty = next((each for each in by_length if _meet(each.path, error.path)), None)
-    if guilty is not None and error.file is None:
-        error = guilty.fault(error)
+def located(
+    error: InputError,
+    overrides: Sequence[Override],
+    check: Callable[[Sequence[Override]], object] | None = None,
+) -> InputError:
+    """The same fault of a scenario, said to be that of the override that set what is at fault, if one did.
+
+    That is the last one that set the place or all around it; otherwise the last one without which there is no such
+    fault. `check` raises the faults that there are with some of the overrides only; without it, that is an override
+    inside the place.
+    """
+    further = [located(fault, overrides, check) for fault in error.further]
+    if error.file is None:
+        keys = error.path.split(".") if error.path else []
+        guilty = [each for each in overrides if _leads_to(each.path.split("."), keys)]
+        if not guilty and check is None:
+            guilty = [each for each in overrides if keys and _leads_to(each.path.split(".")[: len(keys)], keys)]
+        elif check and not guilty and _has(error, check, overrides):
+            guilty = [
+                each for each in overrides if not _has(error, check, [one for one in overrides if one is not each])
+            ]
+        if guilty:
+            error = guilty[-1].fault(error)
     return InputError(error.problem, file=error.file, path=error.path, allowed=error.allowed, further=further)
+
+
+def _has(error: InputError, check: Callable[[Sequence[Override]], object], overrides: Sequence[Override]) -> bool:
+    """Whether a scenario with these overrides has that fault."""
+    try:
+        check(overrides)
+    except InputError as found:
+        return (error.path, error.problem) in [(each.path, each.problem) for each in (found, *found.further)]
+    return False
+
+
+def _leads_to(path: Sequence[str], place: Sequence[str]) -> bool:
+    """Whether a path, with * for any entry, is that of a place in a scenario or of what is above it."""
+    return len(path) <= len(place) and all(key in (other, ANY) for key, other in zip(path, place, strict=False))
 
 
 def set_value(data: dict[str, Any], keys: Sequence[str], value: object) -> list[Keys]:
@@ -149,12 +178,6 @@ def _as_mapping(inner: Any, keys: Keys) -> Any:
             case ["cluster", "wan", "matrix" | "rtt_matrix"]:
                 return {"file": inner}
     return inner
-
-
-def _meet(path: str, place: str | None) -> bool:
-    """Whether a path, with * for any entry, leads to a place in a scenario, or to what is above or below it."""
-    pairs = zip(path.split("."), place.split(".") if place else (), strict=False)
-    return place is not None and all(key in (other, ANY) for key, other in pairs)
 
 
 def _anchored(value: Any, keys: Sequence[str]) -> Any:

@@ -161,6 +161,12 @@ def test_what_cannot_be_is_an_exit_code_and_says_what_could(capsys, monkeypatch,
     assert told["needed"]["money"]["mean"] > 0.005
 
 
+@pytest.mark.parametrize("setting", ["workload.batch_size=x", "prices.egress=x", "workload.optimizer.bogus=1"])
+def test_a_fault_of_a_setting_is_told_as_such(capsys, monkeypatch, here, setting):
+    assert dlion(monkeypatch, *ASKED, "--deadline", "1 min", "--dry-run", "--set", setting) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"dlion: --set {setting}: ")
+
+
 @pytest.mark.usefixtures("at_once")
 def test_what_fails_everywhere_is_a_fault_of_the_input(capsys, monkeypatch, here):
     write_scenario(here, workload={**WORKLOAD, "batch_size": 5000})
@@ -187,7 +193,7 @@ def test_what_fails_everywhere_is_a_fault_of_the_input(capsys, monkeypatch, here
         (["--budget", "1", "--target-accuracy", "1"], ["--target-accuracy", "1 % or 100 %"]),
         (["--budget", "1", "--target-accuracy", "much"], ["--target-accuracy", "'much' is no number"]),
         (["--budget", "1", "--set", "target_accuracy=null"], ["target_accuracy", "--target-accuracy, or one in"]),
-        (["--budget", "1", "--set", "workload.modle=x"], ["learn.yaml: workload", "unknown key 'modle'"]),
+        (["--budget", "1", "--set", "workload.modle=x"], ["--set workload.modle=x: workload", "unknown key 'modle'"]),
         (["--budget", "1", "-o", "learn.yaml"], ["learn.yaml"]),
         (["--budget", "1", "--gpus-per-job", "1"], ["--gpus-per-job", "needs --executor ray"]),
     ],

@@ -75,6 +75,29 @@ def test_a_fault_is_that_of_who_set_it(file: Path, data: dict[str, Any]) -> None
         from_data(data, ["duration=10"])
 
 
+@pytest.mark.parametrize(
+    ("overrides", "guilty"),
+    [
+        (["workload.bogus=3", "workload.optimizer.learning_rate=0.1"], 0),
+        (["workload.optimizer.learning_rate=0.1", "workload.bogus=3"], 1),
+        (["workload={dataset: digits, model: mlp, batch_size: x}", "workload.optimizer.learning_rate=0.1"], 0),
+        (["cluster.clouds.0.workers.0.nic=1 Mbps", "cluster.clouds=[{name: a, workers: [{nic: 1}]}]"], 1),
+        (["duration=3", "duration=4"], 1),
+    ],
+)
+def test_of_overrides_side_by_side_that_which_set_it_is_at_fault(file: Path, overrides: list[str], guilty: int) -> None:
+    with pytest.raises(InputError) as refusal:
+        load(file, overrides)
+    assert refusal.value.file == f"`overrides` {overrides[guilty]}"
+
+
+def test_a_fault_of_the_file_is_of_no_override_inside_the_same_part(file: Path) -> None:
+    file.write_text(file.read_text().replace("{dataset: digits", "{bogus: 3, dataset: digits"))
+    with pytest.raises(InputError, match="unknown key 'bogus'") as refusal:
+        load(file, ["workload.optimizer.learning_rate=0.1"])
+    assert refusal.value.file == file
+
+
 def test_a_fault_at_no_place_is_that_without_which_there_is_none(file: Path) -> None:
     with pytest.raises(InputError) as refusal:
         load(file, ["seed=3", "duration=null", "workload.batch_size=8"])
