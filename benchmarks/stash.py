@@ -26,7 +26,7 @@ from benchmarks.measuring import options
 from benchmarks.stash_claims import Claim, claims
 from benchmarks.stash_figures import draw_features, draw_stalls
 from dlion_sim.simulation import simulate
-from dlion_sim.stalls import variants
+from dlion_sim.studies.stalls import variants
 
 STUDIED = ("alexnet", "squeezenet", "shufflenet", "mobilenet", "resnet18", "resnet50", "vgg11", "bert_large")
 """Stash's small and large models."""

@@ -25,7 +25,7 @@ from dlion_sim.scenario import Packets, Reliable, Scenario, dump, from_data
 from dlion_sim.scenario.units import BANDWIDTH
 from dlion_sim.simulation import simulate
 from dlion_sim.streams import stream
-from dlion_sim.validation import EMULATED, SIMULATED
+from dlion_sim.studies.validation import EMULATED, SIMULATED
 
 Verdict = Mapping[str, float]
 """How far runs are apart, as a `Fidelity` has it."""

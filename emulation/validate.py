@@ -26,7 +26,7 @@ from dlion_sim.metric import ACCURACY
 from dlion_sim.results import Run
 from dlion_sim.results.atomic import json_bytes, write
 from dlion_sim.scenario import Scenario, dump, load
-from dlion_sim.validation import DOCUMENT, validate
+from dlion_sim.studies.validation import DOCUMENT, validate
 from emulation.distribution import FIGURES, markdown, of_further
 from emulation.further import FURTHER
 

@@ -33,7 +33,7 @@ def export(
     quiet: Quiet = False,
 ) -> None:
     """Export runs to CSV files, TensorBoard event files or trace files."""
-    from dlion_sim.export import export_csv, export_tensorboard, export_trace
+    from dlion_sim.analysis.export import export_csv, export_tensorboard, export_trace
     from dlion_sim.results import Frames
 
     exports = {Format.CSV: export_csv, Format.TENSORBOARD: export_tensorboard, Format.TRACE: export_trace}

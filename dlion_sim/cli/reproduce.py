@@ -18,7 +18,7 @@ from dlion_sim.cli.sweep import estimated, run_sweep
 from dlion_sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from dlion_sim.reproduction import Experiment
+    from dlion_sim.studies.reproduction import Experiment
     from dlion_sim.sweep import Point
 
 
@@ -66,7 +66,7 @@ def reproduce(
     Each is a sweep that `dlion sweep reproduction/NAME` runs, too. Started again, it does only what is missing, and
     writes the pages anew.
     """
-    from dlion_sim.reproduction import experiments, in_short, short_name, write_collection
+    from dlion_sim.studies.reproduction import experiments, in_short, short_name, write_collection
 
     known = experiments()
     if not names and not dry_run:
@@ -89,8 +89,8 @@ def reproduce(
 
 
 def _plan(name: str, experiment: Experiment, runs: Path, *, short: bool) -> tuple[str, _Plan]:
-    from dlion_sim.reproduction import MARK, in_short, short_name, shortened
-    from dlion_sim.reproduction.claims import sweep_of
+    from dlion_sim.studies.reproduction import MARK, in_short, short_name, shortened
+    from dlion_sim.studies.reproduction.claims import sweep_of
     from dlion_sim.sweep import load_sweep
 
     points = load_sweep(sweep_of(name))
@@ -121,8 +121,8 @@ def _show(plans: Mapping[str, _Plan], options: ExecutorOptions, *, quiet: bool) 
 
 
 def _reproduce(name: str, plan: _Plan, folder: Path, options: ExecutorOptions, *, quiet: bool) -> None:
-    from dlion_sim.reproduction import write_experiment
     from dlion_sim.results import Run, find_runs
+    from dlion_sim.studies.reproduction import write_experiment
 
     if not quiet:
         print(f"{name}: {plan.experiment.title}", flush=True)

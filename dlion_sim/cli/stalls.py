@@ -19,7 +19,7 @@ from dlion_sim.cli.scenario_argument import chosen
 
 if TYPE_CHECKING:
     from dlion_sim.analysis.stalls.attribution import Stalls
-    from dlion_sim.stalls import Explained
+    from dlion_sim.studies.stalls import Explained
 
 _SURE = 0.05
 """Of an iteration's time: workers that vary more are told."""
@@ -64,7 +64,7 @@ def stalls(
     """
     from dlion_sim.cli.progress import progress_bar
     from dlion_sim.interrupts import Interrupts
-    from dlion_sim.stalls import explain
+    from dlion_sim.studies.stalls import explain
 
     with chosen(scenario, overrides, output) as (loaded, folder), Interrupts() as interrupts:
         explained = explain(

@@ -14,7 +14,7 @@ from dlion_sim.cli.scenario_argument import chosen
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
-    from dlion_sim.validation import Validation
+    from dlion_sim.studies.validation import Validation
 
 
 def validate(
@@ -41,7 +41,7 @@ def validate(
     """
     from dlion_sim.cli.fidelity_report import fidelity_report
     from dlion_sim.results import Run, free_folder
-    from dlion_sim.validation import held_against
+    from dlion_sim.studies.validation import held_against
 
     if len(what) == 2 and not overrides and not fifo:
         simulated, real = (Run.open(Path(folder)) for folder in what)
@@ -62,7 +62,7 @@ def _run_both(
     from dlion_sim.cli.progress import clock_bar, progress_bar
     from dlion_sim.emulation import check_requirements
     from dlion_sim.interrupts import Interrupts
-    from dlion_sim.validation import validate
+    from dlion_sim.studies.validation import validate
 
     check_requirements()
     with (

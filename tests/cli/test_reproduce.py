@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dlion_sim import load
-from dlion_sim.reproduction import claims
+from dlion_sim.studies.reproduction import claims
 from tests.command import dlion
 from tests.sweep.scenarios import write_sweep
 

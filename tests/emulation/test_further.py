@@ -7,7 +7,7 @@ import pytest
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import Packets, Reliable
 from dlion_sim.simulation import simulate
-from dlion_sim.validation import EMULATED, SIMULATED
+from dlion_sim.studies.validation import EMULATED, SIMULATED
 from emulation.further import OFF, by_packets, neighbour_of, neighbours, with_queues
 from tests.simulation.scenarios import digits
 

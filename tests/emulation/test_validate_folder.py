@@ -10,7 +10,7 @@ import pytest
 from dlion_sim.analysis import compare
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import dump
-from dlion_sim.validation import held_against
+from dlion_sim.studies.validation import held_against
 from emulation import validate as script
 from tests.analysis.test_fidelity import written
 from tests.simulation.scenarios import digits

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dlion_sim.analysis import common_target, compare, comparison, group_runs
+from dlion_sim.analysis.export import export_trace
 from dlion_sim.errors import InputError
-from dlion_sim.export import export_trace
 from dlion_sim.results import MetricsRow, Run, RunWriter, atomic, find_runs, growing_table, run_names
 from tests.command import dlion
 from tests.made_up import made_up_run

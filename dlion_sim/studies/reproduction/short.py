@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dlion_sim.reproduction.claims import Experiment
+from dlion_sim.studies.reproduction.claims import Experiment
 from dlion_sim.sweep import Point
 
 PART = 10

@@ -8,8 +8,8 @@ import pytest
 from dlion_sim.analysis.stalls.attribution import stalls
 from dlion_sim.scenario import from_data, to_data
 from dlion_sim.simulation import simulate
-from dlion_sim.stalls import explain
-from dlion_sim.stalls.faster import waited_for, with_faster
+from dlion_sim.studies.stalls import explain
+from dlion_sim.studies.stalls.faster import waited_for, with_faster
 from tests.simulation.scenarios import digits
 
 SLOW_PATH = "cluster.wan={bandwidth: 40 Mbps, rtt: 2 ms, paths: [{from: west, to: east, bandwidth: 2 Mbps}]}"

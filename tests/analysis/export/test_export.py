@@ -6,8 +6,8 @@ import sys
 import pandas as pd
 import pytest
 
+from dlion_sim.analysis.export import export_csv, export_tensorboard, export_trace
 from dlion_sim.errors import InputError
-from dlion_sim.export import export_csv, export_tensorboard, export_trace
 from dlion_sim.results import MetricsRow, Run, RunWriter, TransfersRow
 from tests.made_up import made_up_run
 

@@ -7,7 +7,7 @@ import pytest
 
 from dlion_sim.learning.process import frozen_objects
 from dlion_sim.scenario import from_data
-from dlion_sim.stalls import explain
+from dlion_sim.studies.stalls import explain
 
 UNEVEN = {
     "bandwidth": "20 Mbps",
@@ -37,7 +37,7 @@ def once_frozen():
 def checked(tmp_path, monkeypatch):
     """What both ways tell, and how far they are apart."""
     for module in ("variants", "explain"):
-        monkeypatch.setattr(import_module(f"dlion_sim.stalls.{module}"), "COUNTERFACTUALS", {})
+        monkeypatch.setattr(import_module(f"dlion_sim.studies.stalls.{module}"), "COUNTERFACTUALS", {})
 
     def explained(system, cores, wan, *, fed_by=None, noise=0.0, nic="50 Mbps", beta="400 ms"):
         workload = {

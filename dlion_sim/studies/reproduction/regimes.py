@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dlion_sim.analysis import Group, in_order
-from dlion_sim.reproduction.claims import Rates
+from dlion_sim.studies.reproduction.claims import Rates
 
 REGIME = "rates"
 """The label that tells the regimes apart, in the place of the rate."""

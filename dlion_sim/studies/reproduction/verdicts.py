@@ -10,8 +10,8 @@ from dlion_sim.analysis import Group, duration_until, final
 from dlion_sim.analysis.curves import worker_deviation
 from dlion_sim.analysis.statistics import Duration, Estimate, mean_of, paired_p, ratio
 from dlion_sim.errors import InputError
-from dlion_sim.reproduction.claims import Claim, Quantity
 from dlion_sim.results import Run
+from dlion_sim.studies.reproduction.claims import Claim, Quantity
 
 SIGNIFICANT = 0.05
 DIRECTIONS = ("same", "same (one seed)", "not told apart", "opposite", "opposite (one seed)", "unknown")

@@ -13,7 +13,7 @@ from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.results import Run
 from dlion_sim.scenario import to_data
 from dlion_sim.simulation import simulate
-from dlion_sim.stalls import DOCUMENT, explain, variants
+from dlion_sim.studies.stalls import DOCUMENT, explain, variants
 from tests.simulation.checkpointing.test_checkpoint import After
 from tests.simulation.scenarios import digits
 

@@ -18,9 +18,9 @@ from dlion_sim.results.atomic import json_bytes, write
 from dlion_sim.results.run_folder import holds_run
 from dlion_sim.scenario import Scenario
 from dlion_sim.simulation import Progress, resume, simulate
-from dlion_sim.stalls.document import document
-from dlion_sim.stalls.faster import waited_for
-from dlion_sim.stalls.variants import COUNTERFACTUALS, Variant, as_it_is, faster_variant, variants
+from dlion_sim.studies.stalls.document import document
+from dlion_sim.studies.stalls.faster import waited_for
+from dlion_sim.studies.stalls.variants import COUNTERFACTUALS, Variant, as_it_is, faster_variant, variants
 
 DOCUMENT, FIGURE = "stalls.json", "stalls.png"
 WARM_UP = 5

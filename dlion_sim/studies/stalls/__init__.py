@@ -1,6 +1,6 @@
 """What holds a scenario up: simulated again with one thing more each time, or with one less."""
 
-from dlion_sim.stalls.explain import DOCUMENT, FIGURE, Explained, explain
-from dlion_sim.stalls.variants import Variant, variants
+from dlion_sim.studies.stalls.explain import DOCUMENT, FIGURE, Explained, explain
+from dlion_sim.studies.stalls.variants import Variant, variants
 
 __all__ = ["DOCUMENT", "FIGURE", "Explained", "Variant", "explain", "variants"]

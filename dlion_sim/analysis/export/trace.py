@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
+from dlion_sim.analysis.export.folder import new_folder
 from dlion_sim.analysis.timeline import sending, spans, transfers
-from dlion_sim.export.folder import new_folder
 from dlion_sim.results import Run, participants, run_names, scenario_label
 from dlion_sim.results.atomic import json_bytes, write
 

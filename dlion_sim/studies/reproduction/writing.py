@@ -20,12 +20,12 @@ from dlion_sim.figures import (
     plot_time_to_accuracy,
     plot_trade_off,
 )
-from dlion_sim.reproduction.claims import Closer, Experiment
-from dlion_sim.reproduction.regimes import by_regime
-from dlion_sim.reproduction.verdicts import DIRECTIONS, Verdict, judged
 from dlion_sim.results import WAN, Run, headings, traffic_of
 from dlion_sim.results.atomic import replacing
 from dlion_sim.results.numbers import in_bytes, percent
+from dlion_sim.studies.reproduction.claims import Closer, Experiment
+from dlion_sim.studies.reproduction.regimes import by_regime
+from dlion_sim.studies.reproduction.verdicts import DIRECTIONS, Verdict, judged
 
 PAGE = "README.md"
 _TABLE = "table.csv"

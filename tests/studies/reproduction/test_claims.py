@@ -5,9 +5,9 @@ from collections import Counter, defaultdict
 import pytest
 
 from dlion_sim.errors import InputError
-from dlion_sim.reproduction import claims, experiments, shortened
-from dlion_sim.reproduction.claims import Comparison, sweep_of
 from dlion_sim.scenario.shipped import REPRODUCTION
+from dlion_sim.studies.reproduction import claims, experiments, shortened
+from dlion_sim.studies.reproduction.claims import Comparison, sweep_of
 from dlion_sim.sweep import load_sweep
 
 EXPERIMENTS = experiments()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dlion_sim.analysis.export.folder import new_folder
 from dlion_sim.errors import InputError
-from dlion_sim.export.folder import new_folder
 from dlion_sim.results import Run, run_names
 
 _OF_ITERATIONS = ("loss", "batch_size", "staleness", "compute_seconds", "wait_seconds")

@@ -1,11 +1,11 @@
 """One learning rate for all systems, and each system's own."""
 
 from dlion_sim.analysis import group_runs
-from dlion_sim.reproduction.claims import Rates
-from dlion_sim.reproduction.regimes import by_regime
-from dlion_sim.reproduction.verdicts import judged
+from dlion_sim.studies.reproduction.claims import Rates
+from dlion_sim.studies.reproduction.regimes import by_regime
+from dlion_sim.studies.reproduction.verdicts import judged
 from tests.made_up import made_up_run
-from tests.reproduction.test_verdicts import BETTER
+from tests.studies.reproduction.test_verdicts import BETTER
 
 RATE = "workload.optimizer.learning_rate"
 

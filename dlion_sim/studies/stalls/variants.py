@@ -14,7 +14,7 @@ from dlion_sim.analysis.stalls.differencing import STEPS, WITH_CHURN
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION, UNLIMITED, Scenario, Schedule, from_data, to_data
-from dlion_sim.stalls.faster import with_faster
+from dlion_sim.studies.stalls.faster import with_faster
 
 Data = dict[str, Any]
 _MOST = BANDWIDTH.format(BANDWIDTH.most)

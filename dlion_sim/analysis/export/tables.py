@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from dlion_sim.export.folder import new_folder
+from dlion_sim.analysis.export.folder import new_folder
 from dlion_sim.results import Frames, Run
 from dlion_sim.results.atomic import naming
 
