@@ -62,7 +62,9 @@ def turn(workload: dict[str, Any], seconds: float) -> Turn:
     with tempfile.TemporaryDirectory() as folder:
         simulated = simulate(from_data(block), Path(folder, "simulated"), device="cpu")
         assert simulated.summary
-        real = run_locally(from_data({**data, "iterations": iterations}), Path(folder, "real"), paced=False)
+        real = run_locally(
+            from_data({**data, "iterations": iterations}), Path(folder, "real"), device="cpu", paced=False
+        )
         times = np.diff(real.iterations()["virtual_time"])[WARM_UP:]
     return Turn(
         calibrated, simulated.summary["virtual_seconds"] / SIMULATED, float(np.median(times)), float(times.mean())

@@ -53,7 +53,7 @@ def emulated_again(scenario: Scenario, folder: Path, interrupted: Callable[[], b
     """How far another emulation is from the first."""
     check_requirements()
     with clock_bar(scenario, quiet=False) as observe:
-        again = emulate(scenario, folder / "again", force=True, interrupted=interrupted, observe=observe)
+        again = emulate(scenario, folder / "again", device="cpu", force=True, interrupted=interrupted, observe=observe)
     _check_ended(again)
     return compare(Run.open(folder / EMULATED), again).verdict
 

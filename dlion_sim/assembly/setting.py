@@ -62,13 +62,15 @@ class Setting:
     validation: Indices | None
     """The training samples that evaluations are on, which lie at no worker; None: they are on the test set."""
     device: torch.device
-    """Where parameters are, and gradients are computed."""
+    """Where gradients are computed."""
+    home: torch.device
+    """Where parameters are, and all that is made of them."""
     stream: DataStream | None = None
     """How the shards come to the workers, unless they are there from the start."""
 
     @classmethod
-    def of(cls, scenario: Scenario, device: torch.device = CPU) -> Setting:
-        """Raises InputError for a scenario that cannot be run."""
+    def of(cls, scenario: Scenario, device: torch.device = CPU, home: torch.device | None = None) -> Setting:
+        """Parameters are on `device`, too, unless they are at `home`. Raises InputError for what cannot be run."""
         system = compose(scenario.system, scenario.modules)
         dataset = dataset_of(scenario)
         check_target(scenario, dataset)
@@ -85,6 +87,7 @@ class Setting:
             shards=stream.shards if stream else shards,
             validation=validation,
             device=device,
+            home=home or device,
             stream=stream,
         )
         check_clouds(setting.hosts, scenario.cluster)
@@ -248,11 +251,11 @@ class Setting:
         if self.scenario.workload.initial_parameters == "same":
             return self._initial.twin()
         model = model_drawn_by(worker, self.scenario, self.dataset)
-        return self._replica(self.layout, flatten(model).to(self.device))
+        return self._replica(self.layout, flatten(model).to(self.home))
 
     @cached_property
     def _initial(self) -> Replica:
-        return self._replica(self.layout, flatten(self.model).to(self.device))
+        return self._replica(self.layout, flatten(self.model).to(self.home))
 
     @cached_property
     def _mixing(self) -> list[Mapping[int, float]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dlion_sim.assembly import Recorder, Setting
-from dlion_sim.learning import gradient_executor
+from dlion_sim.learning import GradientExecutor
 from dlion_sim.learning.process import frozen_objects, one_core
 from dlion_sim.live import Address, NodeConfig
 from dlion_sim.live.gathering import manifest_of
@@ -56,12 +56,11 @@ def time_iterations(setting: Setting, sizes: Sequence[int]) -> dict[int, list[fl
     """
     one = setting.worker(0)
     worker = Worker(one.setup, replace(one.choices, batching=_InTurns(sizes, one.setup)))
-    of = setting.model, setting.dataset, setting.device
     with ExitStack() as stack:
         stack.enter_context(one_core())
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="dlion-")))
         listener = stack.enter_context(listen(Address("127.0.0.1", 0)))
-        executor = gradient_executor(*of, replicas=1, threads=1, kernels=setting.kernels)
+        executor = GradientExecutor(setting.model, setting.dataset, setting.device, threads=1, kernels=setting.kernels)
         member = stack.enter_context(
             closing(Member(worker, Machine(executor, worker.replica, setting.sampler(0), None)))
         )

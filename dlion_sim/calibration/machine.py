@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from dlion_sim.assembly import Setting
+from dlion_sim.assembly.setting import CPU
 from dlion_sim.calibration.fit import Fit, fit
 from dlion_sim.calibration.iterations import alone, time_iterations
 from dlion_sim.errors import InputError
@@ -39,7 +40,7 @@ def calibrate(scenario: Scenario, device: Device = "auto") -> Calibration:
     if scenario.workload.cost_as is not None:
         problem = "has another model charged than the one that would be timed"
         raise InputError(problem, path="workload.cost_as", allowed="a workload without it")
-    setting = Setting.of(alone(scenario), device_named(device))
+    setting = Setting.of(alone(scenario), device_named(device), home=CPU)
     given = scenario.workload.batch_size
     sizes = sorted({max(1, given // 4), max(1, given // 2), given, 2 * given, 4 * given})
     seconds = {size: median(times) for size, times in time_iterations(setting, sizes).items()}

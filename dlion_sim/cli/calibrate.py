@@ -13,7 +13,7 @@ from rich.text import Text
 from dlion_sim.cli import network
 from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.hints import Hinting
-from dlion_sim.cli.options import Device, Overrides, Quiet, ScenarioNameIfAny
+from dlion_sim.cli.options import ComputesOn, Device, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.cli.yaml_blocks import BlockFile, refuse_unless_free, write_block
 from dlion_sim.errors import InputError
 
@@ -41,7 +41,7 @@ def compute(
     model: Annotated[str | None, typer.Option(help="A model, in place of a scenario.", show_default=False)] = None,
     dataset: Annotated[str | None, typer.Option(help="The data set for it.", show_default=False)] = None,
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
-    device: Annotated[Device, typer.Option(help="Where gradients are computed.")] = Device.AUTO,
+    device: ComputesOn = Device.AUTO,
     quiet: Quiet = False,
 ) -> None:
     """Time gradients of a model here: `workload.compute_time`, and how many cores this machine is worth."""

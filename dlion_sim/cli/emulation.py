@@ -8,7 +8,7 @@ import typer
 
 from dlion_sim.cli.live import Pacing, Silence
 from dlion_sim.cli.nodes import StartWithin
-from dlion_sim.cli.options import Fifo, Force, Output, Overrides, Quiet, ScenarioNameIfAny
+from dlion_sim.cli.options import ComputesOn, Device, Fifo, Force, Output, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.cli.run_end import report
 from dlion_sim.cli.scenario_argument import chosen
 from dlion_sim.errors import InputError
@@ -20,6 +20,7 @@ def emulate(
     scenario: ScenarioNameIfAny = None,
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
     output: Output = None,
+    device: ComputesOn = Device.AUTO,
     pacing: Pacing = True,
     fifo: Fifo = False,
     start_within: StartWithin = 60.0,
@@ -72,6 +73,7 @@ def emulate(
         done = emulate_run(
             loaded,
             folder,
+            device=device.value,
             paced=pacing,
             fair=not fifo,
             timeouts=Timeouts.of(loaded, start=start_within, silence=silence),

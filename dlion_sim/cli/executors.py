@@ -29,7 +29,6 @@ class ExecutorKind(StrEnum):
 
 
 Jobs = Annotated[int | None, typer.Option(min=1, help="Runs side by side; by default one a core.", show_default=False)]
-ComputesOn = Annotated[Device, typer.Option(help="Where gradients are computed.")]
 RunBy = Annotated[ExecutorKind, typer.Option(help="Processes on this machine, or a Ray cluster.")]
 Address = Annotated[
     str | None, typer.Option(help="With ray: a cluster's host:port; by default one is started.", show_default=False)
@@ -50,11 +49,15 @@ class ExecutorOptions:
     gpus_per_job: float | None
 
     def check(self) -> None:
-        """Raise InputError for options that don't go together, or for Ray where it is not installed."""
+        """Raise InputError for options that don't go together, for Ray or a GPU where there is none."""
         if self.kind is ExecutorKind.LOCAL:
             for option, value in (("--address", self.address), ("--gpus-per-job", self.gpus_per_job)):
                 if value is not None:
                     raise InputError("needs --executor ray", file=option)
+            if self.device is Device.CUDA:
+                from dlion_sim.learning.process import device_named
+
+                device_named("cuda")
             return
         gpus = self.gpus_per_job
         if gpus is not None and (gpus <= 0 or (gpus > 1 and not gpus.is_integer())):

@@ -21,7 +21,7 @@ from dlion_sim.cli.nodes import (
     listener_of,
     seconds_in,
 )
-from dlion_sim.cli.options import Force, Output, Overrides, Quiet, ScenarioName
+from dlion_sim.cli.options import ComputesOn, Device, Force, Output, Overrides, Quiet, ScenarioName
 from dlion_sim.cli.run_end import exit_as, report
 from dlion_sim.cli.scenario_argument import chosen
 from dlion_sim.errors import InputError
@@ -43,6 +43,7 @@ def live(
     scenario: ScenarioName,
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
     output: Output = None,
+    device: ComputesOn = Device.AUTO,
     pacing: Pacing = True,
     start_within: StartWithin = 60.0,
     silence: Silence = None,
@@ -65,6 +66,7 @@ def live(
         done = run_locally(
             loaded,
             folder,
+            device=device.value,
             paced=pacing,
             timeouts=Timeouts.of(loaded, start=start_within, silence=silence),
             force=force,
@@ -84,6 +86,7 @@ def node(
     ],
     listen: Listen = None,
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    device: ComputesOn = Device.AUTO,
     pacing: Pacing = True,
     start_within: StartWithin = 60.0,
     silence: Silence = None,
@@ -119,6 +122,7 @@ def node(
         listen=listener_of(listen, listen_fd),
         secret=read_secret(secret_file),
         output=output,
+        device=device.value,
         paced=pacing,
         timeouts=Timeouts.of(loaded, start=start_within, silence=silence),
         delays=seconds_in(delays),

@@ -18,6 +18,7 @@ class Device(StrEnum):
     CUDA = "cuda"
 
 
+ComputesOn = Annotated[Device, typer.Option(help="Where gradients are computed.")]
 _Scenario = typer.Argument(
     help="A scenario YAML, or the name of one that ships (`dlion scenarios`).", show_default=False
 )

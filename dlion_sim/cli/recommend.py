@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
-from dlion_sim.cli.executors import Address, ComputesOn, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
-from dlion_sim.cli.options import Device, Overrides, Quiet, ScenarioName
+from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
+from dlion_sim.cli.options import ComputesOn, Device, Overrides, Quiet, ScenarioName
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import typer
 from rich.box import HEAVY_HEAD
 from rich.console import Console
 
-from dlion_sim.cli.executors import Address, ComputesOn, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
+from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.cli.options import Device, Quiet
+from dlion_sim.cli.options import ComputesOn, Device, Quiet
 from dlion_sim.cli.sweep import estimated, run_sweep
 from dlion_sim.errors import InputError, did_you_mean
 

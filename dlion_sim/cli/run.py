@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlion_sim.cli.options import Device, Force, Output, Overrides, Quiet, ScenarioNameIfAny
+from dlion_sim.cli.options import ComputesOn, Device, Force, Output, Overrides, Quiet, ScenarioNameIfAny
 from dlion_sim.cli.run_end import report
 from dlion_sim.cli.scenario_argument import chosen
 from dlion_sim.errors import InputError
@@ -22,7 +22,7 @@ def run(
     scenario: ScenarioNameIfAny = None,
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
     output: Output = None,
-    device: Annotated[Device, typer.Option(help="Where gradients are computed.")] = Device.AUTO,
+    device: ComputesOn = Device.AUTO,
     checkpoint_every: Annotated[
         float, typer.Option(help="Seconds of wall time between two checkpoints; 0 for none.", min=0)
     ] = 60.0,

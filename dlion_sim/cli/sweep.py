@@ -13,9 +13,9 @@ from rich.box import HEAVY_HEAD
 from rich.console import Console
 
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED, some
-from dlion_sim.cli.executors import Address, ComputesOn, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
+from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.cli.options import Device, Quiet
+from dlion_sim.cli.options import ComputesOn, Device, Quiet
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:

@@ -13,6 +13,8 @@ from dlion_sim.emulation.cpu import Processor, processors
 from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.queueing import Queueing
 from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL
+from dlion_sim.errors import InputError
+from dlion_sim.learning.process import Device, device_named
 from dlion_sim.live import (
     Address,
     Churn,
@@ -38,6 +40,7 @@ def emulate(
     scenario: Scenario,
     folder: Path,
     *,
+    device: Device = "auto",
     paced: bool = True,
     fair: bool = True,
     timeouts: Timeouts | None = None,
@@ -48,7 +51,8 @@ def emulate(
 ) -> Run:
     """Run a scenario by nodes on hosts of an emulated network and return its run folder; nothing else is left.
 
-    Without pacing, each worker's machine has a part of this machine's CPU, and computations take what they take there.
+    Without pacing, each worker's machine has a part of this machine's CPU, and computations take what they take there:
+    on that, and on no GPU.
     With `fair`, what one machine sends another has a queue of its own at each link; without, all wait in one. Where the
     scenario's network is modelled by packets, switches have the queues that it says, as far as this kernel can.
     `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
@@ -61,6 +65,11 @@ def emulate(
     # It imports Mininet, which is an extra.
     from dlion_sim.emulation.network import Network
 
+    if not paced:
+        if device == "cuda":
+            raise InputError("machines without pacing are parts of this one's CPU", file="`device` cuda", allowed="cpu")
+        device = "cpu"
+    device_named(device)  # Before anything is written.
     setting = Setting.of(scenario)
     check_live(setting)
     timeouts = timeouts or Timeouts.of(scenario)
@@ -84,7 +93,7 @@ def emulate(
         # The nodes end first, so that changes learn of it where the run has never begun.
         with (
             Timetable() as changes,
-            RunNodes(setting, parts, places, paced=paced, timeouts=timeouts) as nodes,
+            RunNodes(setting, parts, places, paced=paced, timeouts=timeouts, device=device) as nodes,
             Churn(nodes) as churn,
         ):
             changes.follow(nodes.clock, in_order([*network.links, *network.paths, *limited]))

@@ -30,6 +30,11 @@ def available() -> bool:
     return bool(_module().is_available())
 
 
+def count() -> int:
+    """How many of them there are."""
+    return int(_module().device_count())
+
+
 class GraphRecorder:
     """Records functions as CUDA graphs, which run by one launch instead of one for each operator.
 

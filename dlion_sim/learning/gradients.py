@@ -104,7 +104,7 @@ class GradientExecutor:
         for loss, gradient in parts:
             total_loss += loss
             total += gradient
-        return total_loss.item(), total
+        return total_loss.item(), total.to(replica.parameters.device)
 
     def _part(
         self, model: nn.Module, variables: Sequence[nn.Parameter], indices: Tensor, batch_size: int

@@ -26,6 +26,12 @@ def device_named(device: Device) -> torch.device:
     return torch.device(accelerator.KIND if available and device != "cpu" else "cpu")
 
 
+def device_of_node(device: Device, rank: int) -> torch.device:
+    """Where a node of that rank computes: nodes share a machine's GPUs in turn. Raises InputError as `device_named`."""
+    chosen = device_named(device)
+    return torch.device(chosen.type, rank % accelerator.count()) if accelerator.is_accelerator(chosen) else chosen
+
+
 def while_needed(
     setting: Callable[[], AbstractContextManager[None]],
 ) -> Callable[[], AbstractContextManager[None]]:

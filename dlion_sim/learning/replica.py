@@ -195,10 +195,12 @@ class State:
 def look_at(model: nn.Module, replica: Replica) -> list[nn.Parameter]:
     """The parameters of `model`, made views into those of `replica`, which it computes with from now on.
 
-    Raises ValueError for a replica of another model.
+    Where these are on another device than the model, they are copied there. Raises ValueError for a replica of another
+    model.
     """
     parameters = list(model.parameters())
-    for parameter, view in zip(parameters, replica.layout.views(replica.parameters), strict=True):
+    there = replica.parameters.to(parameters[0].device) if parameters else replica.parameters
+    for parameter, view in zip(parameters, replica.layout.views(there), strict=True):
         if view.shape != parameter.shape:  # which kernels trust
             raise ValueError(
                 f"a replica has a variable {list(view.shape)} where its model's is {list(parameter.shape)}"

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dlion_sim.assembly import Recorder, Setting
+from dlion_sim.learning.process import Device, device_named
 from dlion_sim.live.churn import Churn
 from dlion_sim.live.gathering import gather, manifest_of
 from dlion_sim.live.member import check_live
@@ -24,6 +25,7 @@ def run_locally(
     scenario: Scenario,
     folder: Path,
     *,
+    device: Device = "auto",
     paced: bool = True,
     timeouts: Timeouts | None = None,
     force: bool = False,
@@ -32,18 +34,21 @@ def run_locally(
 ) -> Run:
     """Run a scenario by nodes on this machine and return its run folder; no process is left when this ends.
 
+    Several GPUs are shared out to the nodes in turn.
     `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
     `observe` is told as often for how many seconds the nodes have been training, None before they begin.
     `timeouts` are by default those that the scenario says. `force` replaces a run that `folder` holds. Raises
     InputError for a scenario that cannot be run.
     """
+    device_named(device)  # Before anything is written.
     setting = Setting.of(scenario)
     check_live(setting)
     timeouts = timeouts or Timeouts.of(scenario)
     with ExitStack() as stack:
         hold = stack.enter_context(announced(setting, folder, force=force))
         parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)))
-        nodes = RunNodes(setting, parts, on_loopback(setting.participants), paced=paced, timeouts=timeouts)
+        places = on_loopback(setting.participants)
+        nodes = RunNodes(setting, parts, places, paced=paced, timeouts=timeouts, device=device)
         with nodes, Churn(nodes) as churn:
             churn.follow(nodes.clock)
             nodes.wait(interrupted, observe, churn.expects_more)

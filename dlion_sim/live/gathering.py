@@ -44,7 +44,8 @@ from dlion_sim.yaml_text import read_text
 Row = TypeVar("Row", MetricsRow, LinksRow, ClassesRow)
 
 _OF_A_NODE = (
-    *("rank", "incarnation", "hostname", "platform", "cpu_count", "versions", "arithmetic", "kernels"),
+    *("rank", "incarnation", "hostname", "platform", "cpu_count", "versions", "device", "device_name"),
+    *("arithmetic", "kernels"),
     *("late", "lost", "refused_connections", "datagrams"),
 )
 """What the manifest of a part tells of its node; the last four only at its end."""
@@ -163,6 +164,9 @@ def gather(
         raise InputError("holds parts of different runs", file=parts_in)
     of_run = parts[0].run.manifest
     shared = {key: value for key, value in of_run.items() if key not in _OF_A_NODE}
+    for key in ("device", "device_name"):
+        if told := {str(part.run.manifest[key]) for part in parts if key in part.run.manifest}:
+            shared[key] = ", ".join(sorted(told))
     writer = RunWriter.create(
         folder,
         scenario_yaml=read_text(parts[0].run.folder / run_folder.SCENARIO),

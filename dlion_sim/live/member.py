@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import torch
-
 from dlion_sim import bounded_loss
 from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.errors import InputError
@@ -59,9 +57,7 @@ class Member:
         if rank >= setting.workers:
             return cls(setting.server(rank, absent), None)
         worker = setting.worker(rank, incarnation, absent)
-        executor = GradientExecutor(
-            setting.model, setting.dataset, torch.device("cpu"), threads=1, kernels=setting.kernels
-        )
+        executor = GradientExecutor(setting.model, setting.dataset, setting.device, threads=1, kernels=setting.kernels)
         pace = setting.machine(rank, incarnation) if paced else None
         tester = setting.evaluator(threads=1) if setting.stream else None
         machine = Machine(executor, worker.replica, setting.sampler(rank, incarnation), pace, tester)

@@ -9,10 +9,11 @@ from dataclasses import asdict
 from itertools import count
 
 from dlion_sim.assembly import Recorder, Setting
+from dlion_sim.assembly.setting import CPU
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.learning import Replica
-from dlion_sim.learning.process import frozen_objects, one_core
+from dlion_sim.learning.process import device_of_node, frozen_objects, one_core
 from dlion_sim.live import event_loop
 from dlion_sim.live.driver import Driver
 from dlion_sim.live.gathering import manifest_of, part_folder
@@ -32,7 +33,7 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
     Raises InputError for what cannot be run, and where the others cannot be reached.
     """
     # Step 1: get ready.
-    setting = Setting.of(scenario)
+    setting = Setting.of(scenario, device_of_node(config.device, config.rank), home=CPU)  # Messages are made there.
     config.check(setting)
     # To the very end: a node whose run ended just before it was asked to end has its part to write.
     with Interrupts() as interrupts:

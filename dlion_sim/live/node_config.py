@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
+from dlion_sim.learning.process import Device
 from dlion_sim.live.sockets import Address, listen
 from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
 
@@ -54,6 +55,8 @@ class NodeConfig(MeshConfig):
     output: Path
     """The folder that the node's part goes into."""
     _: KW_ONLY
+    device: Device = "auto"
+    """Where a worker's gradients are computed, and its evaluations."""
     paced: bool = True
     """Whether computations are held back for as long as the scenario's machines take."""
     joins: bool = False

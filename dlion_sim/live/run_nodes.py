@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
+from dlion_sim.learning.process import Device
 from dlion_sim.live.gathering import log_of, part_folder
 from dlion_sim.live.node_config import LEFT
 from dlion_sim.live.nodes import Nodes, Places, Process
@@ -25,10 +26,20 @@ class RunNodes(Nodes):
     is ready.
     """
 
-    def __init__(self, setting: Setting, parts: Path, places: Places, *, paced: bool, timeouts: Timeouts) -> None:
+    def __init__(
+        self,
+        setting: Setting,
+        parts: Path,
+        places: Places,
+        *,
+        paced: bool,
+        timeouts: Timeouts,
+        device: Device = "auto",
+    ) -> None:
         scenario = parts / "scenario.yaml"
         options = [f"--start-within={timeouts.start}", f"--silence={timeouts.silence}", f"--output={parts}"]
-        super().__init__(parts, ["node", str(scenario), *options, *([] if paced else ["--no-pacing"])], places)
+        options += [f"--device={device}", *([] if paced else ["--no-pacing"])]
+        super().__init__(parts, ["node", str(scenario), *options], places)
         self.setting = setting
         self._scenario = scenario
         self._former: list[Process] = []

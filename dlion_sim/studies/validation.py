@@ -51,7 +51,13 @@ def validate(
         )
     with emulating as observe_clock:
         real = emulate(
-            scenario, folder / EMULATED, fair=fair, force=force, interrupted=interrupted, observe=observe_clock
+            scenario,
+            folder / EMULATED,
+            device="cpu",
+            fair=fair,
+            force=force,
+            interrupted=interrupted,
+            observe=observe_clock,
         )
     return held_against(simulated, real, folder)
 

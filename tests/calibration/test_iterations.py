@@ -55,7 +55,7 @@ def test_all_of_an_iteration_counts(setting: Setting, hasty: None, monkeypatch: 
         time.sleep(0.01)
         return take(sampler, count)
 
-    monkeypatch.setattr(iterations, "gradient_executor", lambda *_, **__: executor)
+    monkeypatch.setattr(iterations, "GradientExecutor", lambda *_, **__: executor)
     monkeypatch.setattr(BatchSampler, "take", slowly)
     times = time_iterations(setting, [8, 40])
     assert executor.sizes[:16] == [*[8] * 4, *[40] * 4] * 2

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dlion_sim.live.secret import write_secret
 from tests.command import dlion
 
 GOOD = {
@@ -158,11 +159,24 @@ def test_bad_arguments(capsys, monkeypatch, here, arguments, words):
     assert all(word in line for word in words)
 
 
-def test_a_gpu_where_there_is_none(capsys, monkeypatch, here):
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run", "--output=out"],
+        ["live", "--output=out"],
+        ["sweep", "--output=out"],
+        ["node", "--rank=0", "--peers=127.0.0.1:1", "--secret-file=secret", "--output=out"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_gpu_where_there_is_none(capsys, monkeypatch, here, command):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     (here / "good.yaml").write_text(yaml.safe_dump(GOOD))
-    line = fails_with_one_line(capsys, monkeypatch, here, "run", "good.yaml", "--device", "cuda")
-    assert "--device cuda" in line
+    write_secret(here / "secret")
+    name, *options = command
+    line = fails_with_one_line(capsys, monkeypatch, here, name, "good.yaml", "--device=cuda", *options)
+    assert "--device cuda: this machine has no GPU that PyTorch can use" in line
+    assert not (here / "out").exists()
 
 
 def test_a_run_is_not_overwritten_unless_forced(capsys, monkeypatch, here):

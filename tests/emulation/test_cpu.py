@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from dlion_sim.emulation import cpu
+from dlion_sim.emulation import cpu, emulate
 from dlion_sim.emulation.cpu import processors, remove_groups
 from dlion_sim.errors import InputError
 from tests.simulation.scenarios import digits
@@ -79,3 +79,9 @@ def test_what_the_kernel_refuses_is_told(old):
     (first.group / "cpu.cfs_period_us").mkdir()
     with pytest.raises(InputError, match="cannot limit the CPU of hosts: Is a directory"):
         first.set(1)
+
+
+def test_machines_that_are_parts_of_a_cpu_do_not_compute_on_a_gpu(tmp_path):
+    with pytest.raises(InputError, match="machines without pacing are parts of this one's CPU"):
+        emulate(digits(), tmp_path / "run", device="cuda", paced=False)
+    assert not (tmp_path / "run").exists()

@@ -6,9 +6,11 @@ import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
 import torch
 
-from dlion_sim.learning.process import frozen_objects, one_core, while_needed
+from dlion_sim.errors import InputError
+from dlion_sim.learning.process import device_named, device_of_node, frozen_objects, one_core, while_needed
 
 
 @contextmanager
@@ -101,3 +103,32 @@ def test_objects_are_frozen_unless_the_caller_has_done_so():
         assert gc.get_freeze_count() == frozen > 0
     finally:
         gc.unfreeze()
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Says how many GPUs there are."""
+
+    def there_are(count):
+        monkeypatch.setattr("torch.cuda.is_available", lambda: count > 0)
+        monkeypatch.setattr("torch.cuda.device_count", lambda: count)
+
+    return there_are
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_nodes_share_the_gpus_that_there_are_in_turn(gpus, device):
+    gpus(2)
+    assert [str(device_of_node(device, rank)) for rank in range(4)] == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
+    gpus(1)
+    assert {str(device_of_node(device, rank)) for rank in range(4)} == {"cuda:0"}
+
+
+def test_nodes_compute_on_the_cpu_where_they_are_to_or_must(gpus):
+    gpus(2)
+    assert device_of_node("cpu", 1) == torch.device("cpu")
+    gpus(0)
+    assert device_of_node("auto", 1) == torch.device("cpu")
+    for named in (device_named, lambda device: device_of_node(device, 1)):
+        with pytest.raises(InputError, match="no GPU that PyTorch can use"):
+            named("cuda")

@@ -238,3 +238,11 @@ def test_a_model_does_not_look_at_parameters_of_another():
     other = build("cipher", SHAPE, 11, seed=0)
     with pytest.raises(ValueError, match="where its model's is"):
         look_at(model(), Replica(Layout.of(other), flatten(other), learning_rate=0.1))
+
+
+def test_a_model_on_another_device_looks_at_a_copy_there():
+    own, elsewhere = replica(), model().to("meta")
+    for _ in range(2):
+        variables = look_at(elsewhere, own)
+        assert {variable.device.type for variable in variables} == {"meta"}
+    assert own.parameters.device.type == "cpu"

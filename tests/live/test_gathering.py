@@ -17,9 +17,9 @@ from dlion_sim.results import (
 ABOUT = {"scenario": "made-up", "system": "dlion", "seed": 0}
 
 
-def part_of(folder, rank, began):
+def part_of(folder, rank, began, **told):
     """Of a worker that sent one message in packets, of two parts."""
-    manifest = {**ABOUT, "rank": rank, "run": "one", "workers": ["a/0", "a/1"], "versions": {}}
+    manifest = {**ABOUT, **told, "rank": rank, "run": "one", "workers": ["a/0", "a/1"], "versions": {}}
     writer = RunWriter.create(folder / f"rank-{rank}", scenario_yaml="name: made-up\n", manifest=manifest)
     writer.metrics(MetricsRow(5.0, 5.0, rank, "iteration", 1, 1.0, batch_size=8, compute_seconds=1.0, wait_seconds=0.0))
     lost = {"lost_bytes": 100, "resent_bytes": 0, "saved_bytes": 50, "delivered": began + 0.5}
@@ -56,6 +56,21 @@ def test_what_became_of_packets_is_gathered_and_summed_up(tmp_path):
         "messages": 2,
         "completion": {"mean": 0.5, "p50": 0.5, "p99": 0.5},
     }
+
+
+@pytest.mark.parametrize(
+    ("devices", "of_all"),
+    [(("cpu", "cpu"), "cpu"), (("cuda:1", "cuda:0"), "cuda:0, cuda:1"), (("cuda:0", "cpu"), "cpu, cuda:0")],
+)
+def test_it_is_told_what_each_node_computed_on(tmp_path, devices, of_all):
+    for rank, device in enumerate(devices):
+        name = "CPU" if device == "cpu" else "Big GPU"
+        part_of(tmp_path / "parts", rank, 1.0, device=device, device_name=name)
+    manifest = gather(tmp_path / "parts", tmp_path / "run").manifest
+    assert [(node["device"], node["device_name"]) for node in manifest["nodes"]] == [
+        (device, "CPU" if device == "cpu" else "Big GPU") for device in devices
+    ]
+    assert manifest["device"] == of_all
 
 
 def test_what_came_of_a_stream_is_gathered_and_summed_up(tmp_path):
