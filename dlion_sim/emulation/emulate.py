@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dlion_sim.assembly import Setting
 from dlion_sim.emulation.changes import in_order
@@ -14,7 +14,6 @@ from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.queueing import Queueing
 from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL
 from dlion_sim.errors import InputError
-from dlion_sim.learning.process import Device, device_named
 from dlion_sim.live import (
     Address,
     Churn,
@@ -40,7 +39,7 @@ def emulate(
     scenario: Scenario,
     folder: Path,
     *,
-    device: Device = "auto",
+    device: Literal["auto", "cpu", "cuda"] = "auto",
     paced: bool = True,
     fair: bool = True,
     timeouts: Timeouts | None = None,
@@ -69,9 +68,8 @@ def emulate(
         if device == "cuda":
             raise InputError("machines without pacing are parts of this one's CPU", file="`device` cuda", allowed="cpu")
         device = "cpu"
-    device_named(device)  # Before anything is written.
     setting = Setting.of(scenario)
-    check_live(setting)
+    check_live(setting, device)
     timeouts = timeouts or Timeouts.of(scenario)
     queueing = Queueing.of(scenario.network.model, fair=fair)
     emulation = {**queueing.told, "congestion_control": CONGESTION_CONTROL}

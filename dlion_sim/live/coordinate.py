@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dlion_sim.assembly import Recorder, Setting
-from dlion_sim.learning.process import Device, device_named
+from dlion_sim.learning.process import Device
 from dlion_sim.live.churn import Churn
 from dlion_sim.live.gathering import gather, manifest_of
 from dlion_sim.live.member import check_live
@@ -40,9 +40,8 @@ def run_locally(
     `timeouts` are by default those that the scenario says. `force` replaces a run that `folder` holds. Raises
     InputError for a scenario that cannot be run.
     """
-    device_named(device)  # Before anything is written.
     setting = Setting.of(scenario)
-    check_live(setting)
+    check_live(setting, device)
     timeouts = timeouts or Timeouts.of(scenario)
     with ExitStack() as stack:
         hold = stack.enter_context(announced(setting, folder, force=force))

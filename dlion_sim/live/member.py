@@ -14,6 +14,7 @@ from dlion_sim import bounded_loss
 from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning import GradientExecutor
+from dlion_sim.learning.process import Device, device_named
 from dlion_sim.live.bounded_loss import BoundedLoss
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.datagrams import Counts
@@ -70,8 +71,9 @@ class Member:
             self.machine.close()
 
 
-def check_live(setting: Setting) -> None:
-    """Raise InputError where a run needs what only a simulation has."""
+def check_live(setting: Setting, device: Device = "auto") -> None:
+    """Raise InputError where a run needs what only a simulation has, or nodes here a GPU that there is not."""
+    device_named(device)
     bounded_loss.check_live(setting.scenario)
     if setting.worker(0).choices.exchange.needs_oracle:
         raise InputError(
