@@ -199,7 +199,8 @@ def look_at(model: nn.Module, replica: Replica) -> list[nn.Parameter]:
     model.
     """
     parameters = list(model.parameters())
-    there = replica.parameters.to(parameters[0].device) if parameters else replica.parameters
+    with torch.inference_mode(False):  # What is copied in that mode is no tensor that a parameter can have.
+        there = replica.parameters.to(parameters[0].device)
     for parameter, view in zip(parameters, replica.layout.views(there), strict=True):
         if view.shape != parameter.shape:  # which kernels trust
             raise ValueError(
