@@ -1,4 +1,4 @@
-"""What the page on the architecture says of the code's places and imports is so."""
+"""What the pages on the architecture say of the code's places and imports is so."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from tests.test_imports import MAY_IMPORT
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "architecture.md").read_text()
+PAGE = "\n".join((ROOT / "docs" / page).read_text() for page in ("architecture.md", "internals.md"))
 ROWS = [row for row in re.findall(r"^\|(.+)\|$", PAGE, re.MULTILINE) if not set(row) <= set("-| ")]
 WORDS = {word for row in ROWS for word in re.findall(r"`([^`]+)`", row)}
 PACKAGES = sorted(file.parent.relative_to(ROOT).as_posix() for file in (ROOT / "dlion_sim").rglob("*/__init__.py"))
