@@ -14,7 +14,7 @@ import pandas as pd
 from dlion_sim.analysis.outages import absences
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run, Tariff, cost_of
-from dlion_sim.results.cost import GB, machines_cost, spot_machines
+from dlion_sim.results.cost import GB, machines_cost, unpaid
 from dlion_sim.results.json_document import JsonDocument
 from dlion_sim.results.run_folder import MANIFEST, SCENARIO, SUMMARY
 from dlion_sim.scenario import from_data, tariff
@@ -31,7 +31,8 @@ def costs_until(run: Run, times: Sequence[float]) -> list[float]:
     prices = _tariff(run)
     egress = _egress(run, prices)
     sent = np.concatenate([[0.0], egress])[np.searchsorted(egress.index, times, side="right")]
-    machines = [machines_cost(prices, time, away) for time, away in zip(times, _away(run, prices, times), strict=True)]
+    gone = absences(run)
+    machines = [machines_cost(prices, time, unpaid(prices, time, gone)) for time in times]
     return [one + float(other) for one, other in zip(machines, sent, strict=True)]
 
 
@@ -61,8 +62,7 @@ def at_prices_of(run: Run, catalog: str) -> Run:
     if run.summary is None:
         return repriced
     try:
-        up = run.summary.get("availability", {}).get("up", ())
-        cost = cost_of(_tariff(repriced), run.summary["virtual_seconds"], _carried(run), up)
+        cost = cost_of(_tariff(repriced), run.summary["virtual_seconds"], _carried(run), absences(run))
     except KeyError:
         raise InputError("are not those of its scenario", file=run.folder / MANIFEST, path="clouds") from None
     return replace(repriced, summary=JsonDocument({**run.summary, "cost": cost}, run.folder / SUMMARY))
@@ -86,16 +86,6 @@ def _tariff(run: Run) -> Tariff:
     if prices is None:
         raise InputError("has no prices", file=run.folder, allowed="runs of scenarios with prices")
     return prices
-
-
-def _away(run: Run, prices: Tariff, times: Sequence[float]) -> list[dict[int, float]]:
-    """For how many seconds each machine was away by each of the times (s), of those that are not paid then."""
-    unpaid = spot_machines(prices)
-    gone = {number: spans for number, spans in absences(run).items() if number in unpaid}
-    return [
-        {number: sum(min(end, time) - min(begin, time) for begin, end in spans) for number, spans in gone.items()}
-        for time in times
-    ]
 
 
 def _between_clouds(run: Run) -> pd.DataFrame:

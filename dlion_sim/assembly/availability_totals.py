@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,8 @@ class AvailabilityTotals:
         """When those came whose processes run."""
         self._up: dict[int, float] = dict.fromkeys(self._members, 0.0)
         """Seconds that each was there until it last went."""
+        self.absences: dict[int, list[tuple[float, float]]] = {}
+        """From when to when (s) each process did not run; infinite while it does not."""
         self._to_notice: list[float] = []
         self._to_join: list[float] = []
         self._state_bytes = 0
@@ -30,6 +33,7 @@ class AvailabilityTotals:
         """Take in a row; so many samples all iterations had until then."""
         self._is_told = True
         worker = row.participant
+        self._note_absence(row)
         match row.what:
             case "down" | "left" if worker in self._since:
                 self._up[worker] += row.virtual_time - self._since.pop(worker)
@@ -46,6 +50,14 @@ class AvailabilityTotals:
                 self._state_bytes += row.bytes or 0
             case _:
                 pass
+
+    def _note_absence(self, row: MembershipRow) -> None:
+        absences = self.absences.setdefault(row.participant, [])
+        is_away = bool(absences) and math.isinf(absences[-1][1])
+        if row.what in ("down", "left") and not is_away:
+            absences.append((row.virtual_time, math.inf))
+        elif row.what == "up" and is_away:
+            absences[-1] = absences[-1][0], row.virtual_time
 
     def cut(self, samples: int, seconds: float) -> None:
         """An iteration ends with its worker, for which it has computed so many samples and seconds."""

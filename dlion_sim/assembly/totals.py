@@ -115,7 +115,6 @@ class Totals:
     ) -> dict[str, Any]:
         """The summary of a run with that manifest; see `summarize`, and `Recorder.summary` for `messages`."""
         tariff, availability = _tariff(about), self._attendance.told(self._samples, ending.seconds)
-        up = availability["up"] if availability else ()
         return summarize(
             scenario=about["scenario"],
             system=about["system"],
@@ -142,7 +141,7 @@ class Totals:
             transport=self._losses.told,
             availability=availability and {**availability, **({"messages": messages} if messages else {})},
             stream=self._streamed.told(ending.seconds),
-            cost=cost_of(tariff, ending.seconds, self._between_clouds, up) if tariff else None,
+            cost=cost_of(tariff, ending.seconds, self._between_clouds, self._attendance.absences) if tariff else None,
         )
 
     def _check_times(self, row: MetricsRow) -> None:

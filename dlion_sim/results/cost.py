@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, NotRequired, Required, TypedDict
 
 import msgspec
@@ -34,6 +35,8 @@ class Tariff(TypedDict):
     """Grams of CO2 a kWh, likewise."""
     spot: NotRequired[list[bool]]
     """Which machines are paid, and draw power, only while they are there; by default none."""
+    restart: NotRequired[Seconds]
+    """For so long before its process runs again, one of these is there already."""
 
 
 class Cost(TypedDict, total=False):
@@ -50,12 +53,17 @@ class Cost(TypedDict, total=False):
     co2_kg: Seconds
 
 
-def cost_of(tariff: Tariff, seconds: float, carried: Mapping[tuple[str, str], float], up: Sequence[float] = ()) -> Cost:
+def cost_of(
+    tariff: Tariff,
+    seconds: float,
+    carried: Mapping[tuple[str, str], float],
+    absences: Mapping[int, Sequence[tuple[float, float]]] = MappingProxyType({}),
+) -> Cost:
     """What a run of so many seconds cost, in which so many bytes were `carried` from one cloud to another.
 
-    `up` is the part of it that each machine was there, as far as some were not.
+    `absences` are from when to when (s) the process of each machine did not run, as far as some did not.
     """
-    away = {machine: seconds * (1 - up[machine]) for machine in spot_machines(tariff) if machine < len(up)}
+    away = unpaid(tariff, seconds, absences)
     machines = machines_cost(tariff, seconds, away)
     hours = billed_hours(tariff, seconds) * len(tariff["per_hour"]) - sum(_saved_hours(tariff, seconds, away).values())
     cost: Cost = {"total": machines, "machines": machines, "machine_hours": hours}
@@ -75,6 +83,15 @@ def machines_cost(tariff: Tariff, seconds: float, away: Mapping[int, float]) -> 
     """What the machines of a run of so many seconds cost, of which spot machines were `away` for so many."""
     saved = _saved_hours(tariff, seconds, away)
     return billed_hours(tariff, seconds) * sum(tariff["per_hour"]) - _sum_of(tariff["per_hour"], saved)
+
+
+def unpaid(tariff: Tariff, seconds: float, absences: Mapping[int, Sequence[tuple[float, float]]]) -> dict[int, float]:
+    """For how many of the first `seconds` each machine is not paid: of a spot machine, until it starts again."""
+    starts = tariff.get("restart", 0.0)
+    return {
+        machine: sum(max(0.0, min(end - starts, seconds) - min(begin, seconds)) for begin, end in absences[machine])
+        for machine in spot_machines(tariff) & absences.keys()
+    }
 
 
 def spot_machines(tariff: Tariff) -> set[int]:

@@ -29,7 +29,8 @@ class Prices(Model):
     SkyPilot's columns, relative to the scenario file's folder. It is read when the scenario is."""
     spot: bool = False
     """Whether all machines that do not say so themselves have spot prices: the catalog's, or the `price` beside them.
-    When they are taken away is for `availability` to say; they are paid only while they are there."""
+    When they are taken away is for `availability` to say; they are paid only while they are there, from the start
+    of the machine, not of its process (`availability.restart`)."""
     egress: Price | dict[str, Price | dict[str, Price]] | None = None
     """What a GB (1e9 bytes) costs that leaves one cloud for another: one price; or by sending cloud, {east: 0.02, west:
     0.09}; or of some by receiving one too, {east: {west: 0.02, north: 0.05}}. By default traffic has no price."""

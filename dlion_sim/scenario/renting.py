@@ -50,7 +50,8 @@ def tariff(scenario: Scenario) -> dict[str, Any] | None:
 
     None where no machine has a price; `watts` and `carbon` (g of CO2 a kWh) are None where not every machine states
     them, and `egress` is where traffic has no price. `step` and `least` are how time is billed (s). `spot`, which
-    machines are paid only while they are there, is told where some are.
+    machines are paid only while they are there, is told where some are, and with it `restart` (s), for how long before
+    its process runs again such a machine is there.
     """
     machines: list[Rented] = []
     for _, machine in _machines(scenario):
@@ -68,8 +69,16 @@ def tariff(scenario: Scenario) -> dict[str, Any] | None:
         "egress": None if prices.egress is None else egress,
         "watts": _all([machine.watts for machine in machines]),
         "carbon": _all([machine.carbon for machine in machines]),
-        **({"spot": [bool(machine.spot) for machine in machines]} if any(each.spot for each in machines) else {}),
+        **(
+            {"spot": [bool(machine.spot) for machine in machines], **_restarting(scenario)}
+            if any(each.spot for each in machines)
+            else {}
+        ),
     }
+
+
+def _restarting(scenario: Scenario) -> dict[str, float]:
+    return {"restart": scenario.availability.restart} if scenario.availability else {}
 
 
 def machine_of(name: str, catalog: Catalog, region: str | None, *, spot: bool) -> WorkerGroup:

@@ -178,6 +178,16 @@ def test_the_command_line_tells_costs(
     assert "--catalog aws-2022: there is no catalog 'aws-2022'" in capsys.readouterr().err
 
 
+def test_a_spot_machine_that_restarts_is_paid_meanwhile(tmp_path: Path) -> None:
+    clouds = [{"name": "east", "workers": [{"price": 3600, "spot": True}, {"price": 3600}]}]
+    absent = {"workers": {"east/0": {"down": [["1 s", "2 s"]]}}, "restart": "1 s"}
+    scenario = digits(cluster={"clouds": clouds}, prices={"billing": {"least": "0 s"}}, availability=absent)
+    run = simulate(scenario, tmp_path / "run")
+    assert run.outcome["availability"]["up"] == pytest.approx([0.5, 1])
+    assert run.outcome["cost"]["machines"] == pytest.approx(3 + 4)
+    assert costs_until(run, [2.0, 3.0, 4.0]) == pytest.approx([1 + 2, 2 + 3, 3 + 4])
+
+
 def test_spot_machines_cost_less_while_they_are_away(tmp_path: Path) -> None:
     clouds = [{"name": "east", "workers": [{"price": 3600, "spot": True}, {"count": 2, "price": 3600}]}]
     down = {"east/0": {"down": [["1 s", "2 s"], ["3 s", None]]}, "east/1": {"down": [["1 s", None]]}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from dlion_sim.results import Tariff, cost_of
@@ -45,9 +47,15 @@ def test_energy_and_co2_are_of_the_time_that_passed() -> None:
 
 def test_spot_machines_are_paid_while_they_are_there() -> None:
     prices: Tariff = {**TARIFF, "per_hour": [3, 5, 7], "spot": [True, False, True], "watts": [100, 100, 100]}
-    cost = cost_of(prices, 7200, {}, [0.25, 0.25])
+    cost = cost_of(prices, 7200, {}, {0: [(0, 1800), (3600, 7200)], 1: [(0, 5400)]})
     assert cost["machines"] == pytest.approx(0.5 * 3 + 2 * 5 + 2 * 7)
     assert cost["machine_hours"] == pytest.approx(4.5)
     assert cost["energy_kwh"] == pytest.approx(0.45)
-    assert cost_of({**TARIFF, "per_hour": [3, 5, 7]}, 7200, {}, [0.25, 0.25])["machines"] == pytest.approx(30)
-    assert cost_of(prices, 7200, {}, [0.0])["machine_hours"] == pytest.approx(4 + 60 / 3600)
+    assert cost_of({**TARIFF, "per_hour": [3, 5, 7]}, 7200, {}, {0: [(0, 5400)]})["machines"] == pytest.approx(30)
+    assert cost_of(prices, 7200, {}, {0: [(0, math.inf)]})["machine_hours"] == pytest.approx(4 + 60 / 3600)
+
+
+def test_a_spot_machine_is_paid_from_its_start_before_its_process_runs() -> None:
+    prices: Tariff = {**TARIFF, "per_hour": [3600], "least": 0, "spot": [True], "restart": 10.0}
+    cost = cost_of(prices, 100, {}, {0: [(20, 50), (60, 65), (90, math.inf)]})
+    assert cost["machines"] == pytest.approx(100 - 20 - 10)
