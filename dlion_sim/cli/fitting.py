@@ -1,8 +1,10 @@
-"""Tables of which nothing is cut off, however narrow the terminal is."""
+"""Tables of which no cell is cut off, however narrow the terminal is."""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +14,7 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Column, Table
 from rich.text import Text
 
+_PIPE_WIDTH = 10_000
 _BEFORE_BRACKETS = re.compile(r" (?=[(\[])")
 
 
@@ -19,7 +22,7 @@ _BEFORE_BRACKETS = re.compile(r" (?=[(\[])")
 class Fitted:
     """A table whose columns break between words only, those of numbers only before brackets.
 
-    Where that is too wide, a paragraph a row.
+    Where that is too wide, without its less important columns; where nothing says which these are, a paragraph a row.
     """
 
     headings: Sequence[str]
@@ -32,30 +35,51 @@ class Fitted:
     names: int = 1
     """How many of the first columns say what a row is of."""
     box: Box = SIMPLE_HEAD
+    important: Sequence[str] = ()
+    """The headings of all columns that may be left out, the most important one first."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Text]:
         """The table, or else the paragraphs."""
-        columns = [[heading, *cells] for heading, *cells in zip(self.headings, *self.rows, strict=True)]
-        least = [
-            max(_longest(heading.split()), *(_longest(self._parts(heading, cell)) for cell in cells))
-            for heading, *cells in columns
-        ]
-        widths = [max(map(_width, column)) for column in columns]
-        frame = 3 * len(columns) + 1
-        if sum(least) + frame > options.max_width:
+        shown = [heading for heading in self.headings if heading not in self.important]
+        for heading in self.important:
+            more = [each for each in self.headings if each in shown or each == heading]
+            if self._least_width(more) <= options.max_width:
+                shown = more
+        if self._least_width(shown) > options.max_width or (self.important and not {*shown} & {*self.important}):
             yield from self._paragraphs()
             return
-        while sum(widths) + frame > options.max_width:
-            most = max(range(len(widths)), key=lambda number: (widths[number] > least[number], widths[number]))
-            widths[most] -= 1
+        yield self._table(shown, options.max_width)
+        if hidden := [" ".join(heading.split()) for heading in self.headings if heading not in shown]:
+            yield Text(f"not shown in {options.max_width} columns: {', '.join(hidden)}")
+
+    def _cells(self, heading: str) -> list[str]:
+        place = [*self.headings].index(heading)
+        return [row[place] for row in self.rows]
+
+    def _least(self, heading: str) -> int:
+        """The width of a column's longest part."""
+        parts = [_longest(self._parts(heading, cell)) for cell in self._cells(heading)]
+        return max(_longest(heading.split()), *parts)
+
+    def _least_width(self, headings: Sequence[str]) -> int:
+        return sum(map(self._least, headings)) + _frame(headings)
+
+    def _table(self, headings: Sequence[str], most: int) -> Table:
+        least = [*map(self._least, headings)]
+        widths = [max(map(_width, (heading, *self._cells(heading)))) for heading in headings]
+        while sum(widths) + _frame(headings) > most:
+            widest = max(range(len(widths)), key=lambda place: (widths[place] > least[place], widths[place]))
+            widths[widest] -= 1
         table = Table(title=self.title or None, title_justify="left", box=self.box)
-        for heading, width in zip(self.headings, widths, strict=True):
+        for heading, width in zip(headings, widths, strict=True):
             table.add_column(Text(heading), justify="right" if heading in self.numbers else "left", width=width)
-        for number, row in enumerate(self.rows):
-            cells = zip(self.headings, widths, row, strict=True)
-            texts = [Text(self._broken(heading, cell, width)) for heading, width, cell in cells]
+        columns = [
+            [Text(self._broken(heading, cell, width)) for cell in self._cells(heading)]
+            for heading, width in zip(headings, widths, strict=True)
+        ]
+        for number, texts in enumerate(zip(*columns, strict=True)):
             table.add_row(*texts, style="bold" if number in self.bold else None)
-        yield table
+        return table
 
     def _parts(self, heading: str, cell: str) -> list[str]:
         """What of a cell stays on one line."""
@@ -83,6 +107,15 @@ class Fitted:
                 if cell:
                     lines.add_row("", " ".join(heading.split()), Text(cell))
             yield lines
+
+
+def wide_console() -> Console:
+    """A console on standard output: as wide as the terminal, or as any table where that is a pipe or a file."""
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH)
+
+
+def _frame(headings: Sequence[str]) -> int:
+    return 3 * len(headings) + 1
 
 
 def _longest(parts: Sequence[str]) -> int:

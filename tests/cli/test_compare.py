@@ -1,7 +1,9 @@
 """`dlion compare`: which target it is by, what it makes of what is written, and what it notes."""
 
+import io
 import json
 
+import pandas as pd
 import pytest
 
 from tests.command import dlion
@@ -122,3 +124,45 @@ def test_what_the_untrained_model_has_is_no_time(capsys, monkeypatch, tmp_path):
     told = compared(capsys, monkeypatch, tmp_path, "--target", "40")
     assert "before training" in told
     assert " 0.0 " not in told
+
+
+@pytest.fixture
+def many(tmp_path):
+    """Runs of two systems whose table is wider than 80 columns."""
+    for seed in (0, 1):
+        priced_run(tmp_path / f"dlion{seed}", accuracies=ACCURACIES, seed=seed)
+        priced_run(tmp_path / f"baseline{seed}", accuracies=ACCURACIES, system="baseline", seed=seed)
+    return tmp_path
+
+
+def test_a_narrow_terminal_has_the_columns_that_compare(capsys, monkeypatch, many):
+    monkeypatch.setenv("COLUMNS", "80")
+    printed = compared(capsys, monkeypatch, many)
+    rows = [line for line in printed.splitlines() if "│" in line]
+    assert [row.split()[1] for row in rows if not row.startswith("│  ")] == ["baseline", "dlion"]
+    assert all(words in printed for words in ("accuracy", "time to", "speed-up"))
+    assert max(map(len, rows)) <= 80
+    assert "not shown in 80 columns: " in printed
+
+
+def test_a_pipe_has_all_columns_on_one_line_each(capsys, monkeypatch, many):
+    monkeypatch.delenv("COLUMNS")
+    printed = compared(capsys, monkeypatch, many)
+    assert "not shown" not in printed
+    (row,) = [line for line in printed.splitlines() if "│ baseline" in line]
+    assert len(row) > 100
+
+
+def test_as_csv_json_and_markdown(capsys, monkeypatch, many):
+    printed = {
+        kind: compared(capsys, monkeypatch, many, "--target", "90", "--format", kind)
+        for kind in ("csv", "json", "markdown")
+    }
+    rows = pd.read_csv(io.StringIO(printed["csv"]))
+    assert rows["system"].tolist() == ["baseline", "dlion"]
+    assert rows["target"].tolist() == [0.9, 0.9]
+    assert rows["time"].tolist() == [40.0, 40.0]
+    assert [row["cost"] for row in json.loads(printed["json"])] == pytest.approx(rows["cost"].tolist())
+    table = [line for line in printed["markdown"].splitlines() if line.startswith("|")]
+    assert len(table) == 4
+    assert len({line.count("|") for line in table}) == 1

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from dlion_sim import analysis, figures
 from dlion_sim.analysis.export import export_csv, export_trace
-from dlion_sim.cli.compare import comparison_table
+from dlion_sim.cli.comparison_table import comparison_table
 from dlion_sim.cli.fidelity_report import fidelity_report
 from dlion_sim.errors import InputError
 from dlion_sim.results import FolderLock, Run, RunWriter, find_runs
