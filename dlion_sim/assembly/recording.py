@@ -81,7 +81,7 @@ class Recorder:
 
     @property
     def iterations(self) -> Mapping[int, int]:
-        """That each worker has done."""
+        """The number of each worker's last one."""
         return self._totals.iterations
 
     def iteration(self, worker: int, report: Report, now: float) -> None:

@@ -36,7 +36,9 @@ class Totals:
 
     def __init__(self, workers: Iterable[int]) -> None:
         self.iterations = dict.fromkeys(workers, 0)
-        """That each worker has done."""
+        """Where each worker is: the number of its last one, or of its sponsor's where it has joined since."""
+        self._done = dict.fromkeys(self.iterations, 0)
+        """How many each worker has done."""
         self._samples = 0
         self._bytes_sent = 0
         self._losses = PacketLosses()
@@ -75,6 +77,7 @@ class Totals:
             self._evaluations.setdefault(row.virtual_time, {})[row.worker] = row.score
         elif row.kind == "iteration" and row.loss is not None:
             self.iterations[row.worker] = row.iteration
+            self._done[row.worker] += 1
             first, _ = self._training_losses.get(row.worker, (row.loss, row.loss))
             self._training_losses[row.worker] = first, row.loss
             self._samples += row.batch_size or 0
@@ -126,7 +129,7 @@ class Totals:
             samples=self._samples,
             wan_bytes=sum(self._between_clouds.values()),
             bytes_sent=self._bytes_sent,
-            iterations=self.iterations,
+            iterations=self._done,
             exchanges=self._exchanges,
             losses=self._training_losses,
             spent=self._spent,

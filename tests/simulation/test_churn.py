@@ -151,7 +151,16 @@ def test_a_run_ends_when_all_that_will_come_back_have_done_theirs(tmp_path, monk
     gone = churning("dpsgd", WAYS["crash"], iterations=8, duration="60 s")
     ended = [run(scenario, tmp_path / name, monkeypatch) for name, scenario in (("back", back), ("gone", gone))]
     assert [each.summary["stopped_by"] for each in ended] == ["iterations", "iterations"]
-    assert [each.summary["iterations"]["per_worker"][3] < 8 for each in ended] == [False, True]
+    assert [len(times(each, "joined", 3)) for each in ended] == [1, 0]
+
+
+@pytest.mark.parametrize("system", ["dpsgd", "adpsgd"])
+def test_the_summary_counts_what_a_worker_did_and_not_where_it_went_on(system, tmp_path, monkeypatch):
+    """A worker that is back takes its sponsor's iteration, which may be further on or back."""
+    ended = run(churning(system, WAYS["rejoin"]), tmp_path / "run", monkeypatch)
+    rows = ended.iterations()["worker"].value_counts()
+    assert times(ended, "joined", 3)
+    assert ended.summary["iterations"]["per_worker"] == [rows[worker] for worker in range(4)]
 
 
 def test_where_all_are_gone_for_good_the_run_stalls(tmp_path, monkeypatch):
