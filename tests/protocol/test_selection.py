@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from dlion_sim.protocol.exchange.max_n import MaxNExchange
 from dlion_sim.protocol.exchange.selection import Ranking
+from dlion_sim.protocol.exchange.sorting import SortedRanking
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
 from tests.protocol.flushing import flushed
 from tests.protocol.joined import layout, setup
 
+BOTH = pytest.mark.parametrize("kind", [Ranking, SortedRanking])
+"""The one for CPUs, and the one for GPUs, which any device can compute."""
 VARIABLES = (7, 12, 1)
 gradients = st.lists(
     st.floats(-100, 100, width=32) | st.sampled_from([0.0, 1.0, -1.0, 2.0]), min_size=20, max_size=20
@@ -26,35 +29,38 @@ def magnitudes(gradient, sizes=VARIABLES):
     return torch.cat(parts).nan_to_num(nan=0.0)
 
 
+@BOTH
 @given(gradients)
-def test_magnitudes_are_relative_to_their_variables_maximum(gradient):
-    ranking, ratios = Ranking(gradient, layout(*VARIABLES)), magnitudes(gradient)
+def test_magnitudes_are_relative_to_their_variables_maximum(kind, gradient):
+    ranking, ratios = kind(gradient, layout(*VARIABLES)), magnitudes(gradient)
     for threshold in (1.0, 0.75, 0.5, 1e-6):  # ever farther down
         indices, values = ranking.selections([threshold])[threshold]
-        assert indices.tolist() == (ratios >= threshold).nonzero().squeeze(1).tolist()
+        assert indices.tolist() == (ratios.double() >= threshold).nonzero().squeeze(1).tolist()
         assert torch.equal(values, gradient[indices.long()])
 
 
+@BOTH
 @given(
     st.integers(0, 2**31),
     st.lists(st.sampled_from([1, 63, 64, 65, 511, 512, 513, 1100]), min_size=1, max_size=4),
     st.lists(st.sampled_from([1.0, 0.9, 0.1, 1e-6, 1e-38, 1e-44]), max_size=3),
 )
-def test_none_is_lost_where_blocks_and_variables_end_whatever_the_magnitude(seed, sizes, thresholds):
+def test_none_is_lost_where_blocks_and_variables_end_whatever_the_magnitude(kind, seed, sizes, thresholds):
     random = np.random.default_rng(seed)
     gradient = random.uniform(-1, 1, sum(sizes)) * 10.0 ** random.choice(random.choice([-44, -7, 0, 38], 2), sum(sizes))
     gradient[random.integers(sum(sizes))] = random.choice([0.0, 0.0, -math.inf, math.nan])
     gradient = torch.from_numpy(gradient.astype(np.float32))
     tiny = torch.finfo(torch.float32).tiny
     ratios = torch.cat([part / part.max().clamp_min(tiny) for part in gradient.abs().split(sizes)])
-    for threshold, (indices, values) in Ranking(gradient, layout(*sizes)).selections([*thresholds, 0.0]).items():
+    for threshold, (indices, values) in kind(gradient, layout(*sizes)).selections([*thresholds, 0.0]).items():
         assert indices.tolist() == ((ratios.double() >= threshold) & (ratios > 0)).nonzero().squeeze(1).tolist()
         assert torch.equal(values, gradient[indices.long()])
 
 
+@BOTH
 @given(gradients, st.lists(st.integers(0, 25), min_size=1, max_size=4))
-def test_a_selection_is_the_top_of_the_magnitudes_without_splitting_ties(gradient, counts):
-    ranking, ratios = Ranking(gradient, layout(*VARIABLES)), magnitudes(gradient)
+def test_a_selection_is_the_top_of_the_magnitudes_without_splitting_ties(kind, gradient, counts):
+    ranking, ratios = kind(gradient, layout(*VARIABLES)), magnitudes(gradient)
     for count, threshold in zip(counts, ranking.thresholds(counts), strict=True):
         indices, _ = ranking.selections([threshold])[threshold]
         assert indices.tolist() == sorted(set(indices.tolist()))
@@ -193,8 +199,9 @@ def test_residuals_lose_nothing_on_any_link(all_gradients):
         torch.testing.assert_close(received[peer] + rest, torch.stack(all_gradients).sum(dim=0))
 
 
+@BOTH
 @given(st.integers(0, 2**31), st.integers(1, 4000), st.sampled_from([1, 8, 1000, 10**6]), st.floats(0, 1))
-def test_thresholds_are_those_of_a_full_sort(seed, size, levels, part):
+def test_thresholds_are_those_of_a_full_sort(kind, seed, size, levels, part):
     """On many values, of few levels (many ties) and of many."""
     values = torch.rand(size, generator=torch.Generator().manual_seed(seed)) ** 4
     values = (values * levels).round() / levels if levels < 10**6 else values
@@ -205,24 +212,26 @@ def test_thresholds_are_those_of_a_full_sort(seed, size, levels, part):
     fitting = distinct[reaching <= count]
     fitting = fitting[fitting > 0]
     expected = 0.0 if count >= size else float(fitting.min()) if len(fitting) else float("inf")
-    assert Ranking(values, layout(size)).thresholds([count]) == [expected]
+    assert kind(values, layout(size)).thresholds([count]) == [expected]
 
 
+@BOTH
 @given(st.integers(0, 2**31), st.integers(1, 3000), st.floats(0, 1))
-def test_the_top_are_the_greatest_magnitudes(seed, size, part):
+def test_the_top_are_the_greatest_magnitudes(kind, seed, size, part):
     values = torch.randn(size, generator=torch.Generator().manual_seed(seed))
     count = round(part * size)
-    indices = Ranking(values).top(count)
+    indices = kind(values).top(count)
     assert indices.tolist() == values.abs().topk(count).indices.sort().values.tolist()
 
 
+@BOTH
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_misleading_sample_costs_time_only(order):
+def test_a_misleading_sample_costs_time_only(kind, order):
     """Large and small entries alternate in step with the sample, so that it sees only the one or the other."""
     size = 2**18
     gradient = torch.linspace(0.1, 0.2, size)
     gradient[::4] = torch.linspace(1, 2, size // 4)[::order] if order > 0 else 1e-3
-    ranking = Ranking(gradient, layout(size))
+    ranking = kind(gradient, layout(size))
     counts = [size // 4, size // 3, size // 2, 7]
     thresholds = ranking.thresholds(counts)
     chosen = ranking.selections(thresholds)
@@ -230,7 +239,8 @@ def test_a_misleading_sample_costs_time_only(order):
         assert chosen[threshold][0].numel() in ((count, 1) if order < 0 else (count,))
 
 
+@BOTH
 @pytest.mark.parametrize("length", [0, 19, 21])
-def test_a_gradient_that_is_laid_out_otherwise_is_refused(length):
+def test_a_gradient_that_is_laid_out_otherwise_is_refused(kind, length):
     with pytest.raises(ValueError, match="is no gradient of 20 parameters"):
-        Ranking(torch.ones(length), layout(*VARIABLES))
+        kind(torch.ones(length), layout(*VARIABLES))

@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
-from dlion_sim.protocol.exchange.selection import Ranking
+from dlion_sim.protocol.exchange.selection import ranked
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import LocalGradient, Outgoing
 
@@ -113,4 +113,4 @@ class DeepGradientCompression(Exchange):
 
 def largest(values: Tensor, count: int) -> Tensor:
     """Indices (int32, increasing) of the `count` entries of greatest magnitude, fewer where the others are zero."""
-    return Ranking(values).top(count)
+    return ranked(values).top(count)

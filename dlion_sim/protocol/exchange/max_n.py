@@ -13,8 +13,9 @@ from torch import Tensor
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Action
-from dlion_sim.protocol.exchange.selection import Ranking
+from dlion_sim.protocol.exchange.selection import Ranking, ranked
 from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES, HEADER_BYTES, SPARSE_ENTRY_BYTES, dense_is_smaller
+from dlion_sim.protocol.exchange.sorting import SortedRanking
 from dlion_sim.protocol.link_monitor import Source
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
@@ -95,7 +96,7 @@ class MaxNExchange(Exchange):
     def _chosen(self, own: LocalGradient, peers: Sequence[int]) -> Mapping[int, Update]:
         """What each peer gets of a gradient; those with the same threshold get the same object."""
         size = own.gradient.numel()
-        ranking = Ranking(own.gradient, self.setup.replica.layout)
+        ranking = ranked(own.gradient, self.setup.replica.layout)
         thresholds = self._thresholds(ranking, own, peers)
         sparse = ranking.selections([threshold for threshold in thresholds if threshold > 0])
         updates = {}
@@ -107,7 +108,7 @@ class MaxNExchange(Exchange):
                 updates[threshold] = self.entries(own, *sparse[threshold], n_percent=n_percent)
         return {peer: updates[threshold] for peer, threshold in zip(peers, thresholds, strict=True)}
 
-    def _thresholds(self, ranking: Ranking, own: LocalGradient, peers: Sequence[int]) -> list[float]:
+    def _thresholds(self, ranking: Ranking | SortedRanking, own: LocalGradient, peers: Sequence[int]) -> list[float]:
         """The magnitude from which on entries go to each peer."""
         if self.parameters.n is not None:
             return [1 - self.parameters.n / 100] * len(peers)

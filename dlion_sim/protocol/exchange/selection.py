@@ -16,13 +16,19 @@ from torch import Tensor
 
 from dlion_sim.learning.flat import Layout
 from dlion_sim.protocol.exchange import compaction
+from dlion_sim.protocol.exchange.sorting import SortedRanking
 
 _SAMPLE = 2**15
 """Entries from which is guessed how far down to look."""
 
 
+def ranked(gradient: Tensor, layout: Layout | None = None) -> Ranking | SortedRanking:
+    """The entries by magnitude: by compiled code on a CPU, and where they are on a GPU."""
+    return (Ranking if gradient.device.type == "cpu" else SortedRanking)(gradient, layout)
+
+
 class Ranking:
-    """The entries of a gradient [P] by magnitude, normalised if there is a `layout` by whose variables to do so.
+    """On a CPU, the entries of a gradient [P] by magnitude, normalised by variables if there is a `layout`.
 
     As few as possible are ever looked at one by one. Entries whose magnitude is zero or NaN are never selected,
     nor is anything of a variable that has infinities. Raises ValueError for a gradient that is not laid out so.
@@ -31,8 +37,7 @@ class Ranking:
     def __init__(self, gradient: Tensor, layout: Layout | None = None) -> None:
         if layout and gradient.shape != (layout.size,):  # where what is compiled would look elsewhere
             raise ValueError(f"a gradient {list(gradient.shape)} is no gradient of {layout.size} parameters")
-        self._device = gradient.device
-        self._gradient = gradient.cpu().numpy()
+        self._gradient = gradient.numpy()
         self._ends = np.cumsum(layout.sizes) if layout else np.array([len(self._gradient)])
         self._maxima = compaction.maxima(self._gradient, self._ends) if layout else np.ones(1, np.float32)
         self._reach = float("inf")
@@ -57,8 +62,7 @@ class Ranking:
         for threshold in ascending:
             cutoffs = compaction.cutoffs(self._maxima, threshold)
             found = compaction.at_least(*found, cutoffs)  # each from the one before, as it holds them all
-            indices, values = (torch.from_numpy(array).to(self._device) for array in found[:2])
-            chosen[threshold] = indices, values
+            chosen[threshold] = torch.from_numpy(found[0]), torch.from_numpy(found[1])
         return chosen
 
     def top(self, count: int) -> Tensor:
@@ -67,7 +71,7 @@ class Ranking:
         indices = self._found[0]
         if len(indices) > count:
             indices = np.sort(indices[np.argpartition(self._magnitudes(), -count)[-count:]])
-        return torch.from_numpy(indices).to(self._device)
+        return torch.from_numpy(indices)
 
     def _look_for(self, count: int) -> None:
         """Look as far down as to find `count` entries, if there are as many."""

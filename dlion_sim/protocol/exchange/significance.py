@@ -90,12 +90,12 @@ class SignificanceExchange(Exchange):
         """The significant part of what was not sent yet, the same to all."""
         self._unsent += own.gradient
         significant = self._significant(own)
-        if dense_is_smaller(int(significant.sum()), significant.numel()):
+        indices = indices_of(significant)
+        if dense_is_smaller(len(indices), significant.numel()):
             update = self.whole(
                 LocalGradient(own.iteration, own.batch_size, self._unsent.clone(), own.seconds, own.factor, own.time)
             )
         else:
-            indices = indices_of(significant)
             update = self.entries(own, indices, self._unsent.index_select(0, indices))
         update.add_to(self._unsent, -1.0)
         return Outgoing(self.whole(own), [*self._announcements(update), *self.to_all(update)])

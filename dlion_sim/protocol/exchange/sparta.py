@@ -29,6 +29,8 @@ class SpartaExchange(Exchange):
     class Parameters(ChoiceParameters):
         part: float = Field(0.005, gt=0, le=1, description="Of all parameters, averaged in an iteration (recalled).")
 
+    parameters: Parameters
+
     def outgoing(self, own: LocalGradient) -> Outgoing:
         self.setup.replica.step(own.gradient)
         values = self.setup.replica.parameters[self._chosen(own.iteration)]
@@ -36,19 +38,25 @@ class SpartaExchange(Exchange):
         return Outgoing(None, self.to_all(update))
 
     def arrived(self, update: Update) -> None:
-        update.check_whole(len(self._chosen(update.body.iteration)))
+        update.check_whole(self._count)
 
     def apply(self, incoming: Incoming) -> int:
         change = torch.zeros_like(mine := self.setup.replica.parameters)
+        of = {iteration: self._chosen(iteration) for iteration in {each.body.iteration for each in incoming.received}}
         for update in incoming.received:
-            chosen = self._chosen(update.body.iteration)
+            chosen = of[update.body.iteration]
             change[chosen] += (update.tensors[0] - mine[chosen]) / (len(incoming.peers) + 1)
         self.setup.replica.mix(1.0, [(change, 1.0)])
         return len(incoming.received)
 
+    @property
+    def _count(self) -> int:
+        return max(1, round(self.parameters.part * self.setup.replica.layout.size))
+
     def _chosen(self, iteration: int) -> torch.Tensor:
-        rng, size = stream(self.setup.seed, "sparta", iteration), self.setup.replica.layout.size
-        return torch.from_numpy(rng.choice(size, max(1, round(self.parameters.part * size)), replace=False))
+        rng = stream(self.setup.seed, "sparta", iteration)
+        chosen = rng.choice(self.setup.replica.layout.size, self._count, replace=False)
+        return torch.from_numpy(chosen).to(self.setup.replica.parameters.device)
 
 
 SYSTEMS["sparta"] = SYSTEMS["baseline"].variant("EXO Labs, 2025", exchange={"kind": "sparta"})
