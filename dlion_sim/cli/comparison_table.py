@@ -91,7 +91,7 @@ def comparison_table(groups: Sequence[Group], target: float, source: str = "") -
         labels=[heading.replace("_", " ") for heading in headings(keys).values()],
         columns=[*columns],
         rows=lines,
-        notes=[*of_target, *of_samples, *_notes(rows, metric.name, traffic)],
+        notes=[*of_target, *of_samples, *_notes(rows, metric.name, traffic), *_ways(groups)],
         important=sorted(columns, key=lambda heading: _importance(heading, [*columns], traffic)),
     )
 
@@ -125,6 +125,14 @@ def _samples(runs: Sequence[Run], metric: Metric) -> Iterator[str]:
     if counts:
         some = " in some runs" * (len(partly) < len(runs))
         yield f"{metric.name} and time: on the first {' or '.join(counts)}{some}; summaries have it on all at the end"
+
+
+def _ways(groups: Sequence[Group]) -> Iterator[str]:
+    """Of live runs among others, that their network is another one."""
+    ways = {run.manifest.get("way", "simulate") for group in groups for run in group.runs}
+    if "live" in ways and len(ways) > 1:
+        others = "as simulated and emulated runs have"
+        yield f"live: over the network of its hosts, loopback on one host, not the scenario's links {others}"
 
 
 def _columns(

@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
+from pydantic import BeforeValidator, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
 
+from dlion_sim.scenario.devices import cores_of
 from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.schedule import Schedule
@@ -48,8 +49,8 @@ class BandwidthSteps(Steps):
 class CoresSteps(Steps):
     """Cores whose number changes at given times, e.g. {steps: {0 s: 24 cores, 500 s: 12 cores}}."""
 
-    steps: dict[Duration, Cores]
-    """Cores from each time on; the first time is 0, no cores are an outage."""
+    steps: dict[Duration, Annotated[Cores, BeforeValidator(cores_of)]]
+    """Cores, or a device's name, from each time on; the first time is 0, no cores are an outage."""
 
 
 class RateSteps(Steps):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dlion_sim.errors import InputError
+from dlion_sim.errors import InputError, did_you_mean
 from dlion_sim.scenario.faults import RuleError, UnknownKeyError
 from dlion_sim.scenario.units import UnitError
 
@@ -79,7 +80,9 @@ def _explained(line: ErrorDetails, data: object, file: str | Path | None, elsewh
     words = _PLAIN_WORDS.get(line["type"])
     shown = {"given": _shown(given), "tag": _shown(context.get("tag"))}
     problem = words.format(**{**context, **shown}) if words else line["msg"]
-    return InputError(problem, file=file, path=path, allowed=context.get("expected") or context.get("expected_tags"))
+    allowed = context.get("expected") or context.get("expected_tags")
+    near = did_you_mean(context.get("tag", given), re.findall("'([^']+)'", allowed or ""))
+    return InputError(f"{problem}{near}", file=file, path=path, allowed=allowed)
 
 
 def _as_written(data: object, loc: Sequence[str | int], is_missing: bool) -> tuple[list[str | int], object]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from dlion_sim.errors import did_you_mean
 
 CORE_FLOPS = 1.9e9
 """Effective FLOP/s of one core, from which a model's cost is charged where the scenario states none.
@@ -101,3 +104,15 @@ GPUS: Mapping[str, str] = {
     "RTX4090": "rtx4090",
 }
 """The device that one GPU of that name in a catalog of instances is; a K80 there is half a board."""
+
+
+def cores_of(given: object) -> object:
+    """What a device's name stands for, anything else as it is. Raises ValueError for an unknown name."""
+    if not isinstance(given, str) or not given[:1].isalpha():
+        return given
+    if given in DEVICES:
+        return DEVICES[given].cores
+    raise ValueError(
+        f"{reprlib.repr(given)} is neither a number of cores nor a device{did_you_mean(given.lower(), DEVICES)}; "
+        f"write e.g. '24 cores' or one of: {', '.join(DEVICES)}"
+    )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from dlion_sim.errors import did_you_mean
 from dlion_sim.scenario.capacity import BandwidthSchedule, CoresSchedule, is_capacity
-from dlion_sim.scenario.devices import DEVICES
+from dlion_sim.scenario.devices import DEVICES, cores_of
 from dlion_sim.scenario.model import Model, ShortForm
 from dlion_sim.scenario.schedule import Schedule
 
@@ -33,17 +31,7 @@ class Compute(ShortForm):
     @field_validator("cores", mode="before")
     @classmethod
     def _of_device(cls, given: object) -> object:
-        if not isinstance(given, str):
-            return given
-        if given in DEVICES:
-            return DEVICES[given].cores
-        if given[:1].isalpha():
-            near = did_you_mean(given.lower(), DEVICES)
-            raise ValueError(
-                f"{reprlib.repr(given)} is neither a number of cores nor a device{near}; "
-                f"write e.g. '24 cores' or one of: {', '.join(DEVICES)}"
-            )
-        return given
+        return cores_of(given)
 
 
 class Nic(ShortForm):

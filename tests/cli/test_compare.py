@@ -119,6 +119,15 @@ def test_seeds_that_got_there_at_one_evaluation_have_the_gap_before_it_for_an_in
     assert "time: ± its 95 % t-interval, or the seconds between evaluations where these are more" in told
 
 
+@pytest.mark.parametrize(("ways", "is_told"), [(("simulate", "live"), True), (("live",), False), (("emulate",), False)])
+def test_live_runs_beside_others_are_said_to_have_another_network(capsys, monkeypatch, tmp_path, ways, is_told):
+    for way in ways:
+        made_up_run(tmp_path / way, ACCURACIES, way=way)
+    told = compared(capsys, monkeypatch, tmp_path)
+    note = "live: over the network of its hosts, loopback on one host, not the scenario's links as"
+    assert (note in told) == is_told
+
+
 def test_what_the_untrained_model_has_is_no_time(capsys, monkeypatch, tmp_path):
     made_up_run(tmp_path / "run", (0.5, 0.6, 0.7))
     told = compared(capsys, monkeypatch, tmp_path, "--target", "40")

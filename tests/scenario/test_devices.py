@@ -41,6 +41,11 @@ def test_a_core_is_one_core(file: Path) -> None:
     assert DEVICES["cpu-core"].efficiency is None
 
 
+def test_a_machine_may_be_one_device_and_then_another(file: Path) -> None:
+    cores = load(file, [f"{COMPUTE}={{steps: {{0 s: p2.8xlarge, 10 s: p2.xlarge, 20 s: 4}}}}"]).cluster.workers[0]
+    assert cores.compute.cores.steps == ((0.0, 5040.0), (10.0, 630.0), (20.0, 4.0))
+
+
 def test_an_unknown_device_is_refused_with_the_nearest(file: Path) -> None:
     with pytest.raises(InputError, match=r"did you mean 'a100'\?; write e.g. '24 cores' or one of: .*h100"):
         load(file, [f"{COMPUTE}=A100"])
