@@ -62,7 +62,7 @@ INVALID = [
     (f"{GROUP}.compute=Raspberry_Pi_4", f"{GROUP}.compute", ["did you mean 'raspberry-pi-4'?"]),
     (
         f"{GROUP}.compute={{steps: {{0 s: raspberry_pi_4}}}}",
-        f"{GROUP}.compute.steps",
+        f"{GROUP}.compute.steps.0 s",
         ["did you mean 'raspberry-pi-4'?"],
     ),
     ("network=window", "network", ["must be a mapping", "not 'window'"]),
