@@ -41,11 +41,15 @@ class Paths:
         return found
 
     def stated(self, key: Key, a: str, b: str) -> tuple[Place, Any] | None:
-        """What is stated of the path from one cloud to another, and where; None if nothing is."""
-        number = self.listed.get((a, b))
+        """What is stated of the path from one cloud to another, and where; None if nothing is.
+
+        A path of both names goes before a matrix, and that before one of all.
+        """
+        measured, number = self._wan.measured[key].get((a, b)), self.listed.get((a, b))
         if number is not None and (value := getattr(self._wan.paths[number], key)) is not None:
-            return ("paths", number, key), value
-        if (measured := self._wan.measured[key].get((a, b))) is not None:
+            of_path = ("paths", number, key), value
+            return of_path if measured is None or ALL not in self._wan.paths[number].ends else measured
+        if measured is not None:
             return measured
         value = getattr(self._wan, key)
         return None if value is None else ((key,), value)

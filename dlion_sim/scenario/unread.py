@@ -62,7 +62,8 @@ def _hidden(scenario: Scenario, place: Sequence[str | int]) -> RuleError | None:
         case ["matrix" | "rtt_matrix", *cells] if cells:
             return RuleError("nothing reads it: that path is in cluster.wan.paths, with its own", allowed="that one")
         case ["paths", _] | ["paths", _, "bandwidth" | "rtt" | "loss"]:
-            return RuleError("nothing reads it: all of its paths are listed by name too", allowed="those")
+            problem = "nothing reads it: all of its paths are listed by name too, or in a matrix"
+            return RuleError(problem, allowed="those")
     return None
 
 

@@ -188,3 +188,19 @@ def test_unusable_round_trip_times(file: Path, matrix: str, words: str) -> None:
     (file.parent / "r.csv").write_text(",west\neast,80\n")
     with pytest.raises(InputError, match=words):
         load(file, ["cluster.wan={bandwidth: unlimited}", f"{RTTS}={matrix}"])
+
+
+def test_a_cell_of_a_matrix_goes_before_a_path_of_all_and_after_one_of_both_names(file: Path) -> None:
+    """What is said of fewer paths is the more specific."""
+    overrides = [
+        "cluster.clouds=[{name: a, workers: [{}]}, {name: b, workers: [{}]}, {name: c, workers: [{}]}]",
+        "cluster.wan.paths=[{between: [a, '*'], bandwidth: 1 Mbps, rtt: 1 ms}, {between: [a, c], bandwidth: 3 Mbps}]",
+        "cluster.wan.matrix={a: {b: 2 Mbps, c: 4 Mbps}}",
+    ]
+    cluster = load(file, overrides).cluster
+    carries = {(x, y): cluster.wan_path(x, y) for x, y in (("a", "b"), ("b", "a"), ("a", "c"), ("c", "b"))}
+    found = {ways: bandwidth and bandwidth.value_at(0) for ways, (bandwidth, _) in carries.items()}
+    assert found == {("a", "b"): 2e6, ("b", "a"): 1e6, ("a", "c"): 3e6, ("c", "b"): 40e6}
+    assert [rtt for _, rtt in carries.values()] == [0.001, 0.001, 0.06, 0.06]
+    with pytest.raises(InputError, match="listed by name too, or in a matrix"):
+        load(file, [*overrides, "cluster.wan.matrix.b.a=2 Mbps", "cluster.wan.paths.0.bandwidth=5 Mbps"])
