@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,12 +21,13 @@ def chosen(
 ) -> Iterator[tuple[Scenario, Path]]:
     """The scenario `name` with `overrides`, and `output` or a new folder, whose name ends with the `way` it is run.
 
-    Bad input that comes up within the block is told with the scenario's file, and an error in the user's own code with
-    the key that names it.
+    What the scenario's file states and nothing reads is warned of. Bad input that comes up within the block is told
+    with the scenario's file, and an error in the user's own code with the key that names it.
     """
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.results import free_folder
     from dlion_sim.scenario import find, load
+    from dlion_sim.scenario.loading import warnings
     from dlion_sim.scenario.overrides import located, read_all
 
     file = find(name)
@@ -35,6 +37,8 @@ def chosen(
         from dlion_sim.protocol.compose import with_choices
 
         raise with_choices(error) from None
+    for line in warnings(file, overrides, scenario):
+        print(f"dlion: {line}", file=sys.stderr)
     parts = [scenario.name, scenario.system.name.replace(":", "."), f"seed{scenario.seed}", *([way] if way else [])]
     try:
         with own_errors_told(scenario.references):

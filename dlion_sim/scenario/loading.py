@@ -14,7 +14,7 @@ from dlion_sim.scenario.complaints import as_input_error
 from dlion_sim.scenario.elsewhere import elsewhere
 from dlion_sim.scenario.overrides import Override, copied, located, overridden, read_all
 from dlion_sim.scenario.scenario import Scenario
-from dlion_sim.scenario.unread import check_read
+from dlion_sim.scenario.unread import check_read, unread
 from dlion_sim.yaml_text import MOST_BYTES, read_file, write_yaml
 
 
@@ -30,8 +30,23 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
         InputError: The file cannot be read or is no valid scenario, or an override is malformed.
     """
     path = Path(path)
-    of_run = path.name == "scenario.yaml" and (path.parent / "manifest.json").exists()
-    return from_data(read_data(path), overrides, folder=path.parent, file=path, of_run=of_run)
+    return from_data(read_data(path), overrides, folder=path.parent, file=path, of_run=_is_of_run(path))
+
+
+def warnings(path: str | Path, overrides: Sequence[str], scenario: Scenario) -> list[str]:
+    """What the file of a scenario states and nothing reads, a line each; none of a run folder's."""
+    path = Path(path)
+    data = read_data(path)
+    if _is_of_run(path) or not isinstance(data, dict):
+        return []
+    return [
+        f"{path}: {'.'.join(map(str, keys))}: {fault.problem}; read instead: {fault.allowed}"
+        for keys, fault in unread(scenario, overridden(data, overrides))
+    ]
+
+
+def _is_of_run(path: Path) -> bool:
+    return path.name == "scenario.yaml" and (path.parent / "manifest.json").exists()
 
 
 def read_data(path: Path) -> object:

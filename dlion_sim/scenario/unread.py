@@ -10,7 +10,7 @@ from dlion_sim.scenario.topology import ParameterServers, ServerHost
 from dlion_sim.scenario.wan import MATRICES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dlion_sim.scenario.overrides import Keys, Override
     from dlion_sim.scenario.scenario import Scenario
@@ -21,6 +21,18 @@ def check_read(scenario: Scenario, override: Override, places: Sequence[Keys]) -
     faults = [_why_unread(scenario, keys) for keys in places]
     if faults and (first := faults[0]) is not None and all(faults):
         raise override.fault(InputError(first.problem, path=".".join(map(str, places[0])), allowed=first.allowed))
+
+
+def unread(scenario: Scenario, data: object, keys: Keys = ()) -> Iterator[tuple[Keys, RuleError]]:
+    """The parts of the data of a scenario that nothing reads, and what to set in their stead."""
+    if data is None:
+        return
+    if keys and (fault := _why_unread(scenario, keys)):
+        yield keys, fault
+        return
+    entries = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in entries:
+        yield from unread(scenario, value, (*keys, key))
 
 
 def _why_unread(scenario: Scenario, keys: Sequence[str | int]) -> RuleError | None:

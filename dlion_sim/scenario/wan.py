@@ -89,8 +89,8 @@ class Wan(Model):
     """Round-trip times that differ from `rtt`, likewise: {east: {west: 60 ms}}, a CSV file, or a folder of iperf3's
     results. One is that of both directions, where the other is not there."""
     paths: list[WanPath] = Field(default_factory=list)
-    """Paths that differ from all that; or every path, where nothing else is stated. What is stated of fewer paths holds:
-    a path of two names goes before a matrix, a matrix before a path with "*", and that before what is of all."""
+    """Paths that differ from all that; or every path, where nothing else is stated. A path of two names goes before a
+    matrix, a matrix before a path with "*", and that before what is stated of all."""
 
     @property
     def joins_all(self) -> bool:

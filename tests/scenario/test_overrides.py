@@ -9,6 +9,8 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import find, from_data, load
+from dlion_sim.scenario.loading import warnings
+from dlion_sim.scenario.shipped import shipped
 
 FLAT = "cluster.wan={bandwidth: 40 Mbps, rtt: 60 ms}"
 ONE_CLOUD = ["cluster.clouds=[{name: only, workers: [{count: 2}]}]", "cluster.wan=null"]
@@ -55,6 +57,11 @@ def test_what_nothing_reads_is_refused(overrides: list[str], words: str) -> None
 )
 def test_what_is_read_or_is_so_already_is_let_pass(file: Path, override: str) -> None:
     load(file, [override])
+
+
+def test_all_of_a_ready_scenario_is_read() -> None:
+    for ready in shipped():
+        assert warnings(ready, [], load(ready)) == [], ready
 
 
 def test_of_all_entries_some_suffice(file: Path) -> None:
