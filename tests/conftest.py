@@ -1,6 +1,7 @@
 """Settings for all tests."""
 
 import fcntl
+import gc
 import os
 import shutil
 import tempfile
@@ -13,9 +14,10 @@ from hypothesis import settings
 
 from dlion_sim.emulation.requirements import check_requirements
 from dlion_sim.errors import InputError
+from tests.at_once import at_once
 from tests.fresh_machine import machines_data, published, refuse_network
 
-__all__ = ["machines_data", "published"]
+__all__ = ["at_once", "machines_data", "published"]
 
 # How long an example takes says nothing on a machine that is shared.
 settings.register_profile("untimed", settings.default, deadline=None)
@@ -33,6 +35,20 @@ def one_emulation_at_a_time(request):
     with (Path(tempfile.gettempdir()) / "dlion-emulation-tests").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def pytest_collection_finish():
+    """Each simulation would have the garbage collector walk all that was collected and imported, for half a second."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests that stand together are done by the same process, as each prepares anew what they share."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 def pytest_runtest_setup(item):

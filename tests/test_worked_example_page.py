@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,9 @@ from dlion_sim.calibration import iterations
 from dlion_sim.live.secret import write_secret
 from dlion_sim.results import Run
 from dlion_sim.scenario import load
+from tests.at_once import AtOnce
 from tests.command import dlion
+from tests.live.mesh import free_addresses
 
 PAGE = (Path(__file__).parents[1] / "docs" / "worked-example.md").read_text()
 COMMANDS = [shlex.split(line) for line in re.findall(r"^    dlion (.*)$", PAGE, re.MULTILINE)]
@@ -28,11 +29,11 @@ def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(iterations, "_SECONDS", 0.0)
+        patch.setattr("dlion_sim.sweep.LocalProcesses", AtOnce)
         write_secret(Path("secret"))
         Path("mine.yaml").write_text(re.search(r"```yaml\n(name: .*?)```", PAGE, re.DOTALL)[1])
         Path("machines.csv").write_text(re.search(r"```csv\n(.*?)```", PAGE, re.DOTALL)[1])
-        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-            free = ",".join(f"127.0.0.1:{each.getsockname()[1]}" for each in (one, other))
+        free = ",".join(map(str, free_addresses(2)))
         commands = [[part.replace(ADDRESSES, free) for part in command] for command in COMMANDS]
         (west,) = (command for command in commands if command[:4] == ["calibrate", "node", "--rank", "1"])
         commands.remove(west)

@@ -18,7 +18,7 @@ from dlion_sim.live.sockets import connect, send_frame
 from tests.live.mesh import listeners, until
 
 SECRET = b"the run's secret"
-QUICK = Timeouts(start=20, handshake=1, silence=20)
+QUICK = Timeouts(start=60, handshake=20, silence=60)
 
 
 @pytest.fixture(autouse=True)
@@ -74,13 +74,13 @@ def test_all_paths_are_measured(together: bool) -> None:
     assert set(told) == set(permutations(range(3), 2))
     for path in told.values():
         assert path.bps > 10e6
-        assert 0 < path.round_trip <= path.median_round_trip < 1
+        assert 0 < path.round_trip <= path.median_round_trip < 60
 
 
 def test_what_comes_is_held_back_for_the_delays() -> None:
-    outcome, _ = measured(configs(2, delays={0: [0, 0.02], 1: [0.01, 0]}))
+    outcome, _ = measured(configs(2, delays={0: [0, 0.08], 1: [0.04, 0]}))
     for path in outcome.paths.values():
-        assert 0.03 <= path.round_trip < 0.06
+        assert 0.12 <= path.round_trip < 0.24
 
 
 def test_who_does_not_know_the_secret_is_never_there() -> None:

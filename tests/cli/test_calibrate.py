@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from dlion_sim.live.secret import write_secret
 from dlion_sim.scenario import dump, from_data, load
 from tests.calibration.test_network import BANDWIDTHS, RTTS
 from tests.command import dlion
+from tests.live.mesh import free_addresses
 from tests.simulation.scenarios import digits
 
 NODE = ["node", "--peers", "127.0.0.1:1,127.0.0.1:2", "--secret-file", "key"]
@@ -96,8 +96,7 @@ def test_places_have_names_and_a_node_that_is_killed_ends_the_others(
     here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, "-m", "dlion_sim", "calibrate", "node", "--secret-file=key", "--seconds=60"]
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-        peers = ",".join(f"127.0.0.1:{each.getsockname()[1]}" for each in (one, other))
+    peers = ",".join(map(str, free_addresses(2)))
     with subprocess.Popen([*command, f"--peers={peers}", "--rank=1"], stderr=subprocess.DEVNULL) as killed:
         monkeypatch.setattr(mesh.Prober, "begin", lambda *_: killed.kill() or [])
         options = ["--secret-file", "key", "--seconds", "60", "--peers", peers, "--rank", "0", "--names", "east,west"]

@@ -103,7 +103,7 @@ def test_a_quiet_plan_and_progress_print_nothing(capfd, monkeypatch, tmp_path):
     ],
     ids=["sweep", "search"],
 )
-def test_a_quiet_sweep_or_search_that_runs_prints_nothing(capfd, monkeypatch, tmp_path, overrides, keys):
+def test_a_quiet_sweep_or_search_that_runs_prints_nothing(capfd, monkeypatch, tmp_path, at_once, overrides, keys):
     monkeypatch.chdir(tmp_path)
     write_sweep(tmp_path, *overrides, **keys)
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "-o", "out", "-q") == 0

@@ -13,7 +13,7 @@ from dlion_sim.cli.recommend import CATALOG
 from dlion_sim.recommend import SYSTEMS
 from dlion_sim.results import Run
 from dlion_sim.scenario import CATALOGS
-from dlion_sim.sweep.job import Ended, work
+from tests.at_once import AtOnce
 from tests.cli.test_bad_input import fails_with_one_line
 from tests.command import dlion
 from tests.recommend.digits import SCENARIO, write_scenario
@@ -29,37 +29,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     write_scenario(tmp_path)
     return tmp_path
-
-
-class Here:
-    """An executor that does each job at once, in this process."""
-
-    free = 1
-
-    def __init__(self, *_: object, **__: object) -> None:
-        self._ended: list[Ended] = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def start(self, job) -> None:
-        self._ended.append(work(job, lambda: False, lambda progressed: None))
-
-    def events(self, timeout):
-        ended, self._ended = self._ended, []
-        return ended
-
-    def interrupt(self) -> None:
-        pass
-
-
-@pytest.fixture
-def at_once(monkeypatch):
-    """Processes take seconds to start."""
-    monkeypatch.setattr("dlion_sim.sweep.LocalProcesses", Here)
 
 
 @pytest.mark.parametrize("given", ["0.9", "90", "90 %"])
@@ -127,7 +96,7 @@ def test_it_recommends_and_goes_on_where_it_was_stopped(capsys, monkeypatch, her
 def test_a_cluster_gets_the_jobs_where_one_is_asked_for(monkeypatch, here, gpus, device):
     opened, started = [], []
 
-    class Cluster(Here):
+    class Cluster(AtOnce):
         def __init__(self, runs, **given) -> None:
             super().__init__()
             opened.append((runs, given))

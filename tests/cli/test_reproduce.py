@@ -23,7 +23,7 @@ E2: {title: Second, repeats: none, paper: nothing, sure: no}
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(tmp_path, monkeypatch, at_once):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     write_sweep(tmp_path, axes={"system": ["baseline", "ako"], "seed": [0, 1]}).rename(tmp_path / "E1.yaml")

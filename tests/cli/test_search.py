@@ -1,14 +1,13 @@
 """`dlion sweep` of a search, as people use it: plan, run, kill, resume."""
 
-import os
 import re
-import signal
 import sys
 
 import pytest
 
 from dlion_sim.results import Frames, Run
-from tests.cli.test_sweep import contents, dlion, started, wait_for
+from tests.at_once import killed
+from tests.cli.test_sweep import contents, dlion
 from tests.sweep.scenarios import write_sweep
 
 RATE = "workload.optimizer.learning_rate"
@@ -22,7 +21,7 @@ HELD_OUT = "workload.validation=0.2"
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(tmp_path, monkeypatch, at_once):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     write_sweep(tmp_path, HELD_OUT, axes={"seed": [1]}, search=SEARCH)
@@ -82,11 +81,7 @@ def test_a_search_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
 def test_killed_it_comes_to_the_same(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "whole", "--jobs", "1") == 0
     table = table_of(capsys.readouterr().out)
-    process = started("sweep.yaml", "--output", "killed", "--jobs", "1")
-    wait_for((here / "killed/trial-0002/manifest.json").exists, process)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    killed(2, "sweep", "sweep.yaml", "--output", "killed", "--jobs", "1")
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "killed", "--jobs", "1") == 0
     output = capsys.readouterr().out
     assert output.startswith("4 trials of 1 run: 2 done, 1 under way, 1 to do\n")

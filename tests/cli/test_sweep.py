@@ -1,7 +1,6 @@
 """`dlion sweep` as people use it: run, watch, kill, resume."""
 
 import os
-import random
 import re
 import signal
 import subprocess
@@ -11,6 +10,7 @@ import time
 import pytest
 
 from dlion_sim.results import WALL_CLOCK_COLUMNS, Frames, Run
+from tests.at_once import killed
 from tests.command import dlion
 from tests.made_up import made_up_run
 from tests.sweep.scenarios import write_sweep
@@ -21,7 +21,7 @@ WALL = ["run", "wall_seconds", "samples_per_wall_second", "evaluation_share"]
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(tmp_path, monkeypatch, at_once):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
@@ -38,7 +38,7 @@ def started(*arguments) -> subprocess.Popen:
 
 
 def wait_for(condition, process) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not condition() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
 
@@ -60,7 +60,7 @@ def test_a_sweep_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
     assert re.fullmatch(r"the rest takes about \d+ s \(\d+ s to \d+ s\) on this machine, \d+ side by side", takes)
     assert not (here / "out").exists()
 
-    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "2") == 0
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "1") == 0
     first = capsys.readouterr()
     assert "4 of 4" in first.err
     table = first.out[first.out.index("┏") :]
@@ -135,10 +135,11 @@ def test_ctrl_c_ends_it_in_good_order_and_the_same_command_goes_on(capsys, monke
     write_sweep(here, "duration=10000 s", axes={"seed": [1, 2, 3]}, names="s{seed}")
     process = started("sweep.yaml", "--output", "out", "--jobs", "2")
     wait_for(lambda: all((here / f"out/s{seed}/manifest.json").exists() for seed in (1, 2)), process)
+    monkeypatch.setattr("dlion_sim.sweep.lock._TIMEOUT_SECONDS", 0.0)
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 2
     assert "out: another sweep is at work here" in capsys.readouterr().err
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert output.endswith("interrupted; the same command goes on\n")
@@ -148,19 +149,15 @@ def test_ctrl_c_ends_it_in_good_order_and_the_same_command_goes_on(capsys, monke
 
 def test_killed_again_and_again_it_comes_to_the_same(capsys, monkeypatch, here):
     write_sweep(here, "duration=4 s", axes=AXES)
-    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "whole", "--jobs", "2") == 0
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "whole") == 0
     table = capsys.readouterr().out
-    moments = random.Random(4)
-    kills = 0
-    for _ in range(3):
-        process = started("sweep.yaml", "--output", "killed", "--jobs", "2")
-        wait_for(lambda: any((here / "killed").glob("*/manifest.json")), process)
-        time.sleep(moments.uniform(0, 2))
-        kills += process.poll() is None
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    assert kills
-    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "killed", "--jobs", "1") == 0
+    process = started("sweep.yaml", "--output", "killed", "--jobs", "2", "--quiet")
+    wait_for(lambda: any((here / "killed").glob("*/manifest.json")), process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    killed(1, "sweep", "sweep.yaml", "--output", "killed", "--quiet")
+    assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "killed") == 0
     output = capsys.readouterr().out
     assert output[output.index("┏") :] == table[table.index("┏") :]
     assert contents(here / "killed") == contents(here / "whole")

@@ -93,16 +93,14 @@ def test_one_core_and_then_as_many_as_before():
 
 
 def test_objects_are_frozen_unless_the_caller_has_done_so():
+    gc.unfreeze()  # as all tests' are
     with frozen_objects():
         assert gc.get_freeze_count()
     assert not gc.get_freeze_count()
     gc.freeze()
-    try:
-        with frozen_objects():
-            frozen = gc.get_freeze_count()
-        assert gc.get_freeze_count() == frozen > 0
-    finally:
-        gc.unfreeze()
+    with frozen_objects():
+        frozen = gc.get_freeze_count()
+    assert gc.get_freeze_count() == frozen > 0
 
 
 @pytest.fixture

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from dlion_sim.assembly import Transfer
+from dlion_sim.errors import InputError
 from dlion_sim.learning.flat import Layout
 from dlion_sim.live.bounded_loss import BoundedLoss
 from dlion_sim.live.datagram_socket import DatagramSocket
@@ -26,7 +28,7 @@ from dlion_sim.protocol.messages import Channel, Contribution, Message
 OURS = Credentials(b"the run's secret", b"r" * 32)
 STANDING = Standing(b"process.")
 P = 50
-QUICK = Timeouts(start=20, handshake=1, silence=20)
+QUICK = Timeouts(start=60, handshake=20, silence=60)
 
 
 class Inbox:
@@ -69,7 +71,13 @@ class Inbox:
 
 
 def listeners(count: int) -> tuple[list[socket.socket], list[Address]]:
-    sockets = [listen(Address("127.0.0.1", 0)) for _ in range(count)]
+    """Below the ports that the system gives to connections, so that each stays free for whoever listens there again."""
+    sockets: list[socket.socket] = []
+    for port in random.SystemRandom().sample(range(10_000, 32_000), 100):
+        with suppress(InputError):  # Somebody listens there.
+            sockets.append(listen(Address("127.0.0.1", port)))
+        if len(sockets) == count:
+            break
     return sockets, [Address(*each.getsockname()) for each in sockets]
 
 
@@ -78,9 +86,17 @@ def rendezvous_of(rank, addresses, listener, *, credentials=OURS, timeouts=QUICK
     return Rendezvous(rank, peers, addresses, listener, credentials, timeouts)
 
 
-def mesh_of(participants, hub, tasks, *, parameters=P, silence=20.0, delays=None, datagrams=None) -> Mesh:
+def mesh_of(participants, hub, tasks, *, parameters=P, silence=60.0, delays=None, datagrams=None) -> Mesh:
     terms = Terms(participants, parameters, silence)
     return Mesh(terms, delays=delays or {}, tasks=tasks, hub=hub, datagrams=datagrams)
+
+
+def free_addresses(count: int) -> list[Address]:
+    """Where nobody listens now."""
+    sockets, addresses = listeners(count)
+    for each in sockets:
+        each.close()
+    return addresses
 
 
 async def meet(rendezvous: Rendezvous) -> Mapping[int, Connections]:
@@ -93,7 +109,7 @@ async def meet(rendezvous: Rendezvous) -> Mapping[int, Connections]:
         await asyncio.wait([meeting])
 
 
-def bounded_loss(rank, participants, listener, dlcp, *, parameters=P, silence=20.0) -> BoundedLoss:
+def bounded_loss(rank, participants, listener, dlcp, *, parameters=P, silence=60.0) -> BoundedLoss:
     """What goes in datagrams, of a model with a single variable."""
     return BoundedLoss(
         rank,
@@ -193,7 +209,7 @@ async def victim_of_puppet(*, dlcp=None, **settings) -> AsyncIterator[tuple[Mesh
             await victim.close()
 
 
-async def until(condition, seconds: float = 10.0) -> None:
+async def until(condition, seconds: float = 60.0) -> None:
     """Wait for something to come true."""
     async with asyncio.timeout(seconds):
         while not condition():

@@ -15,7 +15,7 @@ CLOUD = {"clouds": [{"name": "a", "workers": [{"count": 3, "compute": "400 cores
 
 def brief(*overrides, **keys):
     """Three workers whose iterations take about 12 ms."""
-    keys = {"cluster": CLOUD, "duration": "60 s", "availability": {}, **keys}
+    keys = {"cluster": CLOUD, "duration": "600 s", "availability": {}, **keys}
     return digits("workload.evaluate_every=0.2 s", *overrides, **keys)
 
 
@@ -81,8 +81,10 @@ def test_whoever_is_there_has_equal_parameters_after_a_return_where_all_go_in_st
     same = min(worker.iteration for worker in of_all)
     parameters = [worker.replica.parameters for worker in of_all if worker.iteration == same]
     assert all(torch.equal(parameters[0], other) for other in parameters)
-    losses = run.gathered.iterations().query("iteration > 35")
-    assert losses.groupby("iteration")["worker"].count().mode().item() == 3
+    joined = run.told[run.told["what"] == "joined"]["iteration"].item()
+    iterations = run.gathered.iterations()
+    together = iterations[iterations["iteration"] > joined].groupby("iteration")["worker"].count()
+    assert (together == 3).sum() >= 9
 
 
 def test_one_who_was_not_there_at_the_start_joins(tmp_path):
@@ -126,7 +128,7 @@ def test_who_leaves_is_counted_as_long_as_it_was_there_and_the_others_go_on(tmp_
     run = Run(brief(system="baseline"), tmp_path, leaves)
     assert (run.outcomes[2].ending.status, run.outcomes[2].ending.stopped_by) == ("completed", "left")
     assert [len(run.times(what, 2)) for what in ("left", "lost")] == [1, 2]
-    assert (run.told.query("what == 'lost'")["seconds"] < 1).all()
+    assert (run.told.query("what == 'lost'")["seconds"] < run.timeouts.silence).all()
     iterations = run.gathered.iterations()
     last = iterations[iterations["worker"] == 2]["iteration"].max()
     others = iterations[iterations["worker"] != 2].set_index("iteration")["applied"]
@@ -203,14 +205,18 @@ def test_a_node_that_is_back_exchanges_datagrams_again(tmp_path):
     assert {(0, 2), (2, 0), (1, 2), (2, 1)} <= set(zip(lost["sender"], lost["receiver"], strict=True))
 
 
+PERIOD = 20
+
+
 async def leaves_and_is_back(run):
-    await run.go_on(0, 1, 2, iterations=5)
+    """Well between two exchanges, so that it does not matter who is some iterations ahead."""
+    await run.until(lambda: 5 <= run.iteration(0) % PERIOD <= 10)
     run.drivers[2].leave()
     await run.until(run.tasks[2].done)
-    await run.go_on(0, 1, iterations=5)
+    await run.until(lambda: 1 <= run.iteration(0) % PERIOD <= 5)
     await run.start_again(2)
     await run.until(lambda: run.iteration(2) > 0)
-    await run.go_on(0, 1, 2, iterations=5)
+    await run.go_on(0, 1, 2, iterations=PERIOD)
 
 
 def three_clouds(sponsor=None):
@@ -220,7 +226,7 @@ def three_clouds(sponsor=None):
     return {"clouds": clouds, "wan": {"bandwidth": "10 Gbps", "rtt": "20 us", "paths": far}}
 
 
-LOCAL_SGD = {"name": "local_sgd", "exchange": {"period": 5}}
+LOCAL_SGD = {"name": "local_sgd", "exchange": {"period": PERIOD}}
 
 
 @pytest.mark.parametrize("system", ["baseline", "gaia", "dpsgd", LOCAL_SGD], ids=str)
@@ -234,18 +240,18 @@ def test_in_step_a_live_run_with_a_leave_and_a_return_learns_what_a_simulated_on
     ((sponsor, begun),) = run.told.query("what == 'joined'")[["peer", "iteration"]].to_numpy(dtype=int)
     gone = live[2].loc[:begun].last_valid_index() + 1
     keys = {"system": system, "cluster": three_clouds(sponsor)}
-    undisturbed = simulate(brief("duration=1 s", **keys), tmp_path / "undisturbed", device="cpu")
+    undisturbed = simulate(brief("duration=2 s", **keys), tmp_path / "undisturbed", device="cpu")
     ends = undisturbed.iterations().query("worker == 0").set_index("iteration")["virtual_time"]
     within = ((ends + ends.shift(fill_value=0)) / 2).map("{:.6f} s".format)
     workers = {"c/0": {"down": [[within[gone], within[begun]]], "kind": "leave"}}
-    again = simulate(brief("duration=1 s", availability={"workers": workers}, **keys), tmp_path / "again", device="cpu")
+    again = simulate(brief("duration=2 s", availability={"workers": workers}, **keys), tmp_path / "again", device="cpu")
     simulated = losses(again)
     assert again.membership().query("what == 'joined'")[["peer", "iteration"]].to_numpy(dtype=int).tolist() == [
         [sponsor, begun]
     ]
     whole = live.loc[: live.notna().all(axis=1)[::-1].idxmax()]
     assert whole[2].isna().any()
-    assert len(whole) > begun + 3
+    assert len(whole) > begun + PERIOD / 2
     assert whole.equals(simulated.loc[: whole.index[-1]])
 
 

@@ -179,9 +179,33 @@ def kill(rank, after=0):
     """End a node as a crash does, after so many iterations: its connections close without a word."""
 
     async def interfere(together):
-        while together.members[rank].participant.iteration < after:
-            await asyncio.sleep(0.01)
-        together.tasks[rank].cancel()
+        await together.until(lambda: together.members[rank].participant.iteration >= after)
+        together.kill(rank)
+
+    return interfere
+
+
+def without(rank, after=0):
+    """Have the others go on for a while without a node that is killed, and note since when."""
+
+    async def interfere(together):
+        others = [each for each in range(3) if each != rank]
+
+        async def go_on(iterations):
+            since = [together.members[each].participant.iteration for each in others]
+            await together.until(
+                lambda: all(
+                    together.members[each].participant.iteration >= before + iterations
+                    for each, before in zip(others, since, strict=True)
+                )
+            )
+
+        await kill(rank, after)(together)
+        await go_on(15)  # by then all have heard of it
+        together.since = max(together.drivers[each].now for each in others)
+        await go_on(40)
+        for each in others:
+            together.drivers[each].interrupt()
 
     return interfere
 
@@ -192,17 +216,16 @@ HOP = {"name": "hop", "synchronization": {"backup_workers": 1, "max_gap": 3}}
 
 @pytest.mark.parametrize("system", [ASYNCHRONOUS, HOP, "adpsgd"], ids=str)
 def test_who_waits_for_nobody_goes_on_without_a_lost_peer(tmp_path, system):
-    together = Together(brief("duration=1.5 s", system=system), tmp_path)
-    for outcome in together.run(kill(2))[:2]:
-        assert (outcome.ending.status, outcome.ending.stopped_by) == ("completed", "duration")
+    together = Together(brief("duration=600 s", system=system), tmp_path)
+    for outcome in together.run(without(2))[:2]:
+        assert outcome.ending.stopped_by == "interrupt"
         assert list(outcome.lost) == [2]
-    assert together.members[0].participant.iteration > 30
-    check_that_two_are_left(gather(tmp_path, tmp_path / "run"))
+    check_that_two_are_left(gather(tmp_path, tmp_path / "run"), together.since)
 
 
-def check_that_two_are_left(run, since=1.0):
+def check_that_two_are_left(run, since):
     """Whether nodes 0 and 1 exchange with each other, both ways and nobody else, and apply what they get."""
-    links = run.links().query("virtual_time > @since + 0.2")
+    links = run.links().query("virtual_time > @since")
     assert set(zip(links["sender"], links["receiver"], strict=True)) == {(0, 1), (1, 0)}
     iterations = run.iterations().query("virtual_time > @since")
     assert set(iterations["worker"]) == {0, 1}
@@ -220,11 +243,12 @@ def test_who_is_left_shares_out_the_whole_batch_and_learns_from_the_better(tmp_p
     }
     rate = "workload.optimizer.learning_rate=1e-6"
     cluster = {"clouds": [{"name": "a", "workers": [{"count": 3, "compute": "20 cores"}]}]}
-    together = Together(brief("duration=4 s", rate, system=system, cluster=cluster), tmp_path)
-    together.run(kill(2, after=12))
+    together = Together(brief("duration=600 s", rate, system=system, cluster=cluster), tmp_path)
+    together.run(without(2, after=12))
     run = gather(tmp_path, tmp_path / "run")
-    check_that_two_are_left(run, since=2.5)
-    late = run.iterations().query("virtual_time > 2.5")
+    check_that_two_are_left(run, together.since)
+    late = run.iterations()
+    late = late[late["virtual_time"] > together.since]
     assert late["global_batch_size"].max() == 3 * 16
     # Machines measure themselves anew now and then, which others hear of a little later.
     assert late.groupby("worker")["batch_size"].median().sum() == pytest.approx(3 * 16, rel=0.15)
@@ -240,28 +264,28 @@ def test_who_is_left_shares_out_the_whole_batch_and_learns_from_the_better(tmp_p
     ],
 )
 def test_who_waits_for_a_lost_peer_stops_and_says_why(tmp_path, system, reason):
-    together = Together(brief("duration=60 s", system=system), tmp_path)
+    together = Together(brief("duration=600 s", system=system), tmp_path)
     for outcome in together.run(kill(2))[:2]:
         assert outcome.ending.status == "failed"
         assert outcome.ending.stopped_by.startswith(reason)
         assert "node 2 (" in outcome.ending.stopped_by
-        assert outcome.ending.seconds < 5
+        assert outcome.ending.seconds < 60
 
 
 def test_all_hear_of_a_loss_even_through_others(tmp_path):
     """Workers know each other only through the server, who would wait for ever for the gradient that is missing."""
-    together = Together(brief("duration=60 s", system="parameter_server"), tmp_path)
+    together = Together(brief("duration=600 s", system="parameter_server"), tmp_path)
     outcomes = together.run(kill(2))
     assert [outcome.ending.status for outcome in (*outcomes[:2], outcomes[3])] == ["failed"] * 3
     assert outcomes[3].ending.stopped_by.startswith("the server waits for every worker's gradients; lost: node 2 (it ")
     for outcome in outcomes[:2]:
         assert "node 2 (so others say)" in outcome.ending.stopped_by
-        assert outcome.ending.seconds < 5
+        assert outcome.ending.seconds < 60
 
 
 def test_a_peer_that_talks_nonsense_is_dropped_and_the_others_go_on(tmp_path):
     """Node 2 sends answers that nobody has asked it for, as no honest worker does."""
-    together = Together(brief("duration=1 s", system="adpsgd"), tmp_path)
+    together = Together(brief("duration=2 s", system="adpsgd"), tmp_path)
 
     async def talk_nonsense(together):
         liar = together.drivers[2]
@@ -279,7 +303,7 @@ def test_an_interrupt_ends_a_node_early(tmp_path):
         for driver in together.drivers.values():
             driver.interrupt()
 
-    for outcome in Together(brief("duration=60 s", system="baseline"), tmp_path).run(interrupt):
+    for outcome in Together(brief("duration=600 s", system="baseline"), tmp_path).run(interrupt):
         assert (outcome.ending.status, outcome.ending.stopped_by) == ("interrupted", "interrupt")
 
 

@@ -4,8 +4,6 @@ import asyncio
 import os
 import select
 
-import pytest
-
 from dlion_sim.live import event_loop
 
 
@@ -19,7 +17,7 @@ def test_a_timer_waits_no_longer_than_it_is_told_to(monkeypatch):
 
     monkeypatch.setattr(select, "select", noted)
     event_loop.run(asyncio.sleep(0.0123))
-    assert max(waited) == pytest.approx(0.0123, abs=3e-4)
+    assert 0 < max(waited) <= 0.0124
 
 
 def test_what_is_ready_ends_the_wait():
@@ -28,7 +26,7 @@ def test_what_is_ready_ends_the_wait():
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(near, ready.set)
         loop.call_later(0.01, os.write, far, b"x")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await ready.wait()
         loop.remove_reader(near)
         os.close(near), os.close(far)

@@ -12,7 +12,7 @@ from dlion_sim.live.link_timing import Acknowledged, Meter
 SIZE, SIP = 400_000, 4_000
 
 
-async def delivered(drink_every: float | None, *, probe: int = 0, timeout: float = 10.0) -> tuple[float, float]:
+async def delivered(drink_every: float | None, *, probe: int = 0, timeout: float = 60.0) -> tuple[float, float]:
     """The seconds that a message takes, and those that its reader took, who takes a sip every so often.
 
     Of all that is sent, `probe` bytes are no part of the message.
@@ -29,8 +29,7 @@ async def delivered(drink_every: float | None, *, probe: int = 0, timeout: float
 
             async def drink() -> float:
                 left, began = SIZE, time.monotonic()
-                while left:
-                    left -= len(await loop.sock_recv(reader, SIP))
+                while left := left - len(await loop.sock_recv(reader, SIP)):
                     await asyncio.sleep(drink_every)
                 return time.monotonic() - began
 
@@ -58,43 +57,63 @@ def test_a_link_that_takes_nothing_is_given_up():
         asyncio.run(delivered(None, timeout=0.1))
 
 
+class VirtualClock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch) -> VirtualClock:
+    """What a meter goes by."""
+    made = VirtualClock()
+    for module in ("time", "asyncio"):
+        monkeypatch.setattr(f"dlion_sim.live.delivery.{module}", made)
+    return made
+
+
 class AckedLate(Meter):
     """Of a link of a steady rate, whose acknowledgements come late, but are said to come at once."""
 
-    def __init__(self, rate: float, late: float) -> None:
-        self._rate, self._late, self._began = rate, late, time.monotonic()
+    def __init__(self, clock: VirtualClock, rate: float, late: float) -> None:
+        self._clock, self._rate, self._late = clock, rate, late
         self._position = 0
         self._all_delivered = 0.0
 
     def _acknowledged(self) -> Acknowledged:
-        size = int(self._rate * max(0.0, time.monotonic() - self._began - self._late))
-        return Acknowledged(size, at=time.monotonic(), round_trip=0.0)
+        size = int(self._rate * max(0.0, self._clock.now - self._late))
+        return Acknowledged(size, at=self._clock.now, round_trip=0.0)
 
 
-def test_how_late_acknowledgements_come_does_not_matter():
-    meter = AckedLate(rate=1e6, late=0.4)
+def test_how_late_acknowledgements_come_does_not_matter(clock):
+    meter = AckedLate(clock, rate=1e6, late=0.4)
 
     async def measured() -> list[float]:
         return [await meter.seconds(delivery, timeout=1.0) for delivery in (meter.begin(SIZE), meter.begin(SIZE))]
 
-    assert asyncio.run(measured()) == pytest.approx([SIZE / 1e6, SIZE / 1e6], rel=0.1)
+    assert asyncio.run(measured()) == pytest.approx([SIZE / 1e6, SIZE / 1e6], rel=0.02)
 
 
-def test_how_late_it_is_looked_at_does_not_matter():
+def test_how_late_it_is_looked_at_does_not_matter(clock):
     """A busy machine looks again when all has long come through; TCP knows when that was."""
-    meter = AckedLate(rate=1e6, late=0.0)
+    meter = AckedLate(clock, rate=1e6, late=0.0)
 
     async def measured() -> float:
         delivery = meter.begin(SIZE)
         meter._acknowledged = lambda: Acknowledged(SIZE, at=delivery.began + SIZE / 1e6, round_trip=0.0)
-        await asyncio.sleep(2 * SIZE / 1e6)
+        await clock.sleep(2 * SIZE / 1e6)
         return await meter.seconds(delivery, timeout=1.0)
 
     assert asyncio.run(measured()) == pytest.approx(SIZE / 1e6)
 
 
 def test_the_kernel_tells_when_the_last_acknowledgement_came():
-    async def since_the_last() -> float:
+    async def whole() -> None:
         with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sender:
             sender.connect(server.getsockname())
             reader, _ = server.accept()
@@ -103,9 +122,9 @@ def test_the_kernel_tells_when_the_last_acknowledgement_came():
                 delivery = meter.begin(1000)
                 sender.send(bytes(1000))
                 reader.recv(1000)
-                sent = time.monotonic()
-                await asyncio.sleep(0.3)
+                came = time.monotonic()
+                await asyncio.sleep(0.5)
                 assert meter._acknowledged().size == delivery.position + 1000
-                return meter._acknowledged().at - sent
+                assert delivery.began - 0.1 < meter._acknowledged().at < came + 0.3
 
-    assert asyncio.run(since_the_last()) == pytest.approx(0.0, abs=0.1)
+    asyncio.run(whole())

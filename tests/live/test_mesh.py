@@ -55,10 +55,9 @@ def test_messages_are_handed_over_late_where_asked():
             for message in (WHOLE, SOME, NONE):
                 nodes[0].send(1, message)
             nodes[2].send(1, replace(ASK, sender=2))
-            await until(lambda: inboxes[1].messages)
-            assert [message.sender for message in inboxes[1].messages] == [2]
             await until(lambda: len(inboxes[1].messages) == 4)
-            assert 0.3 < time.monotonic() - began < 1
+            assert time.monotonic() - began > 0.3
+            assert [message.sender for message in inboxes[1].messages] == [2, 0, 0, 0]
             assert [message.body for message in inboxes[1].messages[1:]] == [WHOLE.body, SOME.body, NONE.body]
 
     asyncio.run(scenario())
@@ -87,7 +86,7 @@ def test_control_and_weights_do_not_wait_for_data():
                 nodes[0].send(1, big)
             for message in (weights, ASK):
                 nodes[0].send(1, message)
-            await until(lambda: len(inboxes[1].messages) == 12, seconds=60)
+            await until(lambda: len(inboxes[1].messages) == 12)
             assert {ASK.body, weights.body}.isdisjoint(message.body for message in inboxes[1].messages[-3:])
 
     asyncio.run(scenario())
@@ -321,7 +320,7 @@ def test_a_peer_that_takes_nothing_is_dropped(body):
     big = Message(0, body, (torch.zeros(size),))
 
     async def scenario():
-        async with victim_of_puppet(parameters=size, silence=0.5) as (victim, inbox, puppet):
+        async with victim_of_puppet(parameters=size, silence=1.0) as (victim, inbox, puppet):
             victim.send(1, big)
             while not inbox.losses:
                 await puppet.send(Kind.ALIVE)
@@ -334,8 +333,8 @@ def test_a_peer_that_takes_nothing_is_dropped(body):
 
 def test_idle_peers_stay():
     async def scenario():
-        async with mesh(2, silence=0.3) as (nodes, inboxes):
-            await asyncio.sleep(1.0)
+        async with mesh(2, silence=2.0) as (nodes, inboxes):
+            await asyncio.sleep(2.5)
             nodes[0].send(1, ASK)
             await until(lambda: inboxes[1].messages)
             assert not inboxes[0].losses | inboxes[1].losses

@@ -18,7 +18,7 @@ from dlion_sim.results import RunWriter
 from dlion_sim.scenario import Scenario, dump
 from tests.live.mesh import listeners
 
-QUICK = Timeouts(start=20)
+QUICK = Timeouts(start=60)
 
 
 class Together:
@@ -49,7 +49,7 @@ class Together:
         async def all_of_them():
             self.tasks = [asyncio.create_task(self._node(rank)) for rank in range(self.setting.participants)]
             if meanwhile:
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     while not self._all_have_begun():
                         await asyncio.sleep(0.01)
                 await meanwhile(self)
@@ -76,7 +76,7 @@ class Together:
         self.sockets[rank] = listen(self.addresses[rank])
         self.tasks[rank] = asyncio.create_task(self._node(rank, incarnation, joins=True))
 
-    async def until(self, condition: Callable[[], object], seconds: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
         """Wait for something to come true, as long as all nodes go on."""
         async with asyncio.timeout(seconds):
             while not condition():

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
+from dlion_sim.protocol.exchange.parameter_server import Push
 from dlion_sim.protocol.exchange.periodic import Moved, MovedChunk
 from dlion_sim.protocol.exchange.ring_sum import Chunk
 from dlion_sim.protocol.faults import MalformedMessageError
@@ -109,6 +110,7 @@ def test_noise_is_refused(noise):
         Message(0, Contribution(1, 1), (torch.zeros(P).half(),)),  # gradients and parameters are of single precision
         Message(0, Mixed(1, 1), (torch.zeros(P).bfloat16(),)),
         Message(0, Weights(1), (torch.zeros(P).half(),)),
+        Message(0, Push(0, 1, P - 2), (torch.zeros(3),)),  # beyond the model
         Message(0, Chunk(0, 0), (torch.zeros(3).half(),)),
         Message(0, Moved(1, 1), (torch.zeros(P),)),  # and movements are not
         Message(0, Moved(1, 1), (torch.zeros(P + 1).half(),)),

@@ -1,13 +1,7 @@
 """A recommendation against trying everything to the end."""
 
-import gc
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -15,7 +9,7 @@ from dlion_sim.recommend import DOCUMENT, WINNER, Goal, write_recommendation
 from dlion_sim.recommend.race import Start
 from dlion_sim.results.atomic import json_bytes
 from dlion_sim.scenario import load
-from dlion_sim.sweep.lock import locked
+from tests.at_once import killed
 from tests.recommend.digits import in_this_process, study_of
 
 SEEDS = 2
@@ -27,14 +21,6 @@ def recommended(folder, goal, execute=in_this_process):
     study = study_of(folder, goal, **SMALL)
     assert study.run(execute, "cpu")
     return study, write_recommendation(study)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _few_objects():
-    """Each simulation would have the garbage collector walk all that tests have imported."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
@@ -191,31 +177,12 @@ def test_where_nothing_comes_to_the_target_what_is_needed_is_extrapolated(tmp_pa
     assert [*study.output.glob("*/checkpoint.pt")], "a later deadline goes on from them"
 
 
-def test_killed_in_the_middle_it_goes_on_to_the_same(tmp_path, by_deadline):
+def test_killed_in_the_middle_it_goes_on_to_the_same(tmp_path, monkeypatch, by_deadline):
     _, told = by_deadline
     study = study_of(tmp_path, DEADLINE, **SMALL)
-    options = ["--counts", "2", "--systems", "dlion,ring_allreduce", "--seeds", str(SEEDS), "--jobs", "1"]
-    command = [
-        sys.executable,
-        "-m",
-        "dlion_sim",
-        "recommend",
-        "learn.yaml",
-        "-o",
-        "out",
-        "--deadline",
-        "60 s",
-        *options,
-    ]
-    process = subprocess.Popen(
-        [*command, "--catalog", "catalog.csv", "--quiet"], cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE
-    )
-    deadline = time.monotonic() + 120
-    while len([*study.output.glob("*/summary.json")]) < 4 and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    options = ["--counts", "2", "--systems", "dlion,ring_allreduce", "--seeds", str(SEEDS), "--catalog", "catalog.csv"]
+    monkeypatch.chdir(tmp_path)
+    killed(4, "recommend", "learn.yaml", "-o", "out", "--deadline", "60 s", *options, "--quiet")
+    assert len([*study.output.glob("*/summary.json")]) == 4
     assert not (study.output / DOCUMENT).exists()
-    with locked(study.output):  # once its workers, which outlive it by a moment, have let go of their runs
-        assert json_bytes(recommended(tmp_path, DEADLINE)[1]) == json_bytes(told)
+    assert json_bytes(recommended(tmp_path, DEADLINE)[1]) == json_bytes(told)

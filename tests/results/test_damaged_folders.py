@@ -27,7 +27,7 @@ from dlion_sim.results import FolderLock, Run, RunWriter, find_runs
 from dlion_sim.simulation import resume, simulate
 from tests.simulation.scenarios import streamed
 
-CASES = 1000
+CASES = 150
 SECONDS = 60
 """That a case may take on a busy machine: it takes a tenth of one."""
 TABLES = ("metrics.parquet", "links.parquet", "classes.parquet")

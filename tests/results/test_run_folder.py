@@ -3,7 +3,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -244,16 +243,6 @@ def test_rows_reach_the_disk_by_number_and_by_time(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(growing, "FLUSH_SECONDS", 0.0)
     writer.metrics(iteration(4))
     assert len(Run.open(tmp_path / "run").metrics()) == 5
-
-
-def test_writing_many_rows_is_cheap(tmp_path: Path) -> None:
-    writer = create(tmp_path / "run")
-    start = time.process_time()
-    for number in range(100_000):
-        writer.metrics(iteration(number))
-    writer.finish(SUMMARY)
-    assert time.process_time() - start < 2.0
-    assert len(Run.open(tmp_path / "run").metrics()) == 100_000
 
 
 @pytest.mark.parametrize(

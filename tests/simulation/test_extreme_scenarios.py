@@ -15,7 +15,7 @@ from tests.results.test_damaged_folders import places, time_limit
 from tests.simulation.checkpointing.test_checkpoint import After
 from tests.simulation.scenarios import digits
 
-CASES = 200
+CASES = 60
 MOST_WORKERS = 20
 """That are run."""
 EVENTS = 15

@@ -58,9 +58,7 @@ def own_settings():
     """Of a caller who has some."""
     threads = torch.get_num_threads()
     torch.set_num_threads(3)
-    gc.freeze()
     yield
-    gc.unfreeze()
     torch.set_num_threads(threads)
 
 
@@ -68,7 +66,6 @@ def own_settings():
 def test_a_run_leaves_the_process_as_it_was(tmp_path, own_settings, interrupted):
     scenario = digits("duration=0.3 s", system="ako")
     simulate(scenario, tmp_path / "before")  # what is imported and compiled only once
-    gc.freeze()
     before = settings()
     events = iter(range(10))
     run = simulate(scenario, tmp_path / "run", interrupted=lambda: interrupted and next(events) == 5)

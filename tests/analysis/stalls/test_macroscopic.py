@@ -27,6 +27,14 @@ def test_what_computing_hides_is_left_out_and_never_negative():
     assert model.stall(2, 1e4) == 0
 
 
+def test_what_it_explains_is_the_part_of_the_variance_that_it_leaves_none_of():
+    """Of two alike iterations one waits 2 s and one 6 s: by the least relative squares, 2.4 s."""
+    model = fit([1, 1, 2, 2], [1e6] * 4, [1.0, 1.0, 2.0, 6.0])
+    assert model.stall(2, 1e6) == pytest.approx(2.4)
+    missed, varied = 0.4**2 + 3.6**2, 2 * 1.5**2 + 0.5**2 + 3.5**2
+    assert model.explained == pytest.approx(1 - missed / varied)
+
+
 def test_two_stalls_are_too_few():
     with pytest.raises(ValueError, match="three stalls"):
         fit([1, 2, 3], [1.0, 2.0, 3.0], [0.1, 0.0, 0.2])
