@@ -19,9 +19,11 @@ from tests.fresh_machine import machines_data, published, refuse_network
 
 __all__ = ["at_once", "machines_data", "published"]
 
-# How long an example takes says nothing on a machine that is shared.
-settings.register_profile("untimed", settings.default, deadline=None)
-settings.load_profile("untimed")
+# How long an example takes says nothing on a machine that is shared, and what fails, fails each time.
+settings.register_profile(
+    "steady", settings.default, deadline=None, max_examples=40, derandomize="FUZZ_FIRST" not in os.environ
+)
+settings.load_profile("steady")
 
 refuse_network()
 

@@ -141,7 +141,7 @@ def join(ends: Ends, rng, *, loss=0.0, twice=0.0, lost_feedback=0.0, jitter=0.0,
     return now - began
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 2**32),
     st.integers(1, 120),

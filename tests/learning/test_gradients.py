@@ -50,7 +50,7 @@ def test_gradient_equals_plain_autograd(name, dataset):
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["cipher", "mlp", "mobilenet"])
 def test_results_are_equal_to_the_bit_however_they_are_evaluated(name, dataset):
     model = build(name, dataset.input_shape, 10, seed=0)
     replicas, indices = replicas_of(model, 3), batches(3)

@@ -47,7 +47,7 @@ def test_the_tag_is_keyed_blake2b_of_header_and_payload(packet, payload):
     assert Key(Sort.PACKET, KEY).seal(header, (payload,)) == header + tag
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(packets, payloads, st.data())
 def test_nothing_about_a_packet_can_change(packet, payload, data):
     key = Key(Sort.PACKET, KEY)

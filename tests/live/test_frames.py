@@ -31,7 +31,7 @@ def test_frames_come_back_in_order(frames):
         assert accept(*frame(kind, payload, ours), theirs) == (kind, b"".join(payload.buffers))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(st.binary(min_size=HEAD_BYTES, max_size=HEAD_BYTES), min_size=50, max_size=50))
 def test_noise_is_refused(noise):
     for data in noise:

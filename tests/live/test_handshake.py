@@ -118,7 +118,7 @@ def test_a_proof_cannot_be_turned_against_its_maker():
 payloads = st.binary(max_size=2 * LARGEST_PAYLOAD) | st.binary(min_size=LARGEST_PAYLOAD, max_size=LARGEST_PAYLOAD)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(payloads, min_size=50, max_size=50))
 def test_noise_gets_nowhere(noise):
     for data in noise:

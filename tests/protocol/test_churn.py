@@ -203,7 +203,7 @@ def let_happen(world, happenings):
         world.happen(60, world.come, number)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     system=st.sampled_from(SYSTEMS),
     seed=st.integers(0, 2**16),

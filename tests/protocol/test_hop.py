@@ -78,7 +78,7 @@ def test_one_backup_worker_tolerates_one_dead_peer(schedule):
     joined = Joined(hop(backup_workers=1, staleness=0), count=4, dead=[3])
     for delivers, choice in schedule:
         joined.deliver(choice) if delivers else joined.compute(choice % 3)
-    for _ in range(200):  # whoever may go on does
+    for _ in range(60):  # whoever may go on does
         for index in range(3):
             joined.compute(index)
         for choice in range(12):

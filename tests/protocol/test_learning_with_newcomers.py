@@ -36,7 +36,7 @@ IN_STEP = [
 """Systems whose workers all have the same parameters after every so many iterations."""
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     system=st.sampled_from(IN_STEP),
     seed=st.integers(0, 2**16),
