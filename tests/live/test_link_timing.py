@@ -73,7 +73,7 @@ def clock(monkeypatch) -> VirtualClock:
     """What a meter goes by."""
     made = VirtualClock()
     for module in ("time", "asyncio"):
-        monkeypatch.setattr(f"dlion_sim.live.delivery.{module}", made)
+        monkeypatch.setattr(f"dlion_sim.live.link_timing.{module}", made)
     return made
 
 
