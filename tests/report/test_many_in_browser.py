@@ -230,6 +230,12 @@ CUT = """const plot = document.querySelector("#coordinates .plot").getBoundingCl
         return left < plot.left - 1 || right > plot.right + 1;
     }).map((text) => text.textContent);"""
 """The names at the axes that are cut off."""
+HEADINGS = """const plot = document.querySelector("#coordinates .plot");
+    return [plot, ...plot.querySelectorAll(".xtick text")].map((each) => {
+        const { left, right } = each.getBoundingClientRect();
+        return [left, right];
+    });"""
+"""From where to where the plot goes, and each heading of its axes (pixels)."""
 
 
 def test_a_narrow_window_breaks_no_word_and_cuts_no_name(driver, tmp_path):
@@ -245,6 +251,10 @@ def test_a_narrow_window_breaks_no_word_and_cuts_no_name(driver, tmp_path):
         show(driver, page)
         assert driver.execute_script(BROKEN) == []
         assert driver.execute_script(CUT) == []
+        (left, right), *headings = driver.execute_script(HEADINGS)
+        assert len(headings) >= 4
+        edges = [left, *(edge for heading in headings for edge in heading), right]
+        assert edges == sorted(edges), "headings of axes are cut off or overlap"
         width = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
         assert width[0] <= width[1], "the page itself is wider than the window"
     finally:

@@ -2,7 +2,7 @@
 report.view("coordinates", (body) => {
   const { groups } = report;
   const MOST_TICKS = 12;
-  const [LETTER, MOST_LETTERS, ROOM, SPACE] = [6.5, 18, 0.25, 85]; // Pixels; the room beside the outer axes is a part of a space.
+  const [LETTER, LINE, MOST_LETTERS, ROOM, SPACE] = [6.5, 16, 18, 0.25, 85]; // Pixels; the room beside the outer axes is a part of a space.
   const figure = report.figure(body, 430, ["toImage"]);
   let data = null;
   let boxes = [];
@@ -44,6 +44,17 @@ report.view("coordinates", (body) => {
     groups.choose(within.map((group) => group.id), "coordinates");
   }
 
+  /** The words of a heading in lines of at most so many letters. */
+  function inLines(name, letters) {
+    const lines = [];
+    for (const word of name.split(" ")) {
+      const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
+      if (lines.length && longer.length <= letters) lines[lines.length - 1] = longer;
+      else lines.push(word);
+    }
+    return lines.map((line) => report.label(line, letters));
+  }
+
   function joined(members, drawn) {
     const [x, y, text, customdata] = [[], [], [], []];
     for (const [group, number] of members) {
@@ -79,12 +90,14 @@ report.view("coordinates", (body) => {
     const space = (figure.plot.clientWidth - 40) / (drawn.length - 1 + 2 * ROOM);
     const most = Math.max(5, Math.min(MOST_LETTERS, Math.floor(space / LETTER) - 2));
     const left = Math.max(12, LETTER * Math.min(Math.max(...lengths), 1.5 * most) + 12 - ROOM * space);
+    const headings = drawn.map(({ name }) => inLines(name, Math.min(26, Math.floor((24 + 2 * ROOM * space) / LETTER))));
     const note = { showarrow: false, xanchor: "right", xshift: -5, bgcolor: report.faded("raised", 0.75), borderpad: 1 };
     const layout = {
       xaxis: {
         side: "top",
         tickvals: drawn.map((_, at) => at),
-        ticktext: drawn.map(({ name }) => report.label(name, 26)),
+        ticktext: headings.map((lines) => lines.join("<br>")),
+        tickangle: 0,
         range: [-ROOM, drawn.length - 1 + ROOM],
         gridcolor: report.colour("axis"),
         linecolor: "transparent",
@@ -92,7 +105,7 @@ report.view("coordinates", (body) => {
       },
       yaxis: { range: [-0.05, 1.05], visible: false, fixedrange: true },
       annotations: drawn.flatMap(({ ticks }, x) => ticks.map(([y, value]) => ({ ...note, x, y, text: report.label(value, x ? most : 1.5 * most) }))),
-      margin: { l: left, r: 12, t: 40, b: 12 },
+      margin: { l: left, r: 12, t: 10 + LINE * Math.max(2, ...headings.map((lines) => lines.length)), b: 12 },
       legend: { orientation: "h", y: -0.02, yanchor: "top", x: 0 },
       dragmode: "select",
       newselection: { line: { color: report.colour("accent"), dash: "solid", width: 1.5 } },
