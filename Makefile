@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup quickstart test lint docs system clean
+.PHONY: help setup quickstart test lint docs package system clean
 
 help:
 	@echo "make quickstart   set up and run scenarios/quickstart.yaml"
 	@echo "make test         set up, lint, type-check and run all tests"
 	@echo "make docs         set up and build the documentation as a site, in site/"
+	@echo "make package      build and check the wheel and the sdist, in dist/"
 	@echo "make setup        only set up (.venv with the package and its development tools)"
 	@echo "make clean        remove .venv and caches"
 
@@ -29,6 +30,12 @@ docs: setup
 	@# Not --quiet: it would not count warnings.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+package: setup
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[release]'
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
 system:
 	@# For emulation and pages in a browser, whose tests are left out without root or Chromium.
 	@[ $$(id -u) != 0 ] || emulation/setup.sh || echo "the system packages for emulation could not be installed"
@@ -43,4 +50,4 @@ test: lint system
 	$(BIN)/pytest -n auto
 
 clean:
-	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
