@@ -27,7 +27,7 @@ def extras(files: list[Path]) -> set[str]:
 
 @pytest.mark.parametrize("files", [SHIPPED, PAGES], ids=["messages", "pages"])
 def test_every_extra_is_told_how_to_install_and_no_other(files):
-    assert extras(files) == EXTRAS - {"dev", "docs"}
+    assert extras(files) == EXTRAS - {"dev", "docs", "release"}
 
 
 def test_what_setup_installs_are_extras():
