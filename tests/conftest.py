@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import settings
 
 from dlion_sim.emulation.requirements import check_requirements
@@ -58,6 +59,8 @@ def pytest_runtest_setup(item):
     marker = item.get_closest_marker("emulation")
     if marker and (reason := why_not_to_emulate(**marker.kwargs)):
         (pytest.fail if os.environ.get("DLION_REQUIRE_EMULATION") else pytest.skip)(reason)
+    if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+        (pytest.fail if os.environ.get("DLION_REQUIRE_GPU") else pytest.skip)("needs a GPU that PyTorch can use")
     if item.get_closest_marker("browser") and (reason := why_not_to_browse()):
         (pytest.fail if os.environ.get("DLION_REQUIRE_BROWSER") else pytest.skip)(reason)
 

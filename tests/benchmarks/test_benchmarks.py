@@ -164,15 +164,17 @@ def test_stash():
     assert len(figures(table["ms"])) == len(figures(table["epoch h"])) == len(figures(table["epoch $"])) == 8
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
+@pytest.mark.gpu
 def test_gpu():
     table = columns("gpu")
     assert len(figures(table["samples/s"])) == len(figures(table["times one after another"])) == 3
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_without_a_gpu_one_line_says_so():
-    ran = subprocess.run([sys.executable, "-m", "benchmarks.gpu"], cwd=ROOT, capture_output=True, text=True)
+@pytest.mark.parametrize("options", [[], ["--accept"]], ids=" ".join)
+def test_without_a_gpu_one_line_says_so(options):
+    command = [sys.executable, "-m", "benchmarks.gpu", *options]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (2, "this benchmark needs a GPU that PyTorch can use\n")
 
 

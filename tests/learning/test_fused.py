@@ -298,7 +298,7 @@ def test_on_a_cpu_what_is_computed_together_changes_no_bit_of_a_tiny_models_grad
         assert torch.equal(gradient, other_gradient)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("prepare", "tolerance"), [(smooth, 1e-4), (lambda model: model, KINKS)])
 def test_a_gpu_computes_what_a_cpu_computes(name, prepare, tolerance, dataset):
@@ -338,7 +338,7 @@ def test_what_cannot_be_vectorised_is_computed_one_by_one(dataset, model, kind):
         assert isinstance(executor, kind)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
+@pytest.mark.gpu
 @pytest.mark.parametrize("of", ["all", "adapters"])
 def test_a_gpu_computes_a_language_model_as_a_cpu_does(of, text):
     cuda, indices = torch.device("cuda"), batches(9, 16, 12, 40)

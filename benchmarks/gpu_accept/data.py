@@ -1,0 +1,33 @@
+"""Images that need no download, of CIFAR-10's shape or smaller: noise over a pattern for each class."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+
+from dlion_sim.learning import Dataset
+from dlion_sim.learning.datasets import NormalisedImages
+from dlion_sim.learning.tasks import Classification
+
+
+def images() -> Dataset:
+    """As many as CIFAR-10 has for training, and as large."""
+    return _images(50_000, 2_000, 32)
+
+
+def few_images() -> Dataset:
+    """As few and small as they can be."""
+    return _images(240, 50, 8)
+
+
+@cache
+def _images(training: int, test: int, width: int) -> Dataset:
+    generator = torch.Generator().manual_seed(0)
+    patterns = torch.randint(64, 192, (10, 3, width, width), generator=generator)
+    labels = torch.arange(training + test) % 10
+    noise = torch.randint(-64, 64, (training + test, 3, width, width), generator=generator)
+    pixels = (patterns[labels] + noise).to(torch.uint8)
+    normalised = NormalisedImages(mean=(0.5,) * 3, std=(0.2,) * 3)
+    parts = pixels[:training], labels[:training], pixels[training:], labels[training:]
+    return Dataset(*parts, Classification(10), normalised)

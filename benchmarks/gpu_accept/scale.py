@@ -1,0 +1,105 @@
+"""How large everything is: as it counts, or as it shows that it works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torch import nn
+
+from dlion_sim.learning import Dataset, load, model_for
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Sizes of what is measured, and where."""
+
+    device: Literal["cuda", "cpu"]
+    images: str
+    """The data set of images, as a scenario names it."""
+    models: dict[str, dict[str, Any]]
+    """With parameters of their own."""
+    runs: tuple[str, ...]
+    """The models of runs that are repeated."""
+    workers: tuple[int, ...]
+    batch: int
+    seconds: float
+    """That a rate is measured for, in each of the `turns`."""
+    turns: int
+    iterations: int
+    """Of whole runs that are compared, or watched."""
+    nodes: int
+    live: str
+    """How long these train, by the clock."""
+    context: dict[str, Any] = field(default_factory=dict)
+    """Parameters of the data set of texts."""
+    overrides: tuple[str, ...] = ()
+    """Of the paper's scenario."""
+
+    def problem(self, model: str, seed: int = 0) -> tuple[nn.Module, Dataset]:
+        """A model with the initial parameters of that seed, and what it learns from."""
+        from benchmarks.gpu_accept import data
+
+        if model == "gpt":
+            dataset = load("shakespeare", **self.context)
+        elif model == "mlp":
+            dataset = load("digits")
+        else:
+            dataset = getattr(data, self.images.partition(":")[2])()
+        return model_for(model, dataset, seed, **self.models[model]), dataset
+
+    def scenario(self, model: str, workers: int, **keys: Any) -> dict[str, Any]:
+        """A run of that model with DLion, of as many iterations as runs have here."""
+        dataset = {"mlp": "digits", "gpt": {"name": "shakespeare", **self.context}}.get(model, self.images)
+        machine = {"compute": "24 cores", "nic": "1 Gbps"}
+        return {
+            "name": f"gpu-{model}",
+            "iterations": self.iterations,
+            "workload": {
+                "dataset": dataset,
+                "model": {"name": model, **self.models[model]} if self.models[model] else model,
+                "batch_size": self.batch,
+                "evaluate_every": "5 s",
+                "evaluation_samples": 50,
+                "compute_time": {"alpha": "10 ms", "beta": "40 ms"},
+            },
+            "cluster": {
+                "clouds": [
+                    {"name": "east", "workers": [{"count": workers - workers // 2, **machine}]},
+                    {"name": "west", "workers": [{"count": workers // 2, **machine}]},
+                ],
+                "wan": {"bandwidth": "100 Mbps", "rtt": "30 ms"},
+            },
+            "system": "dlion",
+            **keys,
+        }
+
+
+ON_GPU = Scale(
+    device="cuda",
+    images="benchmarks.gpu_accept.data:images",
+    models={"mlp": {}, "cipher": {}, "resnet18": {}, "gpt": {}},
+    runs=("mlp", "cipher", "gpt"),
+    workers=(64, 16, 4),
+    batch=32,
+    seconds=0.4,
+    turns=3,
+    iterations=20,
+    nodes=8,
+    live="12 s",
+)
+REHEARSAL = Scale(
+    device="cpu",
+    images="benchmarks.gpu_accept.data:few_images",
+    models={"mlp": {}, "cipher": {}, "gpt": {"layers": 1, "heads": 2, "width": 16}},
+    runs=("mlp",),
+    workers=(2,),
+    batch=2,
+    seconds=0.0,
+    turns=1,
+    iterations=2,
+    nodes=2,
+    live="1 s",
+    context={"context": 16},
+    overrides=("workload.dataset=benchmarks.gpu_accept.data:few_images", "duration=100 ms"),
+)
