@@ -39,7 +39,7 @@ class Crossing:
     operator: str
     nbytes: int
     place: str
-    """The line of the product that asked for it."""
+    """The line and the function of the product that asked for it."""
 
 
 @dataclass
@@ -197,7 +197,8 @@ def _place() -> str:
         frame = frame.f_back
     if frame is None:
         return "elsewhere"
-    return f"{Path(frame.f_code.co_filename).relative_to(Path(_PRODUCT).parent)}:{frame.f_lineno}"
+    file = Path(frame.f_code.co_filename).relative_to(Path(_PRODUCT).parent)
+    return f"{file}:{frame.f_lineno} {frame.f_code.co_name}"
 
 
 aten = torch.ops.aten
