@@ -137,14 +137,15 @@ class _Samples:
 
 def _references(groups: Sequence[Group]) -> list[int]:
     """For each group the number of the one that it is compared with, or -1."""
+    environments = [(*group.environment, group.runs[0].cluster) for group in groups]
     of_environment: dict[object, list[int]] = {}
-    for number, group in enumerate(groups):
-        of_environment.setdefault(group.environment, []).append(number)
+    for number, environment in enumerate(environments):
+        of_environment.setdefault(environment, []).append(number)
     found: dict[object, int] = {}
     for environment, numbers in of_environment.items():
         candidates = [number for number in numbers if groups[number].is_reference] or numbers[:1]
         found[environment] = candidates[0] if len(candidates) == 1 else -1
-    return [found[group.environment] for group in groups]
+    return [found[environment] for environment in environments]
 
 
 def _columns(name: str, estimate: Estimate) -> dict[str, float]:

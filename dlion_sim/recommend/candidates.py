@@ -69,6 +69,7 @@ class Refused:
 
     name: str
     reason: str
+    allowed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ def candidates(base: Base, scenario: Scenario, choices: Choices) -> tuple[list[C
     ]
     if not found:
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in refused)
-        raise InputError(f"no instance of {choices.catalog} can be had and simulated: {reasons}", file=base.file)
+        problem = f"no instance of {choices.catalog} can be had and simulated: {reasons}"
+        raise InputError(problem, file=base.file, allowed=refused[0].allowed if refused else None)
     return found, refused
 
 
@@ -131,14 +133,14 @@ def _places(scenario: Scenario, catalog: Catalog, instances: Sequence[str], refu
             problem = f"catalog {catalog.name} has no instance '{name}'{did_you_mean(name, names)}"
             raise InputError(problem, file="`instances`", allowed=listed(names))
         machines: dict[str, WorkerGroup] = {}
-        reason = ""
+        fault: Refused | None = None
         for cloud in scenario.cluster.clouds:
             try:
                 machines[cloud.name] = machine_of(name, catalog, cloud.region, spot=spot)
             except RuleError as error:
-                reason = reason or f"{error.problem} ({cloud.name})"
-        if reason:
-            refused.append(Refused(name, reason))
+                fault = fault or Refused(name, f"{error.problem} ({cloud.name})", error.allowed)
+        if fault:
+            refused.append(fault)
         elif len(machines) > 1:
             yield _Place(name, ALL, machines)
         if machines and (len(scenario.cluster.clouds) == 1 or not data_stay(scenario)):

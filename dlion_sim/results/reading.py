@@ -26,6 +26,7 @@ from dlion_sim.results.wan import with_wan_bytes
 from dlion_sim.yaml_text import read_file, read_text
 
 _STATES_TARGET = re.compile(r"^target(_accuracy)?:", re.MULTILINE)
+_CLUSTER = re.compile(r"^cluster:.*\n(?:[ -].*\n)*", re.MULTILINE)
 _SEED_OR_PLACE = re.compile(r"^(seed|modules): .*\n", re.MULTILINE)
 
 
@@ -68,6 +69,12 @@ class Run:
         Nor where own code lies. Raises InputError where it cannot be read.
         """
         return _SEED_OR_PLACE.sub("", read_text(self.folder / run_folder.SCENARIO))
+
+    @property
+    def cluster(self) -> str:
+        """The text of the machines and the network, in which the same always stands in the same words."""
+        found = _CLUSTER.search(self.apart_from_seed)
+        return found.group() if found else ""
 
     @property
     def target(self) -> float | None:

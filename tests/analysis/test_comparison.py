@@ -210,6 +210,20 @@ def test_speed_ups_are_within_an_environment(tmp_path):
     assert comparison(groups, 0.6)["speedup"].tolist() == [1, 3, 1, 2]
 
 
+def test_no_row_is_compared_with_one_of_other_machines_or_another_network(tmp_path):
+    """Though neither is an axis of a sweep, and both scenarios have the same name."""
+    fast, slow = (f"cluster:\n  clouds:\n  - name: east\n  wan:\n    bandwidth: {rate} Mbps\n" for rate in (100, 1))
+    runs = [
+        made_up_run(tmp_path / "b", (0.1, 0.2, 0.6), system="baseline", extra=slow),
+        made_up_run(tmp_path / "d", (0.1, 0.6), extra=slow),
+        made_up_run(tmp_path / "a", (0.1, 0.6), system="ako", extra=fast),
+    ]
+    table = comparison(group_runs(runs), 0.6)
+    assert table["speedup"].tolist()[:2] == [1, 2]
+    assert math.isnan(table["speedup"][2])
+    assert table["reference"].tolist() == [0, 0, 2]
+
+
 def test_speed_ups_are_of_runs_that_were_evaluated_on_the_same_samples(tmp_path):
     runs = [
         made_up_run(tmp_path / "b", (0.1, 0.2, 0.6), system="baseline"),

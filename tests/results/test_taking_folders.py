@@ -14,7 +14,7 @@ from dlion_sim.results import (
     FolderLock,
     Run,
     RunWriter,
-    growing,
+    growing_table,
 )
 from tests.results.made import ROOT, SCENARIO, SUMMARY, contents, create, iteration
 
@@ -31,6 +31,10 @@ def test_a_folder_with_a_run_is_refused_unless_forced(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"already holds a run; allowed: .*force"):
         create(folder)
     assert contents(folder) == before
+
+    (folder / "checkpoint.pt").write_bytes(b"state")
+    with pytest.raises(InputError, match=r"already holds a run; allowed: .*--resume .*goes on with it"):
+        create(folder)
 
     create(folder, force=True)
     assert set(contents(folder)) == {"manifest.json", "scenario.yaml", "notes.txt"}
@@ -56,7 +60,7 @@ def test_a_file_is_refused(tmp_path: Path) -> None:
     assert file.read_text() == "mine"
 
 
-@pytest.mark.parametrize("broken", [(Path, "mkdir"), (Path, "write_bytes"), (growing.GrowingTable, "__init__")])
+@pytest.mark.parametrize("broken", [(Path, "mkdir"), (Path, "write_bytes"), (growing_table.GrowingTable, "__init__")])
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_failing_create_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool, broken: tuple[type, str]
@@ -116,7 +120,7 @@ def test_each_file_of_rows_is_read_once_to_go_on(tmp_path: Path, monkeypatch: py
         writer.finish({"status": "interrupted"})
     writer.close()
     opened: list[str] = []
-    monkeypatch.setattr(growing, "opened", lambda file: opened.append(file.name) or files.opened(file))
+    monkeypatch.setattr(growing_table, "opened", lambda file: opened.append(file.name) or files.opened(file))
     RunWriter.resume(tmp_path / "run", FolderLock(tmp_path / "run"), (2, 0, 0, 0, 0, 0, 0)).close()
     tables = ["metrics.parquet", "links.parquet", "transfers.parquet"]
     assert opened == (tables if whole else ["00001.parquet", "00002.parquet"])

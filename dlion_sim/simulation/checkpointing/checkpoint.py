@@ -71,7 +71,9 @@ class Checkpoint:
         """
         file = folder / CHECKPOINT
         if not file.is_file():
-            raise InputError("has no checkpoint to go on from", file=folder, allowed="a run that was ended early")
+            anew = f"dlion run {folder / SCENARIO} -o {folder} --force"
+            allowed = f"a run that was ended early, after its first checkpoint; to begin anew: {anew}"
+            raise InputError("has no checkpoint to go on from", file=folder, allowed=allowed)
         try:
             with file.open("rb") as stream:
                 header = read_header(stream)
