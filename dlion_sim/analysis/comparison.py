@@ -137,7 +137,7 @@ class _Samples:
 
 def _references(groups: Sequence[Group]) -> list[int]:
     """For each group the number of the one that it is compared with, or -1."""
-    environments = [(*group.environment, group.runs[0].cluster) for group in groups]
+    environments: list[object] = [(*group.environment, group.runs[0].cluster) for group in groups]
     of_environment: dict[object, list[int]] = {}
     for number, environment in enumerate(environments):
         of_environment.setdefault(environment, []).append(number)

@@ -187,7 +187,7 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str, traffic: Traffic) -> 
     if any(row["time_bound"] == ">" for row in rows):
         yield "time: > a bound, as seeds that did not get there count with the ends of their runs (restricted mean)"
     if any(not math.isnan(row["speedup"]) and row["reference"] != place for place, row in enumerate(rows)):
-        yield "speed-up: over Baseline of the same cluster, geometric mean over pairs of a seed (0: of unlike seeds) [its 95 % t-interval]"
+        yield "speed-up: over Baseline, geometric mean over pairs of a seed (0: of unlike seeds) [its 95 % t-interval]"
     if any(not math.isnan(row["p"]) for row in rows):
         yield f"p: paired t-test of the {metric} against that of ref., Holm-corrected; * below 0.05"
     if any(not math.isnan(row["cost"]) for row in rows):

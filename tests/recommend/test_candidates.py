@@ -116,7 +116,7 @@ def test_the_pages_scenario_has_candidates_in_the_catalog_by_default(tmp_path):
         ({"target_accuracy": None}, "nothing says what is to be reached"),
         (
             {"cluster": {"clouds": [{"name": "east", "workers": [{}]}]}},
-            "in several regions.*; allowed: region: here, there, beside",
+            "several regions.*: here, there, beside",
         ),
         ({"systems": ["dlionn"]}, "did you mean 'dlion'"),
     ],
