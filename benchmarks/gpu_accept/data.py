@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import torch
 
@@ -24,10 +24,10 @@ def few_images() -> Dataset:
 @cache
 def _images(training: int, test: int, width: int) -> Dataset:
     generator = torch.Generator().manual_seed(0)
-    patterns = torch.randint(64, 192, (10, 3, width, width), generator=generator)
+    numbers = partial(torch.randint, 128, dtype=torch.uint8, generator=generator)
+    patterns = numbers((10, 3, width, width))
     labels = torch.arange(training + test) % 10
-    noise = torch.randint(-64, 64, (training + test, 3, width, width), generator=generator)
-    pixels = (patterns[labels] + noise).to(torch.uint8)
+    pixels = numbers((training + test, 3, width, width)).add_(patterns[labels])
     normalised = NormalisedImages(mean=(0.5,) * 3, std=(0.2,) * 3)
     parts = pixels[:training], labels[:training], pixels[training:], labels[training:]
     return Dataset(*parts, Classification(10), normalised)
