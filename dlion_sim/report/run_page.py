@@ -33,28 +33,28 @@ _MOST_OWNERS = 4
 """Of a worker, that are named."""
 
 SECTIONS = (
-    Section("summary", "In short", "headline"),
-    Section("time", "Time shown", "brush"),
+    Section("summary", "Summary", "headline"),
+    Section("time", "Time range", "brush"),
     Section(
         "metric",
-        "How good it gets",
+        "Metric over time",
         "metric",
-        "Drag across a plot to look closer: all over time follows. A double click shows the whole run.",
+        "Drag across a plot to look closer: all plots over time follow. A double click shows the whole run.",
     ),
-    Section("timeline", "What each worker did", "timeline"),
+    Section("timeline", "Timeline", "timeline"),
     Section("links", "Links over time", "links", "What each directed link carried, from one evaluation to the next."),
     Section(
         "map",
         "Topology",
         "map",
-        "In the time shown: the wider a line, the higher its rate; lines bend to the left of their way.",
+        "In the time range: the wider a line, the higher its rate; lines bend to the left of their way.",
     ),
-    Section("lines", "From iteration to iteration", "lines"),
+    Section("lines", "Iterations", "lines"),
     Section(
         "partition",
-        "Who has which data",
+        "Partition",
         "partition",
-        "Training samples by worker and class; and whose they are, where owners keep theirs.",
+        "Training samples by worker and class, and their owners.",
     ),
     Section("again", "Scenario and versions", "provenance"),
 )

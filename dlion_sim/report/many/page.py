@@ -6,34 +6,34 @@ from dlion_sim.report.many.data import Collected, many_data
 from dlion_sim.report.page import Section, render
 
 SECTIONS = (
-    Section("overview", "In short", "overview"),
+    Section("overview", "Summary", "overview"),
     Section(
         "outcomes",
-        "What the runs came to",
+        "Results",
         "outcomes",
-        "A row is all seeds of a setting: means and their 95 % t-intervals. >: a bound, as not all seeds came to the "
+        "A row is all seeds of a setting: means and their 95 % t-intervals. >: a bound, as not all seeds reached the "
         "target, or none is completed yet (in italics). A click selects a row in all views.",
     ),
     Section(
         "curves",
-        "How they got there",
+        "Metric over time",
         "curves",
         "Means over seeds. Where at most six lines are drawn, a band is from the least to the greatest seed.",
     ),
     Section(
         "coordinates",
-        "What leads to what",
+        "Parallel coordinates",
         "coordinates",
         "A line is a row of the table. Drag a box around a part of an axis to select what goes through it, with Shift "
         "for boxes on further axes; a double click lets go of them.",
     ),
     Section(
         "front",
-        "What is worth its price",
+        "Trade-off",
         "front",
-        "The line joins those that no other one shown is better than in both. Hollow: a bound, as in the table.",
+        "The line is the Pareto front of the rows shown. Hollow: a bound, as in the table.",
     ),
-    Section("unfinished", "What is not completed", "unfinished"),
+    Section("unfinished", "Incomplete runs", "unfinished"),
 )
 SCRIPTS = tuple(f"many/{name}.js" for name in ("scale", "groups", "outcomes", "curves", "coordinates", "front"))
 

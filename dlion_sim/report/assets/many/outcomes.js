@@ -4,7 +4,7 @@ report.view("outcomes", (body) => {
   const head = element("tr");
   const rows = element("tbody");
   const table = element("table", { id: "outcomes-table" }, element("thead", {}, head), rows);
-  body.append(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "What the runs came to" }, table));
+  body.append(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Results" }, table));
   let data = null;
   let sorted = null;
   let isDescending = false;
