@@ -38,7 +38,7 @@ def devices() -> Listing:
         "Derived, not measured: cores are the sustained rate over the "
         f"{CORE_FLOPS / 1e9:g} GFLOP/s of one, and that rate is the vendor's stated peak for dense matrices, or what "
         "cores and clock come to where the source says so, times an assumed efficiency. Small models and batches reach "
-        "less; what you have measured can be stated instead."
+        "less; what you have measured can be stated instead. A bare core is slow: a Raspberry Pi 5 counts as eight."
     )
 
 
