@@ -164,10 +164,11 @@ class State:
     def take_over(self, parameters: Tensor, moments: Sequence[Tensor]) -> None:
         """Be like that; a moment that is empty is none."""
         self.parameters.copy_(parameters)
-        device = self.parameters.device
+        # Each where the own one lies: Adam counts its steps in main memory, wherever the parameters are.
+        places = [(self.parameters.device, (-1,)) if own is None else (own.device, own.shape) for own in self.moments]
         self.moments = [
-            theirs.to(device, copy=True).reshape(theirs.shape if own is None else own.shape) if len(theirs) else None
-            for own, theirs in zip(self.moments, moments, strict=True)
+            theirs.to(device, copy=True).reshape(shape) if len(theirs) else None
+            for (device, shape), theirs in zip(places, moments, strict=True)
         ]
 
     def step(self, rule: Rule, gradient: Tensor, learning_rate: float) -> None:

@@ -8,7 +8,7 @@ import pytest
 from dlion_sim.protocol.systems import SYSTEMS
 from dlion_sim.simulation import resume, simulate
 from tests.rehearsal.planted import plant
-from tests.simulation.test_checkpoint import OTHERS, After, scenario
+from tests.simulation.checkpointing.test_checkpoint import OTHERS, After, scenario
 
 ON_DEVICES = (
     *("top_k", "random_k", "dgc", "weight_exchange", "adam", "clipped"),
