@@ -8,10 +8,11 @@ import shutil
 
 import pytest
 
-from dlion_sim.calibration import iterations
+from dlion_sim.calibration import machine
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.scenario import find
 from dlion_sim.simulation import simulate
+from tests.calibration.steady import steady_iterations
 from tests.command import dlion
 from tests.pages import PAGES, ROOT, blocks, commands, place, put_measurements
 from tests.simulation.scenarios import digits
@@ -54,9 +55,6 @@ def small(arguments):
     match given:
         case ["run", *_] if "--resume" not in given:
             return [*given, "--set", "duration=300 ms", "--set", "workload.evaluate_every=300 ms"]
-        case ["calibrate", "compute", *_]:
-            # Of large batches the time shows on a busy machine, too.
-            return [*given, "--set", "workload.batch_size=200"]
         case ["stalls", *_]:
             return [*given, "--iterations", "10"]
     return given
@@ -76,7 +74,7 @@ def rented(tmp_path_factory):
 def here(tmp_path, rented, monkeypatch):
     """A reader's folder: a scenario, a sweep and runs of one, prices, and what was measured between places."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(iterations, "_SECONDS", 0.0)
+    monkeypatch.setattr(machine, "time_iterations", steady_iterations)
     (tmp_path / "my-scenario.yaml").write_text(find("quickstart").read_text())
     (tmp_path / "my-sweep.yaml").write_text(blocks(ROOT / "docs" / "sweeps.md", "yaml")[0])
     shutil.copy(ROOT / "dlion_sim" / "scenario" / "catalogs" / "aws-2020-p2p3.csv", tmp_path / "prices.csv")

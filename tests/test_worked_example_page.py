@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dlion_sim.calibration import iterations
+from dlion_sim.calibration import machine
 from dlion_sim.live.secret import write_secret
 from dlion_sim.results import Run
 from dlion_sim.scenario import load
 from tests.at_once import AtOnce
+from tests.calibration.steady import steady_iterations
 from tests.command import dlion
 from tests.live.mesh import free_addresses
 
@@ -28,7 +29,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(iterations, "_SECONDS", 0.0)
+        patch.setattr(machine, "time_iterations", steady_iterations)
         patch.setattr("dlion_sim.sweep.LocalProcesses", AtOnce)
         write_secret(Path("secret"))
         Path("mine.yaml").write_text(re.search(r"```yaml\n(name: .*?)```", PAGE, re.DOTALL)[1])

@@ -12,6 +12,7 @@ import yaml
 from dlion_sim.calibration import machine, mesh, network_block
 from dlion_sim.live.secret import write_secret
 from dlion_sim.scenario import dump, from_data, load
+from tests.calibration.steady import steady_iterations
 from tests.calibration.test_network import BANDWIDTHS, RTTS
 from tests.command import dlion
 from tests.live.mesh import free_addresses
@@ -23,9 +24,7 @@ NODE = ["node", "--peers", "127.0.0.1:1,127.0.0.1:2", "--secret-file", "key"]
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        machine, "time_iterations", lambda setting, sizes: {size: [0.01 + 1e-3 * size] for size in sizes}
-    )
+    monkeypatch.setattr(machine, "time_iterations", steady_iterations)
     (tmp_path / "b.csv").write_text(BANDWIDTHS)
     (tmp_path / "r.csv").write_text(RTTS)
     (tmp_path / "small.yaml").write_text(dump(digits()))

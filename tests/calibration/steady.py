@@ -1,0 +1,10 @@
+"""A machine that takes as long on any day, however busy it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def steady_iterations(setting: object, sizes: Iterable[int]) -> dict[int, list[float]]:
+    """Takes the place of `time_iterations`: 10 ms, and 1 ms a sample."""
+    return {size: [0.01 + 1e-3 * size] for size in sizes}
