@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 _OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1300,900")
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 """Seconds."""
 
 

@@ -4,7 +4,6 @@ import errno
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -143,8 +142,7 @@ def test_a_shipped_scenario_runs_by_name(monkeypatch, tmp_path):
     assert Run.open(tmp_path / "out").summary["scenario"] == "quickstart"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_leaves_a_readable_run_marked_interrupted(scenario, number):
+def test_a_request_to_end_leaves_a_readable_run_marked_interrupted(scenario):
     process = subprocess.Popen(
         [sys.executable, "-m", "dlion_sim", "run", str(scenario), "--output", "out", "--set", "duration=1000 s"],
         stdout=subprocess.PIPE,
@@ -153,12 +151,12 @@ def test_an_interrupt_leaves_a_readable_run_marked_interrupted(scenario, number)
         env={**os.environ, "COLUMNS": "200"},
     )
     manifest = scenario.parent / "out" / "manifest.json"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not manifest.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(1)
-    process.send_signal(number)
-    output, errors = process.communicate(timeout=60)
+    process.terminate()  # as Ctrl-C, see test_sweep.py
+    output, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert "interrupted" in output
@@ -201,19 +199,3 @@ def test_a_full_disk_is_told_in_a_line_and_loses_nothing_that_was_saved(capsys, 
     monkeypatch.chdir(scenario.parent)
     assert dlion(monkeypatch, "run", "--resume", "out", "--quiet") == 0
     assert Run.open(scenario.parent / "out").summary["virtual_seconds"] == 4
-
-
-def test_a_killed_run_can_still_be_read(scenario):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dlion_sim", "run", str(scenario), "-q", "--output", "out", "--set", "duration=1000 s"]
-    )
-    manifest = scenario.parent / "out" / "manifest.json"
-    while not manifest.exists() and process.poll() is None:
-        time.sleep(0.05)
-    time.sleep(1)
-    process.kill()
-    process.wait()
-    run = Run.open(scenario.parent / "out")
-    assert run.manifest["status"] == "running"
-    assert run.summary is None
-    assert list(run.metrics().columns)

@@ -20,7 +20,7 @@ def test_each_thread_has_its_own_model_and_one_core():
     model, everybody = nn.Linear(2, 2), threading.Barrier(3)
 
     def look(own, _):
-        everybody.wait(timeout=10)
+        everybody.wait(timeout=60)
         return own, torch.get_num_threads()
 
     with closing(ModelPool(model, CPU, threads=3)) as pool:
@@ -32,7 +32,7 @@ def test_each_thread_has_its_own_model_and_one_core():
 def test_by_default_as_many_threads_as_torch_uses():
     everybody = threading.Barrier(torch.get_num_threads())
     with closing(ModelPool(nn.Identity(), CPU)) as pool:
-        pool.map(lambda *_: everybody.wait(timeout=10), range(everybody.parties))
+        pool.map(lambda *_: everybody.wait(timeout=60), range(everybody.parties))
 
 
 def test_errors_reach_the_caller():

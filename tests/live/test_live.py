@@ -141,7 +141,7 @@ def test_dlion_runs_live_and_shares_the_work_by_the_machines_speed(folder, dlion
 
 
 def test_an_asynchronous_run_goes_on_without_a_killed_node(folder):
-    with nodes_of(scenario("duration=4 s", system=ASYNCHRONOUS), folder) as nodes:
+    with nodes_of(scenario("duration=6 s", system=ASYNCHRONOUS), folder) as nodes:
         until_all_have_begun(nodes, folder)
         nodes.processes[2].send_signal(signal.SIGKILL)
         nodes.wait(lambda: False)
@@ -153,10 +153,10 @@ def test_an_asynchronous_run_goes_on_without_a_killed_node(folder):
     assert dead is None
     assert run.summary["accuracy"]["mean"] == pytest.approx(sum(alive) / 2)
     assert min(alive) > 0.5
-    late = run.iterations().query("virtual_time > 3")
+    late = run.iterations().query("virtual_time > 5")
     assert set(late["worker"]) == {0, 1}
     assert late.groupby("worker")["applied"].sum().min() > 0
-    links = run.links().query("virtual_time > 3.5")
+    links = run.links().query("virtual_time > 5.5")
     assert set(zip(links["sender"], links["receiver"], strict=True)) == {(0, 1), (1, 0)}
 
 
@@ -299,7 +299,7 @@ def test_nodes_go_and_come_back_as_the_scenario_says(folder, dlion, capfd):
         "a/2": {"down": [["2 s", "4 s"]]},
         "a/3": {"down": [["0 s", "3 s"]]},
     }
-    written = scenario("duration=6 s", system="baseline", cluster={"clouds": clouds}, availability={"workers": workers})
+    written = scenario("duration=8 s", system="baseline", cluster={"clouds": clouds}, availability={"workers": workers})
     Path("small.yaml").write_text(dump(written))
     assert dlion("live", "small.yaml", "--output", folder / "run", "--quiet") == 0
     assert capfd.readouterr() == ("", "")
@@ -309,9 +309,9 @@ def test_nodes_go_and_come_back_as_the_scenario_says(folder, dlion, capfd):
     def times(what, participant):
         return told[(told["what"] == what) & (told["participant"] == participant)]["virtual_time"].tolist()
 
-    assert [times("down", rank)[0] for rank in (2, 3)] == pytest.approx([2, 0], abs=0.5)
-    assert [times("up", rank)[0] for rank in (2, 3)] == pytest.approx([4, 3], abs=1)
-    assert times("noticed", 1)[0] == pytest.approx(2, abs=0.5)
+    assert 2 <= times("down", 2)[0] < 4 <= times("up", 2)[0]
+    assert times("down", 3)[0] < 3 <= times("up", 3)[0]
+    assert times("noticed", 1)[0] >= 2
     assert len(times("left", 1)) == 1
     assert [len(times("joined", rank)) for rank in range(4)] == [0, 0, 1, 1]
     assert (run.summary["status"], run.summary["stopped_by"]) == ("completed", "duration")

@@ -175,7 +175,7 @@ def test_jobs_end_with_a_sweep_that_is_killed(tmp_path, cluster):
         pass
     sweep.kill()
     sweep.communicate()
-    wait_for(lambda: not working(cluster), seconds=10)
+    wait_for(lambda: not working(cluster))
     with locked(tmp_path / "out"):
         pass
 
@@ -187,19 +187,19 @@ def test_ctrl_c_ends_a_ray_of_its_own_with_all_its_processes(tmp_path):
     wait_for((tmp_path / "out/s1/manifest.json").exists)
     assert any("raylet" in process for process in marked(mark))
     os.killpg(sweep.pid, signal.SIGINT)  # as the terminal does
-    output, errors = sweep.communicate(timeout=60)
+    output, errors = sweep.communicate(timeout=180)
     assert sweep.returncode == 130, errors
     assert output == "2 runs: 2 to do\ninterrupted; the same command goes on\n"
     assert "Traceback" not in errors
     assert Run.open(tmp_path / "out/s1").manifest["status"] == "interrupted"
     assert not (tmp_path / "out/s2").exists()
-    wait_for(lambda: not marked(mark), seconds=10)
+    wait_for(lambda: not marked(mark))
 
 
 def test_what_the_cluster_lacks_is_said(tmp_path, cluster):
     write_sweep(tmp_path, axes={"seed": [1]})
     sweep = started(tmp_path, "", "--address", cluster.address, "--gpus-per-job", "0.25")
-    _, errors = sweep.communicate(timeout=60)
+    _, errors = sweep.communicate(timeout=180)
     assert sweep.returncode == 2
     (line,) = errors.splitlines()
     assert "no machine of the cluster has a CPU and 0.25 GPU for a job" in line
