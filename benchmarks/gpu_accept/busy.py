@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -14,45 +15,81 @@ from benchmarks.gpu_accept.record import Row
 from benchmarks.gpu_accept.scale import Scale
 from benchmarks.gpu_accept.speed import fused, timed, wait_for
 from dlion_sim.scenario import from_data
-from dlion_sim.simulation import simulate
+from dlion_sim.simulation import Progress, simulate
 
 WORKERS = 16
 ROUNDS = 20
 
 
 def busy(scale: Scale, folder: Path, seconds: float) -> Iterator[Row]:
-    """With Cipher: while a whole simulation runs, and while gradients alone are computed."""
+    """With Cipher: in the midst of a simulation, and while gradients alone are computed."""
     workers = min(WORKERS, scale.workers[0])
-    scenario = from_data(scale.scenario("cipher", workers))
-
-    def run(name: str) -> None:
-        simulate(scenario, folder / name, device=scale.device, checkpoint_every=None)
-
-    run("first")  # libraries, kernels and graphs are set up
-    yield {"what": "simulation", "model": "cipher", "workers": workers, **_watched(scale, lambda: run("second"))}
+    about = {"model": "cipher", "workers": workers}
+    scenario = from_data(scale.scenario("cipher", workers, iterations=10**6))  # for as long as it is watched
+    run = Watch(scale)
+    simulate(
+        scenario,
+        folder / "run",
+        device=scale.device,
+        checkpoint_every=None,
+        interrupted=run.is_over,
+        observe=run.observe,
+    )
+    yield {"what": "simulation", **about, **run.told}
     rounds = fused(*scale.problem("cipher"), workers, scale.batch, torch.device(scale.device))
     with closing(rounds):  # type: ignore[type-var]
         compute = next(rounds)
         timed(scale, compute, 2)
-        count = ROUNDS if scale.device == "cuda" else 1
-        told = _watched(scale, lambda: timed(scale, compute, count))
-    yield {"what": "gradients", "model": "cipher", "workers": workers, **told}
+        alone = Watch(scale)
+        alone.start()
+        timed(scale, compute, ROUNDS if scale.device == "cuda" else 1)
+        alone.stop()
+    yield {"what": "gradients", **about, **alone.told}
 
 
-def _watched(scale: Scale, work: Callable[[], object]) -> dict[str, float | int]:
-    """The part of the time in which something was computed, the seconds, and how many kernels there were."""
-    on_gpu = scale.device == "cuda"
-    kind = "CUDA" if on_gpu else "CPU"
-    with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as profiler:
-        began = time.perf_counter()
-        work()
-        wait_for(scale)
-        seconds = time.perf_counter() - began
-    events = [
-        each for each in profiler.events() or () if each.device_type.name == kind and not each.name.startswith("Mem")
-    ]
-    covered = union((each.time_range.start, each.time_range.end) for each in events)
-    return {"busy": covered / 1e6 / seconds, "seconds": seconds, "kernels": len(events)}
+class Watch:
+    """Looks at what the device does for some seconds; of a run, once that has gone on for as long."""
+
+    def __init__(self, scale: Scale) -> None:
+        self._scale = scale
+        on_gpu = scale.device == "cuda"
+        self._kind = "CUDA" if on_gpu else "CPU"
+        self._profile = profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU])
+        self._iterates = self._began = self._ended = 0.0
+        self.told: dict[str, float | int] = {}
+        """The part of the time in which something was computed, the seconds, and how many kernels there were."""
+
+    def observe(self, progress: Progress) -> None:
+        """The run has come so far."""
+        if progress.iterations and not self._iterates:
+            self._iterates = time.perf_counter()
+
+    def is_over(self) -> bool:
+        """Whether enough was seen of the run: libraries and graphs are set up before it is looked at."""
+        window, now = self._scale.window, time.perf_counter()
+        if not self._began and self._iterates and now - self._iterates > window:
+            self.start()
+        elif self._began and not self.told and now - self._began > window:
+            self.stop()
+        return bool(self.told)
+
+    def start(self) -> None:
+        """Look from now on."""
+        wait_for(self._scale)
+        self._profile.start()
+        self._began = time.perf_counter()
+
+    def stop(self) -> None:
+        """Look no more."""
+        wait_for(self._scale)
+        seconds = time.perf_counter() - self._began
+        self._profile.stop()
+        results: Any = self._profile.profiler
+        # As they are: PyTorch's own objects take a tenth of a millisecond for each.
+        events = [each for each in results.kineto_results.events() if each.device_type().name == self._kind]
+        kernels = [each for each in events if not each.name().startswith(("Memcpy", "Memset"))]
+        covered = union((each.start_ns(), each.start_ns() + each.duration_ns()) for each in kernels)
+        self.told = {"busy": covered / 1e9 / seconds, "seconds": seconds, "kernels": len(kernels)}
 
 
 def union(spans: Iterable[tuple[float, float]]) -> float:

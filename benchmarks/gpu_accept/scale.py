@@ -26,6 +26,8 @@ class Scale:
     seconds: float
     """That a rate is measured for, in each of the `turns`."""
     turns: int
+    window: float
+    """Seconds of a run that are looked at closely."""
     iterations: int
     """Of whole runs that are compared, or watched."""
     nodes: int
@@ -84,6 +86,7 @@ ON_GPU = Scale(
     batch=32,
     seconds=0.4,
     turns=3,
+    window=1.5,
     iterations=20,
     nodes=8,
     live="12 s",
@@ -97,6 +100,7 @@ REHEARSAL = Scale(
     batch=2,
     seconds=0.0,
     turns=1,
+    window=0.2,
     iterations=2,
     nodes=2,
     live="1 s",
