@@ -190,7 +190,7 @@ def test_a_full_disk_is_told_in_a_line_and_loses_nothing_that_was_saved(capsys, 
 
     with monkeypatch.context() as full:
         full.setattr("dlion_sim.interrupts.Interrupts.asked", lambda _: False)
-        full.setattr("dlion_sim.results.growing.pq.ParquetWriter", refuse)
+        full.setattr("dlion_sim.results.growing_table.pq.ParquetWriter", refuse)
         capsys.readouterr()
         assert dlion(full, "run", "--resume", "out", "--quiet") == 1
     assert capsys.readouterr().err.splitlines() == ["dlion: out/metrics.parquet: No space left on device"]

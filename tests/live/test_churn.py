@@ -131,7 +131,7 @@ def test_who_leaves_is_counted_as_long_as_it_was_there_and_the_others_go_on(tmp_
     assert (run.told.query("what == 'lost'")["seconds"] < run.timeouts.silence).all()
     iterations = run.gathered.iterations()
     last = iterations[iterations["worker"] == 2]["iteration"].max()
-    others = iterations[iterations["worker"] != 2].set_index("iteration")["applied"]
+    others = iterations[iterations["worker"] != 2].set_index("iteration")["applied"].sort_index()
     assert set(others.loc[:last]) == {2}
     # It has sent what the others applied in the iteration in which it was asked to.
     assert set(others.loc[last + 2 :]) == {1}
@@ -240,11 +240,18 @@ def test_in_step_a_live_run_with_a_leave_and_a_return_learns_what_a_simulated_on
     ((sponsor, begun),) = run.told.query("what == 'joined'")[["peer", "iteration"]].to_numpy(dtype=int)
     gone = live[2].loc[:begun].last_valid_index() + 1
     keys = {"system": system, "cluster": three_clouds(sponsor)}
-    undisturbed = simulate(brief("duration=2 s", **keys), tmp_path / "undisturbed", device="cpu")
-    ends = undisturbed.iterations().query("worker == 0").set_index("iteration")["virtual_time"]
-    within = ((ends + ends.shift(fill_value=0)) / 2).map("{:.6f} s".format)
-    workers = {"c/0": {"down": [[within[gone], within[begun]]], "kind": "leave"}}
-    again = simulate(brief("duration=2 s", availability={"workers": workers}, **keys), tmp_path / "again", device="cpu")
+
+    def simulated_with(*down):
+        workers = {"c/0": {"down": [[*down]], "kind": "leave"}} if down else {}
+        scenario = brief("duration=2 s", availability={"workers": workers}, **keys)
+        return simulate(scenario, tmp_path / f"simulated{len(down)}{down[-1:] == ('9 s',)}", device="cpu")
+
+    def within(iteration, run):
+        ends = run.iterations().query("worker == 0").set_index("iteration")["virtual_time"]
+        return f"{(ends[iteration - 1] + ends[iteration]) / 2:.6f} s"
+
+    leaves = within(gone, simulated_with())
+    again = simulated_with(leaves, within(begun, simulated_with(leaves, "9 s")))
     simulated = losses(again)
     assert again.membership().query("what == 'joined'")[["peer", "iteration"]].to_numpy(dtype=int).tolist() == [
         [sponsor, begun]

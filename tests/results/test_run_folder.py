@@ -30,7 +30,7 @@ from dlion_sim.results import (
     RunWriter,
     TransfersRow,
     environment,
-    growing,
+    growing_table,
 )
 from dlion_sim.results.atomic import json_bytes
 from tests.results.made import ROOT, SCENARIO, SUMMARY, create, evaluation, iteration, read_all
@@ -81,7 +81,7 @@ def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
 
 def test_units_stand_in_the_file(tmp_path: Path) -> None:
     create(tmp_path / "run").finish(SUMMARY)
-    table = growing.read(tmp_path / "run" / "metrics.parquet", METRICS)
+    table = growing_table.read(tmp_path / "run" / "metrics.parquet", METRICS)
     assert table.schema.field("virtual_time").metadata[b"unit"] == b"s"
 
 
@@ -235,12 +235,12 @@ def test_a_kill_between_merging_and_removing_the_parts_counts_no_row_twice(
 
 
 def test_rows_reach_the_disk_by_number_and_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing, "FLUSH_ROWS", 3)
+    monkeypatch.setattr(growing_table, "FLUSH_ROWS", 3)
     writer = create(tmp_path / "run")
     for number in range(4):
         writer.metrics(iteration(number))
     assert len(Run.open(tmp_path / "run").metrics()) == 3
-    monkeypatch.setattr(growing, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(growing_table, "FLUSH_SECONDS", 0.0)
     writer.metrics(iteration(4))
     assert len(Run.open(tmp_path / "run").metrics()) == 5
 
@@ -295,22 +295,22 @@ def test_parts_are_read_in_the_order_in_which_they_were_written(tmp_path: Path) 
     """Their numbers may have any length."""
     folder = tmp_path / "table.parts"
     folder.mkdir()
-    table = growing.GrowingTable(tmp_path / "table.parquet", METRICS)
+    table = growing_table.GrowingTable(tmp_path / "table.parquet", METRICS)
     table._parts = 99_998
     for number in range(1, 4):
         table.append(iteration(number))
         table.flush()
-    assert growing.read(tmp_path / "table.parquet", METRICS)["iteration"].to_pylist() == [1, 2, 3]
+    assert growing_table.read(tmp_path / "table.parquet", METRICS)["iteration"].to_pylist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("moment", ["before the parts are looked for", "between two of them"])
 def test_a_table_that_is_merged_while_it_is_read_is_whole(monkeypatch, tmp_path: Path, moment: str) -> None:
     file = tmp_path / "table.parquet"
-    table = growing.GrowingTable(file, METRICS)
+    table = growing_table.GrowingTable(file, METRICS)
     for number in range(1, 4):
         table.append(iteration(number))
         table.flush()
-    look = growing._parts
+    look = growing_table._parts
 
     def look_and_merge(asked: Path) -> list[Path]:
         monkeypatch.undo()
@@ -318,8 +318,8 @@ def test_a_table_that_is_merged_while_it_is_read_is_whole(monkeypatch, tmp_path:
         table.merge()
         return found if moment == "between two of them" else look(asked)
 
-    monkeypatch.setattr(growing, "_parts", look_and_merge)
-    assert growing.read(file, METRICS)["iteration"].to_pylist() == [1, 2, 3]
+    monkeypatch.setattr(growing_table, "_parts", look_and_merge)
+    assert growing_table.read(file, METRICS)["iteration"].to_pylist() == [1, 2, 3]
 
 
 def test_what_only_streams_have_is_there_where_something_is_told(tmp_path: Path) -> None:
