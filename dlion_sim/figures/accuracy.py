@@ -10,8 +10,16 @@ from matplotlib.axes import Axes
 from dlion_sim.analysis.outages import down_in_all
 from dlion_sim.figures.batch_sizes import draw_batch_sizes
 from dlion_sim.figures.looks import system_look
-from dlion_sim.figures.outages import shade
-from dlion_sim.figures.style import drawing, legend_below, limit_scores, say_nothing_there, time_label, time_unit, title
+from dlion_sim.figures.style import (
+    drawing,
+    legend_below,
+    limit_scores,
+    say_nothing_there,
+    shade,
+    time_label,
+    time_unit,
+    title,
+)
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run
 from dlion_sim.results.json_document import MOST

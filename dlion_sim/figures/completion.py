@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
-from dlion_sim.analysis.completion import by_part, completions, percentiles
+from dlion_sim.analysis.completion import LARGE, SMALL, by_part, completions, percentiles
 from dlion_sim.analysis.groups import Group
 from dlion_sim.errors import InputError
 from dlion_sim.figures.looks import Look
-from dlion_sim.figures.message_parts import HEIGHT, draw_parts, rows_of, stages_of
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import WIDE, WIDTH, drawing, legend_below, make_logarithmic, say_nothing_there
 from dlion_sim.results.numbers import number
@@ -27,6 +31,16 @@ _LEFT_OUT, _WIDE_APART = 0.01, 4.0
 than the shortest of the others where the axis is logarithmic."""
 _MOST_POINTS = 1000
 """Of a line; its ends are among them."""
+_PARTS_HEIGHT = 1.3
+"""Of a row of panels, in inches."""
+_CLASSES: Mapping[str, dict[str, Any]] = {
+    LARGE: {"marker": "o", "linestyle": "-"},
+    SMALL: {"marker": "o", "linestyle": (0, (3, 1.5)), "markerfacecolor": "white"},
+}
+_SIZE: dict[str, Any] = {"markersize": 3, "markeredgewidth": 0.7, "linewidth": 1}
+_STAGES = ("push", "pull", "reduce", "gather", "mix")
+_MAX_NAMED = 8
+"""Variables; more have their numbers."""
 
 
 def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
@@ -48,9 +62,9 @@ def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
     told = [_told(each, unit) for each in times]
     is_one = len(panels.panels) == 1
     parts = [by_part(group.runs) for group in groups] if is_one else []
-    columns = len(stages_of(parts)) or 1 if is_one else 1 + (len(panels.panels) > _PANELS_IN_A_COLUMN)
+    columns = len(_stages_of(parts)) or 1 if is_one else 1 + (len(panels.panels) > _PANELS_IN_A_COLUMN)
     rows = -(-len(panels.panels) // columns)
-    heights = [*[_PANEL_HEIGHT] * rows, *(HEIGHT for _ in rows_of(parts))]
+    heights = [*[_PANEL_HEIGHT] * rows, *(_PARTS_HEIGHT for _ in _rows_of(parts))]
     with drawing(file, height=0.8 + sum(heights), width=WIDTH if columns == 1 else WIDE) as figure:
         grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
         places = [grid[0, :]] if is_one else [grid[divmod(number, columns)] for number in range(len(panels.panels))]
@@ -72,10 +86,10 @@ def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
         notes += [
             ": ".join(filter(None, [_called(group, panels), words])) for group, words in zip(groups, told, strict=True)
         ]
-        if rows_of(parts):
+        if _rows_of(parts):
             named = (run.manifest.get("variables", []) for group in groups for run in group.runs)
             variables: list[str] = next(filter(None, named), [])
-            legend |= draw_parts(figure, grid, parts, [panels.look(group) for group in groups], unit, variables)
+            legend |= _draw_parts(figure, grid, parts, [panels.look(group) for group in groups], unit, variables)
         shown = {name: handle for name, handle in legend.items() if name}
         legend_below(figure, [*shown.values()], [*shown], [*notes, *panels.notes])
     return file
@@ -121,3 +135,51 @@ def _limit(axes: Axes, times: Sequence[npt.NDArray[np.float64]], unit: str) -> l
     if min(float(each.min()) for each in times) >= low:
         return []
     return [f"not shown: up to 1 % of a line's messages, which took less than {number(low)} {unit}"]
+
+
+def _rows_of(tables: Sequence[pd.DataFrame]) -> list[str]:
+    """Which rows of panels there are for tables of `analysis.completion.by_part`: what any of them knows."""
+    return [column for column in ("p99", "lost") if any(table[column].notna().any() for table in tables)]
+
+
+def _stages_of(tables: Sequence[pd.DataFrame]) -> list[str]:
+    """Of which stages there are parts, in the order of an iteration: each has a column of panels."""
+    stages = {stage for table in tables for stage in table["stage"]}
+    return sorted(stages, key=lambda stage: (_STAGES.index(stage) if stage in _STAGES else len(_STAGES), stage))
+
+
+def _draw_parts(
+    figure: Figure,
+    grid: GridSpec,
+    tables: Sequence[pd.DataFrame],
+    looks: Sequence[Look],
+    unit: tuple[float, str],
+    variables: Sequence[str],
+) -> dict[str, Line2D]:
+    """Draw tables of `analysis.completion.by_part` below the first row of a grid; how each class of packets looks.
+
+    Times are in `unit` (seconds, name); `variables` are their names, as far as they are known.
+    """
+    labels = {"p99": f"99 % there\nwithin ({unit[1]})", "lost": "Missing (%)"}
+    scales = {"p99": 1 / unit[0], "lost": 100.0}
+    rows = _rows_of(tables)
+    for place, stage in enumerate(_stages_of(tables)):
+        for row, column in enumerate(rows):
+            axes = figure.add_subplot(grid[1 + row, place])
+            for table, look in zip(tables, looks, strict=True):
+                for packets, style in _CLASSES.items():
+                    own = table[(table["stage"] == stage) & (table["packets"] == packets)]
+                    axes.plot(own["variable"], scales[column] * own[column], color=look.colour, **_SIZE, **style)
+            axes.set_ylim(bottom=0)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            if row == 0 and stage:
+                axes.set_title(stage, size=7.5)
+            if place == 0:
+                axes.set_ylabel(labels[column])
+            if row < len(rows) - 1:
+                axes.tick_params(labelbottom=False)
+                continue
+            axes.set_xlabel("Variable, from the front")
+            if 0 < len(variables) <= _MAX_NAMED:
+                axes.set_xticks(range(len(variables)), variables, rotation=30, ha="right", rotation_mode="anchor")
+    return {f"{packets} entries": Line2D([], [], color="0.25", **_SIZE, **style) for packets, style in _CLASSES.items()}

@@ -22,10 +22,8 @@ from dlion_sim.analysis.curves import (
 from dlion_sim.analysis.groups import Group, metric_name, metric_of
 from dlion_sim.analysis.online import Change, changes, online_accuracy
 from dlion_sim.analysis.outages import Interval, down_in_all
-from dlion_sim.figures.grid import Grid, rows_of
 from dlion_sim.figures.looks import Look
-from dlion_sim.figures.outages import shade
-from dlion_sim.figures.panels import Panels
+from dlion_sim.figures.panels import Grid, Panels, rows_of
 from dlion_sim.figures.style import (
     BANDS,
     DECADE,
@@ -36,6 +34,7 @@ from dlion_sim.figures.style import (
     make_logarithmic,
     of_seeds,
     say_nothing_there,
+    shade,
     time_label,
     time_unit,
 )

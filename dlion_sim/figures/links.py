@@ -15,8 +15,7 @@ from dlion_sim.analysis.traffic import crossings, interval_ends, interval_rates,
 from dlion_sim.errors import InputError
 from dlion_sim.figures.link_map import draw_link_map
 from dlion_sim.figures.looks import look_in_order
-from dlion_sim.figures.outages import shade
-from dlion_sim.figures.style import by_cloud, drawing, legend_below, time_label, time_unit, title, worker_names
+from dlion_sim.figures.style import by_cloud, drawing, legend_below, shade, time_label, time_unit, title, worker_names
 from dlion_sim.results import Run
 from dlion_sim.results.numbers import in_bytes, percent
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from dlion_sim.analysis.groups import Group, note, varying
 from dlion_sim.figures.looks import Look, look_in_order, system_looks
@@ -126,3 +130,31 @@ def _looks(systems: Mapping[str, str]) -> tuple[Look, ...]:
 def _noted(name: str, groups: Sequence[Group]) -> str:
     noted = note(groups)
     return f"{name} ({noted})" if noted else name
+
+
+def rows_of(panels: Panels, columns: int) -> int:
+    """The number of rows of panels."""
+    return -(-len(panels.panels) // columns)
+
+
+class Grid:
+    """A figure's panels with their titles, on shared axes; only the outermost panels have labels."""
+
+    def __init__(self, figure: Figure, panels: Panels, columns: int) -> None:
+        self._columns = columns
+        self._all = figure.subplots(rows_of(panels, columns), columns, sharex=True, sharey=True, squeeze=False)
+        self.axes: list[Axes] = list(self._all.flat[: len(panels.panels)])
+        """By panel."""
+        for axes, name in zip_longest(self._all.flat, panels.panels):
+            if name is None:
+                axes.set_visible(False)
+            else:
+                axes.set_title(", ".join(filter(None, [panels.heading, name])), wrap=True)
+
+    def label(self, x: str, y: str) -> None:
+        """Label the vertical axis at the left, the horizontal one below the lowest panel of each column."""
+        for axes in self._all[:, 0]:
+            axes.set_ylabel(y)
+        for axes in self.axes[-self._columns :]:
+            axes.set_xlabel(x)
+            axes.tick_params(labelbottom=True)

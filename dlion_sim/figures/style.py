@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,11 +13,13 @@ from typing import Any, Literal
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, ScalarFormatter
 
 from dlion_sim.analysis.curves import Band
 from dlion_sim.analysis.groups import Group
+from dlion_sim.analysis.outages import Interval, within
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run, note, scenario_label
@@ -34,6 +37,7 @@ DECADE = 10
 BOUND_HATCH = "xxxxx"
 """Of what is only known to be more, or less."""
 
+_OUTAGE: dict[str, Any] = {"color": "0.86", "linewidth": 0, "zorder": 0}
 _MINUTES_FROM = 20 * 60.0
 _LETTERS_ACROSS = 66
 """Of a legend, in the width of one column."""
@@ -156,6 +160,32 @@ def limit_scores(axes: Axes, metric: Metric) -> None:
 def say_nothing_there(axes: Axes, words: str) -> None:
     """Say in the middle of empty axes why they are."""
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="0.45")
+
+
+def shade(panels: Iterable[Axes], outages: Sequence[Interval], end: float, unit: float = 1.0) -> dict[str, Patch]:
+    """Shade outages (s) up to `end` (s) in all panels, whose time axis is in units of `unit` seconds.
+
+    Returns the legend's entries by name; none if nothing was shaded.
+    """
+    shown = [*within(outages, -math.inf, end)]
+    for axes in panels if shown else ():
+        for begin, back in shown:
+            axes.axvspan(begin / unit, back / unit, **_OUTAGE)
+    return _outage_legend(shown)
+
+
+def shade_rows(
+    axes: Axes, outages: Sequence[tuple[float, Interval]], height: float, begin: float, end: float
+) -> dict[str, Patch]:
+    """Shade outages (s) from `begin` to `end` (s), each with the top of its row of that height; see `shade`."""
+    shown = [(top, each) for top, outage in outages for each in within([outage], begin, end)]
+    for top, (since, until) in shown:
+        axes.broken_barh([(since, until - since)], (top, height), **_OUTAGE)
+    return _outage_legend(shown)
+
+
+def _outage_legend(shown: Sequence[object]) -> dict[str, Patch]:
+    return {"down": Patch(color=_OUTAGE["color"])} if shown else {}
 
 
 @contextmanager

@@ -13,8 +13,7 @@ from matplotlib.patches import Patch
 from dlion_sim.analysis.outages import absences
 from dlion_sim.analysis.timeline import sending, spans, transfers
 from dlion_sim.errors import InputError
-from dlion_sim.figures.outages import shade_rows
-from dlion_sim.figures.style import PALETTE, WIDE, WIDTH, drawing, legend_below, time_label, title
+from dlion_sim.figures.style import PALETTE, WIDE, WIDTH, drawing, legend_below, shade_rows, time_label, title
 from dlion_sim.results import Run, participants
 
 COMPUTE, WAIT, SEND, PROFILE = PALETTE[0], PALETTE[4], PALETTE[2], PALETTE[3]

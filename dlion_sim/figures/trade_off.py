@@ -12,9 +12,8 @@ from matplotlib.lines import Line2D
 
 from dlion_sim.analysis.comparison import comparison
 from dlion_sim.analysis.groups import Group, metric_name, metric_of
-from dlion_sim.figures.grid import Grid, rows_of
 from dlion_sim.figures.looks import Look
-from dlion_sim.figures.panels import Panels
+from dlion_sim.figures.panels import Grid, Panels, rows_of
 from dlion_sim.figures.style import DECADE, WIDE, WIDTH, drawing, legend_below, make_logarithmic, of_seeds
 from dlion_sim.metric import Metric
 from dlion_sim.results import tells, traffic_of

@@ -1,11 +1,9 @@
 """Runs as a page to look at: one HTML file that opens from disk and asks no network, or served while they go on."""
 
-from dlion_sim.report.many.data import Collected
-from dlion_sim.report.many.page import many_page
-from dlion_sim.report.plotting import plotly_script
+from dlion_sim.report.many.page import Collected, many_page
+from dlion_sim.report.page import check_free, plotly_script, write_page
 from dlion_sim.report.run_page import run_page
 from dlion_sim.report.watching import PageServer, Watched
-from dlion_sim.report.writing import check_free, write_page
 
 __all__ = [
     "Collected",

@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 
 from dlion_sim.report import thinning
-from dlion_sim.report.arrays import packed
-from dlion_sim.report.groups import groups
-from dlion_sim.results import Run
+from dlion_sim.report.thinning import packed
+from dlion_sim.results import Run, clouds_of
 
+MAX_WORKERS = 8
+"""The most workers that have a line each; more are grouped by micro-cloud, or all together."""
+_MAX_CLOUDS = 8
 _BUCKETS = 500
 """Of time."""
 _AT_ONCE, _UNTIL = "hv", "vh"
@@ -26,7 +28,7 @@ def lines_of(run: Run, metrics: pd.DataFrame, links: pd.DataFrame, end: float) -
     `low` and `high`.
     """
     iterations = metrics[metrics["kind"] == "iteration"]
-    who = groups(run)
+    who = _groups(run)
     told = [
         ("Staleness", "iterations behind", _AT_ONCE, _of_iterations(iterations, "staleness")),
         ("Batch size", "samples", _AT_ONCE, _of_iterations(iterations, "batch_size")),
@@ -37,6 +39,19 @@ def lines_of(run: Run, metrics: pd.DataFrame, links: pd.DataFrame, end: float) -
         for name, unit, step, table in told
         if (lines := list(_lines(table, step, who, end)))
     ]
+
+
+def _groups(run: Run) -> dict[str, list[int]]:
+    """The workers of each line, by the line's name."""
+    names = run.manifest["workers"]
+    if len(names) <= MAX_WORKERS:
+        return {name: [worker] for worker, name in enumerate(names)}
+    by_cloud: dict[str, list[int]] = {}
+    for worker, cloud in enumerate(clouds_of(run.manifest)[: len(names)]):
+        by_cloud.setdefault(cloud, []).append(worker)
+    if 1 < len(by_cloud) <= _MAX_CLOUDS:
+        return {f"{cloud} ({len(workers)} workers)": workers for cloud, workers in by_cloud.items()}
+    return {f"all {len(names)} workers": list(range(len(names)))}
 
 
 def _of_iterations(iterations: pd.DataFrame, column: str) -> pd.DataFrame:

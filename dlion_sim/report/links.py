@@ -11,7 +11,7 @@ import pandas as pd
 
 from dlion_sim.analysis.traffic import capacities
 from dlion_sim.report import thinning
-from dlion_sim.report.arrays import packed
+from dlion_sim.report.thinning import packed
 from dlion_sim.results import Run, clouds_of, participants
 
 _MOST_LINKS = 90

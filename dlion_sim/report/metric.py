@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from dlion_sim.analysis.cost import costs_until
-from dlion_sim.report.arrays import packed
-from dlion_sim.report.groups import MOST_WORKERS
+from dlion_sim.report.lines import MAX_WORKERS
+from dlion_sim.report.thinning import packed
 from dlion_sim.results import Run, traffic_of
 from dlion_sim.results.json_document import MOST
 
@@ -46,8 +46,8 @@ def metric_over(run: Run, metrics: pd.DataFrame, links: pd.DataFrame) -> dict[st
         "bytes_name": f"{traffic.name} bytes",
         "bytes": np.concatenate([[0.0], sent])[np.searchsorted(sent.index, times, side="right")].tolist(),
         "cost": costs_until(run, times.tolist()) if "tariff" in run.manifest else None,
-        "workers": _of_each(rows, values, times, len(names)) if 1 < len(names) <= MOST_WORKERS else None,
-        "names": names if len(names) <= MOST_WORKERS else [],
+        "workers": _of_each(rows, values, times, len(names)) if 1 < len(names) <= MAX_WORKERS else None,
+        "names": names if len(names) <= MAX_WORKERS else [],
         "target": run.target,
         "scale": metric.scale,
     }

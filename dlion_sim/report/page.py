@@ -1,18 +1,22 @@
-"""One HTML file that needs nothing else: its markup, style, data and scripts."""
+"""A self-contained HTML page: its markup, style, data and scripts, and the file it is written to."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from dlion_sim.errors import InputError
 from dlion_sim.figures.style import PALETTE
-from dlion_sim.report.plotting import plotly_script
+from dlion_sim.files import opened
+from dlion_sim.results.atomic import write
 
 MARK = '<meta name="generator" content="dlion_sim report">'
 """By which a page can be told from other files."""
@@ -25,6 +29,9 @@ _SHARED = ("core.js", "dom.js", "units.js", "theme.js", "switch.js", "figure.js"
 _STYLES = ("page.css", "run.css", "many.css", "print.css")
 _ON_DARK = {"#000000": "#f4f5f7", "#0072B2": "#3a9bdc"}
 """Of the palette, what does not show on a dark ground, and what is drawn there in its place."""
+_SUFFIXES = (".html", ".htm")
+_MARK_WITHIN = 1000
+"""The first bytes of a page, which contain `MARK`."""
 
 
 @dataclass(frozen=True)
@@ -121,3 +128,42 @@ def _palette() -> str:
 @cache
 def _asset(name: str) -> str:
     return (files("dlion_sim.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+@cache
+def plotly_script() -> str:
+    """Plotly's JavaScript for an HTML script element. Raises InputError if the package `plotly` is missing."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise InputError("reports need the package plotly", allowed="pip install 'dlion-sim[report]'") from None
+
+    # "</script" in one of its strings would end the element.
+    script: str = re.sub("</(?=script)", r"<\\/", get_plotlyjs(), flags=re.IGNORECASE)
+    return script
+
+
+def check_free(file: Path, *, force: bool = False) -> None:
+    """Raise InputError if a page cannot be written to `file`.
+
+    That is if it is no .html file, its folder is missing, or a file that is no page is there, unless `force` is set.
+    """
+    if file.is_dir():
+        raise InputError("is a folder", file=file, allowed="an .html file")
+    if file.suffix.lower() not in _SUFFIXES:
+        raise InputError("is no .html file", file=file, allowed="a page, .html; figures, .pdf too, are of `plot`")
+    if not file.parent.is_dir():
+        raise InputError("there is no such folder", file=file.parent)
+    if file.exists() and not force and not _is_page(file):
+        raise InputError("is there already, and is no report", file=file, allowed="another file, or `force`")
+
+
+def _is_page(file: Path) -> bool:
+    with opened(file) as content:
+        return MARK.encode() in content.read(_MARK_WITHIN)
+
+
+def write_page(page: str, file: Path, *, force: bool = False) -> None:
+    """Write a page to `file` atomically, replacing an older page. Raises InputError as `check_free`, and OSError."""
+    check_free(file, force=force)
+    write(file, page.encode())

@@ -7,15 +7,17 @@ from typing import Any
 
 import pandas as pd
 
+from dlion_sim.files import read_bytes
 from dlion_sim.report.headline import headline
 from dlion_sim.report.lines import lines_of
 from dlion_sim.report.links import links_over
 from dlion_sim.report.metric import metric_over
 from dlion_sim.report.page import Section, render
-from dlion_sim.report.provenance import provenance
 from dlion_sim.report.timeline import timeline
 from dlion_sim.results import Run, scenario_label
+from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario.faults import listed
+from dlion_sim.yaml_text import MOST_BYTES
 
 SCRIPTS = (
     "run/headline.js",
@@ -31,6 +33,10 @@ SCRIPTS = (
 
 _MOST_OWNERS = 4
 """Of a worker, that are named."""
+_MAX_LETTERS = 200
+_COMMANDS = {"simulate": "run", "live": "live", "emulate": "emulate"}
+"""By the manifest's `way`."""
+_FACTS = ("seed", "way", "device", "device_name", "kernels", "started", "platform", "cpu_count")
 
 SECTIONS = (
     Section("summary", "Summary", "headline"),
@@ -84,7 +90,7 @@ def run_data(run: Run) -> dict[str, Any]:
         "links": links_over(run, metrics, links, end),
         "lines": lines_of(run, metrics, links, end),
         "partition": _partition(run),
-        "provenance": provenance(run),
+        "provenance": _provenance(run),
     }
 
 
@@ -107,3 +113,14 @@ def _partition(run: Run) -> dict[str, Any] | None:
 
 def _owners(own: Sequence[str]) -> str:
     return f"owner{'s' * (len(own) > 1)} {listed(own, _MOST_OWNERS)}"
+
+
+def _provenance(run: Run) -> dict[str, Any]:
+    """The scenario's text (`yaml`), the manifest's `facts`, `versions`, and the `command` that repeats the run."""
+    manifest = run.manifest
+    return {
+        "yaml": read_bytes(run.folder / SCENARIO, MOST_BYTES).decode(errors="replace"),
+        "command": f"dlion {_COMMANDS[manifest.get('way', 'simulate')]} {SCENARIO}",
+        "facts": [[name.replace("_", " "), str(manifest[name])[:_MAX_LETTERS]] for name in _FACTS if name in manifest],
+        "versions": [[*item] for item in manifest.get("versions", {}).items()],
+    }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
+_TYPES = {"f8": "<f8", "f4": "<f4", "i4": "<i4", "i2": "<i2", "u1": "|u1"}
 
 
 def line(times: Floats, values: Floats, buckets: int) -> Indices:
@@ -62,3 +65,13 @@ def intervals(edges: Floats, most: int) -> Indices:
     if len(edges) - 1 <= most:
         return np.arange(len(edges))
     return np.unique(np.linspace(0, len(edges) - 1, most + 1).round().astype(np.intp))
+
+
+def packed(values: npt.ArrayLike, kind: str = "f4") -> dict[str, str]:
+    """An array in the form that Plotly and the scripts' `report.numbers` read: bytes, their type, and the shape.
+
+    `kind` is "f8", "f4", "i4", "i2" or "u1". A third of the size of the same numbers in digits.
+    """
+    array = np.ascontiguousarray(values, dtype=_TYPES[kind])
+    shape = {"shape": ", ".join(map(str, array.shape))} if array.ndim > 1 else {}
+    return {"dtype": kind, "bdata": b64encode(array.tobytes()).decode(), **shape}

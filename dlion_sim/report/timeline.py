@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlion_sim.report.arrays import packed
+from dlion_sim.report.thinning import packed
 from dlion_sim.results import TESTS, Run, participants
 
 WAIT, COMPUTE, BLOCKED, PROFILE, DOWN = range(5)

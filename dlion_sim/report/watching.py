@@ -16,8 +16,7 @@ from typing import Any
 import msgspec
 
 from dlion_sim.errors import InputError
-from dlion_sim.report.many.data import Collected, many_data
-from dlion_sim.report.many.page import many_page
+from dlion_sim.report.many.page import Collected, many_data, many_page
 from dlion_sim.report.run_page import run_data, run_page
 from dlion_sim.results import Run, find_runs
 from dlion_sim.results.run_folder import REPORT, holds_run

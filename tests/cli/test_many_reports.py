@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dlion_sim.report import plotting
+from dlion_sim.report import page
 from tests.cli.test_bad_input import fails_with_one_line
 from tests.command import dlion
 from tests.made_up import made_up_run
@@ -68,7 +68,7 @@ def test_bad_input_is_one_line(capsys, monkeypatch, here, arguments, words):
 
 
 def test_without_the_extra_watching_says_what_to_install(capsys, monkeypatch, here):
-    plotting.plotly_script.cache_clear()
+    page.plotly_script.cache_clear()
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     line = fails_with_one_line(capsys, monkeypatch, here, "watch", "sweep")
     assert line == "dlion: reports need the package plotly; allowed: pip install 'dlion-sim[report]'"

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from dlion_sim.report import plotting
+from dlion_sim.report import page
 from dlion_sim.results import RunWriter
 from tests.cli.test_bad_input import fails_with_one_line
 from tests.command import dlion
@@ -73,7 +73,7 @@ def test_a_damaged_run_leaves_no_page(capsys, monkeypatch, here, plotly):
 
 
 def test_without_the_extra_it_is_said_what_to_install(capsys, monkeypatch, here):
-    plotting.plotly_script.cache_clear()
+    page.plotly_script.cache_clear()
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     line = fails_with_one_line(capsys, monkeypatch, here, "report", "run")
     assert line == "dlion: reports need the package plotly; allowed: pip install 'dlion-sim[report]'"

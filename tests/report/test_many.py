@@ -11,7 +11,7 @@ import pytest
 from dlion_sim.errors import InputError
 from dlion_sim.report import Collected, many_page
 from dlion_sim.report.many import curves
-from dlion_sim.report.many.data import many_data
+from dlion_sim.report.many.page import many_data
 from dlion_sim.results import find_runs, mark
 from tests.made_up import made_up_run
 from tests.report.sweeps import begun_run, made_up_sweep, priced_run

@@ -190,8 +190,7 @@ def test_hostile_names_are_shown_as_they_are(driver, tmp_path):
 def test_a_thousand_settings_open_in_time(driver, tmp_path):
     """Their data are made here: it is the page that is tested."""
     made_up_sweep(tmp_path / "runs", bandwidths=["5 Mbps"], seeds=1, systems=["baseline"])
-    from dlion_sim.report.many.data import many_data
-    from dlion_sim.report.many.page import SCRIPTS, SECTIONS
+    from dlion_sim.report.many.page import SCRIPTS, SECTIONS, many_data
     from dlion_sim.report.page import render
 
     data = many_data(Collected.of(find_runs([tmp_path / "runs"])))

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from dlion_sim.errors import InputError
-from dlion_sim.report import check_free, plotting, write_page
+from dlion_sim.report import check_free, page, write_page
 from dlion_sim.report.page import Section, embedded, render
 
 HOSTILE = [
@@ -81,14 +81,14 @@ def test_the_same_data_give_the_same_bytes(without_library):
 
 def test_a_word_in_the_library_does_not_end_its_element(monkeypatch):
     plotly = pytest.importorskip("plotly.offline")
-    plotting.plotly_script.cache_clear()
+    page.plotly_script.cache_clear()
     monkeypatch.setattr(plotly, "get_plotlyjs", lambda: 'var a = "</script>", b = "</SCRIPT >";')
-    assert plotting.plotly_script() == r'var a = "<\/script>", b = "<\/SCRIPT >";'
-    plotting.plotly_script.cache_clear()
+    assert page.plotly_script() == r'var a = "<\/script>", b = "<\/SCRIPT >";'
+    page.plotly_script.cache_clear()
 
 
 def test_without_plotly_it_is_said_what_to_install(monkeypatch):
-    plotting.plotly_script.cache_clear()
+    page.plotly_script.cache_clear()
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(InputError, match=r"pip install 'dlion-sim\[report\]'"):
         render("a", SECTIONS, {}, [])

@@ -1,9 +1,23 @@
-"""The page of many runs."""
+"""Many runs as the plain data of a page: what groups of seeds come to, how they got there, and what did not end."""
 
 from __future__ import annotations
 
-from dlion_sim.report.many.data import Collected, many_data
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlion_sim.analysis import Target, chosen_target, group_runs, metric_name, metric_of, varying
+from dlion_sim.analysis.groups import Group, note
+from dlion_sim.errors import InputError
+from dlion_sim.metric import Metric
+from dlion_sim.report.many.axes import axes, colouring
+from dlion_sim.report.many.curves import curves
+from dlion_sim.report.many.outcomes import outcomes, quantities, reached
 from dlion_sim.report.page import Section, render
+from dlion_sim.results import Run, run_names, tells
+from dlion_sim.results.numbers import number, of_metric
 
 SECTIONS = (
     Section("overview", "Summary", "overview"),
@@ -36,6 +50,28 @@ SECTIONS = (
     Section("unfinished", "Incomplete runs", "unfinished"),
 )
 SCRIPTS = tuple(f"many/{name}.js" for name in ("scale", "groups", "outcomes", "curves", "coordinates", "front"))
+_STATES = ("completed", "running", "interrupted", "failed", "unreadable")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Runs from some folders, and what is wrong with those that cannot be read."""
+
+    folders: tuple[Path, ...]
+    runs: tuple[Run, ...]
+    faults: Mapping[Path, InputError]
+
+    @classmethod
+    def of(cls, folders: Sequence[Path]) -> Collected:
+        """The runs in the folders, each of which was one when it was looked for."""
+        runs: list[Run] = []
+        faults: dict[Path, InputError] = {}
+        for folder in folders:
+            try:
+                runs.append(Run.open(folder))
+            except InputError as fault:
+                faults[folder] = fault
+        return cls(tuple(folders), tuple(runs), faults)
 
 
 def many_page(collected: Collected, target: float | str | None = None, *, is_served: bool = False) -> str:
@@ -46,3 +82,101 @@ def many_page(collected: Collected, target: float | str | None = None, *, is_ser
     """
     data = many_data(collected, target)
     return render(data["title"], SECTIONS, data, SCRIPTS, is_served=is_served)
+
+
+def many_data(collected: Collected, target: float | str | None = None) -> dict[str, Any]:
+    """What a page of many runs shows, for JSON.
+
+    `target` is the value of the metric whose time is told, see `chosen_target`; there is none by default where no run
+    is completed.
+    Raises InputError for runs of several metrics, a target that is none of theirs, and where a run cannot be read.
+    """
+    groups = group_runs(collected.runs)
+    told: dict[str, Any] = {
+        "title": _title(collected),
+        "counts": _counts(collected),
+        "unfinished": _unfinished(collected),
+    }
+    if not groups:
+        return {**told, "target": "", "groups": [], "axes": [], "colouring": None, "quantities": [], "curves": []}
+    metric = metric_of(groups)
+    has_target = target is not None or any(group.completed for group in groups)
+    chosen = chosen_target(groups, target) if has_target else None
+    until = chosen.value if chosen else None
+    keys = [*dict.fromkeys([*varying(groups), "system"])]
+    found = outcomes(groups, until)
+    shown = quantities(groups, found, until)
+    score = metric_name(groups)
+    return {
+        **told,
+        "metric": score[:1].upper() + score[1:] + metric.axis,
+        "target": "" if chosen is None else _told_target(chosen, metric, score),
+        "axes": axes(groups),
+        "colouring": colouring(groups),
+        "quantities": [{"key": each.key, "heading": each.heading, "more": each.more_is_better} for each in shown],
+        "groups": [
+            {**_about(group, keys), "outcome": {each.key: each.told(one[each.key]) for each in shown}}
+            for group, one in zip(groups, found, strict=True)
+        ],
+        "curves": curves(groups),
+    }
+
+
+def _title(collected: Collected) -> str:
+    """What the page is headed."""
+    scenarios = list(dict.fromkeys(str(run.manifest.get("scenario", "")) for run in collected.runs))
+    named = ", ".join(scenarios[:3]) + " and others" * (len(scenarios) > 3)
+    count = len(collected.folders)
+    return " · ".join(filter(None, [named, f"{count} run{'s' * (count != 1)}"]))
+
+
+def _counts(collected: Collected) -> str:
+    """E.g. "20 completed, 1 failed"; nothing of no runs."""
+    counts = Counter(run.manifest["status"] for run in collected.runs)
+    counts["unreadable"] = len(collected.faults)
+    return ", ".join(f"{counts[state]} {state}" for state in _STATES if counts[state])
+
+
+def _told_target(target: Target, metric: Metric, score: str) -> str:
+    return ", ".join(filter(None, [f"target: {of_metric(target.value, metric)} {score}", target.source]))
+
+
+def _about(group: Group, keys: Sequence[str]) -> dict[str, Any]:
+    """What to call a group and to know it again by, its runs, how many are completed, what is to be noted.
+
+    `tells` is whether what they came to says something of the system.
+    """
+    count, completed, noted = len(group.runs), len(group.completed), note([group])
+    return {
+        "id": "\n".join(f"{key} {value}" for key, value in group.labels.items()),
+        "name": group.named(keys),
+        "runs": f"{count}" if count == completed else f"{completed} of {count}",
+        "completed": completed,
+        "note": noted,
+        "tells": tells(noted),
+    }
+
+
+def _unfinished(collected: Collected) -> list[dict[str, str]]:
+    """The runs that are not completed, in the order of their folders: `run`, `status`, and `why` or how far it is."""
+    names = dict(zip(collected.folders, run_names(collected.folders), strict=True)) if collected.folders else {}
+    told = {folder: ("unreadable", str(fault)) for folder, fault in collected.faults.items()}
+    told |= {
+        run.folder: (run.manifest["status"], _why(run))
+        for run in collected.runs
+        if run.manifest["status"] != "completed"
+    }
+    return [
+        {"run": names[folder], "status": told[folder][0], "why": told[folder][1]}
+        for folder in collected.folders
+        if folder in told
+    ]
+
+
+def _why(run: Run) -> str:
+    if problem := run.manifest.get("problem"):
+        return str(problem)
+    if run.manifest["status"] == "failed" and run.summary:
+        return str(run.summary.get("stopped_by", ""))
+    duration = run.scenario.get("duration")
+    return f"at {number(reached(run))} s" + (f" of {duration}" if duration else "")

@@ -1,7 +1,14 @@
 """What papers report, run again: each of their experiments a sweep, and what it says of their claims."""
 
-from dlion_sim.studies.reproduction.claims import Claim, Experiment, experiments
-from dlion_sim.studies.reproduction.short import MARK, in_short, short_name, shortened
+from dlion_sim.studies.reproduction.claims import (
+    MARK,
+    Claim,
+    Experiment,
+    experiments,
+    in_short,
+    short_name,
+    shortened,
+)
 from dlion_sim.studies.reproduction.verdicts import Verdict, judged
 from dlion_sim.studies.reproduction.writing import write_collection, write_experiment
 

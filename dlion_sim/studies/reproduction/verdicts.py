@@ -6,13 +6,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dlion_sim.analysis import Group, duration_until, final
+from dlion_sim.analysis import Group, duration_until, final, in_order
 from dlion_sim.analysis.curves import worker_deviation
 from dlion_sim.analysis.statistics import Duration, Estimate, mean_of, paired_p, ratio
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
-from dlion_sim.studies.reproduction.claims import Claim, Quantity
+from dlion_sim.studies.reproduction.claims import Claim, Quantity, Rates
 
+REGIME = "rates"
+"""The label of the regime, in place of the learning rate: one rate for all systems, or each system's own."""
+_RATE = "workload.optimizer.learning_rate"
 SIGNIFICANT = 0.05
 DIRECTIONS = ("same", "same (one seed)", "not told apart", "opposite", "opposite (one seed)", "unknown")
 """That verdicts may have."""
@@ -48,6 +51,20 @@ class Verdict:
         if self.difference.pairs < 2 and value != neutral:
             return f"{way} (one seed)"
         return way if self.is_split or self.p < SIGNIFICANT else "not told apart"
+
+
+def by_regime(groups: Sequence[Group], rates: Rates) -> list[Group]:
+    """The groups of each regime, in order; groups of both regimes occur twice, groups of none are left out."""
+    one = {} if rates.one is None else dict.fromkeys(rates.own, rates.one)
+    return in_order([*_of_regime(groups, "one for all", one), *_of_regime(groups, "own", rates.own)])
+
+
+def _of_regime(groups: Sequence[Group], regime: str, rates: dict[str, float]) -> Iterator[Group]:
+    for group in groups:
+        labels = dict(group.labels)
+        rate = labels.pop(_RATE, None)
+        if rate is not None and float(rate) == rates.get(labels["system"]):
+            yield Group({REGIME: regime, **labels}, group.runs)
 
 
 def judged(claim: Claim, groups: Sequence[Group], target: float) -> list[Verdict]:

@@ -24,8 +24,7 @@ from dlion_sim.results import WAN, Run, headings, traffic_of
 from dlion_sim.results.atomic import replacing
 from dlion_sim.results.numbers import in_bytes, percent
 from dlion_sim.studies.reproduction.claims import Closer, Experiment
-from dlion_sim.studies.reproduction.regimes import by_regime
-from dlion_sim.studies.reproduction.verdicts import DIRECTIONS, Verdict, judged
+from dlion_sim.studies.reproduction.verdicts import DIRECTIONS, Verdict, by_regime, judged
 
 PAGE = "README.md"
 _TABLE = "table.csv"

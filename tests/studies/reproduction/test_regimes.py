@@ -2,8 +2,7 @@
 
 from dlion_sim.analysis import group_runs
 from dlion_sim.studies.reproduction.claims import Rates
-from dlion_sim.studies.reproduction.regimes import by_regime
-from dlion_sim.studies.reproduction.verdicts import judged
+from dlion_sim.studies.reproduction.verdicts import by_regime, judged
 from tests.made_up import made_up_run
 from tests.studies.reproduction.test_verdicts import BETTER
 

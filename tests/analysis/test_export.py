@@ -133,7 +133,7 @@ def test_without_tensorboard_it_is_said_what_to_install(runs, tmp_path, monkeypa
 
 
 def test_a_folder_in_use_is_refused(runs, tmp_path):
-    with pytest.raises(InputError, match="holds other things"):
+    with pytest.raises(InputError, match="is not empty"):
         export_csv(runs, tmp_path / "runs")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"):
