@@ -27,6 +27,7 @@ from rich.table import Table
 from benchmarks.measuring import options, ratio
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.scenario import Lv08, Network, from_data
+from dlion_sim.simulation.carrier import Listener
 from dlion_sim.simulation.delivery import Transport
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import Routing
@@ -88,10 +89,7 @@ class Mesh:
         self.transport = Transport(
             self.event_queue,
             Routing(cluster),
-            sent=lambda *_: None,
-            timed=lambda *_: None,
-            delivered=self._delivered,
-            changed=lambda: None,
+            Listener(lambda *_: None, lambda *_: None, self._delivered, lambda: None),
             tcp=tcp,
         )
         self.round = [0] * workers

@@ -173,7 +173,7 @@ class Traffic:
         lost = 0
         connection = self._connections.pop(number, None)
         if connection is not None:
-            lost = int((cut_of(message).payloads * (1 - self._network.pieces(number).there)).sum())
+            lost = int((cut_of(message).payloads * (1 - self._network.pieces(number).received)).sum())
         self.sent.append(Sent(self._completions.pop(number), message.size, self._network.resent(number), lost))
         self._network.release(number)
         if connection is not None:

@@ -1,4 +1,4 @@
-"""What the manifest of a run tells of it, however it is run."""
+"""The fields of the manifest that are common to simulated, live and emulated runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dlion_sim.scenario.topology import ServerHost
 
 
 def manifest_fields(setting: Setting) -> dict[str, Any]:
-    """By their keys in the manifest."""
+    """The fields by key."""
     labels = classes_of(setting.dataset)
     classes = task.classes if isinstance(task := setting.dataset.task, Classification) else 1
     clouds = [worker.cloud for worker in setting.scenario.cluster.workers]

@@ -1,4 +1,4 @@
-"""From what a scenario says of when things are down to the times at which they are, drawn where it is random."""
+"""Times of outages from a scenario's models of them, drawn where they are random."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ from dlion_sim.streams import stream
 def intervals_of(
     entry: AnyOutageModel, names: Sequence[str], seed: int, section: str, key: str
 ) -> list[Iterator[Interval]]:
-    """When each of those that an entry names is down: (begin, end) in seconds, disjoint and in order, perhaps endless.
+    """The outages of each name of an entry: (begin, end) in seconds, disjoint and in order, perhaps endless.
 
-    What goes for itself has a random stream of its own name, and what goes together one of the entry's key, in their
-    section of the scenario: others in it change nothing. Raises InputError where the entry cannot be of so many.
+    Independent outages are drawn from a random stream of the name, joint ones from one of the entry's key, so that
+    other entries do not change them. Raises InputError if the entry does not fit the number of names.
     """
     together = stream(seed, "availability", section, key)
     match entry:
         case Down():
-            return [_again(entry) for _ in names]
+            return [_repeated(entry) for _ in names]
         case Counts():
             return _Fleet(entry, len(names), together).intervals()
         case Machines():
             if len(names) > len(entry.machines):
                 raise InputError(
-                    f"tells of {len(entry.machines)} machines, and there are {len(names)}",
+                    f"has {len(entry.machines)} machines, but there are {len(names)}",
                     path=f"availability.{section}.{key}",
                     allowed="so many or more",
                 )
             order = together.permutation(len(entry.machines))
-            return [_again(entry.machines[which]) for which in order[: len(names)]]
+            return [_repeated(entry.machines[which]) for which in order[: len(names)]]
         case _:
             return [_alternating(entry, stream(seed, "availability", section, name)) for name in names]
 
 
-def _again(times: Timetable) -> Iterator[Interval]:
+def _repeated(times: Timetable) -> Iterator[Interval]:
     for period in count() if times.repeat is not None and times.down else range(1):
         since = period * (times.repeat or 0.0)
         for begin, end in times.down:
@@ -61,7 +61,7 @@ def _again(times: Timetable) -> Iterator[Interval]:
 
 
 class _Fleet:
-    """Machines of which so many are up at each time, and those that are watched among them."""
+    """Machines of which a given number is up at each time; the first `watched` of them are of interest."""
 
     def __init__(self, counts: Counts, watched: int, rng: np.random.Generator) -> None:
         self._rng = rng
@@ -71,38 +71,38 @@ class _Fleet:
         self._up = list(range(size))
         self._down: list[int] = []
         self._since: dict[int, float] = {}
-        """When those that are watched and down went."""
-        self._told: Mapping[int, deque[Interval]] = {machine: deque() for machine in range(watched)}
-        """Of each that is watched, what nobody has asked for."""
+        """The begin of the present outages of watched machines."""
+        self._pending: Mapping[int, deque[Interval]] = {machine: deque() for machine in range(watched)}
+        """Outages of each watched machine that have not been returned."""
 
     def intervals(self) -> list[Iterator[Interval]]:
-        """When each that is watched is down. All of them go on together, whoever is asked."""
+        """The outages of each watched machine, which are drawn together."""
         return [self._of(machine) for machine in range(self._watched)]
 
     def _of(self, machine: int) -> Iterator[Interval]:
         while True:
-            while not self._told[machine]:
+            while not self._pending[machine]:
                 change = next(self._changes, None)
                 if change is None:
                     if machine in self._since:
                         yield self._since.pop(machine), math.inf
                     return
                 self._change(*change)
-            yield self._told[machine].popleft()
+            yield self._pending[machine].popleft()
 
     def _change(self, time: float, up: int) -> None:
-        goes = len(self._up) > up
-        source, target = (self._up, self._down) if goes else (self._down, self._up)
+        goes_down = len(self._up) > up
+        source, target = (self._up, self._down) if goes_down else (self._down, self._up)
         while len(self._up) != up:
             place = int(self._rng.integers(len(source)))
             source[place], source[-1] = source[-1], source[place]
             machine = source.pop()
             target.append(machine)
-            if machine in self._told:
-                if goes:
+            if machine in self._pending:
+                if goes_down:
                     self._since[machine] = time
                 else:
-                    self._told[machine].append((self._since.pop(machine), time))
+                    self._pending[machine].append((self._since.pop(machine), time))
 
 
 def _changes(counts: Counts) -> Iterator[tuple[float, int]]:
@@ -137,7 +137,7 @@ class _Weibull:
         return max(self._scale * float(rng.weibull(self._shape)), LEAST)
 
     def rest(self, rng: np.random.Generator) -> float:
-        """What is left at any time, of which longer ones have more."""
+        """The rest of an interval at a random time; longer intervals are more likely."""
         length = self._scale * math.pow(rng.gamma(1 + 1 / self._shape), 1 / self._shape)
         return max(length * float(rng.random()), LEAST)
 
@@ -151,7 +151,7 @@ class _Geometric:
     def draw(self, rng: np.random.Generator) -> float:
         return self._step * float(rng.geometric(self._probability))
 
-    rest = draw  # It has no memory.
+    rest = draw  # It is memoryless.
 
 
 class _Listed:
@@ -163,7 +163,7 @@ class _Listed:
         return float(rng.choice(self._lengths))
 
     def rest(self, rng: np.random.Generator) -> float:
-        """What is left at any time, of which longer ones have more."""
+        """The rest of an interval at a random time; longer intervals are more likely."""
         length = float(rng.choice(self._lengths, p=self._lengths / self._lengths.sum()))
         return max(length * float(rng.random()), LEAST)
 
@@ -172,7 +172,7 @@ _Lengths = _Weibull | _Geometric | _Listed
 
 
 def _lengths(process: AnyProcess) -> tuple[_Lengths, _Lengths]:
-    """Of times up and of times down."""
+    """The distributions of times up and of times down."""
     match process:
         case ExponentialTimes():
             return _Weibull(process.up), _Weibull(process.down)

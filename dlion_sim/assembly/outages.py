@@ -1,4 +1,4 @@
-"""When each participant and each WAN path of a run is not there, as it follows from its scenario and seed."""
+"""The outages of each participant and each WAN path of a run, by its scenario and seed."""
 
 from __future__ import annotations
 
@@ -20,35 +20,34 @@ from dlion_sim.scenario.outages import AnyOutageModel, Interval, Kind
 from dlion_sim.scenario.topology import ServerHost
 
 _MOST_MERGED = 10_000
-"""Outages without a pause between them, after which it is for good."""
+"""The number of merged outages after which the last one has no end."""
 _MOST_STEPS = 1_000_000
-"""Of one link's capacity."""
+"""The most changes of one link's capacity."""
 _MOST_TOLD = 1000
-"""Outages of paths that a manifest tells: nobody could look at more."""
+"""The most outages of paths in a manifest."""
 
 
 @dataclass(frozen=True)
 class Outage:
-    """A time for which somebody is not there."""
+    """An interval in which a participant or path is down."""
 
     begin: float
     """Seconds since the run's start."""
     end: float
-    """When the machine is back; infinite: never."""
+    """The end of the outage; infinite: none."""
     kind: Kind = "crash"
     notice: float = 0.0
-    """Seconds before `begin` at which a preemption is told; 0 of other kinds."""
+    """Seconds of notice before a preemption; 0 for other kinds."""
 
 
 class Outages:
-    """When participants, by number, and directions of WAN paths, by their clouds, are down.
+    """The outages of participants, by number, and of directions of WAN paths, by their clouds.
 
-    Each one's outages are disjoint and in order, with more than the time of a restart between a machine's, and begin
-    before the scenario's duration. There may be endlessly many where it has none: they are drawn as far as somebody
-    asks.
+    They are disjoint and in order, with more than the time of a restart between those of a machine, and begin before
+    the scenario's duration. Without a duration there may be endlessly many: they are drawn on demand.
     """
 
-    def __init__(self, participants: Sequence[History], links: Mapping[Direction, Interrupted]) -> None:
+    def __init__(self, participants: Sequence[OutageSequence], links: Mapping[Direction, PathOutages]) -> None:
         self._participants = participants
         self._links = links
 
@@ -56,7 +55,7 @@ class Outages:
     def of(cls, scenario: Scenario, hosts: Sequence[int | ServerHost]) -> Outages:
         """The outages of a run whose parameter servers are at `hosts`, as `Setting.hosts`.
 
-        Raises InputError where a server is not there, or something cannot be down as the scenario says.
+        Raises InputError for a server that does not exist, or for outages that cannot be.
         """
         availability = scenario.availability or Availability()
         horizon = math.inf if scenario.duration is None else scenario.duration
@@ -65,11 +64,11 @@ class Outages:
         own = {name: host.cloud for name, host in servers.items() if isinstance(host, ServerHost)}
         _check_servers(availability, [*servers], [*own])
 
-        def histories(section: str, entries: Entries, names: Sequence[str]) -> dict[str, History]:
+        def histories(section: str, entries: Entries, names: Sequence[str]) -> dict[str, OutageSequence]:
             return _histories(section, entries, names, availability, scenario.seed)
 
-        def together(*sources: History | None) -> History:
-            return History(_merged([each for each in sources if each], availability.restart, horizon))
+        def together(*sources: OutageSequence | None) -> OutageSequence:
+            return OutageSequence(_merged([each for each in sources if each], availability.restart, horizon))
 
         clouds = histories("clouds", availability.clouds, [cloud.name for cloud in scenario.cluster.clouds])
         workers = histories("workers", availability.workers, [place.name for place in places])
@@ -100,12 +99,12 @@ class Outages:
         return self._links[a, b].outages if (a, b) in self._links else ()
 
     def links(self, a: str, b: str) -> Schedule | None:
-        """What the path from cloud `a` to cloud `b` carries, 0 in its outages; None of one that is never down."""
+        """The capacity of the path from cloud `a` to cloud `b`, 0 in its outages; None if it has none."""
         return self._links[a, b].bandwidth if (a, b) in self._links else None
 
     @property
     def of_paths(self) -> list[dict[str, Any]]:
-        """When nothing goes over which path, as the manifest tells it; nothing where that would be too much of it."""
+        """The outages of paths for the manifest; empty if there are too many."""
         told = [
             {"sender": a, "receiver": b, "begin": each.begin, "end": each.end if math.isfinite(each.end) else None}
             for (a, b), link in self._links.items()
@@ -114,8 +113,8 @@ class Outages:
         return told if len(told) <= _MOST_TOLD else []
 
 
-class History:
-    """Outages in order, each drawn when somebody asks for it first."""
+class OutageSequence:
+    """Outages in order, each drawn on demand."""
 
     def __init__(self, outages: Iterator[Outage]) -> None:
         self._known: list[Outage] = []
@@ -141,8 +140,8 @@ class History:
 
 
 @dataclass(frozen=True)
-class Interrupted:
-    """One direction of a path between clouds."""
+class PathOutages:
+    """One direction of a path with outages, and its capacity, 0 in these."""
 
     outages: Sequence[Outage]
     bandwidth: Schedule
@@ -150,13 +149,13 @@ class Interrupted:
 
 def _histories(
     section: str, entries: Entries, names: Sequence[str], availability: Availability, seed: int
-) -> dict[str, History]:
-    """Of each name that an entry is of."""
+) -> dict[str, OutageSequence]:
+    """The outages of each name that an entry matches."""
     found = {}
     for key, members in owners(entries, names).items():
         drawn = intervals_of(entries[key], members, seed, section, key)
         for name, intervals in zip(members, drawn, strict=True):
-            found[name] = History(_as_outages(intervals, entries[key], availability))
+            found[name] = OutageSequence(_as_outages(intervals, entries[key], availability))
     return found
 
 
@@ -166,7 +165,7 @@ def _as_outages(intervals: Iterator[Interval], entry: AnyOutageModel, availabili
 
 
 def _merged(sources: Sequence[Iterable[Outage]], pause: float, horizon: float) -> Iterator[Outage]:
-    """All in order; one that begins while another lasts, or no longer than `pause` after it, prolongs that one."""
+    """All outages in order; one that begins during another, or up to `pause` after it, extends that one."""
     ordered = heapq.merge(*sources, key=attrgetter("begin"))
     current, merged = None, 0
     for outage in takewhile(lambda each: each.begin < horizon, ordered):
@@ -184,9 +183,9 @@ def _merged(sources: Sequence[Iterable[Outage]], pause: float, horizon: float) -
         yield current
 
 
-def _links(scenario: Scenario, availability: Availability, horizon: float) -> dict[Direction, Interrupted]:
+def _links(scenario: Scenario, availability: Availability, horizon: float) -> dict[Direction, PathOutages]:
     clouds = [cloud.name for cloud in scenario.cluster.clouds]
-    sources: dict[Direction, list[History]] = {}
+    sources: dict[Direction, list[OutageSequence]] = {}
     for key, entry in availability.links.items():
         links = links_named(key, clouds)
         alone = {key: entry}
@@ -199,12 +198,12 @@ def _links(scenario: Scenario, availability: Availability, horizon: float) -> di
         bandwidth, _ = scenario.cluster.wan_path(a, b)
         assert bandwidth is not None, "an unchecked scenario"
         if outages:
-            found[a, b] = Interrupted(outages, _interrupted(bandwidth, outages, horizon, f"{a}>{b}"))
+            found[a, b] = PathOutages(outages, _interrupted(bandwidth, outages, horizon, f"{a}>{b}"))
     return found
 
 
 def _interrupted(bandwidth: Schedule, outages: Sequence[Outage], horizon: float, name: str) -> Schedule:
-    """The bandwidth, 0 in the outages, as far as the horizon."""
+    """The bandwidth, 0 in the outages, up to the horizon."""
     if outages[0].begin == 0:
         raise InputError(f"{name} is down from 0 s on", path="availability.links", allowed="later than 0 s")
     changes = ((time, value, None) for time, value in bandwidth.changes())
@@ -224,7 +223,7 @@ def _check_servers(availability: Availability, servers: Sequence[str], own: Sequ
     found = owners(availability.servers, own)
     for name in availability.servers:
         if not found[name] and name not in own:
-            at_worker = "is on a worker's machine, with which it goes" if name in servers else "is not there"
+            at_worker = "is on a worker's machine, whose outages it has" if name in servers else "does not exist"
             raise InputError(
                 f"'{name}' {at_worker}{did_you_mean(name, own)}",
                 path=f"availability.servers.{name}",

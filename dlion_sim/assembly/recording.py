@@ -1,4 +1,4 @@
-"""What a run measures, row by row into its folder."""
+"""The recorder: writes a run's measurements into its folder, row by row, and sums them up."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from dlion_sim.assembly.input_pipeline import Stall
+from dlion_sim.assembly.compute import Stall
 from dlion_sim.assembly.totals import Totals
 from dlion_sim.assembly.transfer import Transfer
 from dlion_sim.learning import Score
@@ -29,24 +29,23 @@ from dlion_sim.results import (
 
 @dataclass(slots=True)
 class LinkInterval:
-    """What a directed link has carried since the last row about it."""
+    """What a directed link has carried in the present interval."""
 
     bytes: int = 0
     messages: int = 0
     gradients: int = 0
     n_percents: list[float] = field(default_factory=list)
-    """N of the Max-N messages."""
+    """The N of each Max-N message."""
 
 
 _CHANNEL_NAMES = {channel: channel.name.lower() for channel in Channel}
 
 
 class Recorder:
-    """Takes in what happens to `workers`, in seconds of the run's clock and in order; `writer` gets it as rows.
+    """Records measurements of `workers`, in the order of the run's clock (seconds), as rows of `writer`.
 
-    `wall` tells the wall time (s) of what happens at a time; without it, the run's clock is the wall's. Pickled, it
-    keeps its sums; `attach` gives it the writer and the wall's clock to go on with. `each_transfer` says whether every
-    message gets a row.
+    `wall` gives the wall time (s) of a time of the run's clock; by default they are the same. A checkpoint has its
+    sums; `attach` sets writer and wall clock after resuming. `each_transfer`: every message gets a row.
     """
 
     def __init__(
@@ -62,16 +61,16 @@ class Recorder:
         self._totals = Totals(workers)
         self._links: dict[tuple[int, int], LinkInterval] = {}
         self._stalls: dict[int, Stall] = {}
-        """That the computation of a worker's iteration began with, where machines have an input."""
+        """The wait for input of each worker's present computation."""
 
     def attach(self, writer: RunWriter, wall: Callable[[float], float]) -> None:
-        """Write and time by these from now on."""
+        """Set the writer and the wall clock."""
         self._writer = writer
         self._wall = wall
 
     @property
     def metric(self) -> Metric:
-        """What evaluations are by."""
+        """The metric of evaluations."""
         return Metric.of(self._writer.manifest)
 
     @property
@@ -81,71 +80,74 @@ class Recorder:
 
     @property
     def iterations(self) -> Mapping[int, int]:
-        """The number of each worker's last one."""
+        """The number of each worker's last iteration."""
         return self._totals.iterations
 
     def iteration(self, worker: int, report: Report, now: float) -> None:
-        """A worker has ended an iteration."""
+        """A worker has completed an iteration."""
         self._add(worker, now, kind="iteration", **_fields(report), **self._stalled(worker, report.compute_seconds))
 
     def fed(self, worker: int, stall: Stall) -> None:
-        """A worker's computation begins, and waits so long for its samples."""
+        """A worker's computation begins with a wait for its samples."""
         self._stalls[worker] = stall
 
     def profiled(self, worker: int, seconds: float, now: float) -> None:
-        """A worker has timed its machine, which took so long."""
+        """A worker has timed its machine, for so many seconds."""
         self._add(worker, now, **_fields(Unfinished("profile", 0, seconds)))
 
     def unfinished(self, worker: int, left: Unfinished | None, now: float) -> None:
-        """The run ends, and this is what a worker was at."""
+        """The run ends during a worker's iteration."""
         if left is not None:
             self._add(worker, now, **_fields(left), **self._stalled(worker, left.compute_seconds))
 
     def lost(self, worker: int, left: Unfinished | None, batch_size: int | None, now: float) -> None:
-        """A worker is gone, and this is what it was at."""
+        """A worker's process has ended during its iteration."""
         if left is not None:
-            told = {**_fields(left), **({"kind": "cut", "batch_size": batch_size} if left.kind == "unfinished" else {})}
-            self._add(worker, now, **told, **self._stalled(worker, left.compute_seconds))
+            columns = {
+                **_fields(left),
+                **({"kind": "cut", "batch_size": batch_size} if left.kind == "unfinished" else {}),
+            }
+            self._add(worker, now, **columns, **self._stalled(worker, left.compute_seconds))
 
     def evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
-        """What a worker's parameters were then, after so many iterations, was evaluated."""
+        """A worker's parameters were evaluated, after so many iterations."""
         self._evaluated("evaluation", worker, score, iteration, now)
         for number, share, samples, accuracy in score.classes:
             self.classes(ClassesRow(now, worker, number, share, samples, accuracy))
 
     def full_evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
-        """What a worker's parameters were at the run's end was evaluated on all samples, as no other evaluation was."""
+        """A worker's parameters at the end of the run were evaluated on all samples."""
         self._evaluated("full_evaluation", worker, score, iteration, now)
 
     def _evaluated(self, kind: str, worker: int, score: Score, iteration: int, now: float) -> None:
-        told = {"accuracy" if self.metric == ACCURACY else "metric": score.metric}
-        self._add(worker, now, kind=kind, iteration=iteration, loss=score.loss, **told)
+        columns = {"accuracy" if self.metric == ACCURACY else "metric": score.metric}
+        self._add(worker, now, kind=kind, iteration=iteration, loss=score.loss, **columns)
 
     def arrivals(self, worker: int, score: Score, samples: int, now: float) -> None:
-        """So many samples have come to a worker, and what its parameters are was tested on them."""
-        told = {"loss": score.loss, "accuracy": score.metric, "batch_size": samples}
-        self._add(worker, now, kind="arrivals", iteration=self.iterations[worker], **told)
+        """So many samples have arrived at a worker, and its parameters were tested on them."""
+        columns = {"loss": score.loss, "accuracy": score.metric, "batch_size": samples}
+        self._add(worker, now, kind="arrivals", iteration=self.iterations[worker], **columns)
 
     def _stalled(self, worker: int, computed: float) -> dict[str, float]:
-        """What of the seconds that a worker has computed it has waited for samples: the end may cut that off."""
+        """The wait for samples within a worker's computation, which the end of the run may cut off."""
         if worker not in self._stalls:
             return {}
         stall = self._stalls.pop(worker)
         prep = min(stall.prep, computed)
         return {"prep_seconds": prep, "fetch_seconds": min(stall.fetch, computed - prep)}
 
-    def _add(self, worker: int, now: float, **told: Any) -> None:
-        """A row of the metrics; what is told of a worker has the columns' names."""
-        self.metrics(MetricsRow(now, self._wall(now), worker, **told))
+    def _add(self, worker: int, now: float, **columns: Any) -> None:
+        """Add a row of the metrics, with further columns by name."""
+        self.metrics(MetricsRow(now, self._wall(now), worker, **columns))
 
     def carried(self, transfer: Transfer, size: float) -> None:
-        """So many bytes of a message have been carried by now."""
+        """So many bytes of a message have been carried until now."""
         more = transfer.count(size)
         if more:
             self._interval(transfer).bytes += more
 
     def sent(self, transfer: Transfer, now: float) -> None:
-        """The last byte of a message has left its sender."""
+        """A message has been sent completely."""
         message = transfer.message
         interval = self._interval(transfer)
         interval.bytes += transfer.count(transfer.size - (transfer.loss.saved if transfer.loss else 0))
@@ -157,7 +159,7 @@ class Recorder:
         self._transferred(transfer, now)
 
     def cut_off(self, transfer: Transfer) -> None:
-        """The run ends while a message is under way."""
+        """The run or a connection ends while a message is under way."""
         self._transferred(transfer, None)
 
     def _interval(self, transfer: Transfer) -> LinkInterval:
@@ -185,43 +187,43 @@ class Recorder:
         self._links.clear()
 
     def metrics(self, row: MetricsRow) -> None:
-        """Take in a row of the metrics."""
+        """Add a row of the metrics."""
         self._totals.metrics(row)
         self._writer.metrics(row)
 
     def links(self, row: LinksRow) -> None:
-        """Take in a row of the links."""
+        """Add a row of the links."""
         self._totals.links(row, self._writer.manifest)
         self._writer.links(row)
 
     def transfers(self, row: TransfersRow) -> None:
-        """Take in a row of the transfers."""
+        """Add a row of the transfers."""
         self._totals.transfers(row)
         if self._each_transfer:
             self._writer.transfers(row)
 
     def parts(self, row: PartsRow) -> None:
-        """Take in a row of the parts of messages."""
+        """Add a row of the parts of messages."""
         if self._each_transfer:
             self._writer.parts(row)
 
     def classes(self, row: ClassesRow) -> None:
-        """Take in a row of the classes."""
+        """Add a row of the classes."""
         self._totals.classes(row)
         self._writer.classes(row)
 
     def queues(self, rows: Iterable[QueuesRow]) -> None:
-        """Take in rows of the queues, as an interval ends."""
+        """Add rows of the queues at the end of an interval."""
         for row in rows:
             self._writer.queues(row)
 
     def membership(self, row: MembershipRow) -> None:
-        """Take in a row of the membership."""
+        """Add a row of the membership."""
         self._totals.membership(row)
         self._writer.membership(row)
 
     def flush(self) -> None:
-        """Bring every row so far to the disk, where it outlives this process."""
+        """Write all rows to the disk."""
         self._writer.flush()
 
     def summary(
@@ -233,9 +235,9 @@ class Recorder:
         late: Mapping[str, Any] | None = None,
         messages: Mapping[str, int] | None = None,
     ) -> dict[str, Any]:
-        """The summary of all that was taken in; see `summarize` for what else it tells.
+        """The summary of all rows; see `summarize` for its other fields.
 
-        `messages` are counts of what became of them, where anybody may have come or gone.
+        `messages` are their counts by outcome, in runs with availability.
         """
         return self._totals.summary(
             self._writer.manifest,
@@ -251,6 +253,6 @@ class Recorder:
         return {name: value for name, value in self.__dict__.items() if name not in ("_writer", "_wall")}
 
 
-def _fields(told: Report | Unfinished) -> dict[str, Any]:
+def _fields(measured: Report | Unfinished) -> dict[str, Any]:
     """Its fields by name. Those of `dataclasses.asdict` are copies, which take many times longer."""
-    return {name: getattr(told, name) for name in told.__slots__}
+    return {name: getattr(measured, name) for name in measured.__slots__}

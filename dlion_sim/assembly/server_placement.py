@@ -1,4 +1,4 @@
-"""Where parameter servers are."""
+"""The placement of parameter servers."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from dlion_sim.scenario.topology import AnyTopology, ParameterServers, ServerHos
 
 
 def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:
-    """Where each parameter server of a scenario is, as `Setting.hosts`, for which it takes no data.
+    """The host of each parameter server of a scenario, as `Setting.hosts`, without loading data.
 
-    Raises InputError where one cannot be there, or the system cannot be.
+    Raises InputError for an invalid host or system.
     """
     topology = compose(scenario.system, scenario.modules).topology
-    mixing_weights(topology, len(scenario.cluster.workers), scenario.seed)  # It knows who may be a host.
+    mixing_weights(topology, len(scenario.cluster.workers), scenario.seed)  # It checks the hosts.
     check_clouds(hosts_of(topology), scenario.cluster)
     return hosts_of(topology)
 
 
 def hosts_of(topology: AnyTopology) -> Sequence[int | ServerHost]:
-    """Where the parameter servers are, if there are any: at a worker, by number, or on a machine of their own."""
+    """The hosts of parameter servers, if any: a worker, by number, or a machine of its own."""
     return topology.hosts if isinstance(topology, ParameterServers) else ()
 
 
 def check_clouds(servers: Sequence[int | ServerHost], cluster: Cluster) -> None:
-    """Raise InputError for a server in a cloud that is not there."""
+    """Raise InputError for a server in a cloud that does not exist."""
     clouds = [cloud.name for cloud in cluster.clouds]
     for number, server in enumerate(servers):
         if isinstance(server, ServerHost) and server.cloud not in clouds:

@@ -1,4 +1,4 @@
-"""What a run is made of, as it follows from its scenario: the same however it is run, and for every node of it."""
+"""The setting of a run: all that follows from its scenario, the same in every way to run it and on every node."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from dlion_sim import own_code
-from dlion_sim.assembly.compute import ComputeDevice
-from dlion_sim.assembly.input_pipeline import InputPipeline
+from dlion_sim.assembly.arrivals import StreamSampler
+from dlion_sim.assembly.compute import ComputeDevice, InputPipeline
 from dlion_sim.assembly.outages import Outages
-from dlion_sim.assembly.sampling import StreamSampler
 from dlion_sim.assembly.server_placement import check_clouds, hosts_of
 from dlion_sim.assembly.shards import shards_of, validation_of
 from dlion_sim.assembly.stream import DataStream
@@ -36,8 +35,8 @@ from dlion_sim.protocol.compose import System, compose
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange
 from dlion_sim.protocol.exchange.partitions import by_bytes
 from dlion_sim.protocol.server import ParameterServer
-from dlion_sim.protocol.sums import WeightedSums
 from dlion_sim.protocol.topology import mixing_weights, sides
+from dlion_sim.protocol.updates import WeightedSums
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import EvaluationSamples
 from dlion_sim.scenario import Dlcp, Scenario
@@ -49,28 +48,28 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Setting:
-    """A resolved scenario, and the maker of its participants: workers, numbered first, then parameter servers."""
+    """A resolved scenario, and the factory of its participants: workers, numbered first, then parameter servers."""
 
     scenario: Scenario
-    """With every default of its system, and what a computation costs."""
+    """With every default of its system, and the cost of computations."""
     system: System
     dataset: Dataset
     model: nn.Module
-    """With everybody's initial parameters, unless each worker draws its own."""
+    """With the common initial parameters, unless each worker draws its own."""
     shards: Sequence[Indices]
-    """The training samples of each worker; of a stream, all that come."""
+    """The training samples of each worker; of a stream, all that arrive."""
     validation: Indices | None
-    """The training samples that evaluations are on, which lie at no worker; None: they are on the test set."""
+    """The training samples held out for evaluations; None: these are on the test set."""
     device: torch.device
-    """Where gradients are computed."""
+    """The device of gradients."""
     home: torch.device
-    """Where parameters are, and all that is made of them."""
+    """The device of parameters and everything else."""
     stream: DataStream | None = None
-    """How the shards come to the workers, unless they are there from the start."""
+    """The arrival of shards at workers, unless they are there from the start."""
 
     @classmethod
     def of(cls, scenario: Scenario, device: torch.device = CPU, home: torch.device | None = None) -> Setting:
-        """Parameters are on `device`, too, unless they are at `home`. Raises InputError for what cannot be run."""
+        """Parameters are on `device`, too, by default. Raises InputError for a scenario that cannot be run."""
         system = compose(scenario.system, scenario.modules)
         dataset = dataset_of(scenario)
         check_target(scenario, dataset)
@@ -91,40 +90,40 @@ class Setting:
             stream=stream,
         )
         check_clouds(setting.hosts, scenario.cluster)
-        _ = setting._mixing  # It knows where servers cannot be,
-        _ = setting.outages  # and this who cannot be down.
+        _ = setting._mixing  # It checks the hosts of servers,
+        _ = setting.outages  # and this the outages.
         if isinstance(scenario.transport, Dlcp):
             scenario.transport.by_variable(setting.layout.names)
         return setting
 
     @property
     def workers(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return len(self.shards)
 
     @property
     def hosts(self) -> Sequence[int | ServerHost]:
-        """Where each parameter server is: at a worker, by number, or on a machine of its own."""
+        """The host of each parameter server: a worker, by number, or a machine of its own."""
         return hosts_of(self.system.topology)
 
     @property
     def participants(self) -> int:
-        """How many workers and parameter servers there are."""
+        """The number of workers and parameter servers."""
         return self.workers + len(self.hosts)
 
     @cached_property
     def outages(self) -> Outages:
-        """When participants and links are not there."""
+        """The outages of participants and links."""
         return Outages.of(self.scenario, self.hosts)
 
     @property
     def target(self) -> float | None:
-        """What the mean of the task's metric must come to for the run to end."""
+        """The mean of the task's metric at which the run ends, if any."""
         return self.scenario.target if self.scenario.target_accuracy is None else self.scenario.target_accuracy
 
     @property
     def own_modules(self) -> frozenset[str]:
-        """Where what of it is the user's own is defined, by name."""
+        """The names of the modules of the user's own code."""
         return self.system.own_modules | {own_code.module_of(name) for name in self.scenario.references.values()}
 
     @property
@@ -134,39 +133,39 @@ class Setting:
 
     @cached_property
     def layout(self) -> Layout:
-        """Of the model's parameters."""
+        """The layout of the model's parameters."""
         return Layout.of(self.model)
 
     @property
     def core_seconds_per_sample(self) -> float:
-        """What one sample costs on one core."""
+        """The time of one sample on one core (s)."""
         beta = self.scenario.workload.compute_time.beta
         assert beta is not None, "an unresolved scenario"
         return beta
 
     @property
     def scale(self) -> float:
-        """How many parameters each one stands for."""
+        """The number of parameters that each one represents."""
         cost_as = self.scenario.workload.cost_as
         return cost_as.parameters / self.layout.size if cost_as else 1.0
 
     @cached_property
     def training_samples(self) -> int:
-        """In all shards together."""
+        """The number of samples in all shards."""
         return len(np.unique(np.concatenate(self.shards)))
 
     @cached_property
     def kernels(self) -> Kernels:
-        """Whose kernels compute the model: as the scenario says, as far as they can be had here."""
+        """The kernels that compute the model: the scenario's, if they are available here."""
         return usable_kernels(self.model, self.device, self.scenario.workload.kernels)
 
     def neighbours(self, number: int) -> Sequence[int]:
-        """Whom a participant exchanges messages with: a worker's peers, or all workers for a server."""
+        """The participants that one exchanges messages with: a worker's peers, or all workers for a server."""
         return range(self.workers) if number >= self.workers else tuple(self._mixing[number])
 
     def same_machine(self, number: int) -> set[int]:
-        """Those on the machine of a participant, itself apart."""
-        # A server on a worker's machine names the worker; one on a machine of its own is nobody's neighbour.
+        """The other participants on a participant's machine."""
+        # A server on a worker's machine has the worker's number as place; another one has its own.
         of_servers = (host if isinstance(host, int) else self.workers + place for place, host in enumerate(self.hosts))
         places = [*range(self.workers), *of_servers]
         return {other for other, place in enumerate(places) if place == places[number] and other != number}
@@ -174,7 +173,7 @@ class Setting:
     def worker(self, number: int, incarnation: int = 0, absent: frozenset[int] = frozenset()) -> Worker:
         """A worker, with the initial parameters; `incarnation` and `absent` as in `Setup`.
 
-        Raises InputError where the system does not fit the run.
+        Raises InputError if the system does not fit the run.
         """
         availability = self.scenario.availability
         return self.system.worker(
@@ -198,7 +197,7 @@ class Setting:
         )
 
     def server(self, number: int, absent: frozenset[int] = frozenset()) -> ParameterServer:
-        """A parameter server, with its part of the initial parameters; `absent` workers are not there at the start."""
+        """A parameter server, with its part of the initial parameters; `absent` workers are absent at the start."""
         exchange = self.system.choices["exchange"].parameters
         assert isinstance(exchange, ParameterServerExchange.Parameters)
         begin, end = by_bytes(self.layout.size, len(self.hosts))[number - self.workers]
@@ -207,37 +206,37 @@ class Setting:
         return ParameterServer(number, self.workers, replica, begin, exchange, absent=absent, on_loss=on_loss)
 
     def machine(self, worker: int, incarnation: int = 0, began: float = 0.0) -> ComputeDevice:
-        """How long a worker's machine takes, whose process began then (s) after it had ended so often."""
+        """The time model of a worker's machine, for an incarnation that began at `began` (s)."""
         fed_by = self.scenario.workload.input
         return ComputeDevice(
             self.scenario.cluster.workers[worker].compute,
             alpha=self.scenario.workload.compute_time.alpha,
             beta=self.core_seconds_per_sample,
-            rng=stream(self.scenario.seed, "compute", worker, *_again(incarnation)),
+            rng=stream(self.scenario.seed, "compute", worker, *_of_incarnation(incarnation)),
             pipeline=InputPipeline(fed_by, len(self.shards[worker]), began) if fed_by else None,
         )
 
     def sampler(self, worker: int, incarnation: int = 0, began: float = 0.0) -> BatchSampler | StreamSampler:
-        """Which samples a worker takes next, whose process has ended so often before, and began at that time (s)."""
-        rng = stream(self.scenario.seed, "batches", worker, *_again(incarnation))
+        """The sampler of a worker's batches, for an incarnation that began at `began` (s)."""
+        rng = stream(self.scenario.seed, "batches", worker, *_of_incarnation(incarnation))
         if self.stream is None:
             return BatchSampler(self.shards[worker], rng)
         sampler = self.stream.sampler(worker, rng)
-        sampler.receive(began)  # What came before is there, but nobody was to be tested on it.
+        sampler.receive(began)  # Earlier arrivals are there, without a test on them.
         return sampler
 
     def moment(self, now: float) -> Moment | None:
-        """What the test is like at a time (s), where that changes."""
+        """The test distribution at a time (s), if it changes."""
         return self.stream.drift.moment(now) if self.stream else None
 
     @property
     def evaluation_samples(self) -> EvaluationSamples:
-        """How many samples evaluations are on, and how many there are."""
+        """The numbers of samples of evaluations, and of all."""
         full = len(self.dataset.test_targets if self.validation is None else self.validation)
         return {"curve": min(self.scenario.workload.evaluation_samples or full, full), "full": full}
 
     def evaluator(self, threads: int | None = None) -> Evaluator:
-        """What scores the workers' replicas, all of them on the same samples, by so many `threads` of a CPU."""
+        """The evaluator of replicas, all on the same samples, with so many `threads` of a CPU."""
         return Evaluator(
             self.model,
             self.dataset,
@@ -286,6 +285,6 @@ class Setting:
         )
 
 
-def _again(incarnation: int) -> tuple[int, ...]:
-    """What tells the random streams of a process that has begun again from those of the first one."""
+def _of_incarnation(incarnation: int) -> tuple[int, ...]:
+    """Further keys of random streams of a restarted process."""
     return (incarnation,) if incarnation else ()

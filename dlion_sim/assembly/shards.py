@@ -1,4 +1,4 @@
-"""Which of the training samples are held out, and which lie at which worker, as a scenario says."""
+"""The partition of training samples: held-out ones, and each worker's shard."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dlion_sim.streams import stream
 
 
 def validation_of(scenario: Scenario, dataset: Dataset) -> Indices | None:
-    """The training samples to evaluate on, if not the test set. Raises InputError where they would be none."""
+    """The training samples to evaluate on, if not the test set. Raises InputError if there would be none."""
     fraction = scenario.workload.validation
     return hold_out(classes_of(dataset), fraction, stream(scenario.seed, "validation")) if fraction else None
 
 
 def classes_of(dataset: Dataset) -> Indices:
-    """The class of each training sample; all are of one where the task is about none."""
+    """The class of each training sample; all of one class if the task has none."""
     return np.zeros(len(dataset.train_targets), np.int64) if dataset.labels is None else dataset.labels
 
 
 def shards_of(scenario: Scenario, dataset: Dataset, validation: Indices | None) -> list[Indices]:
     """The training samples of each worker, without those for `validation`.
 
-    Raises InputError where they are fewer than a batch, or the dataset does not tell by what to part them.
+    Raises InputError if they are fewer than a batch, or the dataset lacks owners or classes for the partition.
     """
     spec = scenario.workload.partition
     labels, workers = _labels(scenario, dataset), len(scenario.cluster.workers)
@@ -52,34 +52,34 @@ def shards_of(scenario: Scenario, dataset: Dataset, validation: Indices | None) 
 
 
 def _labels(scenario: Scenario, dataset: Dataset) -> Indices:
-    """By what the training samples are parted: their owners, or their classes if that matters."""
+    """The labels that the partition is by: owners or classes."""
     spec = scenario.workload.partition
     if isinstance(spec, Owners):
         if dataset.owners is None:
-            raise _cannot_part(scenario, "tells no owners of its samples", "iid, shared")
+            raise _cannot_part(scenario, "has no owners of its samples", "iid, shared")
         return dataset.owners.numpy()
     if isinstance(spec, Dirichlet | LabelShards) and dataset.labels is None:
-        raise _cannot_part(scenario, f"has no classes, by which {spec.kind} parts", "iid, owners, shared")
+        raise _cannot_part(scenario, f"has no classes, which {spec.kind} needs", "iid, owners, shared")
     return classes_of(dataset)
 
 
 def owners_of(scenario: Scenario, dataset: Dataset, shards: Sequence[Indices]) -> list[dict[str, int]] | None:
-    """How many samples each worker has of each owner, whose number is the key; None where that does not part them."""
+    """The number of samples of each owner at each worker, by owner; None for other partitions."""
     if not isinstance(scenario.workload.partition, Owners) or dataset.owners is None:
         return None
-    told = [np.unique(dataset.owners.numpy()[shard], return_counts=True) for shard in shards]
-    return [dict(zip(map(str, owners.tolist()), counts.tolist(), strict=True)) for owners, counts in told]
+    counted = [np.unique(dataset.owners.numpy()[shard], return_counts=True) for shard in shards]
+    return [dict(zip(map(str, owners.tolist()), counts.tolist(), strict=True)) for owners, counts in counted]
 
 
 def _places(spec: Owners, scenario: Scenario, owners: Indices) -> dict[str, Place]:
-    """Whose samples lie at which workers, by the name of the place. Raises InputError for owners that there are not."""
+    """Owners and workers by the name of a place. Raises InputError for owners that do not exist."""
     sharing = spec.workers_at(scenario.cluster)
-    everyone = np.unique(owners).tolist()
+    existing = np.unique(owners).tolist()
     named_at = {f"at.{place}": held for place, held in (spec.at or {}).items()} | {"without": spec.without or []}
     for key, held in named_at.items():
         for owner in held:
-            if owner not in everyone:
-                allowed = listed([*map(str, everyone)])
+            if owner not in existing:
+                allowed = listed([*map(str, existing)])
                 raise InputError(f"there is no owner {owner}", path=f"partition.{key}", allowed=allowed)
     return {place: Place(held, sharing[place]) for place, held in (spec.at or {}).items()}
 

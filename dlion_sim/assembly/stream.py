@@ -1,41 +1,94 @@
-"""A run's samples as a stream: which come to whom when, and what they are like then."""
+"""A run's samples as a stream: their arrival at workers, and their drift."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from dlion_sim.assembly.arrivals import Arrivals, arrival_times, by_class
-from dlion_sim.assembly.drift import Drift
-from dlion_sim.assembly.sampling import StreamSampler
+from dlion_sim.assembly.arrivals import Arrivals, Floats, StreamSampler, arrival_times, by_class
 from dlion_sim.errors import InputError
-from dlion_sim.learning import Dataset, Newest, Reservoir, class_histogram
+from dlion_sim.learning import Dataset, Moment, Newest, Reservoir, class_histogram
+from dlion_sim.learning.moment import changed
 from dlion_sim.learning.partition import Indices
 from dlion_sim.learning.tasks import Classification
-from dlion_sim.scenario import LabelShift, LateClass, Scenario, Stream, named
+from dlion_sim.scenario import Brightness, LabelShift, LateClass, Rotation, Scenario, Stream, named
 from dlion_sim.streams import stream
+
+_IMAGES = 5000
+"""Images that are changed together, as floats."""
+
+
+class Drift:
+    """How a `stream` changes, of workers in these `clouds`, one each, whose shards are `counts` [workers, classes].
+
+    `images` [N, C, H, W] have the range that brighter ones stay in; others than images only where none change.
+    """
+
+    def __init__(self, stream: Stream, clouds: Sequence[str], counts: Sequence[Sequence[int]], images: Tensor) -> None:
+        self._of_classes = [each for _, each in stream.of_classes]
+        self._of_inputs = [each for _, each in stream.of_inputs]
+        self._clouds = clouds
+        self._counts = np.array(counts, np.float64)
+        self._range = float(images.min()), float(images.max())
+
+    def shares(self, worker: int, times: Floats) -> Floats:
+        """The shares of classes among arrivals at a worker at some times (s) [N]: [N, classes]; 0 where none may
+        arrive."""
+        weights = np.tile(self._counts[worker], (len(times), 1))
+        for change in self._of_classes:
+            if change.concerns(self._clouds[worker]):
+                weights[:, sorted(set(change.changing))] *= change.weight_at(times)[:, None]
+        sums = weights.sum(axis=1, keepdims=True)
+        shares: Floats = weights / np.where(sums > 0, sums, 1.0)
+        return shares
+
+    def moment(self, now: float) -> Moment:
+        """The test distribution at a time (s): mean shares of classes over the workers, and inputs as at that time."""
+        times = np.array([now])
+        shares = np.mean([self.shares(worker, times)[0] for worker in range(len(self._counts))], axis=0)
+        return Moment(shares, partial(self._at, now))
+
+    def changed(self, images: Tensor, times: Floats) -> Tensor:
+        """Inputs as they are at some times (s) [N]; the same object if inputs do not drift."""
+        if not self._of_inputs:
+            return images
+        brightness, degrees = (
+            sum(
+                (each.by * each.part_at(times) for each in self._of_inputs if isinstance(each, kind)),
+                np.zeros(len(times)),
+            )
+            for kind in (Brightness, Rotation)
+        )
+        parts = [slice(begin, begin + _IMAGES) for begin in range(0, len(times), _IMAGES)]
+        return torch.cat([changed(images[part], brightness[part], degrees[part], *self._range) for part in parts])
+
+    def _at(self, now: float, images: Tensor) -> Tensor:
+        return self.changed(images, np.full(len(images), now))
 
 
 @dataclass(frozen=True)
 class DataStream:
-    """What comes to each worker, and how that changes."""
+    """The arrivals of each worker, and their drift."""
 
     spec: Stream
     seed: int
     dataset: Dataset
-    """Whose training inputs are as they come."""
+    """The data with training inputs as they arrive."""
     drift: Drift
     arrivals: Sequence[Arrivals]
-    """To each worker."""
+    """Those of each worker."""
 
     @classmethod
     def of(cls, scenario: Scenario, dataset: Dataset, shards: Sequence[Indices]) -> DataStream | None:
-        """That of a scenario, if it has one, to workers with such shards. Raises InputError where it cannot be."""
+        """The stream of a scenario, if it has one, for workers with such shards. Raises InputError if it is
+        impossible."""
         spec = scenario.workload.stream
         if spec is None:
             return None
@@ -43,26 +96,26 @@ class DataStream:
         clouds = [worker.cloud for worker in scenario.cluster.workers]
         drift = Drift(spec, clouds, class_histogram(labels, shards, dataset.task.outputs), dataset.train_inputs)
         arrivals = [_arrivals(scenario, spec, drift, labels, worker, shard) for worker, shard in enumerate(shards)]
-        return cls(spec, scenario.seed, _as_it_comes(dataset, drift, arrivals), drift, arrivals)
+        return cls(spec, scenario.seed, _at_arrival(dataset, drift, arrivals), drift, arrivals)
 
     @property
     def shards(self) -> Sequence[Indices]:
-        """All samples that come to each worker."""
+        """All samples that arrive at each worker."""
         return [each.samples for each in self.arrivals]
 
     @property
     def changes(self) -> list[dict[str, Any]]:
-        """What changes when, as the manifest tells it."""
+        """The drift, for the manifest."""
         spans = [(each.what, *each.span) for each in self.spec.drift]
         return [{"what": what, "begin": begin, "end": end} for what, begin, end in spans]
 
     def most_kept(self, worker: int) -> int:
-        """Samples that a worker has to train on at most."""
+        """The most samples that a worker keeps."""
         come, most = len(self.arrivals[worker].samples), self.spec.keep.most
         return come if most is None else min(come, most)
 
     def sampler(self, worker: int, rng: np.random.Generator) -> StreamSampler:
-        """Which samples a worker takes next, by a random stream for its batches."""
+        """The sampler of a worker's batches, with a random stream."""
         keep = self.spec.keep
         kept = (
             Newest(keep.window)
@@ -73,7 +126,7 @@ class DataStream:
 
 
 def _checked_labels(scenario: Scenario, dataset: Dataset, spec: Stream, shards: Sequence[Indices]) -> Indices:
-    """The class of each training sample. Raises InputError for a stream that these data, or this run, cannot have."""
+    """The class of each training sample. Raises InputError for a stream that does not fit the data or the run."""
     name, batch = named(scenario.workload.dataset)[0], scenario.workload.batch_size
     if dataset.labels is None or not isinstance(dataset.task, Classification):
         raise InputError(f"'{name}' has no classes, by which a stream is tested", path="stream", allowed="null")
@@ -96,11 +149,11 @@ def _checked_labels(scenario: Scenario, dataset: Dataset, spec: Stream, shards: 
     for number, change in spec.of_classes:
         _check_classes(change, f"stream.drift.{number}", dataset.task.classes, clouds)
         if scenario.duration is None:
-            problem = "whether there are samples enough cannot be told without a duration"
+            problem = "without a duration, the number of samples needed is not known"
             raise InputError(problem, path=f"stream.drift.{number}", allowed="a scenario with a duration")
     if spec.of_inputs and (dataset.input_kind != "images" or dataset.train_inputs.dim() != 4):
         number, of_images = spec.of_inputs[0]
-        problem = f"'{name}' has no images, which {of_images.kind} is of"
+        problem = f"'{name}' has no images, which {of_images.kind} needs"
         raise InputError(problem, path=f"stream.drift.{number}", allowed="label_shift, late_class")
     return dataset.labels
 
@@ -131,8 +184,8 @@ def _arrivals(scenario: Scenario, spec: Stream, drift: Drift, labels: Indices, w
     return Arrivals(samples, times, spec.initial)
 
 
-def _as_it_comes(dataset: Dataset, drift: Drift, arrivals: Sequence[Arrivals]) -> Dataset:
-    """The data with each training input as it is when it comes; no two workers share one."""
+def _at_arrival(dataset: Dataset, drift: Drift, arrivals: Sequence[Arrivals]) -> Dataset:
+    """The data with each training input as it is at its arrival; no two workers share one."""
     samples = np.concatenate([each.samples for each in arrivals])
     times = np.concatenate([each.times for each in arrivals])
     indices = torch.from_numpy(samples)

@@ -1,4 +1,4 @@
-"""What a run's rows come to, in sums for its summary."""
+"""Sums over a run's rows, for its summary."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dlion_sim.assembly.availability_totals import AvailabilityTotals
-from dlion_sim.assembly.packet_losses import PacketLosses
-from dlion_sim.assembly.stream_totals import Streamed
+from dlion_sim.assembly.optional_totals import AvailabilityTotals, PacketTotals, StreamTotals
 from dlion_sim.metric import Metric
 from dlion_sim.results import (
     SPENT,
@@ -28,35 +26,35 @@ from dlion_sim.results import (
 )
 
 _SAME_SECONDS = 1e-6
-"""Times that differ by less are the same: they are sums."""
+"""Times that differ by less are equal: they are sums of floats."""
 
 
 class Totals:
-    """The sums over rows, which come in the order of time, of a run of these `workers`."""
+    """Sums over rows, in the order of time, of a run of these `workers`."""
 
     def __init__(self, workers: Iterable[int]) -> None:
         self.iterations = dict.fromkeys(workers, 0)
-        """Where each worker is: the number of its last one, or of its sponsor's where it has joined since."""
+        """The number of each worker's last iteration; at first, after joining, the sponsor's."""
         self._done = dict.fromkeys(self.iterations, 0)
-        """How many each worker has done."""
+        """How many iterations each worker has completed."""
         self._samples = 0
         self._bytes_sent = 0
-        self._losses = PacketLosses()
-        self._streamed = Streamed()
+        self._packets = PacketTotals()
+        self._stream = StreamTotals()
         self._between_clouds: dict[tuple[str, str], int] = {}
-        """Bytes from one to another."""
+        """Bytes from one cloud to another."""
         self._training_losses: dict[int, tuple[float, float]] = {}
         self._evaluations: dict[float, dict[int, float]] = {}
         """The task's metric by time and worker."""
         self._full_evaluation: dict[int, float] = {}
-        """The task's metric by worker, on all samples at the run's end."""
+        """The task's metric by worker, on all samples, at the end of the run."""
         self._ends = dict.fromkeys(self.iterations, 0.0)
-        """When each worker has ended its last one."""
+        """The end of each worker's last iteration."""
         self._exchanges = dict.fromkeys(self.iterations, 0)
-        """Iterations of each worker that took in something from a peer."""
+        """Iterations of each worker in which it applied a peer's contribution."""
         self._spent = {worker: dict.fromkeys(SPENT, 0.0) for worker in self.iterations}
         """Seconds of each worker."""
-        self._attendance = AvailabilityTotals(self.iterations)
+        self._availability = AvailabilityTotals(self.iterations)
 
     @property
     def score(self) -> float | None:
@@ -65,12 +63,12 @@ class Totals:
         return float(np.mean(list(last.values()))) if last else None
 
     def metrics(self, row: MetricsRow) -> None:
-        """Take in a row of the metrics. Raises AssertionError for times that cannot be."""
+        """Add a row of the metrics. Raises AssertionError for inconsistent times."""
         if row.kind not in TESTS:
             self._check_times(row)
             self._spend(row)
         if row.kind == "arrivals":
-            self._streamed.arrivals(row)
+            self._stream.arrivals(row)
         elif row.kind == "full_evaluation" and row.score is not None:
             self._full_evaluation[row.worker] = row.score
         elif row.score is not None:
@@ -83,25 +81,25 @@ class Totals:
             self._samples += row.batch_size or 0
             self._exchanges[row.worker] += bool(row.applied or row.merged)
         elif row.kind == "cut":
-            self._attendance.cut(row.batch_size or 0, row.compute_seconds or 0.0)
+            self._availability.cut(row.batch_size or 0, row.compute_seconds or 0.0)
 
     def links(self, row: LinksRow, about: Mapping[str, Any]) -> None:
-        """Take in a row of the links of a run with that manifest."""
+        """Add a row of the links of a run with the manifest `about`."""
         self._bytes_sent += row.bytes
         if path := wan_path(about, row.sender, row.receiver):
             self._between_clouds[path] = self._between_clouds.get(path, 0) + row.bytes
 
     def transfers(self, row: TransfersRow) -> None:
-        """Take in a row of the transfers."""
-        self._losses.add(row)
+        """Add a row of the transfers."""
+        self._packets.add(row)
 
     def classes(self, row: ClassesRow) -> None:
-        """Take in a row of the classes."""
-        self._streamed.classes(row)
+        """Add a row of the classes."""
+        self._stream.classes(row)
 
     def membership(self, row: MembershipRow) -> None:
-        """Take in a row of the membership."""
-        self._attendance.add(row, self._samples)
+        """Add a row of the membership."""
+        self._availability.add(row, self._samples)
         if row.iteration is not None and row.participant in self.iterations:
             self.iterations[row.participant] = row.iteration
 
@@ -116,8 +114,8 @@ class Totals:
         late: Mapping[str, Any] | None,
         messages: Mapping[str, int] | None,
     ) -> dict[str, Any]:
-        """The summary of a run with that manifest; see `summarize`, and `Recorder.summary` for `messages`."""
-        tariff, availability = _tariff(about), self._attendance.told(self._samples, ending.seconds)
+        """The summary of a run with the manifest `about`; see `summarize`, and `Recorder.summary` for `messages`."""
+        tariff, availability = _tariff(about), self._availability.summary(self._samples, ending.seconds)
         return summarize(
             scenario=about["scenario"],
             system=about["system"],
@@ -141,14 +139,14 @@ class Totals:
             target=target,
             late=late,
             cost_as=about.get("cost_as"),
-            transport=self._losses.told,
+            transport=self._packets.summary,
             availability=availability and {**availability, **({"messages": messages} if messages else {})},
-            stream=self._streamed.told(ending.seconds),
-            cost=cost_of(tariff, ending.seconds, self._between_clouds, self._attendance.absences) if tariff else None,
+            stream=self._stream.summary(ending.seconds),
+            cost=cost_of(tariff, ending.seconds, self._between_clouds, self._availability.outages) if tariff else None,
         )
 
     def _check_times(self, row: MetricsRow) -> None:
-        """A worker computes and waits one after the other, within the time since its last iteration ended."""
+        """Check that a worker's computation and wait fit into the time since its last iteration."""
         computed, waited = row.compute_seconds or 0.0, row.wait_seconds or 0.0
         elapsed = row.virtual_time - self._ends[row.worker]
         assert waited >= 0, f"worker {row.worker} cannot have waited for {waited} s"
@@ -165,5 +163,5 @@ class Totals:
 
 
 def _tariff(about: Mapping[str, Any]) -> Tariff | None:
-    """A run's prices, if it has any. What a live node writes is a part of a run, whose cost is not its own."""
+    """A run's prices, if it has any; a live node's folder, a part of a run, has none."""
     return None if "rank" in about else about.get("tariff")

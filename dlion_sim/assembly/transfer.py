@@ -1,4 +1,4 @@
-"""A message on its way over a link."""
+"""Transfers: messages on links, as they are recorded."""
 
 from __future__ import annotations
 
@@ -8,38 +8,37 @@ from typing import NamedTuple
 from dlion_sim.protocol.messages import Message
 
 PROBE_BYTES = 32_768
-"""What follows the first message on a link's data channel, if that is shorter: its own time, mostly a round trip, would
-not tell what the link carries."""
+"""The size of the probe that follows the first message on a link's data channel, if that is shorter: the time of a
+short message is mostly a round trip, and does not measure bandwidth."""
 
 
 class Part(NamedTuple):
-    """What became of those packets of a message that are of one variable, and large or small ones."""
+    """The packets of a message that are of one variable, and either large or small."""
 
     variable: int
     """Its number in the layout."""
     large: bool
-    """Whether they are those of its packets whose entries are the larger ones."""
+    """Whether they are those of its packets with larger entries."""
     bytes: int
     lost: int
-    """Of these, that the receiver did without."""
+    """Of these, missing at the receiver."""
     seconds: float | None
-    """From the message's first byte until the last of them was there that the receiver took; None where that is not
-    known, or none was."""
+    """From the message's first byte until the last received one of them; None if not known, or none was."""
 
 
 class Loss(NamedTuple):
-    """What a transport of packets made of a message, in its bytes as links are charged them."""
+    """The outcome of a message that was sent in packets, in bytes as charged to links."""
 
     lost: int
-    """That the receiver did without."""
+    """Missing at the receiver."""
     resent: int
-    """That were sent again; those that were sent twice again count twice."""
+    """Sent again; counted once for each time."""
     saved: int
-    """That were never sent, as the receiver had enough."""
+    """Never sent, as the receiver had enough."""
     parts: tuple[Part, ...] = ()
-    """Of a message that may lose packets."""
+    """For messages of which a part may be missing."""
     seconds: float | None = None
-    """From its first byte until the receiver had all that it waited for; None where that is when it was sent."""
+    """From its first byte until it was delivered; None if that is when it was sent."""
 
 
 @dataclass(slots=True)
@@ -50,11 +49,11 @@ class Transfer:
     message: Message
     began: float
     scale: float = 1.0
-    """What each byte of its tensors is charged as."""
+    """Bytes charged for each byte of its tensors."""
     counted: int = 0
-    """Bytes of it that are among what its link has carried."""
+    """Its bytes that have been recorded for the link."""
     loss: Loss | None = None
-    """Known, at its end, of a message that was sent in packets."""
+    """The outcome, at its end, of a message that was sent in packets."""
 
     @property
     def sender(self) -> int:
@@ -62,14 +61,14 @@ class Transfer:
 
     @property
     def size(self) -> int:
-        """Bytes that links are charged."""
+        """Bytes charged to links."""
         if self.scale == 1.0:
             return self.message.size
         header = len(self.message.header)
         return header + round(self.scale * (self.message.size - header))
 
     def count(self, carried: float) -> int:
-        """Count what of its bytes has been carried by now, and return how many these are more than before."""
+        """Set the bytes carried until now, and return their increase."""
         more = max(0, min(int(carried), self.size) - self.counted)
         self.counted += more
         return more

@@ -1,4 +1,4 @@
-"""What a scenario's workload comes to: its dataset and model, be they ready ones or the user's own, and their cost."""
+"""A scenario's workload: its dataset and model, built-in or the user's own, and their cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dlion_sim.streams import stream_seed
 
 @contextmanager
 def of_workload() -> Iterator[None]:
-    """Within the block, faults lie in the scenario's workload, unless they lie in a file of their own."""
+    """Adds the path of the workload to errors within the block, unless they have a file of their own."""
     try:
         yield
     except InputError as error:
@@ -28,7 +28,7 @@ def of_workload() -> Iterator[None]:
 
 
 def dataset_of(scenario: Scenario) -> Dataset:
-    """What is learned from. Raises InputError where it cannot be."""
+    """The dataset. Raises InputError if it cannot be loaded."""
     name, parameters = named(scenario.workload.dataset)
     own = _own(name, "workload.dataset", scenario)
     with of_workload():
@@ -36,21 +36,21 @@ def dataset_of(scenario: Scenario) -> Dataset:
 
 
 def model_of(scenario: Scenario, dataset: Dataset) -> tuple[nn.Module, Workload]:
-    """What is trained, with everybody's initial parameters, and the workload with what only the model tells of it.
+    """The model with common initial parameters, and the workload with costs that depend on the model.
 
-    Raises InputError where it cannot be trained.
+    Raises InputError if it cannot be trained.
     """
     model, lora = _drawn(scenario, dataset)
     return model, _costed(scenario.workload.model_copy(update={"lora": lora}), model, dataset)
 
 
 def model_drawn_by(worker: int, scenario: Scenario, dataset: Dataset) -> nn.Module:
-    """The same model with initial parameters that only this worker has."""
+    """The same model with a worker's own initial parameters."""
     return _drawn(scenario, dataset, worker)[0]
 
 
 def _drawn(scenario: Scenario, dataset: Dataset, *worker: int) -> tuple[nn.Module, Lora | None]:
-    """The model with initial parameters, which a `worker` draws for itself, and what of it is trained."""
+    """The model with initial parameters, a `worker`'s own if given, and its LoRA settings, if any."""
     workload, seed = scenario.workload, stream_seed(scenario.seed, "model", *worker)
     name, parameters = named(workload.model)
     own = _own(name, "workload.model", scenario, most=1)
@@ -62,7 +62,7 @@ def _drawn(scenario: Scenario, dataset: Dataset, *worker: int) -> tuple[nn.Modul
 
 
 def _adapt(model: nn.Module, lora: Lora, seed: int) -> Lora:
-    """Leave only adapters of the model to train, and tell which file the rest is of."""
+    """Leave only adapters of the model to train; returns the settings with the digest of the base."""
     if lora.base is not None:
         lora = lora.model_copy(update={"base_sha256": load_base(model, Path(lora.base), lora.base_sha256)})
     with seeded(seed):
@@ -71,7 +71,7 @@ def _adapt(model: nn.Module, lora: Lora, seed: int) -> Lora:
 
 
 def _costed(workload: Workload, model: nn.Module, dataset: Dataset) -> Workload:
-    """The workload with all that its cost is made of: as the scenario says, else as the model's FLOPs take."""
+    """The workload with complete costs: from the scenario, or else from the model's FLOPs."""
     cost_as, compute_time = workload.cost_as, workload.compute_time
     if cost_as is not None and cost_as.flops is None:
         flops = training_flops(model, dataset.sample) * cost_as.parameters / Layout.of(model).size
@@ -84,7 +84,7 @@ def _costed(workload: Workload, model: nn.Module, dataset: Dataset) -> Workload:
 
 
 def _own(name: str, path: str, scenario: Scenario, most: int = 0) -> Callable[..., object] | None:
-    """The user's function of that name, if it is one."""
+    """The user's function, if `name` is a reference."""
     if not is_reference(name):
         return None
     with seeded(0):  # A module may draw random numbers when it is imported.

@@ -1,8 +1,8 @@
-"""What a participant gets of a message of which packets are missing (DLCP, arXiv 2008.08445).
+"""Assembling messages of which packets are missing (DLCP, arXiv 2008.08445).
 
-Of gradients what is missing counts as zero, which is the paper's rule; or the rest is scaled up, so that the message is
-right in the mean; or the sender's previous ones stand in. Parameters that are missing are always the previous ones. A
-sparse message has the pairs of index and value that came.
+Missing gradients count as zero, which is the paper's rule; or the rest is scaled up, so that the message is unbiased;
+or the sender's previous gradients are used. For missing parameters, the previous ones are used. A sparse message has
+the pairs of index and value that arrived.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from dlion_sim.protocol.messages import GRADIENTS, Body, Message
 from dlion_sim.scenario import Dlcp
 
 _Place = tuple[type[Body], int, int]
-"""What messages replace one another: their kind, and the first entry and the number of their values."""
+"""The kind, first entry and number of values of messages that replace one another."""
 _MOST_KEPT = 2
-"""Models' worth of values, of one sender: a ring's chunks on their way and its sums."""
+"""The most values kept of one sender, in models: a ring's partial and complete chunks."""
 
 
 class Assembler:
-    """Makes whole messages of what one participant receives, of models laid out as `layout` says.
+    """Completes the messages that one participant receives, for models of a `layout`.
 
-    It keeps senders' last messages where those stand in for what is missing.
+    It keeps senders' last messages if these replace missing values.
     """
 
     def __init__(self, dlcp: Dlcp, layout: Layout, workers: int) -> None:
@@ -39,14 +39,14 @@ class Assembler:
         """Values by sender and place, the newest last."""
 
     def must_be_whole(self, message: Message) -> bool:
-        """Whether nothing could stand in for what is missing: of parameters that the sender has not sent before."""
+        """Whether no packet may be missing, as there are no previous parameters of the sender."""
         is_dense_parameters = message.body.stage not in GRADIENTS and len(message.tensors) == 1
         return is_dense_parameters and self._previous(message) is None
 
     def assemble(self, message: Message, have: NDArray[np.uint8]) -> Message:
-        """The message that its receiver gets, given which packets are there, `have` [n].
+        """The message that the receiver gets, given the received packets `have` [n].
 
-        It is `message` itself where all are. Others' entries are not looked at, and none of its tensors is written.
+        It is `message` itself if none is missing. Entries of missing packets are not read, and no tensor is written.
         """
         received = message if have.all() else self._filled(message, have.astype(bool))
         if self._is_stale(message):
@@ -54,7 +54,7 @@ class Assembler:
         return received
 
     def lost(self, sender: int) -> None:
-        """Nothing more comes of that sender."""
+        """A sender is lost."""
         self._last.pop(sender, None)
 
     def _filled(self, message: Message, have: NDArray[np.bool_]) -> Message:
@@ -71,7 +71,7 @@ class Assembler:
         return replace(message, tensors=tuple(tensors))
 
     def _is_stale(self, message: Message) -> bool:
-        """Whether a previous message stands in for what is missing."""
+        """Whether a previous message replaces missing values."""
         return len(message.tensors) == 1 and (self._fill == "stale" or message.body.stage not in GRADIENTS)
 
     def _previous(self, message: Message) -> Tensor | None:

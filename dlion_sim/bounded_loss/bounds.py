@@ -1,4 +1,4 @@
-"""How many bytes of a message may be missing: by stage, by variable, by iteration."""
+"""Bounds of the missing bytes of a message: by stage, by variable, by iteration."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dlion_sim.protocol.messages import Message
 from dlion_sim.scenario import Dlcp
 
 _ROUNDING = 1e-6
-"""Bytes: 0.7 of 10 packets are 7, whatever floats make of it."""
+"""Bytes: 0.7 of 10 packets are 7, also with rounding errors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """What a message may lack. What it counts together is a group: all of it, or a variable's packets."""
+    """The bounds of a message, by groups of packets: all of them, or those of a variable."""
 
     group: NDArray[np.int32]
     """The group of each packet [n]."""
@@ -38,14 +38,14 @@ class Bounds:
         self._workers = workers
         self._by_stage = dlcp.bounds
         self._by_variable = np.array(dlcp.by_variable(layout.names), np.float64)
-        """NaN for variables that have none of their own."""
+        """NaN for variables without a bound of their own."""
         self._variables = Variables(layout)
 
     def of(self, message: Message, *, whole: bool = False) -> Bound:
-        """What of a message, of which nothing but tensors' lengths is looked at, may be missing; nothing if `whole`."""
+        """The bound of a message, of which only the tensors' lengths are read; nothing may be missing if `whole`."""
         assert message.body.stage is not None
         part = 0.0 if whole else self._by_stage[message.body.stage] * self._factor(message)
-        # Where the entries of a sparse message lie its receiver learns only as they come.
+        # The receiver of a sparse message does not know its indices in advance.
         if not self._dlcp.by_tensor or len(message.tensors) == 2:
             group, parts = np.zeros(packets(message), np.int32), np.array([part])
         else:
@@ -58,6 +58,6 @@ class Bounds:
         return Bound(group, np.floor(parts * sizes + _ROUNDING).astype(np.int64))
 
     def _factor(self, message: Message) -> float:
-        """By which a message's bounds are tighter or wider in its phase."""
+        """The factor of bounds in the phase of a message's iteration."""
         iteration = getattr(message.body, "iteration", -1)
         return next((phase.factor for phase in reversed(self._dlcp.phases) if phase.since <= iteration), 1.0)

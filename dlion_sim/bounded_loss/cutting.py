@@ -1,8 +1,8 @@
-"""How a message whose tensors may lose some of their entries is cut into packets (DLCP, arXiv 2008.08445).
+"""Cutting a message of which a part may be missing into packets (DLCP, arXiv 2008.08445).
 
-A packet holds whole entries, so that none needs another: up to 356 values of a dense message, which are a stretch of
-the model, or up to 178 pairs of index and value of a sparse one. Packets are numbered in the tensors' order: both ends
-know from the number of entries alone what each holds. The header goes ahead, reliably.
+A packet holds whole entries, so that each can be used alone: up to 356 consecutive values of a dense message, or up to
+178 pairs of index and value of a sparse one. Packets are numbered in the tensors' order: both ends know the entries of
+each packet from the number of entries. The header is sent first, reliably.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _CUT = ([torch.float32], [torch.int32, torch.float32])
 
 
 def is_cut(message: Message, transport: Transport) -> bool:
-    """Whether a message goes in packets of which some may be missing; otherwise it goes reliably, as a whole."""
+    """Whether a message is sent in packets of which some may be missing; otherwise it is sent reliably."""
     return isinstance(transport, Dlcp) and message.body.stage is not None and _has_values(message.tensors)
 
 
 def packets(message: Message) -> int:
-    """How many packets a message is."""
+    """The number of packets of a message."""
     return -(-_entries(message) // per_packet(message))
 
 
 def per_packet(message: Message) -> int:
-    """How many entries, or pairs of index and value, a packet of a message has; its last one may have fewer."""
+    """Entries, or pairs of index and value, in a packet of a message; its last one may have fewer."""
     return PAYLOAD // (_BYTES_PER_ENTRY * len(message.tensors)) if message.tensors else 1
 
 
@@ -50,7 +50,7 @@ def payloads(message: Message) -> NDArray[np.int64]:
 
 
 def starts(message: Message, layout: Layout, workers: int) -> NDArray[np.int64]:
-    """Which entry of the model each packet of a message begins with [n], in a run of `workers` workers."""
+    """The first entry of the model in each packet of a message [n], in a run of `workers` workers."""
     firsts = np.arange(packets(message), dtype=np.int64) * per_packet(message)
     if len(message.tensors) == 2:
         return message.tensors[0].cpu().numpy()[firsts].astype(np.int64)
@@ -59,7 +59,7 @@ def starts(message: Message, layout: Layout, workers: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A message as its sender sees it, packet by packet; arrays of one entry a packet [n]."""
+    """The packets of a message, with their properties; arrays [n]."""
 
     payloads: NDArray[np.int64]
     """Bytes of entries."""
@@ -72,7 +72,7 @@ class Cut:
     protected: NDArray[np.bool_]
     """Whether switches mark it where they drop others."""
     order: NDArray[np.int32]
-    """The packets, by number, in the order in which they are to be sent."""
+    """The numbers of the packets in the order of sending."""
 
 
 class Cutter:
@@ -86,7 +86,7 @@ class Cutter:
         self._variables = Variables(layout)
 
     def cut(self, message: Message) -> Cut:
-        """A message for which `is_cut`, packet by packet."""
+        """The packets of a message for which `is_cut`."""
         dlcp, count = self._dlcp, len(self._layout.sizes)
         variable = self._variables.of(starts(message, self._layout, self._workers))
         large = _large(_mean_magnitudes(message), variable, dlcp.quantile)
@@ -101,8 +101,8 @@ class Cutter:
         )
 
     def _order(self, message: Message, variable: NDArray[np.int32], large: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The packets' numbers [n] as they are to be sent. The last ones are not waited for: of gradients, small ones
-        of front layers; of parameters, others each time."""
+        """The packets' numbers [n] in the order of sending. The last ones are not waited for: of gradients, small ones
+        of front layers; of parameters, different ones each time."""
         numbers = np.arange(len(variable))
         if message.body.stage not in GRADIENTS:
             values = message.tensors[-1][: per_packet(message)].cpu().numpy()
@@ -124,18 +124,18 @@ class Cutter:
 
 
 class Variables:
-    """Which variable an entry of the model lies in."""
+    """The variables of the model's entries."""
 
     def __init__(self, layout: Layout) -> None:
         self._ends = np.cumsum(layout.sizes)
 
     def of(self, entries: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The variables, by number, that `entries` lie in."""
+        """The numbers of the variables of `entries`."""
         return np.searchsorted(self._ends, entries, side="right").astype(np.int32)
 
 
 def _has_values(tensors: tuple[Tensor, ...]) -> bool:
-    """Whether they are values, or pairs of index and value, of an entry or more."""
+    """Whether they are values, or pairs of index and value, of one entry or more."""
     kinds = [tensor.dtype for tensor in tensors]
     return kinds in _CUT and {len(tensor) for tensor in tensors} == {max(1, len(tensors[0]))}
 
@@ -155,7 +155,7 @@ def _mean_magnitudes(message: Message) -> NDArray[np.floating[Any]]:
 
 
 def _large(means: NDArray[np.floating[Any]], variable: NDArray[np.int32], quantile: float) -> NDArray[np.bool_]:
-    """Which packets' means reach the `quantile`, interpolated, of those of their variable's packets."""
+    """Whether each packet's mean reaches the interpolated `quantile` of the means of its variable's packets."""
     by_variable = np.lexsort((means, variable))
     means_sorted, variables = means[by_variable].astype(np.float64), variable[by_variable]
     _, first, group, count = np.unique(variables, return_index=True, return_inverse=True, return_counts=True)

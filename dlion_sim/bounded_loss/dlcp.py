@@ -1,13 +1,13 @@
 """The endpoints of DLCP (Wang et al., arXiv 2008.08445), compiled, for messages of which a part may be missing.
 
-The sender sends all packets once, a pass, and then a PROBE, which the receiver answers with a BITMAP of what it has;
-what is missing makes the next pass. As soon as little enough is missing, the receiver says STOP. These three, and the
-START before them, go reliably; packets and the feedback on them may be lost, come twice, or in any order. Each packet
-sent has a send number, from 0 on, so that feedback tells packets that are resent from those that were late.
+The sender sends all packets once, which is a pass, and then a PROBE. The receiver answers with a BITMAP of the received
+packets, and the missing ones make the next pass. As soon as the bound allows, the receiver sends STOP. These three, and
+the START before them, are sent reliably; packets and feedback may be lost, duplicated or reordered. Each packet sent
+has a send number, from 0 on, by which feedback distinguishes resent packets from late ones.
 
-No I/O, no clock, no random numbers: whoever calls carries what is to be carried, and tells seconds (`now`). State is a
-record of `SENDER` for each connection, which is opened once and begins message after message, and one of `RECEIVER` for
-each message.
+No I/O, no clock, no random numbers: the caller transmits packets and passes the time (`now`, in seconds). State is a
+record of `SENDER` for each connection, which is opened once and sends one message after another, and one of `RECEIVER`
+for each message.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ SENDER = np.dtype(
         ("position", np.int64),  # in the order of sending
         ("sent", np.int64),  # so many packets, counting those that were sent again
         ("gone", np.int64),  # of these are not under way any more, as far as is known
-        ("highest", np.int64),  # the last send number that feedback has told of
-        ("received", np.int64),  # so many packets, as feedback tells
+        ("highest", np.int64),  # the last send number in feedback
+        ("received", np.int64),  # packets, by feedback
         ("marked", np.int64),  # of these
         ("lost", np.int64),  # below `highest` and not received
         ("since", np.float64),  # when the timeout began
     ]
 )
 IDLE, SENDING, DRAINING, PROBING = range(4)
-"""Phases: nothing to send; a pass; all of it has been sent; the answer to a PROBE is awaited."""
+"""Phases: nothing to send; in a pass; after a pass; waiting for the answer to a PROBE."""
 WAIT, PROBE = -1, -2
-"""What may be sent instead of a packet: nothing; the question what is missing."""
+"""Results of `take` other than a packet: nothing to send; a PROBE to send."""
 
 RECEIVER = np.dtype(
     [
         ("short", np.int64),  # groups that miss more than they may
         ("stops_early", np.int64),
         ("stopped", np.int64),
-        ("received", np.int64),  # packets, with those that came again
+        ("received", np.int64),  # packets, with duplicates
         ("duplicates", np.int64),  # of these
         ("marked", np.int64),  # of these
         ("highest", np.int64),  # send number
@@ -61,24 +61,22 @@ RECEIVER = np.dtype(
     ]
 )
 NEW, STOP, FEEDBACK, BITMAP = 1, 2, 4, 8
-"""Flags: the packet was missing; the message is there, which is told once; feedback is due; so is a bitmap."""
+"""Flags: the packet was missing; the message is complete, reported once; feedback is due; a bitmap is due."""
 _FEEDBACK_EVERY = 2
 """Packets, as TCP acknowledges them."""
 
 
 @njit(cache=True)
 def open_sender(sender, initial_window, round_trip, least_timeout):
-    """A connection over which nothing has gone yet; an infinite window is never changed.
-
-    A round trip is taken to be so many seconds until one has been measured.
-    """
+    """Open a connection, whose round trip is `round_trip` seconds until one is measured; an infinite window stays
+    so."""
     open_window(sender, initial_window, round_trip, least_timeout)
     sender["phase"] = IDLE
 
 
 @njit(cache=True)
 def begin(sender, packets, now):
-    """Begin a message of so many packets. Window and round trips are those that the last one left."""
+    """Begin a message of so many packets, with the window and round trip of the last one."""
     begin_rounds(sender)
     sender["phase"] = SENDING
     sender["packets"] = packets
@@ -94,14 +92,14 @@ def begin(sender, packets, now):
 
 @njit(cache=True)
 def upcoming(sender, order, have, now):
-    """What `take` would return."""
+    """The result that `take` would return."""
     if sender["phase"] == SENDING:
         _pass_by(sender, order, have)
         if sender["position"] == sender["packets"]:
             sender["phase"] = DRAINING
         elif sender["sent"] - sender["gone"] < sender["window"]:
             return np.int64(order[sender["position"]])
-    # The question is not to arrive ahead of what it is about.
+    # The PROBE must not overtake packets of the pass.
     if sender["phase"] == DRAINING and (sender["gone"] == sender["sent"] or now >= sender["since"] + quiet(sender)):
         return PROBE
     return WAIT
@@ -109,16 +107,16 @@ def upcoming(sender, order, have, now):
 
 @njit(cache=True)
 def _pass_by(sender, order, have):
-    """Leave out what the receiver has."""
+    """Skip packets that the receiver has."""
     while sender["position"] < sender["packets"] and have[order[sender["position"]]]:
         sender["position"] += 1
 
 
 @njit(cache=True)
 def take(sender, order, have, now):
-    """The packet to send now, whose send number is `sent` before the call; or PROBE, which is to be sent; or WAIT.
+    """The packet to send now, whose send number is `sent` before the call; or PROBE; or WAIT.
 
-    `order` (int32 [n]) are the packets as they are to be sent, `have` (uint8 [n]) those that the receiver is known to
+    `order` (int32 [n]) has the packets in the order of sending, `have` (uint8 [n]) those that the receiver is known to
     have.
     """
     packet = upcoming(sender, order, have, now)
@@ -126,7 +124,7 @@ def take(sender, order, have, now):
         sender["position"] += 1
         sender["sent"] += 1
         if sender["sent"] - sender["gone"] >= sender["window"]:
-            sender["since"] = now  # however long the packet was held up: only from here on is feedback needed
+            sender["since"] = now  # the timeout begins when the window is full
         _pass_by(sender, order, have)
         if sender["position"] == sender["packets"]:
             sender["phase"] = DRAINING
@@ -139,9 +137,9 @@ def take(sender, order, have, now):
 
 @njit(cache=True)
 def feedback(sender, highest, received, marked, round_trip, now):
-    """The receiver tells its highest send number, and how many packets came, and came marked; all cumulative.
+    """Feedback: the highest send number, and the numbers of received and of marked packets; all cumulative.
 
-    `round_trip` seconds have passed since the packet that it answers was sent; 0 where that is not known.
+    `round_trip` seconds have passed since the packet that it answers was sent; 0 if not known.
     """
     if sender["phase"] == IDLE or highest >= sender["sent"]:
         return
@@ -154,7 +152,7 @@ def feedback(sender, highest, received, marked, round_trip, now):
     under_way = sender["sent"] - sender["gone"]
     sender["highest"] += left
     lost = max(0, sender["highest"] + 1 - max(received, sender["received"]))
-    # Packets that were late are not lost after all.
+    # Late packets are not lost after all.
     congested = max(0, lost - sender["lost"]) + max(0, marked - sender["marked"])
     sender["lost"] = lost
     sender["received"] = max(sender["received"], received)
@@ -165,7 +163,7 @@ def feedback(sender, highest, received, marked, round_trip, now):
 
 @njit(cache=True)
 def bitmap(sender, have, received, now):
-    """A PROBE is answered: `received` (uint8 [n]) is what the receiver has. What it lacks makes another pass."""
+    """The answer to a PROBE: `received` (uint8 [n]) are the received packets. The others make another pass."""
     for packet in range(sender["packets"]):
         if received[packet]:
             have[packet] = 1
@@ -179,13 +177,13 @@ def bitmap(sender, have, received, now):
 
 @njit(cache=True)
 def stop(sender):
-    """The receiver has enough."""
+    """The receiver has sent STOP."""
     sender["phase"] = IDLE
 
 
 @njit(cache=True)
 def deadline(sender):
-    """When to call `expire`, infinite for never."""
+    """The time to call `expire`; infinite for never."""
     if sender["phase"] == SENDING and sender["sent"] - sender["gone"] >= sender["window"]:
         return sender["since"] + timeout(sender)
     if sender["phase"] == DRAINING and sender["gone"] < sender["sent"]:
@@ -197,7 +195,7 @@ def deadline(sender):
 
 @njit(cache=True)
 def expire(sender, now):
-    """Whether there is something to `take` as nothing was heard up to the deadline: packets, or a PROBE again."""
+    """Handle a timeout. Returns whether it was one, after which there are packets or a PROBE to `take`."""
     if now < deadline(sender):
         return False
     if sender["phase"] == SENDING:
@@ -213,7 +211,7 @@ def expire(sender, now):
 
 @njit(cache=True)
 def expect(receiver, group, sizes, missing, allowed, stops_early):
-    """A message of packets of so many bytes each (int64 [n]), which belong to groups (int32 [n]), is to come.
+    """Begin to receive a message of packets of these sizes (int64 [n]) in groups (int32 [n]).
 
     Of each group at most `allowed` bytes (int64 [groups]), less than all, may be `missing` (int64 [groups], written).
     """
@@ -236,7 +234,7 @@ def expect(receiver, group, sizes, missing, allowed, stops_early):
 
 @njit(cache=True)
 def accept(receiver, have, group, sizes, missing, allowed, packet, number, marked):
-    """Take in a packet with its send number, CE-marked or not; flags NEW | STOP | FEEDBACK of what it comes to."""
+    """Receive a packet with its send number, CE-marked or not; returns flags NEW | STOP | FEEDBACK."""
     if receiver["stopped"]:
         return 0
     flags = 0
@@ -267,7 +265,7 @@ def accept(receiver, have, group, sizes, missing, allowed, packet, number, marke
 
 @njit(cache=True)
 def probed(receiver, have, sent):
-    """A PROBE came, after `sent` packets: STOP, BITMAP, or 0 where STOP has been said before."""
+    """Receive a PROBE, after `sent` packets: STOP, BITMAP, or 0 if STOP was sent before."""
     if receiver["stopped"]:
         return 0
     if receiver["short"] == 0:

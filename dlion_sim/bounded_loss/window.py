@@ -27,7 +27,7 @@ FIELDS = [
 ]
 NO_ROUND = -1
 LEAST_WINDOW = 3
-"""Packets. Feedback comes with every second one: with a window of two, were the second lost, nothing would come."""
+"""Packets. With a window of two, no feedback would come if the second packet is lost, as every second one has it."""
 GAIN = 1 / 16
 """Of alpha (RFC 8257)."""
 _MOST_TIMEOUT = 60.0
@@ -36,7 +36,7 @@ _MOST_BACKOFF = 10
 
 @njit(cache=True)
 def open_window(record, initial, round_trip, least_timeout):
-    """A new connection, whose round trip is taken to be so many seconds until one has been measured."""
+    """A new connection, whose round trip is `round_trip` seconds until one is measured."""
     record["window"] = max(LEAST_WINDOW, initial)
     record["threshold"] = np.inf
     record["alpha"] = 1.0
@@ -50,7 +50,7 @@ def open_window(record, initial, round_trip, least_timeout):
 
 @njit(cache=True)
 def begin_rounds(record):
-    """Packets are counted from 0 again."""
+    """Restart the count of packets."""
     record["round_end"] = NO_ROUND
     record["left"] = 0
     record["congested"] = 0
@@ -58,9 +58,9 @@ def begin_rounds(record):
 
 @njit(cache=True)
 def answered(record, left, congested, under_way, count, sent):
-    """So many packets have left the network, `congested` of them marked or lost, of so many that were under way.
+    """`left` packets have left the network, `congested` of them marked or lost, of `under_way` ones.
 
-    `count` packets are answered by now, and `sent` have been sent.
+    `count` packets are answered until now, and `sent` have been sent.
     """
     if record["round_end"] == NO_ROUND:
         record["round_end"] = sent
@@ -84,7 +84,7 @@ def answered(record, left, congested, under_way, count, sent):
 
 @njit(cache=True)
 def timed_out(record):
-    """Nothing was heard for a timeout: begin again with the least window, and wait twice as long the next time."""
+    """A timeout: continue with the least window, and double the next timeout."""
     record["backoff"] += 1
     if record["window"] < np.inf:
         record["threshold"] = max(LEAST_WINDOW, record["window"] / 2)
@@ -94,7 +94,7 @@ def timed_out(record):
 
 @njit(cache=True)
 def heard(record, round_trip):
-    """An answer came after a round trip of so many seconds, more than 0."""
+    """Measure a round trip (s), more than 0."""
     record["backoff"] = 0
     if record["measured"]:
         record["variation"] += (abs(round_trip - record["round_trip"]) - record["variation"]) / 4
@@ -107,12 +107,12 @@ def heard(record, round_trip):
 
 @njit(cache=True)
 def timeout(record):
-    """Seconds without an answer after which what is under way is taken for lost."""
+    """Seconds without an answer after which packets under way are considered lost."""
     once = record["round_trip"] + max(record["least_timeout"], 4 * record["variation"])
     return min(_MOST_TIMEOUT, once * 2.0 ** min(record["backoff"], _MOST_BACKOFF))
 
 
 @njit(cache=True)
 def quiet(record):
-    """Seconds in which an answer mostly comes."""
+    """Seconds within which an answer usually arrives."""
     return record["round_trip"] + 4 * record["variation"]

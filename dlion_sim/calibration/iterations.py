@@ -19,7 +19,7 @@ from dlion_sim.live.gathering import manifest_of
 from dlion_sim.live.machine import Machine
 from dlion_sim.live.member import Member, take_part
 from dlion_sim.live.sockets import listen
-from dlion_sim.protocol.batching.fixed import FixedBatching
+from dlion_sim.protocol.baseline import FixedBatching
 from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.events import Report
 from dlion_sim.protocol.worker import Worker

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from dlion_sim.calibration.bodies import Load, Ping
 from dlion_sim.live.frames import HEAD_BYTES
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.messages import MalformedMessageError, Message
 from dlion_sim.scenario.matrix import FRAME
 
 _PINGS, _PING_SECONDS, _FEWEST_PINGS = 100, 3.0, 10

@@ -9,8 +9,7 @@ from dlion_sim.calibration.bodies import Load, Measured, Ping, Pong, Received, T
 from dlion_sim.calibration.probe import Intake, PathFound, Probe
 from dlion_sim.calibration.turns import Pair
 from dlion_sim.protocol.events import Send
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Body, Message
+from dlion_sim.protocol.messages import Body, MalformedMessageError, Message
 
 
 class Prober:

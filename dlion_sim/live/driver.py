@@ -25,9 +25,9 @@ from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.events import (
     Abort,
-    Elimination,
     Joined,
     Leave,
+    LeaveCompleted,
     MessageArrived,
     MessageSent,
     MessageTimed,
@@ -234,7 +234,7 @@ class Driver:
                 what: What = "begins_anew" if decision.sponsor is None else "joined"
                 told = decision.sponsor, decision.seconds, self._state_bytes, decision.iteration
                 self._recorder.membership(MembershipRow(at, self._rank, 0, what, *told))
-            case Elimination():
+            case LeaveCompleted():
                 self._record(self._rank, "left")
                 self._finish("completed", LEFT)
             case Abort():

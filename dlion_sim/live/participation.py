@@ -10,10 +10,10 @@ from dlion_sim.live.machine import Machine
 from dlion_sim.protocol.events import (
     Abort,
     Compute,
-    Elimination,
     Event,
     GradientReady,
     Joined,
+    LeaveCompleted,
     Profile,
     ProfileReady,
     Report,
@@ -24,7 +24,7 @@ from dlion_sim.protocol.messages import Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 
-Decision = Stop | Joined | Elimination | Abort
+Decision = Stop | Joined | LeaveCompleted | Abort
 """What a participant decides of its taking part."""
 
 
@@ -89,7 +89,7 @@ class Participation:
                     self._recorder.iteration(self._rank, action, at)
                 case Profile():
                     self._node.spawn(self._profile(action.batch_sizes, at))
-                case Stop() | Joined() | Elimination() | Abort():
+                case Stop() | Joined() | LeaveCompleted() | Abort():
                     self._node.decided(action, at)
                 case _:
                     assert_never(action)

@@ -15,8 +15,14 @@ from dlion_sim.learning.flat import Layout
 from dlion_sim.live.datagrams import Counts, Feedback, Observed, Packet
 from dlion_sim.live.frames import Kind, PeerError
 from dlion_sim.live.notices import Notice, count_in, of_end, of_packets
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Announcement, Channel, Message, check_indices, decode_header
+from dlion_sim.protocol.messages import (
+    Announcement,
+    Channel,
+    MalformedMessageError,
+    Message,
+    check_indices,
+    decode_header,
+)
 from dlion_sim.scenario import Dlcp
 
 _MOST_EARLY = 64

@@ -19,8 +19,7 @@ from dlion_sim.live.frames import Kind, News, Payload, PeerError
 from dlion_sim.live.outbox import Outbox
 from dlion_sim.live.pair import Connection, Connections
 from dlion_sim.live.sockets import FrameReader, PeerClosedError, acknowledge_at_once, end
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Channel, Message, decode
+from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message, decode
 
 _HEADER_BYTES = 8192
 """More than the header of any message."""

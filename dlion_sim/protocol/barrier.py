@@ -1,4 +1,4 @@
-"""What holds the end of an iteration up."""
+"""The barrier at the end of an iteration: whether a worker waits, for which peer, and why."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dlion_sim.protocol.membership import Membership
 from dlion_sim.protocol.messages import Contribution
 
 QUEUE, LOST = "queue", "lost"
-"""What a wait was for, where that was no message."""
+"""Reasons of waits that no message ended."""
 _UPDATE = Contribution.kind
 
 
 class Barrier:
-    """Says whether an iteration may end, as synchronization and exchange let it."""
+    """Decides whether an iteration may end, by the worker's synchronization and exchange."""
 
     def __init__(self, setup: Setup, choices: Choices, members: Membership) -> None:
         self._setup = setup
@@ -21,14 +21,14 @@ class Barrier:
         self._synchronization = choices.synchronization
         self._members = members
         self._awaited: list[Peer] = []
-        """Those that synchronization waited for when it was last asked of all, less some that have been heard of."""
+        """Peers that synchronization waited for at the last full check, less some that have contributed since."""
 
     def changed(self) -> None:
-        """Other peers are there than before."""
+        """The set of peers has changed."""
         self._awaited = []
 
-    def holds_up(self, iteration: int) -> bool:
-        """Whether `iteration` may not end yet."""
+    def blocks(self, iteration: int) -> bool:
+        """Whether `iteration` cannot end yet."""
         synchronization = self._synchronization
         if not (synchronization.ready(iteration) and self._exchange.ready(iteration)):
             return True
@@ -36,8 +36,8 @@ class Barrier:
         def waits(peer: Peer) -> bool:
             return synchronization.waits_for(peer, iteration)
 
-        # To know of one more than may be spared suffices: it is not asked of all n peers whenever one is heard of.
-        needed = synchronization.spared + 1
+        # One awaited peer more than the spare ones suffices: not all n peers are checked after each message.
+        needed = synchronization.spare_peers + 1
         while len(self._awaited) >= needed and not all(map(waits, self._awaited[-needed:])):
             self._awaited[-needed:] = filter(waits, self._awaited[-needed:])
         if len(self._awaited) < needed:
@@ -45,18 +45,19 @@ class Barrier:
         return len(self._awaited) >= needed
 
     def furthest_behind(self, iteration: int) -> tuple[int | None, str | None]:
-        """Of the peers that the end of `iteration` waits for, the one furthest behind, and for what."""
+        """Of the peers that `iteration` waits for, the one furthest behind, and the reason; None if it waits for
+        others."""
         synchronization, peers = self._synchronization, self._members.peers
         awaited = [number for number, peer in peers.items() if synchronization.waits_for(peer, iteration)]
-        if len(awaited) <= synchronization.spared:
-            return None, None  # It is something else that the wait is for.
+        if len(awaited) <= synchronization.spare_peers:
+            return None, None  # The wait has another reason.
         if synchronization.waits_for_peers:
             return min(awaited, key=lambda number: peers[number].newest), _UPDATE
         return max(awaited, key=self._setup.links.messages), QUEUE
 
 
 def cause(event: Event) -> tuple[int | None, str | None]:
-    """Which peer has ended a wait, and by what."""
+    """The peer that ended a wait, and the reason."""
     match event:
         case MessageArrived(message):
             return message.sender, message.body.kind

@@ -1,7 +1,7 @@
-"""The four choices that make a system, as interfaces.
+"""The interfaces of the four choices that make a system.
 
-A choice is one object per worker. It is made from its validated `Parameters` and the worker's `Setup`, keeps its state
-in plain attributes, and does no I/O: what it wants done it returns as actions.
+Each worker has an instance of each. It is made from its validated `Parameters` and the worker's `Setup`, keeps its
+state in plain attributes, and does no I/O: it returns actions.
 """
 
 from __future__ import annotations
@@ -18,75 +18,74 @@ from dlion_sim.learning.replica import Replica
 from dlion_sim.protocol.events import Abort, Action
 from dlion_sim.protocol.link_monitor import LinkMonitor
 from dlion_sim.protocol.messages import Body, Contribution, Message
-from dlion_sim.protocol.sums import WeightedSums
-from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
+from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update, WeightedSums
 from dlion_sim.scenario.model import Model
 from dlion_sim.streams import stream
 
 
 class ChoiceParameters(Model):
-    """The parameters of a choice; its fields are what a scenario may set."""
+    """The parameters of a choice; a scenario may set its fields."""
 
 
 OnLoss = Literal["go_on", "wait", "abort"]
-"""What a worker or server that waits for a peer does without it: go on, wait for its return, or give up."""
+"""What a worker or server does about a lost peer that it waits for: continue, wait for its return, or abort."""
 Sponsor = Literal["nearest", "least_loaded", "best"]
-"""From whom a newcomer gets its state: who answers first, has least to send, or has the least loss."""
+"""The member that a joining worker gets state from: the first to answer, of the shortest queue, or of least loss."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What a worker knows of itself and the run before it starts."""
+    """The data that a worker is made from."""
 
     worker: int
     """Its number, from 0."""
     workers: int
-    """How many there are in all."""
+    """The number of workers."""
     replica: Replica
     """The worker's parameters; only the exchange and merges write them."""
     mixing: Mapping[int, float]
-    """Each peer, with the weight of its parameters where parameters are mixed; the own one's is what is left to 1."""
+    """Each peer, with the weight of its parameters where parameters are mixed; the own weight is the rest to 1."""
     batch_size: int
-    """The local batch size to start with."""
+    """The local batch size at the start."""
     training_samples: int
-    """In all shards together."""
+    """The number in all shards."""
     shard_samples: int
-    """In this worker's shard: the largest batch that it can take."""
+    """The number in this worker's shard, which is the largest possible batch."""
     side: int | None = None
-    """Which of the two sets of a bipartite graph it is in, 0 or 1; told to an exchange that needs it."""
+    """The worker's set of a bipartite graph, 0 or 1, if the exchange needs it."""
     iterations: int | None = None
-    """Stop after so many."""
+    """The number after which it stops."""
     seed: int = 0
-    """The run's, for random streams."""
+    """That of the run, for random streams."""
     sums: WeightedSums = field(default_factory=WeightedSums)
-    """Forms updates; workers of one process may share it."""
+    """Computes updates; workers of one process may share it."""
     absent: frozenset[int] = frozenset()
-    """Neighbours that are not there as it starts: it is told PeerFound if one comes. A worker that joins waits for all
-    others, until it is told that they are found or lost."""
+    """Neighbours that are absent at its start. PeerFound follows if one connects. A joining worker waits for PeerFound
+    or PeerLost of all others."""
     on_loss: OnLoss = "abort"
-    """What it does where synchronization waits for a peer that is lost."""
+    """What it does if synchronization waits for a lost peer."""
     sponsor: Sponsor = "nearest"
-    """From whom it gets its state if it joins."""
+    """The member that it gets state from if it joins."""
     incarnation: int = 0
-    """How often this worker's machine has begun anew, with streams of its own for what is drawn."""
+    """How often the worker's process has restarted; each incarnation has its own random streams."""
     links: LinkMonitor = field(init=False)
-    """What the worker knows of its peers and its links to them. It alone writes it; its choices read it."""
+    """Measurements of links. The worker writes them, its choices read them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "links", LinkMonitor(self.mixing))
 
     @property
     def peers(self) -> tuple[int, ...]:
-        """The workers that this one exchanges with: those that are there, so that everything is sent to them."""
+        """The connected peers, which everything is sent to."""
         return self.links.peers
 
     def stream(self, purpose: str) -> np.random.Generator:
-        """This worker's own random stream for that purpose, and another one after it has begun anew."""
+        """This worker's random stream for a purpose; each incarnation has its own."""
         return stream(self.seed, purpose, self.worker, *([self.incarnation] if self.incarnation else []))
 
 
 class Choice:
-    """What the four have in common."""
+    """The common part of the four interfaces."""
 
     class Parameters(ChoiceParameters):
         """No parameters."""
@@ -96,137 +95,135 @@ class Choice:
         self.setup = setup
 
     needs_everyone: ClassVar[bool] = False
-    """Whether it works only where all workers are each other's peers."""
+    """Whether it needs all workers to be each other's peers."""
     receives: tuple[type[Body], ...] = ()
-    """The kinds of message that it takes, by `received`; of a system's choices, one at most takes a kind. An instance
-    may take fewer than its class."""
+    """The kinds of messages that `received` takes; only one choice of a system may take a kind. An instance may take
+    fewer than its class."""
 
     def received(self, message: Message) -> list[Action]:
-        """A peer's message of a kind named in `receives` is here.
+        """A peer's message of a kind in `receives` has arrived.
 
-        Raises MalformedMessageError, with nothing changed, for one that no honest peer sends.
+        Raises MalformedMessageError, with nothing changed, for one that a correct peer does not send.
         """
         raise TypeError(f"{type(self).__name__} receives no {type(message.body).__name__}")
 
     def lost(self, peer: int) -> str | None:
-        """A peer is lost, and no longer among `setup.peers`. Returns why nothing can go on without it, if so.
+        """A peer is lost, and no longer among `setup.peers`. Returns the reason if the worker cannot continue.
 
-        Neighbours that are not there at the start are lost before it, all of them where a worker joins.
+        It is called before the start for absent neighbours, and for all neighbours of a joining worker.
         """
         return None
 
     def left(self, peer: int) -> str | None:
-        """A peer has left in good order, after all of its contributions have reached everyone; or it is not there when
-        the run begins. Returns what `lost` does, and by default is the same."""
+        """A peer has left in good order, after all its contributions have arrived; or it is absent when the run begins.
+        As `lost`, which it calls by default."""
         return self.lost(peer)
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """A peer that was lost, or never there, takes part from `iteration` on. Returns what to do, such as to tell it.
+        """A peer joins: it is a member from `iteration` on. Returns actions, such as messages to it.
 
-        A choice that keeps something for each peer has to say what a new one gets: here it gives up if there is a
-        method `lost` only.
+        A choice with state by peer has to define both `lost` and `joined`: this one aborts if there is only `lost`.
         """
         if type(self).lost is Choice.lost:
             return []
-        return [Abort(f"{type(self).__name__} knows of lost peers, but has no method 'joined' for those that come")]
+        return [Abort(f"{type(self).__name__} has a method 'lost' for peers, but none 'joined' for those that join")]
 
     def state(self) -> Sequence[Tensor]:
-        """What a newcomer is to have of this choice: float32 [m] each, at most as many as the model has parameters.
+        """The state of this choice for a joining worker: float32 [m] each, with at most as many entries as the model.
 
-        Nobody may write them any more. How many there are, and how long each is, is the same on all workers; one that
-        is empty, as there is nothing yet, may become as long as the model.
+        They are not written after this call. Their number and lengths are the same on all workers; an empty one may
+        become as long as the model.
         """
         return []
 
     def take_over(self, tensors: Sequence[Tensor]) -> None:
-        """Be as another worker's choice was when it said that by `state`."""
+        """Load the `state` of another worker's choice."""
 
 
 class Batching(Choice, ABC):
-    """How many samples a worker computes its next gradient from, and what a gradient weighs in an update."""
+    """The batch sizes of a worker, and the weights of gradients in an update."""
 
     def profile(self) -> tuple[int, ...]:
         """Batch sizes to time before training."""
         return ()
 
     def measured(self, measurements: Sequence[tuple[int, float]]) -> list[Action]:
-        """(batch size, seconds) of computations done: the profile's all together, then each iteration's."""
+        """(batch size, seconds) of computations: those of the profile together, then of each iteration."""
         return []
 
     @abstractmethod
     def batch_size(self, iteration: int) -> int:
-        """Local batch size of `iteration`."""
+        """The local batch size of `iteration`."""
 
     @abstractmethod
     def global_batch_size(self, iteration: int) -> int:
-        """Samples that all workers together use in `iteration`, as far as this worker knows."""
+        """The samples of all workers in `iteration`, as far as this worker knows."""
 
     @abstractmethod
     def weight(self, gradient: Contribution, own_batch_size: int) -> float:
-        """The factor of a peer's (or the own) gradient in the mean over all workers."""
+        """The weight of a peer's (or the own) gradient in the mean over all workers."""
 
 
 class Exchange(Choice, ABC):
-    """What goes to whom of a worker's gradient or parameters, and what becomes of that which comes.
+    """What a worker sends of its gradient or parameters, and how contributions are applied.
 
-    What to send is said by `began` and `outgoing`, what becomes of it all by `apply`: each once an iteration, in this
-    order. `arrived`, `covers` and `ready` say which contributions are taken, and whether an iteration must wait.
+    Once an iteration, in this order: `began` and `outgoing` return messages, and `apply` writes the replica. `arrived`
+    checks contributions; `covers` and `ready` say whether an iteration must wait.
     """
 
     receives: tuple[type[Body], ...] = (Contribution,)
-    """Contributions come by `arrived` and, once they are due, `apply`; other kinds by `received`, as for all choices.
-    """
+    """Contributions are handed to `arrived` and, when due, to `apply`; other kinds to `received`."""
 
     needs_servers: ClassVar[bool] = False
     """Whether its peers are parameter servers."""
     needs_sides: ClassVar[bool] = False
-    """Whether it needs a bipartite graph, and its worker's side of that."""
+    """Whether it needs a bipartite graph, and `Setup.side`."""
     needs_oracle: bool = False
-    """Whether `setup.links` is to be told true bandwidths: only a simulation can."""
-    tells_all: ClassVar[bool] = True
-    """Whether every peer gets a message of every iteration, if an empty one, so that it can wait for that."""
+    """Whether `setup.links` needs true bandwidths, which only a simulation knows."""
+    sends_every_iteration: ClassVar[bool] = True
+    """Whether it sends every peer a message in every iteration, so that peers can wait for it."""
 
     catches_up: ClassVar[bool] = False
-    """Whether a worker that has left out iterations takes in what its peers came to meanwhile before it goes on."""
+    """Whether a worker that has skipped iterations first applies its peers' contributions to them."""
 
     @classmethod
-    def needs_step(cls, parameters: Any) -> str | None:
-        """Which of those parameters, if any, needs all workers to apply the same contributions in each iteration: they
-        have to be synchronous, and all each other's peers."""
+    def needs_lockstep(cls, parameters: Any) -> str | None:
+        """The setting, if any, that needs all workers to apply the same contributions in each iteration: synchronous
+        training with all workers each other's peers."""
         return None
 
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
-        """The messages to send when an iteration begins: what can go out while its gradient is computed."""
+        """The messages to send when an iteration begins, while its gradient is computed."""
         return []
 
     @abstractmethod
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """What to send of a new local gradient, and what of it to apply. The replica may be written."""
+        """The messages for a new local gradient, and the own update to apply. The replica may be written."""
 
     def arrived(self, update: Update) -> None:
-        """A peer's contribution is here, and will be handed to `apply` when it is due.
+        """A peer's contribution has arrived; `apply` gets it when it is due.
 
-        Raises MalformedMessageError, with nothing changed, where `apply` could not take it.
+        Raises MalformedMessageError, with nothing changed, if `apply` could not use it.
         """
 
     def covers(self, tag: int) -> int:
-        """The last iteration for which a contribution of iteration `tag` is the newest there is; for -1, none yet.
+        """The last iteration for which a contribution of iteration `tag` is the newest one; -1 stands for none yet.
 
-        Who contributes only every so many iterations must not be waited for in between.
+        Between the contributions of an exchange with a period, there is nothing to wait for.
         """
         return tag
 
     def ready(self, iteration: int) -> bool:
-        """Whether `iteration` may end as far as the exchange is concerned: some are barriers themselves."""
+        """Whether the exchange lets `iteration` end: some are barriers themselves."""
         return True
 
     def apply(self, incoming: Incoming) -> int:
-        """End an iteration: write the replica, and return how many contributions of peers have entered it.
+        """End an iteration: write the replica, and return how many contributions of peers were applied.
 
-        Iterations that were left out are ended only for an exchange that `catches_up`.
+        It is called for skipped iterations only if the exchange `catches_up`.
 
-        Here one step with the weighted mean, sum of factor_j * g_j, in which entries that were not received count as 0.
-        Workers which received the same end up with the same, to the bit.
+        By default one step with the weighted mean, sum of factor_j * g_j, in which missing entries count as 0. Workers
+        that received the same contributions get the same result, to the bit.
         """
         own = [incoming.own] if incoming.own else []
         if terms := [(update, incoming.factor(update.body)) for update in (*own, *incoming.received)]:
@@ -255,52 +252,52 @@ class Exchange(Choice, ABC):
 
 @dataclass(slots=True)
 class Peer:
-    """How a worker stands with a peer."""
+    """The progress of a peer, as a worker knows it."""
 
     number: int
     newest: int = -1
-    """The last iteration for which the peer's contribution is here; -1 for none."""
+    """The last iteration for which the peer's contribution has arrived; -1 for none."""
     since: int | None = 0
-    """The first iteration of which its contribution counts; None: none does, until it has said from when on."""
+    """The first iteration of which its contribution counts; None: not known yet, and none counts."""
 
 
 Due = Literal["now", "later", "never"]
 
 
 class Synchronization(Choice, ABC):
-    """When a worker may go on."""
+    """When a worker's iteration may end, and which contributions are due then."""
 
     waits_for_peers: ClassVar[bool] = True
     """Whether it waits for messages of its peers' iterations."""
 
     @classmethod
     def lag(cls, parameters: Any) -> int | None:
-        """Iterations that a peer may be behind, with those parameters; None: any number."""
+        """Iterations that a peer may be behind; None: any number."""
         return None
 
     @property
-    def spared(self) -> int:
-        """How many of the peers that `waits_for` names need not be waited for."""
+    def spare_peers(self) -> int:
+        """How many of the peers that `waits_for` selects may be missing."""
         return 0
 
     @abstractmethod
     def waits_for(self, peer: Peer, iteration: int) -> bool:
-        """Whether the end of `iteration` waits for something of this peer, as it stands."""
+        """Whether the end of `iteration` waits for this peer."""
 
     def ready(self, iteration: int) -> bool:
-        """Whether `iteration` may end as far as anything but `waits_for` is concerned."""
+        """Whether `iteration` may end, `waits_for` apart."""
         return True
 
     @abstractmethod
     def due(self, tag: int, iteration: int) -> Due:
-        """When a peer's gradient of iteration `tag` is applied, seen from the end of `iteration`."""
+        """Whether a peer's gradient of iteration `tag` is applied at the end of `iteration`, later, or never."""
 
     def skipped(self, iteration: int) -> int:
-        """How many iterations to leave out after `iteration`, which has ended."""
+        """How many iterations to skip after `iteration`, which has ended."""
         return 0
 
     def entered(self, iteration: int) -> list[Action]:
-        """The worker begins `iteration`; one that joins may be told of the same one more than once."""
+        """The worker begins `iteration`; for a joining worker it may be called repeatedly with the same one."""
         return []
 
 
@@ -313,7 +310,7 @@ class Merge:
 
 
 class KnowledgeTransfer(Choice, ABC):
-    """Whose weights to merge, and when."""
+    """Which workers' weights are merged, and when."""
 
     @abstractmethod
     def stepped(self, iterations: int, loss: float) -> list[Action]:
@@ -321,7 +318,7 @@ class KnowledgeTransfer(Choice, ABC):
 
     @abstractmethod
     def merges(self) -> list[Merge]:
-        """What has arrived to be merged since the last call."""
+        """The weights to merge that have arrived since the last call."""
 
 
 @dataclass(frozen=True)
@@ -338,5 +335,5 @@ class Choices:
         return self.batching, self.exchange, self.synchronization, self.knowledge_transfer
 
     def receivers(self) -> dict[type[Body], Choice]:
-        """Which of them each kind of message is for."""
+        """The choice that receives each kind of message."""
         return {kind: choice for choice in self.all for kind in choice.receives}

@@ -1,4 +1,4 @@
-"""How a scenario's `system` becomes a composition of four choices that work together."""
+"""From a scenario's `system` to four choices, with a check that they work together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dlion_sim.scenario.topology import AnyTopology, ParameterServers
 
 _PACKAGE = __name__.partition(".")[0]
 _LETTERS = 40
-"""Of a replaced value; what is longer is cut off."""
+"""The most letters of a replaced value; longer ones are cut off."""
 _UNKNOWN = re.compile(r"unknown key '(\w+)'")
 
 
@@ -41,7 +41,7 @@ class ResolvedChoice:
     parameters: ChoiceParameters
 
     def create(self, setup: Setup) -> Any:
-        """The choice of one worker. Raises InputError where its parameters do not fit the run."""
+        """The choice of one worker. Raises InputError if its parameters do not fit the run."""
         try:
             return self.implementation(self.parameters, setup)
         except InputError as error:
@@ -56,23 +56,23 @@ class System:
     choices: Mapping[str, ResolvedChoice]
     topology: AnyTopology
     replaced: Mapping[str, str]
-    """What differs from the composition of that name, by path: e.g. {"exchange": "full", "batching.weights": "share"}.
+    """Differences from the composition of that name, by path: e.g. {"exchange": "full", "batching.weights": "share"}.
 
-    A kind's parameters are there where they are not the composition's or, of a replaced kind, not its defaults."""
+    Parameters are included if they differ from the composition's or, for a replaced kind, from its defaults."""
 
     def worker(self, setup: Setup) -> Worker:
-        """A worker of this system. Raises InputError where the system does not fit the run."""
+        """A worker of this system. Raises InputError if the system does not fit the run."""
         return Worker(setup, Choices(**{category: choice.create(setup) for category, choice in self.choices.items()}))
 
     @property
     def own_modules(self) -> frozenset[str]:
-        """Where those of its choices are defined, by name, that are the user's own."""
+        """The names of the modules that define the user's own choices."""
         kinds = [kind for choice in self.choices.values() for kind in (choice.implementation, type(choice.parameters))]
         return frozenset(kind.__module__ for kind in kinds if kind.__module__.partition(".")[0] != _PACKAGE)
 
     @property
     def spec(self) -> SystemSpec:
-        """The specification that says all of it, every default included."""
+        """The complete specification, with every default."""
         return SystemSpec(
             name=self.name,
             topology=self.topology,
@@ -114,7 +114,7 @@ def _replaced(
 
 
 def _differing(path: str, plain: tuple[str, Model], chosen: tuple[str, Model]) -> Iterator[tuple[str, str]]:
-    """What tells a kind and its settings from the plain ones, by path."""
+    """Differences of a kind and its settings from the plain ones, by path."""
     (plain_kind, plain_settings), (kind, settings) = plain, chosen
     if kind == plain_kind:
         differing = [key for key, value in settings if value != getattr(plain_settings, key)]
@@ -133,12 +133,12 @@ def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology
     exchange_kind, synchronization_kind = (
         choices[category].implementation for category in ("exchange", "synchronization")
     )
-    if synchronization_kind.waits_for_peers and not exchange_kind.tells_all:  # type: ignore[attr-defined]
+    if synchronization_kind.waits_for_peers and not exchange_kind.sends_every_iteration:  # type: ignore[attr-defined]
         raise InputError(
             f"'{choices['synchronization'].kind}' waits for messages of each peer's every iteration, which "
             f"'{choices['exchange'].kind}' does not send",
             path="system.synchronization",
-            allowed="asynchronous, or an exchange that tells all peers",
+            allowed="asynchronous, or an exchange that sends to all peers in every iteration",
         )
     mixed = choices["exchange"].parameters
     lag = synchronization_kind.lag(choices["synchronization"].parameters)  # type: ignore[attr-defined]
@@ -155,7 +155,7 @@ def _check_together(choices: Mapping[str, ResolvedChoice], topology: AnyTopology
             path="system.topology",
             allowed="parameter_server with the exchange parameter_server, and only with that",
         )
-    setting = exchange_kind.needs_step(mixed)  # type: ignore[attr-defined]
+    setting = exchange_kind.needs_lockstep(mixed)  # type: ignore[attr-defined]
     if setting and not (issubclass(synchronization_kind, Synchronous) and is_complete(topology)):
         raise InputError(
             f"'{setting}' needs all workers to be in step and each other's peers, but the synchronization is "
@@ -199,7 +199,7 @@ def _named(name: str, modules: str | None) -> Composition:
 def _resolve(
     category: str, default: Mapping[str, Any], override: ChoiceSpec | None, modules: str | None
 ) -> ResolvedChoice:
-    """The default choice, with the override's parameters in place of its own; or another choice altogether."""
+    """The default choice with the override's parameters, or another choice."""
     given = override or ChoiceSpec()
     kind = given.kind or default["kind"]
     path = f"system.{category}"
@@ -229,7 +229,7 @@ def _implementation(category: str, kind: str, path: str, modules: str | None) ->
 
 
 def with_choices(error: InputError) -> InputError:
-    """The same fault; of a key that belongs to a choice of the system, and stands beside these, it says to which."""
+    """The same error; for a misplaced key of a choice, it names the choices that have such a key."""
     unknown = _UNKNOWN.match(error.problem)
     if unknown is None or "system" not in (error.path or "").split("."):
         return error

@@ -1,4 +1,4 @@
-"""What happens to a worker, and what a worker asks for. Plain data: the drivers turn one into the other."""
+"""Events, which a driver hands to a worker or server, and actions, which these return. Plain data."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from torch import Tensor
 from dlion_sim.protocol.messages import Message
 
 
+class LocalProtocolError(RuntimeError):
+    """A driver handed a participant an event that cannot happen in its present state."""
+
+
 @dataclass(frozen=True, slots=True)
 class Started:
     """Begin.
 
-    `joining`: the run may be under way, and this worker has nothing but its initial parameters. As it is not connected
-    with anybody yet, it is told PeerFound, or PeerLost, of every neighbour but those that its setup has as `absent`.
+    `joining`: the run may be in progress, and this worker has nothing but its initial parameters. PeerFound or PeerLost
+    follows for every neighbour that is not `absent` in its setup.
     """
 
     joining: bool = False
@@ -23,14 +27,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class ProfileReady:
-    """The measurements that `Profile` asked for: (batch size, seconds) each."""
+    """The result of `Profile`: (batch size, seconds) each."""
 
     measurements: tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GradientReady:
-    """The gradient that `Compute` asked for: mean loss, mean gradient [P], seconds that it took."""
+    """The result of `Compute`: mean loss, mean gradient [P], seconds that it took."""
 
     loss: float
     gradient: Tensor
@@ -39,14 +43,14 @@ class GradientReady:
 
 @dataclass(frozen=True, slots=True)
 class MessageArrived:
-    """A peer's message is here, whole."""
+    """A peer's message has arrived, complete."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSent:
-    """The last byte of a message of `size` bytes on the data channel to `peer` has left, or never will."""
+    """A message of `size` bytes on the data channel to `peer` has been sent to its last byte, or dropped."""
 
     peer: int
     size: int
@@ -54,9 +58,9 @@ class MessageSent:
 
 @dataclass(frozen=True, slots=True)
 class MessageTimed:
-    """The link to `peer` took `seconds` for a message of `size` bytes on the data channel, its wait in the queue apart.
+    """The link to `peer` took `seconds` for a message of `size` bytes on the data channel, without its time in queues.
 
-    That may be known only some time after it has left.
+    It may come some time after `MessageSent`.
     """
 
     peer: int
@@ -66,9 +70,9 @@ class MessageTimed:
 
 @dataclass(frozen=True, slots=True)
 class LinkCapacity:
-    """What only an oracle knows: the bandwidths of the link to `peer` from now on, in bytes per second.
+    """The true bandwidths of the link to `peer` from now on (bytes per second), which only a simulation knows.
 
-    `alone` is that of a single flow; `shared` is its part when every worker sends to all its peers at once.
+    `alone` is that of a single flow; `shared` is its share if every worker sends to all its peers at once.
     """
 
     peer: int
@@ -78,23 +82,23 @@ class LinkCapacity:
 
 @dataclass(frozen=True, slots=True)
 class PeerLost:
-    """A peer is gone before it has done its part; nothing from it arrives any more, unless it is found again."""
+    """The connection to a peer is lost: nothing arrives from it until `PeerFound`."""
 
     peer: int
 
 
 @dataclass(frozen=True, slots=True)
 class PeerFound:
-    """There is a connection with a peer that was lost, or never there. Both ends are told, before any message on it."""
+    """There is a new connection to a peer. Both ends get this event before any message over it."""
 
     peer: int
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """The machine goes at `deadline` (seconds since the run's start; None: when the worker is ready to).
+    """The machine stops at `deadline` (seconds since the run's start; None: as soon as the worker has left).
 
-    The worker is to leave in good order, which ends with `Left`.
+    The worker leaves in good order, which ends with `LeaveCompleted`.
     """
 
     deadline: float | None = None
@@ -116,21 +120,21 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Time one gradient computation of each of these batch sizes, one after another; their results are not used."""
+    """Time a gradient computation of each of these batch sizes, one after another; gradients are discarded."""
 
     batch_sizes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """Compute the gradient of the next `batch_size` samples at the parameters as they are now."""
+    """Compute the gradient of the next `batch_size` samples at the present parameters."""
 
     batch_size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Queue a message to a peer; those of one channel to one peer arrive in order."""
+    """Queue a message to a peer; messages of one channel to one peer arrive in order."""
 
     peer: int
     message: Message
@@ -138,7 +142,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An iteration is done: what there is to measure about it.
+    """Measurements of a completed iteration.
 
     `staleness` is the mean number of iterations by which the applied remote gradients lag behind this one (negative:
     lead), None when none was applied. `waited_for` is the peer whose message ended the wait, and `wait_reason` that
@@ -160,9 +164,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What a worker has come to since its last iteration ended: told where its run ends.
+    """Measurements of an iteration that was not completed, at the end of the run or of the worker.
 
-    `waited_for` is the peer that is furthest behind of those that it still waits for, where these are known.
+    `waited_for` is the peer furthest behind of those that it waits for, if known.
     """
 
     kind: Literal["profile", "unfinished"]
@@ -175,22 +179,21 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The worker has done all its iterations. It still answers its peers."""
+    """The worker has completed all its iterations. It still answers its peers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """The participant can never go on, and why."""
+    """The participant can never continue, with the reason."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The worker takes part from `iteration` on.
+    """The worker is a member from `iteration` on, `seconds` after its start.
 
-    It has the state of `sponsor`, which took `seconds` since it was started; None: nobody had any, and it begins with
-    the initial parameters.
+    It has the state of `sponsor`; None: there were no members, and it begins with the initial parameters.
     """
 
     iteration: int
@@ -199,8 +202,8 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Elimination:
-    """All that the worker had to send on the data channel has left: it has ended in good order."""
+class LeaveCompleted:
+    """The worker has left in good order: all its data has been sent."""
 
 
-Action = Profile | Compute | Send | Report | Stop | Abort | Joined | Elimination
+Action = Profile | Compute | Send | Report | Stop | Abort | Joined | LeaveCompleted

@@ -1,8 +1,9 @@
-"""How a worker that has nothing but its initial parameters comes to take part in a run that is under way.
+"""Joining: how a worker with nothing but its initial parameters becomes a member of a run in progress.
 
-It waits until everyone it can reach has said how they stand. Where peers are waited for, it then begins with the first
-iteration of which all of them send it everything, and tells them at once; else when it has its state. That it gets of a
-sponsor, one of the members, as soon as the sponsor is that far; or of parameter servers, of each its part.
+It waits for the hello of every reachable neighbour. If synchronization waits for peers, its first iteration is the
+first one of which all members send it everything, and it announces that at once; otherwise it begins when it has the
+state. The state comes from a sponsor, one of the members, as soon as that has reached the iteration; or from the
+parameter servers, a part from each.
 """
 
 from __future__ import annotations
@@ -12,143 +13,143 @@ import math
 from dlion_sim.protocol.choices import Choices, Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange
-from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.membership import Membership
 from dlion_sim.protocol.membership_messages import Begins, Hello, StateRequest
-from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.messages import MalformedMessageError, Message
 from dlion_sim.protocol.state_transfer import StateTransfer, state_of, take_over
 
 
 class Joining:
-    """What a newcomer knows, and has asked for, since it was started at time `began` (seconds)."""
+    """The state of a joining worker, which was started at time `began` (seconds)."""
 
     def __init__(self, setup: Setup, choices: Choices, members: Membership, began: float) -> None:
         self.began = began
         self._setup = setup
         self._choices = choices
         self._members = members
-        self._unknown = set(setup.mixing) - setup.absent
-        """Neighbours of which it is not known yet whether they are there."""
+        self._unresolved = set(setup.mixing) - setup.absent
+        """Neighbours that are neither known to be connected nor lost."""
         self._hellos: dict[int, Hello] = {}
-        """What members have said, in the order in which that came."""
+        """Those of members, in the order of arrival."""
         self._held: dict[int, list[Action]] = {}
-        """What the choices have to say to each of them, once it is told when this worker begins."""
+        """The choices' messages to each member, which follow `Begins`."""
         self._first: int | None = None
-        """The iteration to begin with at the earliest, as members were told."""
-        self._handovers: dict[int, StateTransfer] = {}
+        """The first iteration that was announced to members; None if it follows from the state."""
+        self._transfers: dict[int, StateTransfer] = {}
         """By sponsor."""
         self._least = 0
-        """The first iteration for which there is nothing that others have from those who have left."""
+        """The first iteration without contributions of workers that have left, which only others may have."""
 
-    def met(self, peer: int) -> None:
-        """It is known whether a neighbour is there."""
-        self._unknown.discard(peer)
+    def found(self, peer: int) -> None:
+        """A neighbour is connected."""
+        self._unresolved.discard(peer)
 
     def lost(self, peer: int) -> None:
-        """A neighbour is not there, or no more."""
-        self.met(peer)
+        """A neighbour is lost or absent."""
+        self._unresolved.discard(peer)
         self._hellos.pop(peer, None)
         self._held.pop(peer, None)
-        self._handovers.pop(peer, None)
+        self._transfers.pop(peer, None)
 
     def left(self, peer: int, iteration: int) -> None:
-        """A neighbour takes no part from `iteration` on; what it has contributed, others may have alone."""
+        """A neighbour left before `iteration`; its contributions may have reached others only."""
         self.lost(peer)
         self._least = max(self._least, iteration)
 
-    def heard(self, peer: int, hello: Hello, actions: list[Action]) -> None:
-        """A member says how it stands, and the choices have `actions` to answer."""
+    def receive_hello(self, peer: int, hello: Hello, actions: list[Action]) -> None:
+        """A member's hello has arrived, to which the choices answer with `actions`."""
         self._hellos[peer], self._held[peer] = hello, actions
 
     def take(self, message: Message) -> None:
-        """A part of a state is here. Raises MalformedMessageError, with nothing changed, if that was not to come."""
-        if message.sender not in self._handovers:
-            raise MalformedMessageError("a state that nobody has asked for")
-        self._handovers[message.sender].take(message)
+        """A part of a state has arrived. Raises MalformedMessageError, with nothing changed, if it is unexpected."""
+        if message.sender not in self._transfers:
+            raise MalformedMessageError("a state that was not requested")
+        self._transfers[message.sender].take(message)
 
     def proceed(self) -> list[Action]:
-        """Tell members when it begins, and ask for state, as far as that can be done by now."""
-        if not self._hellos or (self._first is None and not self._knows_everyone):
+        """Announce the first iteration to members and request state, as far as that is possible by now."""
+        if not self._hellos or (self._first is None and not self._has_all_hellos):
             return []
         actions: list[Action] = []
         if self._first is not None:
-            actions = self._tell(self._first)
+            actions = self._announce(self._first)
         elif self._waits:
             self._first = max(self._least, *(hello.first for hello in self._hellos.values()))
-            actions = [*self._tell(self._first), *self._choices.synchronization.entered(self._first)]
-        return [*actions, *self._ask()]
+            actions = [*self._announce(self._first), *self._choices.synchronization.entered(self._first)]
+        return [*actions, *self._request_state()]
 
     @property
     def outcome(self) -> tuple[int, int | None] | None:
-        """The iteration to begin with, and who the sponsor is, once the state is here.
+        """The first iteration, and the sponsor, once the state is complete.
 
-        Where there are no members, the lowest of those who find each other begins, and has none.
+        If there are no members, the lowest-numbered joining worker begins without a sponsor.
         """
-        if self._handovers:
-            complete = self._has_asked and all(handover.is_complete for handover in self._handovers.values())
-            begin = max(handover.iteration for handover in self._handovers.values())
-            return (begin, next(iter(self._handovers))) if complete else None
+        if self._transfers:
+            complete = self._has_requested and all(transfer.is_complete for transfer in self._transfers.values())
+            begin = max(transfer.iteration for transfer in self._transfers.values())
+            return (begin, next(iter(self._transfers))) if complete else None
         is_lowest = all(self._setup.worker < peer for peer in self._setup.peers)
-        return (self._first or 0, None) if self._knows_everyone and not self._hellos and is_lowest else None
+        return (self._first or 0, None) if self._has_all_hellos and not self._hellos and is_lowest else None
 
     def begin(self, iteration: int) -> list[Action]:
-        """Take the state over, with which `iteration` begins; tell those who are still to be told."""
+        """Load the state, with which `iteration` begins; announce it to the remaining members."""
         exchange, applied = self._choices.exchange, dict[int, int]()
-        for sponsor, handover in self._handovers.items():
+        for sponsor, transfer in self._transfers.items():
             if isinstance(exchange, ParameterServerExchange):
-                self._setup.replica.write(exchange.stretches[sponsor][0], handover.tensors[0])
+                self._setup.replica.write(exchange.stretches[sponsor][0], transfer.tensors[0])
             else:
-                applied = take_over(self._setup, self._choices.all, handover.tensors)
+                applied = take_over(self._setup, self._choices.all, transfer.tensors)
                 applied[sponsor] = iteration - 1
-        actions = self._tell(iteration)
-        # Of each member what comes after the newest contribution that the state has.
+        actions = self._announce(iteration)
+        # A member's contributions count from the first one on that is not in the state.
         unknown = -1 if self._first is None else self._first - 1
         for peer, hello in self._hellos.items():
             self._members.peers[peer].since = max(hello.first, applied.get(peer, unknown) + 1)
         return [*actions, *self._choices.synchronization.entered(iteration)]
 
     @property
-    def _knows_everyone(self) -> bool:
-        """Whether all are heard that are there; or all servers, none of which it can do without."""
+    def _has_all_hellos(self) -> bool:
+        """Whether the hellos of all reachable neighbours are here; or of all servers, as it needs each."""
         if self._choices.exchange.needs_servers:
             return len(self._hellos) == len(self._setup.mixing)
-        return not self._unknown and not self._members.strangers
+        return not self._unresolved and not self._members.without_hello
 
     @property
-    def _has_asked(self) -> bool:
-        """Whether all are asked for state that have to be."""
-        return len(self._handovers) == (len(self._setup.mixing) if self._choices.exchange.needs_servers else 1)
+    def _has_requested(self) -> bool:
+        """Whether all state has been requested."""
+        return len(self._transfers) == (len(self._setup.mixing) if self._choices.exchange.needs_servers else 1)
 
     @property
     def _waits(self) -> bool:
-        """Whether peers are waited for, or servers, which wait for it."""
+        """Whether members wait for this worker's first iteration, so that it has to be announced in advance."""
         return self._choices.synchronization.waits_for_peers or self._choices.exchange.needs_servers
 
-    def _tell(self, first: int) -> list[Action]:
-        """Tell those members who have not been told."""
+    def _announce(self, first: int) -> list[Action]:
+        """Send `Begins` to members that have not got it."""
         actions: list[Action] = []
         for peer in [peer for peer in self._members.unsettled if peer in self._hellos]:
             since = max(first, self._hellos[peer].first)
             self._members.settle(peer, since)
-            actions += [self._members.say(peer, Begins(since)), *self._held.pop(peer)]
+            actions += [self._members.send(peer, Begins(since)), *self._held.pop(peer)]
         return actions
 
-    def _ask(self) -> list[Action]:
-        """Ask for state whoever has to be asked and is not."""
+    def _request_state(self) -> list[Action]:
+        """Send the state requests that have not been sent."""
         actions: list[Action] = []
-        for sponsor in [] if self._has_asked else self._sponsors():
-            if sponsor in self._handovers:
+        for sponsor in [] if self._has_requested else self._sponsors():
+            if sponsor in self._transfers:
                 continue
             least = self._hellos[sponsor].first if self._first is None else self._first
             numbers = 0 if self._choices.exchange.needs_servers else 2
-            self._handovers[sponsor] = StateTransfer(
+            self._transfers[sponsor] = StateTransfer(
                 least, self._sizes(sponsor), self._setup.replica.layout.size, numbers=numbers
             )
-            actions.append(self._members.say(sponsor, StateRequest(least)))
+            actions.append(self._members.send(sponsor, StateRequest(least)))
         return actions
 
     def _sponsors(self) -> list[int]:
-        """Whom to ask: all servers; or one member, as chosen, of those who are not further behind than peers may be."""
+        """All servers; or one member, by the setting `sponsor`, of those that are not further behind than peers may
+        be."""
         if self._choices.exchange.needs_servers:
             return list(self._hellos)
         synchronization = self._choices.synchronization
@@ -164,7 +165,7 @@ class Joining:
                 return [min(near, key=lambda peer: (math.isnan(near[peer].loss), near[peer].loss, peer))]
 
     def _sizes(self, sponsor: int) -> list[int]:
-        """How long the parts of its state are to be."""
+        """The lengths of the parts of its state."""
         exchange = self._choices.exchange
         if isinstance(exchange, ParameterServerExchange):
             begin, end = exchange.stretches[sponsor]

@@ -1,21 +1,21 @@
-"""What a worker knows of its peers and its links to them: how fast they are, and how much is queued on each."""
+"""A worker's measurements of its links: which peers are connected, bandwidths, queued bytes, computation time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from dlion_sim.protocol.faults import LocalProtocolError
+from dlion_sim.protocol.events import LocalProtocolError
 
 Source = Literal["measured", "oracle_pair", "oracle_share"]
 
 
 class LinkMonitor:
-    """The peers that are not lost; averages of the bandwidth of the link to each, and of a computation's time.
+    """Connected peers, moving averages of the bandwidth of each link, and of the time of a computation.
 
-    A bandwidth is the average size of messages over their average time. Messages shorter than the average, whose times
-    tell less, count for less. The worker keeps it; any of its choices may read it, and the exchange says by `follow`
-    how bandwidths are to be found.
+    A bandwidth is the average size of messages over their average time. Messages shorter than the average have less
+    weight, as their times say less. The worker writes it, its choices read it, and the exchange sets by `follow` how
+    bandwidths are obtained.
     """
 
     def __init__(self, peers: Iterable[int]) -> None:
@@ -27,14 +27,15 @@ class LinkMonitor:
         self._carried: dict[int, tuple[float, float]] = {}
         """On each link, the average size of messages (bytes) and the average time that they take (seconds)."""
         self._queues: dict[int, list[int]] = {}
-        """The sizes of the messages to a peer that have not left whole, if there are any."""
+        """Sizes of the messages in the queue to each peer, the one being sent first."""
         self._begun: dict[int, float] = {}
-        """When the first of them began to leave."""
+        """When the transmission of the first one began."""
         self._compute_seconds: float | None = None
 
     def follow(self, source: Source, smoothing: float) -> None:
-        """Bandwidths are as measured, with `smoothing` the weight of the newest value in the averages; or, in
-        simulations, what an oracle tells: those of a pair's path alone, or shared with all other links at once.
+        """Set the source of bandwidths, and the weight of the newest value in averages.
+
+        Measured; or, in simulations, a pair's true capacity: for one flow, or shared with all other links at once.
         """
         self._source, self._smoothing = source, smoothing
 
@@ -44,9 +45,9 @@ class LinkMonitor:
         self._begun.setdefault(peer, now)
 
     def sent(self, peer: int, now: float) -> None:
-        """What was queued first to `peer` has left. Raises LocalProtocolError if nothing was."""
+        """The first message in the queue to `peer` has been sent. Raises LocalProtocolError if the queue is empty."""
         if peer not in self._queues:
-            raise LocalProtocolError(f"a message to {peer} has left that was not sent")
+            raise LocalProtocolError(f"a message to {peer} was sent, but none was queued")
         del self._queues[peer][0]
         if self._queues[peer]:
             self._begun[peer] = now
@@ -61,14 +62,14 @@ class LinkMonitor:
             self._carried[peer] = of_sizes + weight * (size - of_sizes), of_seconds + weight * (seconds - of_seconds)
 
     def lost(self, peer: int) -> None:
-        """`peer` is gone, and the link to it."""
+        """`peer` and the link to it are lost."""
         self._connected.discard(peer)
         self.peers = tuple(each for each in self.peers if each != peer)
         for of_peers in (self._carried, self._queues, self._begun):
             of_peers.pop(peer, None)
 
     def found(self, peer: int) -> None:
-        """There is a link to `peer`, of which nothing is known."""
+        """There is a new link to `peer`, without measurements."""
         self._connected.add(peer)
         self.peers = tuple(each for each in self._neighbours if each in self._connected)
 
@@ -76,27 +77,27 @@ class LinkMonitor:
         """Whether `peer` is among the peers."""
         return peer in self._connected
 
-    def told(self, peer: int, alone: float, shared: float) -> None:
-        """The oracle's word: what the link to `peer` could carry (bytes per second), see `LinkCapacity`."""
+    def capacity_reported(self, peer: int, alone: float, shared: float) -> None:
+        """The true capacity of the link to `peer` (bytes per second), see `LinkCapacity`."""
         if self._source != "measured":
             self._carried[peer] = alone if self._source == "oracle_pair" else shared, 1.0
 
     def messages(self, peer: int) -> int:
-        """How many that were queued to `peer` have not left whole."""
+        """How many messages are in the queue to `peer`."""
         return len(self._queues.get(peer, ()))
 
     def is_busy(self, peer: int) -> bool:
-        """Whether there is any such message."""
+        """Whether there is any."""
         return peer in self._queues
 
     @property
     def waiting(self) -> int:
-        """Bytes of all messages that have not left whole."""
+        """Bytes of all queued messages."""
         return sum(map(sum, self._queues.values()))
 
     @property
     def compute_seconds(self) -> float | None:
-        """How long an iteration's computation takes on average; None before the first."""
+        """Average time of an iteration's computation; None before the first."""
         return self._compute_seconds
 
     def computed(self, seconds: float) -> None:
@@ -105,11 +106,11 @@ class LinkMonitor:
         self._compute_seconds = seconds if average is None else average + self._smoothing * (seconds - average)
 
     def budget(self, peer: int, now: float) -> float:
-        """Bytes that the link to `peer` can take now so that they have left within one iteration's computation.
+        """The link budget: bytes that the link to `peer` can take now and send within one iteration's computation.
 
-        What is still queued is taken off, or else the queue of a link that was overrated once would never drain; of the
-        message that is leaving, what should not have left yet. Zero before anything was sent. Waiting does not count as
-        iteration time: budgets would grow with the waits that they cause.
+        Queued bytes are subtracted, or else the queue of a link that was once overestimated would never drain; of the
+        message being sent, the bytes that should not have been sent by now. Zero before the first measurement. Waiting
+        is no part of the iteration time: budgets would grow with the waits that they cause.
         """
         if self._compute_seconds is None or peer not in self._carried:
             return 0.0

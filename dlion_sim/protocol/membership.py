@@ -1,8 +1,9 @@
-"""Who takes part, as one worker sees it: whom it waits for, whose contributions count, and who is to be let in.
+"""Membership as one worker sees it: which peers it waits for, whose contributions count, and which peers join.
 
-There is no coordinator. Two that find each other each say how they stand (`Hello`). A member sends everything to the
-newcomer from then on, and waits for it as synchronization says, so that it does not run away; the newcomer, which hears
-all members, decides when it begins (`Begins`). Who goes in good order says so after its last contribution (`Leaving`).
+There is no coordinator. Two participants that connect exchange a `Hello`. From then on a member sends everything to a
+joining worker, and waits for it as synchronization says, so that their iterations stay close. The joining worker, which
+knows all members, chooses its first iteration (`Begins`). A worker that leaves in good order says so after its last
+contribution (`Leaving`).
 """
 
 from __future__ import annotations
@@ -11,141 +12,144 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dlion_sim.protocol.choices import Choices, Peer, Setup
-from dlion_sim.protocol.events import Send
-from dlion_sim.protocol.faults import LocalProtocolError, MalformedMessageError
+from dlion_sim.protocol.events import LocalProtocolError, Send
 from dlion_sim.protocol.membership_messages import Begins, Hello, StateRequest
-from dlion_sim.protocol.messages import Channel, Message
+from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message
 from dlion_sim.protocol.updates import Update
 
 
 @dataclass(slots=True)
-class Meeting:
-    """With a peer that is found, until both know from when on its contributions count."""
+class Handshake:
+    """The state of a new connection, until both ends know the first iteration of the peer that counts."""
 
-    told: int | None = None
-    """The first iteration of which it gets everything, as it was told; None: this worker is no member either."""
-    heard: Hello | None = None
+    announced: int | None = None
+    """The first iteration of which the peer gets everything, as this worker's hello said; None: it is no member yet."""
+    hello: Hello | None = None
+    """The peer's."""
 
 
 class Membership:
-    """The peers of a worker, and how it stands with each."""
+    """A worker's peers and the state of each."""
 
     def __init__(self, setup: Setup, choices: Choices) -> None:
         self._setup = setup
         self._exchange = choices.exchange
         self._synchronization = choices.synchronization
         self.peers = {peer: Peer(peer, newest=self._exchange.covers(-1)) for peer in setup.peers}
-        """Those that there are, and those that are lost and waited for."""
+        """Connected peers, and lost ones that are waited for."""
         self.departed: set[int] = set()
-        """Who has taken leave, and is still connected: what else it had sent means nothing any more."""
-        self._meetings: dict[int, Meeting] = {}
+        """Peers that have left and are still connected: further messages of theirs are ignored."""
+        self._handshakes: dict[int, Handshake] = {}
         self._uncounted: set[int] = set()
-        """Of the peers those whose contributions do not count yet, or did not until now."""
-        self.last_words: list[Update] = []
-        """What those who have taken leave have contributed, and is still to be applied."""
+        """Peers whose contributions do not count yet in the present iteration."""
+        self.final_updates: list[Update] = []
+        """Contributions of peers that have left, still to be applied."""
         self._last: set[int] = set()
-        """Whose they are, or were until now."""
+        """The senders of these, in the present iteration."""
         self._newcomers: set[int] = set()
-        """Who may ask for state."""
+        """Joining workers that may request state."""
         self._requests: dict[int, int] = {}
-        """Who has, and for that of which iteration."""
+        """Joining workers that have, with the iteration of the state that they need."""
 
     @property
-    def strangers(self) -> list[int]:
-        """Connected peers that have not said anything."""
-        return [peer for peer, meeting in self._meetings.items() if meeting.heard is None]
+    def without_hello(self) -> list[int]:
+        """Connected peers whose hello has not arrived."""
+        return [peer for peer, handshake in self._handshakes.items() if handshake.hello is None]
 
     @property
     def unsettled(self) -> list[int]:
-        """Connected peers of which is not known when they begin."""
-        return list(self._meetings)
+        """Connected peers whose first iteration is not known."""
+        return list(self._handshakes)
 
     def found(self, peer: int) -> None:
-        """There is a connection with a peer. Raises LocalProtocolError if there was one."""
+        """A connection to a peer is new. Raises LocalProtocolError if there was one before."""
         if self._setup.links.is_connected(peer):
-            raise LocalProtocolError(f"{peer} was found, and had not been lost")
+            raise LocalProtocolError(f"{peer} was found, but had not been lost")
         self.departed.discard(peer)
         self._setup.links.found(peer)
         self.peers[peer] = Peer(peer, since=None)
-        self._meetings[peer] = Meeting()
+        self._handshakes[peer] = Handshake()
         self._uncounted.add(peer)
 
-    def greet(self, peer: int, hello: Hello) -> Send:
-        """Tell a peer that was found how this worker stands."""
+    def send_hello(self, peer: int, hello: Hello) -> Send:
+        """Send this worker's hello over a new connection."""
         if hello.member:
-            self._meetings[peer].told = hello.first
+            self._handshakes[peer].announced = hello.first
             self._cover(peer, hello.first)
-        return self.say(peer, hello)
+        return self.send(peer, hello)
 
-    def say(self, peer: int, body: Hello | Begins | StateRequest) -> Send:
-        """Tell a peer something."""
+    def send(self, peer: int, body: Hello | Begins | StateRequest) -> Send:
+        """The action that sends a peer a message of membership."""
         return Send(peer, Message(self._setup.worker, body))
 
-    def heard(self, peer: int, hello: Hello) -> bool:
-        """A peer says how it stands. Returns whether both are members, so that all is settled.
+    def receive_hello(self, peer: int, hello: Hello) -> bool:
+        """A peer's hello has arrived. Returns whether both are members, which completes the handshake.
 
-        Raises MalformedMessageError, with nothing changed, where that was not to be said.
+        Raises MalformedMessageError, with nothing changed, for an unexpected one.
         """
-        meeting = self._meetings.get(peer)
-        if meeting is None or (meeting.heard and (meeting.heard.member or not hello.member)):
+        handshake = self._handshakes.get(peer)
+        if handshake is None or (handshake.hello and (handshake.hello.member or not hello.member)):
             raise MalformedMessageError(f"another hello of {peer}")
-        meeting.heard = hello
+        handshake.hello = hello
         if not hello.member:
             self._newcomers.add(peer)
-        elif meeting.told is not None:
-            self.settle(peer, max(meeting.told, hello.first))
+        elif handshake.announced is not None:
+            self.settle(peer, max(handshake.announced, hello.first))
             return True
         return False
 
-    def begins(self, peer: int, iteration: int) -> None:
-        """A newcomer says when it begins. Raises MalformedMessageError, with nothing changed, where it cannot."""
-        meeting = self._meetings.get(peer)
-        if meeting is None or meeting.told is None or meeting.heard is None or meeting.heard.member:
-            raise MalformedMessageError(f"{peer} begins where it takes part, or cannot")
-        if iteration < meeting.told:
-            raise MalformedMessageError(f"{peer} begins with iteration {iteration}, before {meeting.told}")
+    def receive_begins(self, peer: int, iteration: int) -> None:
+        """A joining worker announces its first iteration. Raises MalformedMessageError, with nothing changed, if it
+        cannot begin there."""
+        handshake = self._handshakes.get(peer)
+        if handshake is None or handshake.announced is None or handshake.hello is None or handshake.hello.member:
+            raise MalformedMessageError(f"{peer} announces a first iteration, but is not joining")
+        if iteration < handshake.announced:
+            raise MalformedMessageError(f"{peer} begins with iteration {iteration}, before {handshake.announced}")
         self.settle(peer, iteration)
 
     def settle(self, peer: int, iteration: int) -> None:
-        """A peer takes part from `iteration` on."""
-        del self._meetings[peer]
+        """A peer is a member from `iteration` on; its handshake is complete."""
+        del self._handshakes[peer]
         self._cover(peer, iteration)
         since = self.peers[peer].since
         self.peers[peer].since = iteration if since is None else min(since, iteration)
 
-    def requested(self, peer: int, iteration: int) -> None:
-        """A newcomer asks for state. Raises MalformedMessageError, with nothing changed, where it may not."""
+    def receive_state_request(self, peer: int, iteration: int) -> None:
+        """A joining worker requests state. Raises MalformedMessageError, with nothing changed, if it may not."""
         if peer not in self._newcomers or peer in self._requests:
-            raise MalformedMessageError(f"{peer} asks for state that is not for it")
+            raise MalformedMessageError(f"{peer} requests state, but is not joining")
         self._newcomers.remove(peer)
         self._requests[peer] = iteration
 
-    def answerable(self, iteration: float) -> dict[int, int]:
-        """Who gets the state of `iteration`, of which iteration each one needs it at least; they are answered now."""
+    def take_ready_requests(self, iteration: float) -> dict[int, int]:
+        """Requests that the state of `iteration` answers, with the least iteration that each needs; they are
+        removed."""
         now = {peer: least for peer, least in self._requests.items() if least <= iteration}
         for peer in now:
             del self._requests[peer]
         return now
 
-    def may_say(self, message: Message) -> bool:
-        """Whether a message for the choices can come from its sender as it stands: first it says when it begins.
+    def may_send(self, message: Message) -> bool:
+        """Whether a message for the choices is valid in its sender's state: a joining worker sends `Begins` first.
 
-        Only what is on the same channel is known to come later than that.
+        Only messages of the same channel are known to arrive after that one.
         """
-        meeting = self._meetings.get(message.sender)
-        begun = meeting is None or (meeting.heard is not None and meeting.heard.member)
+        handshake = self._handshakes.get(message.sender)
+        begun = handshake is None or (handshake.hello is not None and handshake.hello.member)
         return begun or message.body.channel is not Channel.CONTROL
 
     def admits(self, update: Update) -> bool:
-        """Note a peer's contribution; whether it counts, and not what was before its sender, or this worker, began."""
+        """Register a peer's contribution. Returns whether it counts: its iteration is not before the sender's first
+        one."""
         peer, iteration = self.peers[update.sender], update.body.iteration
         peer.newest = max(peer.newest, self._exchange.covers(iteration))
-        if peer.since is None and (told := self._meetings[peer.number].told) is not None:
-            peer.since = max(iteration, told)  # It has begun, and the word of it is still on its way.
+        if peer.since is None and (announced := self._handshakes[peer.number].announced) is not None:
+            peer.since = max(iteration, announced)  # It has begun; its `Begins` is still under way.
         return peer.since is None or iteration >= peer.since
 
     def counting(self, iteration: int) -> Sequence[int]:
-        """The peers whose contributions enter the mean at the end of `iteration`, as far as they come."""
+        """The peers whose contributions count at the end of `iteration`, received or not."""
         if not self._uncounted and not self._last:
             return self._setup.peers
         later = {peer for peer in self._uncounted if not self._counts(peer, iteration)}
@@ -153,19 +157,19 @@ class Membership:
         return *present, *sorted(self._last.difference(present))
 
     def begin(self, iteration: int) -> None:
-        """This worker begins with `iteration`: what those who have left contributed to earlier ones is of no use."""
-        self.last_words = [word for word in self.last_words if word.body.iteration >= iteration]
-        self._last = {word.sender for word in self.last_words}
+        """This worker begins with `iteration`: earlier contributions of peers that have left are dropped."""
+        self.final_updates = [word for word in self.final_updates if word.body.iteration >= iteration]
+        self._last = {word.sender for word in self.final_updates}
 
     def ended(self, iteration: int) -> None:
-        """`iteration` has ended: what was due is applied."""
+        """`iteration` has ended: all due contributions are applied."""
         if self._uncounted:
             self._uncounted = {peer for peer in self._uncounted if not self._counts(peer, iteration)}
         if self._last:
-            self._last = {update.sender for update in self.last_words}
+            self._last = {update.sender for update in self.final_updates}
 
     def applied(self, inbox: Sequence[Update]) -> dict[int, int]:
-        """The newest iteration of each peer's contributions that are here and not in the inbox."""
+        """The newest iteration of each peer's contributions that are applied, thus received and not in the inbox."""
         newest = {peer: self.peers[peer].newest for peer in self._setup.peers}
         for update in inbox:
             if update.sender in newest:
@@ -173,7 +177,7 @@ class Membership:
         return newest
 
     def lost(self, peer: int) -> bool:
-        """A peer is lost; returns whether it took part, or was about to. It may still be waited for."""
+        """A peer is lost; returns whether it was a member or joining. It may still be waited for."""
         self.departed.discard(peer)
         if not self._setup.links.is_connected(peer):
             return False
@@ -186,30 +190,30 @@ class Membership:
         return True
 
     def remove(self, peer: int) -> None:
-        """Go on as if a peer had never been there."""
+        """Forget a peer."""
         self._forget(peer)
         del self.peers[peer]
         self._uncounted.discard(peer)
 
     def left(self, peer: int, contributions: Sequence[Update]) -> None:
-        """A peer takes leave: nobody waits for it, and those contributions of it that are to be applied count."""
+        """A peer leaves in good order: it is not waited for, and its `contributions` still to be applied count."""
         self.remove(peer)
         self.departed.add(peer)
         if contributions:
-            self.last_words += contributions
+            self.final_updates += contributions
             self._last.add(peer)
 
     def _forget(self, peer: int) -> None:
         self._setup.links.lost(peer)
-        self._meetings.pop(peer, None)
+        self._handshakes.pop(peer, None)
         self._newcomers.discard(peer)
         self._requests.pop(peer, None)
 
     def _cover(self, peer: int, iteration: int) -> None:
-        """Nothing from before `iteration` is waited for."""
+        """Do not wait for contributions from before `iteration`."""
         self.peers[peer].newest = max(self.peers[peer].newest, self._exchange.covers(iteration - 1))
 
     def _counts(self, peer: int, iteration: int) -> bool:
-        """Whether the first contribution of a peer can be applied at the end of `iteration`."""
+        """Whether a peer's first contribution can be due by the end of `iteration`."""
         since = self.peers[peer].since
         return since is not None and self._synchronization.due(since, iteration) != "later"

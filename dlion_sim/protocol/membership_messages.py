@@ -1,4 +1,4 @@
-"""What workers, and servers, say to each other when one of them comes or goes."""
+"""The messages by which workers and servers join and leave."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import ClassVar
 from dlion_sim.protocol.messages import Body, Channel, Count, Shapes, is_one
 
 _MOST_WORKERS = 2**20
-"""Of whose contributions a newcomer may be told, however small the model."""
+"""An upper bound of the workers that a state describes, for models with fewer parameters than workers."""
 
 
 class Hello(Body, frozen=True, array_like=True):
-    """The first thing to be said over a new connection: how the sender stands.
+    """The first message over a new connection: the state of the sender.
 
-    A member says that the receiver gets all that it sends of iteration `first` and later ones; in which `iteration` it
-    is, its last training loss, and the bytes of data that it has queued. A newcomer says that it is none (`member`
-    false, and all else 0), and says this again as soon as it is one.
+    Of a member: the receiver gets all its messages of iteration `first` and later ones; its present `iteration`, its
+    last training loss, and its queued bytes of data. A joining worker sends `member` false and all else 0, and another
+    hello as soon as it is a member.
     """
 
     kind: ClassVar[str] = "hello"
@@ -27,14 +27,14 @@ class Hello(Body, frozen=True, array_like=True):
 
 
 class Begins(Body, frozen=True, array_like=True):
-    """A newcomer's answer to a member's `Hello`: it takes part from `iteration` on."""
+    """A joining worker's answer to a member's `Hello`: its first iteration."""
 
     kind: ClassVar[str] = "begins"
     iteration: Count
 
 
 class StateRequest(Body, frozen=True, array_like=True):
-    """The sender asks for the receiver's state in `iteration`, or as soon as it is in a later one."""
+    """The sender requests the receiver's state in `iteration`, or in the first later one."""
 
     kind: ClassVar[str] = "state?"
     iteration: Count
@@ -43,7 +43,7 @@ class StateRequest(Body, frozen=True, array_like=True):
 class State(Body, frozen=True, array_like=True):
     """A part of the sender's state at the beginning of `iteration` (values [m]); `part` counts from 0 to `parts` - 1.
 
-    The first part of a worker's tells of how many iterations the contributions of each worker are in it.
+    The first part of a worker's state has the number of iterations of each worker whose contributions are in it.
     """
 
     kind: ClassVar[str] = "state"
@@ -57,7 +57,7 @@ class State(Body, frozen=True, array_like=True):
 
 
 class Leaving(Body, frozen=True, array_like=True):
-    """The sender takes no part in `iteration` or any later one: what it contributed is all there."""
+    """The sender takes no part in `iteration` or any later one; all its contributions were sent before."""
 
     kind: ClassVar[str] = "leaving"
     channel: ClassVar[Channel] = Channel.DATA
@@ -65,4 +65,4 @@ class Leaving(Body, frozen=True, array_like=True):
 
 
 MEMBERSHIP: frozenset[type[Body]] = frozenset({Hello, Begins, StateRequest, State, Leaving})
-"""What says nothing to a worker's choices."""
+"""The kinds of messages that a worker handles itself, not its choices."""

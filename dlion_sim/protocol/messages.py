@@ -1,9 +1,8 @@
 """Messages and their wire format.
 
 On the wire a message is a 4-byte little-endian header length, the header (msgpack), zeros up to a multiple of 4 bytes,
-and the raw little-endian bytes of its tensors. `Message.size` is the exact length of that, so that a simulated link
-carries what a real one would.
-Nothing received is trusted: `decode` checks every length, type and index, and executes nothing.
+and the raw little-endian bytes of its tensors. `Message.size` is the exact length of that, so that simulated and real
+links carry the same bytes. `decode` trusts nothing: it checks every length, type and index, and executes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dlion_sim.protocol.faults import MalformedMessageError
+
+class MalformedMessageError(ValueError):
+    """A peer sent bytes that are no valid message of this run, or a message that is invalid in its present state."""
+
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Buffer = bytes | bytearray | memoryview
@@ -28,14 +30,14 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Channel(IntEnum):
-    """What messages of a pair wait for each other, in one direction: those of one channel, and no others."""
+    """Message channels: messages of a pair in one direction are delivered in order within each channel."""
 
     CONTROL = 0
-    """Requests, tokens and other news, mostly short."""
+    """Requests, tokens and other mostly short messages."""
     DATA = 1
-    """What iterations are made of. How much of it is queued, and how fast it leaves, is what is known of a link."""
+    """The messages of iterations; the link monitor measures this channel."""
     WEIGHTS = 2
-    """All parameters of a worker, which no iteration waits for: they share the link, as a second connection would."""
+    """All parameters of a worker, which no iteration waits for. They share the link as a second connection would."""
 
 
 Shapes = tuple[tuple[str, int], ...]
@@ -46,36 +48,36 @@ HALVES = ("f2", "b2")
 
 
 Stage = Literal["push", "pull", "reduce", "gather", "mix"]
-"""What tensors are, of which a transport may lose some: gradients to whoever sums them up, the parameters that come of
-it, sums of a ring on their way and whole ones, or parameters that are mixed."""
+"""The content of tensors that a transport may lose a part of: gradients to be summed, updated parameters, partial and
+complete sums of a ring, or parameters to be mixed."""
 GRADIENTS: frozenset[Stage] = frozenset({"push", "reduce", "gather"})
-"""The stages of gradients, in which an entry that is missing counts as none; parameters have no such value."""
+"""The stages of gradients, in which a missing entry counts as 0; parameters have no such value."""
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):
-    """What a message says beside its tensors.
+    """The content of a message apart from its tensors.
 
-    A subclass with a `kind` registers itself, wherever it is defined. Its fields' types say what they may be, by
-    `msgspec.Meta` within which range; `fits` which tensors may come with it. Nothing else gets through `decode`.
+    A subclass with a `kind` registers itself, wherever it is defined. Types of fields, with ranges by `msgspec.Meta`,
+    and `fits`, for the tensors, define the valid messages: `decode` refuses all others.
     """
 
     kind: ClassVar[str] = ""
-    """What it is called in tables, and on the wire."""
+    """Its name in tables, and on the wire."""
     wire_kind: ClassVar[str] = ""
-    """What it is called on the wire where another class has that `kind`, one name a class."""
+    """Its name on the wire if several classes have that `kind`; unique."""
     channel: ClassVar[Channel] = Channel.CONTROL
     stage: ClassVar[Stage | None] = None
-    """Which stage of an iteration its tensors are of, if it does without some of their entries; None: it does not."""
+    """The stage of its tensors, if a part of their entries may be missing; None: none may."""
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:
-        """Whether tensors of these shapes may come with it, in a run of models with so many `parameters`. Here none.
+        """Whether it may have tensors of these shapes, with models of so many `parameters`; by default none.
 
-        Indices need no check here: they are always increasing, and within the model.
+        Indices need no check here: they are always increasing and within the model.
         """
         return shapes == ()
 
     def first_entry(self, sender: int, workers: int, parameters: int) -> int:
-        """Which of the model's `parameters` entries its values begin with, in a run of `workers` workers."""
+        """The index of its first value among the model's `parameters` entries, in a run of `workers` workers."""
         return 0
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -90,13 +92,13 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
 
 
 BODIES: dict[str, type[Body]] = {}
-"""Every kind of message that there is, by its name on the wire."""
+"""All kinds of messages, by their names on the wire."""
 
 
 class Contribution(Body, frozen=True, array_like=True):
-    """What a worker contributes to its peers' iterations: of its gradient, unless a subclass says otherwise.
+    """A worker's contribution to its peers' iterations: of its gradient, unless a subclass says otherwise.
 
-    A stretch (one tensor: values [m], from entry `offset` on) or single entries (two: indices [m], values [m]).
+    Consecutive entries (one tensor: values [m], from entry `offset` on) or single ones (two: indices [m], values [m]).
     """
 
     kind: ClassVar[str] = "contribution"
@@ -173,7 +175,7 @@ def _body_decoder(body: type[Body]) -> msgspec.msgpack.Decoder[Body]:
 
 @dataclass(frozen=True)
 class Message:
-    """A body and its tensors (1-D, of a type that has a code), which nobody may write once it is sent: receivers share
+    """A body and its tensors (1-D, of a type that has a code). They must not be written after sending: receivers share
     them."""
 
     sender: int
@@ -182,7 +184,7 @@ class Message:
 
     @cached_property
     def header(self) -> bytes:
-        """All that is before the tensors."""
+        """The bytes before the tensors."""
         specs = tuple((_CODES[tensor.dtype], tensor.numel()) for tensor in self.tensors)
         encoded = _encoder.encode((self.sender, self.body.wire_kind, self.body, specs))  # A `Header`.
         return (_LENGTH.pack(len(encoded)) + encoded).ljust(_aligned(_LENGTH.size + len(encoded)), b"\0")
@@ -194,20 +196,20 @@ class Message:
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """What goes over the wire, one after another: the header, and the tensors' own memory, uncopied."""
+        """The bytes on the wire in order: the header, and the tensors' own memory, not copied."""
         bits = (each.view(torch.int16) if each.dtype == torch.bfloat16 else each for each in self.tensors)
         arrays = (tensor.cpu().numpy() for tensor in bits)
         little_endian = (array.astype(array.dtype.newbyteorder("<"), copy=False) for array in arrays)
         return (self.header, *(array.view(np.uint8).data for array in little_endian))
 
     def encode(self) -> bytes:
-        """The message as it goes over the wire."""
+        """The bytes on the wire."""
         return b"".join(self.buffers)
 
 
 @dataclass(frozen=True)
 class Announcement:
-    """What a message's header says of it: who sends it, its body, and (type code, entries) of its tensors."""
+    """A decoded header: sender, body, and (type code, entries) of the tensors."""
 
     sender: int
     body: Body
@@ -220,7 +222,7 @@ class Announcement:
         return self.header_bytes + sum(_DTYPES[code].itemsize * entries for code, entries in self.shapes)
 
     def message(self, data: Buffer) -> Message:
-        """The message whose tensors' bytes are `data`, as many as there should be; `check_indices` is left to do.
+        """The message with the tensors' bytes `data`, of the right length; `check_indices` remains to be called.
 
         Its tensors are in the memory of `data`, if that may be written, and copies of it otherwise.
         """
@@ -249,7 +251,7 @@ def decode(data: Buffer, *, workers: int, parameters: int) -> Message:
 
 
 def decode_header(data: Buffer, *, workers: int, parameters: int) -> Announcement:
-    """What the header says that `data` begins with. Raises MalformedMessageError where there is none of this run."""
+    """The header that `data` begins with. Raises MalformedMessageError if there is none of this run."""
     if len(data) < _LENGTH.size:
         raise MalformedMessageError("shorter than its length prefix")
     (header_length,) = _LENGTH.unpack_from(data)

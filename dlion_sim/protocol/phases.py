@@ -1,40 +1,39 @@
-"""What a worker is doing, what may happen to it then, and what it does after that: the whole of it in one table."""
+"""A worker's phases, and the table of all transitions between them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
 
-from dlion_sim.protocol.events import Event, GradientReady, ProfileReady, Started
-from dlion_sim.protocol.faults import LocalProtocolError
+from dlion_sim.protocol.events import Event, GradientReady, LocalProtocolError, ProfileReady, Started
 
 
 class Phase(Enum):
-    """What a worker is doing."""
+    """The state of a worker."""
 
     READY = "ready"
     JOINING = "joining"
-    """The run is under way, and it fetches the state that others have."""
+    """It joins a run in progress, and waits for state."""
     PROFILING = "profiling"
     COMPUTING = "computing"
     WAITING = "waiting"
     CATCHING_UP = "catching up"
-    """It has left out iterations, and waits for what its peers came to in them."""
+    """It has skipped iterations, and waits for its peers' contributions to them."""
     STOPPED = "stopped"
     LEAVING = "leaving"
-    """It has taken leave of its peers, and waits for what it sent to have left."""
+    """It has announced that it leaves, and waits until its last messages have been sent."""
 
 
 class Move(Enum):
-    """What a worker decides itself, once it has taken in what has happened."""
+    """A transition that the worker decides itself."""
 
-    JOIN = "ask others for their state"
-    PROFILE = "time some batch sizes"
+    JOIN = "request state"
+    PROFILE = "time batch sizes"
     COMPUTE = "begin an iteration"
-    CATCH_UP = "leave out iterations"
-    FINISH = "all iterations are done"
-    GIVE_UP = "it cannot go on without a peer"
-    LEAVE = "take leave"
+    CATCH_UP = "skip iterations"
+    FINISH = "complete the last iteration"
+    ABORT = "abort, as it cannot continue without a peer"
+    LEAVE = "leave"
 
 
 TRANSITIONS: Mapping[Phase, Mapping[type[Event] | Move, Phase]] = {
@@ -44,42 +43,42 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event] | Move, Phase]] = {
         Move.PROFILE: Phase.PROFILING,
         Move.COMPUTE: Phase.COMPUTING,
         Move.FINISH: Phase.STOPPED,
-        Move.GIVE_UP: Phase.STOPPED,
+        Move.ABORT: Phase.STOPPED,
         Move.LEAVE: Phase.LEAVING,
     },
     Phase.JOINING: {
         Move.PROFILE: Phase.PROFILING,
         Move.COMPUTE: Phase.COMPUTING,
         Move.FINISH: Phase.STOPPED,
-        Move.GIVE_UP: Phase.STOPPED,
+        Move.ABORT: Phase.STOPPED,
         Move.LEAVE: Phase.LEAVING,
     },
     Phase.PROFILING: {
         ProfileReady: Phase.PROFILING,
         Move.COMPUTE: Phase.COMPUTING,
         Move.FINISH: Phase.STOPPED,
-        Move.GIVE_UP: Phase.STOPPED,
+        Move.ABORT: Phase.STOPPED,
         Move.LEAVE: Phase.LEAVING,
     },
     Phase.COMPUTING: {
         GradientReady: Phase.WAITING,
-        Move.GIVE_UP: Phase.STOPPED,
+        Move.ABORT: Phase.STOPPED,
         Move.LEAVE: Phase.LEAVING,
     },
     Phase.WAITING: {
         Move.COMPUTE: Phase.COMPUTING,
         Move.CATCH_UP: Phase.CATCHING_UP,
         Move.FINISH: Phase.STOPPED,
-        Move.GIVE_UP: Phase.STOPPED,
+        Move.ABORT: Phase.STOPPED,
         Move.LEAVE: Phase.LEAVING,
     },
     Phase.CATCHING_UP: {
         Move.COMPUTE: Phase.COMPUTING,
         Move.FINISH: Phase.STOPPED,
-        Move.GIVE_UP: Phase.STOPPED,
+        Move.ABORT: Phase.STOPPED,
         Move.LEAVE: Phase.LEAVING,
     },
-    # What was under way when it gave up, or left, still comes to its end.
+    # A computation that was running when it stopped or left still completes.
     Phase.STOPPED: {
         ProfileReady: Phase.STOPPED,
         GradientReady: Phase.STOPPED,
@@ -90,11 +89,11 @@ TRANSITIONS: Mapping[Phase, Mapping[type[Event] | Move, Phase]] = {
         GradientReady: Phase.LEAVING,
     },
 }
-"""Messages, links, losses and returns are news in every phase, and none of them leads to another by itself."""
+"""Other events may occur in every phase and change none by themselves."""
 
 
 def after(phase: Phase, what: type[Event] | Move) -> Phase:
-    """The phase that `what` leads to. Raises LocalProtocolError where it cannot happen."""
+    """The phase after `what`. Raises LocalProtocolError if it cannot happen in `phase`."""
     if what not in TRANSITIONS[phase]:
         name = what.value if isinstance(what, Move) else what.__name__
         raise LocalProtocolError(f"'{name}' cannot happen to a worker that is {phase.value}")

@@ -1,4 +1,4 @@
-"""What a scenario may choose from: kinds of the four choices, and named systems. What is in a file registers itself."""
+"""The registry of kinds of the four choices, and of named systems. Files register their own content."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def register(category: str, kind: str) -> Callable[[C], C]:
 
 @dataclass(frozen=True)
 class Composition:
-    """A system: where it is from, and its four choices, each its kind and what differs from that kind's defaults."""
+    """A named system: its source, and its four choices, each a kind and parameters other than its defaults."""
 
     source: str
     batching: Mapping[str, Any]
@@ -49,7 +49,7 @@ class Composition:
         return {category: getattr(self, category) for category in CATEGORIES}
 
     def variant(self, source: str, **choices: Mapping[str, Any]) -> Composition:
-        """The same with some other choices."""
+        """A copy with other choices."""
         return replace(self, source=source, **choices)  # type: ignore[arg-type]
 
 
@@ -58,6 +58,6 @@ SYSTEMS: dict[str, Composition] = {}
 
 
 def discover(package: ModuleType) -> None:
-    """Import every file of a package, so that what is in it is registered."""
+    """Import every file of a package, which registers its content."""
     for module in iter_modules(package.__path__, f"{package.__name__}."):
         import_module(module.name)

@@ -1,4 +1,4 @@
-"""The JSON Schema of scenarios, with the systems and choices that there are."""
+"""The JSON Schema of scenarios, with all systems and choices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OWN = {"type": "string", "pattern": "^[^:]+:[^:]+$", "description": "The user's 
 
 
 def scenario_schema() -> dict[str, Any]:
-    """The schema of `Scenario`, its `system` spelt out: names, and each choice's kinds and parameters."""
+    """The schema of `Scenario`, with the names of systems, and each choice's kinds and parameters."""
     schema = Scenario.model_json_schema()
     names = {"anyOf": [{"enum": sorted(SYSTEMS)}, OWN], "description": "A named composition of the four choices."}
     choices = {category: {"anyOf": _kinds(kinds)} for category, kinds in REGISTRY.items()}
@@ -34,7 +34,7 @@ def scenario_schema() -> dict[str, Any]:
 
 
 def _kinds(kinds: dict[str, type[Choice]]) -> list[dict[str, Any]]:
-    """Either a kind's name, or a mapping with the parameters of one, whose name may go without saying."""
+    """A kind's name, or a mapping with the parameters of one, whose name may be omitted."""
     mappings = []
     for kind, choice in sorted(kinds.items()):
         parameters = choice.Parameters.model_json_schema()

@@ -1,7 +1,7 @@
-"""The parameter server: holds a part of the parameters and takes the workers' steps. Sans-I/O, like the worker.
+"""The parameter server: holds a part of the parameters and applies workers' gradients. Without I/O, like the worker.
 
-A worker that comes is told of the next step as the first one that waits for it; it gets the server's part when all its
-servers are at the iteration that it then chooses to begin with.
+A joining worker learns which step is the first that waits for it. It gets the server's part of the parameters when all
+servers have reached the iteration that it chooses to begin with.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from dlion_sim.protocol.choices import OnLoss
 from dlion_sim.protocol.events import (
     Abort,
     Action,
-    Elimination,
     Event,
     GradientReady,
     Leave,
+    LeaveCompleted,
     LinkCapacity,
+    LocalProtocolError,
     MessageArrived,
     MessageSent,
     MessageTimed,
@@ -33,16 +34,15 @@ from dlion_sim.protocol.events import (
     Started,
 )
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Pulled, Push
-from dlion_sim.protocol.faults import LocalProtocolError, MalformedMessageError
-from dlion_sim.protocol.membership import Meeting
+from dlion_sim.protocol.membership import Handshake
 from dlion_sim.protocol.membership_messages import Begins, Hello, Leaving, StateRequest
-from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.messages import MalformedMessageError, Message
 
 
 class ParameterServer:
     """Participant number `number`, after the `workers` workers; `replica` holds its part, from entry `offset` on.
 
-    `absent` workers are not there at the start; `on_loss` says what a synchronous server does without others.
+    `absent` workers are absent at the start; `on_loss` says what a synchronous server does about a lost worker.
     """
 
     def __init__(
@@ -64,39 +64,39 @@ class ParameterServer:
         self._summed = parameters.summed
         self._on_loss = on_loss
         self._next = 0
-        """The iteration after the newest one of which a step was taken."""
+        """The iteration whose step is next."""
         self._members = {worker: 0 for worker in range(workers) if worker not in absent}
-        """With the first iteration of which each one's gradient counts."""
-        self._newcomers: dict[int, Meeting] = {}
-        """Who has not said when it begins."""
+        """Each with the first iteration of which its gradient counts."""
+        self._newcomers: dict[int, Handshake] = {}
+        """Connected workers whose first iteration is not known."""
         self._departed: set[int] = set()
-        """Who has taken leave: what else it had sent means nothing any more."""
+        """Workers that have left: further messages of theirs are ignored."""
         self._may_ask: set[int] = set()
-        """Who has just begun, and has not asked for the parameters."""
+        """Workers that may request the parameters, as they have just joined."""
         self._lost: set[int] = set()
-        """Who is waited for."""
+        """Lost workers that are waited for."""
         self._requests: dict[int, int] = {}
-        """Who has asked for the parameters, and those of which iteration."""
+        """Workers that have requested the parameters, with the iteration."""
         self._gathered: defaultdict[int, dict[int, Message]] = defaultdict(dict)
-        """Gradients of iterations for which others are still to come, by their workers."""
-        self._last_words: defaultdict[int, list[Message]] = defaultdict(list)
-        """Such gradients of those who have taken leave since."""
+        """By iteration and worker, gradients of iterations that are incomplete."""
+        self._final_gradients: defaultdict[int, list[Message]] = defaultdict(list)
+        """By iteration, gradients of workers that have left since."""
 
     def handle(self, event: Event, now: float) -> list[Action]:
-        """Take in a gradient; answer its sender, or everyone once all gradients of an iteration are here.
+        """Take in a gradient; answer its sender, or all workers once all gradients of an iteration have arrived.
 
-        Raises MalformedMessageError, with nothing changed, for a message that no honest worker sends, and
+        Raises MalformedMessageError, with nothing changed, for a message that a correct worker does not send, and
         LocalProtocolError for an event that can only happen to a worker.
         """
         match event:
             case MessageArrived(message):
                 return self._take(message)
             case PeerFound(peer):
-                return self._find(peer)
+                return self._on_peer_found(peer)
             case PeerLost(peer):
-                return self._lose(peer)
+                return self._on_peer_lost(peer)
             case Leave(deadline):
-                return [Elimination()] if deadline is None else []  # Nobody else has its part: it stays while it can.
+                return [LeaveCompleted()] if deadline is None else []  # Only it has its part: it stays while it can.
             case Started() | MessageSent() | MessageTimed():
                 return []
             case ProfileReady() | GradientReady() | LinkCapacity():
@@ -104,15 +104,15 @@ class ParameterServer:
             case _:
                 assert_never(event)
 
-    def _find(self, worker: int) -> list[Action]:
+    def _on_peer_found(self, worker: int) -> list[Action]:
         if worker in self._members or worker in self._newcomers:
-            raise LocalProtocolError(f"{worker} was found, and had not been lost")
+            raise LocalProtocolError(f"{worker} was found, but had not been lost")
         self._lost.discard(worker)
         self._departed.discard(worker)
-        self._newcomers[worker] = Meeting(told=self._next)
-        return [self._say(worker, Hello(self._next, self._next, 0.0, 0, member=True))]
+        self._newcomers[worker] = Handshake(announced=self._next)
+        return [self._send(worker, Hello(self._next, self._next, 0.0, 0, member=True))]
 
-    def _lose(self, worker: int) -> list[Action]:
+    def _on_peer_lost(self, worker: int) -> list[Action]:
         self._departed.discard(worker)
         was_there = self._remove(worker)
         if not was_there or self._asynchronous:
@@ -137,8 +137,8 @@ class ParameterServer:
             raise MalformedMessageError(f"{worker} is no worker")
         if worker in self._departed:
             return []
-        meeting = self._newcomers.get(worker)
-        if meeting is None and worker not in self._members:
+        handshake = self._newcomers.get(worker)
+        if handshake is None and worker not in self._members:
             raise MalformedMessageError(f"{worker} is not connected")
         match message.body:
             case Push() as push:
@@ -146,15 +146,20 @@ class ParameterServer:
                 self._gathered[push.iteration][worker] = message
                 return self._step_if_complete()
             case Hello() as hello:
-                if meeting is None or meeting.heard or meeting.told is None:
+                if handshake is None or handshake.hello or handshake.announced is None:
                     raise MalformedMessageError(f"another hello of {worker}")
-                meeting.heard = hello
+                handshake.hello = hello
                 if hello.member:  # It had ended when they lost each other, or it could not have gone on.
                     del self._newcomers[worker]
-                    self._members[worker] = max(meeting.told, hello.first)
+                    self._members[worker] = max(handshake.announced, hello.first)
                 return []
             case Begins(iteration):
-                if meeting is None or not meeting.heard or meeting.told is None or iteration < meeting.told:
+                if (
+                    handshake is None
+                    or not handshake.hello
+                    or handshake.announced is None
+                    or iteration < handshake.announced
+                ):
                     raise MalformedMessageError(f"{worker} begins with {iteration}, where it cannot")
                 del self._newcomers[worker]
                 self._members[worker] = iteration
@@ -162,7 +167,7 @@ class ParameterServer:
                 return self._step_if_complete()
             case StateRequest(iteration):
                 if worker not in self._may_ask:
-                    raise MalformedMessageError(f"{worker} asks for parameters that are not for it")
+                    raise MalformedMessageError(f"{worker} requests parameters, but is not joining")
                 self._may_ask.remove(worker)
                 self._requests[worker] = iteration
                 return self._answer()
@@ -171,32 +176,32 @@ class ParameterServer:
                 self._departed.add(worker)
                 for iteration, gathered in self._gathered.items():
                     if worker in gathered:
-                        self._last_words[iteration].append(gathered.pop(worker))
+                        self._final_gradients[iteration].append(gathered.pop(worker))
                 return self._step_if_complete()
             case _:
                 raise MalformedMessageError(f"a server takes no message of the kind {message.body.wire_kind!r}")
 
     def _check(self, push: Push, message: Message) -> None:
         if push.offset != self._offset or len(message.tensors[0]) != len(self._replica.parameters):
-            raise MalformedMessageError("a gradient of other entries than the server holds")
+            raise MalformedMessageError("a gradient of other entries than those of the server")
         if message.sender in self._gathered.get(push.iteration, ()):
             raise MalformedMessageError(f"a second gradient of iteration {push.iteration}")
         if not self._asynchronous and push.iteration < self._next:
             raise MalformedMessageError(f"a gradient of iteration {push.iteration}, which is over")
 
     def _step_if_complete(self) -> list[Action]:
-        """Take the steps for which all gradients are here, and answer those who sent them."""
+        """Take the steps whose gradients are complete, and answer their senders."""
         actions: list[Action] = []
         while (iteration := self._complete) is not None:
             pushes = list(self._gathered.pop(iteration, {}).values())
             self._next = max(self._next, iteration + 1)
-            self._step([*pushes, *self._last_words.pop(iteration, ())])
+            self._step([*pushes, *self._final_gradients.pop(iteration, ())])
             actions += map(self._pulled, pushes)
         return [*actions, *self._answer()]
 
     @property
     def _complete(self) -> int | None:
-        """The iteration of which all gradients are here, if that is known; there may be none, if all begin later."""
+        """The iteration whose gradients are complete, if any."""
         if self._asynchronous:
             return min(self._gathered, default=None)
         here = self._gathered[self._next]
@@ -221,7 +226,7 @@ class ParameterServer:
         return Send(message.sender, Message(self._number, body, (self._replica.snapshot(),)))
 
     def _answer(self) -> list[Action]:
-        """Hand its part on to newcomers who can begin with it."""
+        """Send its part to joining workers whose requests it answers."""
         now = {w: least for w, least in self._requests.items() if self._asynchronous or least <= self._next}
         actions: list[Action] = []
         for worker, least in now.items():
@@ -230,5 +235,5 @@ class ParameterServer:
             actions += [Send(worker, message) for message in messages]
         return actions
 
-    def _say(self, worker: int, body: Hello) -> Send:
+    def _send(self, worker: int, body: Hello) -> Send:
         return Send(worker, Message(self._number, body))

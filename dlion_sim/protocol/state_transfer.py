@@ -1,4 +1,4 @@
-"""What a newcomer gets of another worker's state, or of the servers': in parts, each a message."""
+"""State transfer: the state of a worker or server in parts, each a message."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import torch
 from torch import Tensor
 
 from dlion_sim.protocol.choices import Choice, Setup
-from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.membership_messages import State
-from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.messages import MalformedMessageError, Message
 
 
 def messages(sender: int, iteration: int, tensors: Sequence[Tensor]) -> Iterator[Message]:
-    """The state of a worker or server, which is `tensors`, at the beginning of `iteration`."""
+    """Messages with the state `tensors` of a worker or server at the beginning of `iteration`."""
     for part, tensor in enumerate(tensors):
         yield Message(sender, State(iteration, part, len(tensors)), (tensor,))
 
 
 def state_of(setup: Setup, choices: Sequence[Choice], applied: Mapping[int, int]) -> list[Tensor]:
-    """A worker's state: how many iterations' contributions of each worker are in it, parameters and optimizer, choices.
+    """A worker's state: iterations of each worker that are applied in it, parameters and optimizer, choices.
 
-    `applied`: of each peer the newest of these iterations. Numbers are sent as float32, which is exact up to 2^24.
+    `applied`: the newest of these iterations by peer. Numbers are sent as float32, which is exact up to 2^24.
     """
     counts = torch.zeros(setup.workers)
     for peer, iteration in applied.items():
@@ -32,7 +31,7 @@ def state_of(setup: Setup, choices: Sequence[Choice], applied: Mapping[int, int]
 
 
 def take_over(setup: Setup, choices: Sequence[Choice], tensors: Sequence[Tensor]) -> dict[int, int]:
-    """Be in the state that `state_of` has told, and return `applied` of those of whom something is in it."""
+    """Load a state of `state_of`, and return its `applied`."""
     counts, *rest = tensors
     remaining = iter(rest)
     setup.replica.take_over([next(remaining) for _ in setup.replica.state()])
@@ -42,15 +41,15 @@ def take_over(setup: Setup, choices: Sequence[Choice], tensors: Sequence[Tensor]
 
 
 class StateTransfer:
-    """The parts that have come so far of a state that was asked for: at the beginning of iteration `least`, or later.
+    """The received parts of a requested state, at the beginning of iteration `least` or later.
 
-    `sizes` [parts] tells how long they are to be; where it is 0, they may have `parameters` entries, too. The first
-    `numbers` of them are of numbers from 0 on.
+    `sizes` [parts] are their lengths; where that is 0, `parameters` entries are allowed, too. The entries of the first
+    `numbers` parts are whole numbers from 0 on.
     """
 
     def __init__(self, least: int, sizes: Sequence[int], parameters: int, numbers: int) -> None:
         self.iteration = least
-        """Of the state, once a part of it is here."""
+        """That of the state, once a part has arrived."""
         self.tensors: list[Tensor] = []
         self._sizes = sizes
         self._parameters = parameters
@@ -58,11 +57,11 @@ class StateTransfer:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all parts are here."""
+        """Whether all parts have arrived."""
         return len(self.tensors) == len(self._sizes)
 
     def take(self, message: Message) -> None:
-        """The next part is here. Raises MalformedMessageError, with nothing changed, if this is none."""
+        """Take in the next part. Raises MalformedMessageError, with nothing changed, if it is another one."""
         state, (tensor,) = message.body, message.tensors
         assert isinstance(state, State)
         number, parts = len(self.tensors), len(self._sizes)
@@ -73,6 +72,6 @@ class StateTransfer:
         if len(tensor) != self._sizes[number] and (self._sizes[number] or len(tensor) != self._parameters):
             raise MalformedMessageError(f"part {number} of a state has {len(tensor)} entries")
         if number < self._numbers and not bool(((tensor >= 0) & (tensor < 2**24) & (tensor == tensor.floor())).all()):
-            raise MalformedMessageError(f"part {number} of a state has what are no iterations")
+            raise MalformedMessageError(f"part {number} of a state has entries that are no iterations")
         self.iteration = state.iteration
         self.tensors.append(tensor)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from dlion_sim.protocol import batching, exchange, knowledge, synchronization
+from dlion_sim.protocol import (
+    baseline,  # noqa: F401 (it registers its choices)
+    batching,
+    exchange,
+    knowledge,
+    synchronization,
+)
 from dlion_sim.protocol.registry import SYSTEMS, Composition, discover, register
 from dlion_sim.scenario.topology import Bipartite, ParameterServers, Ring
 
@@ -10,7 +16,7 @@ __all__ = ["SYSTEMS", "Composition", "register"]
 
 SYSTEMS |= {
     "baseline": Composition(
-        source="Whole gradients to everyone, in step",
+        source="Whole gradients to every peer, synchronously",
         batching={"kind": "fixed"},
         exchange={"kind": "full"},
         synchronization={"kind": "synchronous"},

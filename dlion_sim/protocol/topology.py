@@ -1,4 +1,4 @@
-"""The graph of who exchanges with whom, and the weights with which neighbours mix their parameters."""
+"""The topology: which workers exchange messages, and the weights with which they mix parameters."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PATH = "system.topology"
 def mixing_weights(topology: AnyTopology, workers: int, seed: int) -> list[Mapping[int, float]]:
     """Each worker's peers, in order, each with its Metropolis-Hastings weight, 1 / (1 + the larger degree of the two).
 
-    With what is left to 1 on each worker itself, the weights are symmetric and doubly stochastic on any graph, so that
+    With the rest to 1 as each worker's own weight, they are symmetric and doubly stochastic on any graph, so that
     mixing keeps the mean of all parameters (Xiao and Boyd, 2004). On a regular graph they are uniform.
 
-    With parameter servers, these are every worker's peers: they are numbered after the workers.
+    With parameter servers, which are numbered after the workers, these are every worker's peers.
 
-    Raises InputError where there is no such graph of so many workers, or it is not connected.
+    Raises InputError if there is no such graph of so many workers, or it is not connected.
     """
     if isinstance(topology, ParameterServers):
         _check_hosts(topology, workers)
@@ -40,7 +40,7 @@ def mixing_weights(topology: AnyTopology, workers: int, seed: int) -> list[Mappi
     graph = _graph(topology, workers, seed)
     if workers > 1 and not nx.is_connected(graph):
         alone = min(nx.connected_components(graph), key=len)
-        raise InputError(f"the graph is not connected: no way leads out of workers {sorted(alone)}", path=PATH)
+        raise InputError(f"the graph is not connected: no edge leads out of workers {sorted(alone)}", path=PATH)
     degree = dict(graph.degree)
     return [
         {peer: 1 / (1 + max(degree[worker], degree[peer])) for peer in sorted(graph[worker])}
@@ -49,9 +49,9 @@ def mixing_weights(topology: AnyTopology, workers: int, seed: int) -> list[Mappi
 
 
 def sides(topology: AnyTopology, workers: int, seed: int) -> list[int]:
-    """Which of two sets each worker is in, 0 or 1, such that all peers of a worker are in the other one.
+    """Each worker's set of a bipartite graph, 0 or 1: all peers of a worker are in the other one.
 
-    Worker 0 is in set 0. Raises InputError where there are no such sets: where the graph is not bipartite.
+    Worker 0 is in set 0. Raises InputError if the graph is not bipartite.
     """
     graph = _graph(topology, workers, seed)
     if not nx.is_bipartite(graph):
@@ -76,7 +76,7 @@ def _check_hosts(topology: ParameterServers, workers: int) -> None:
 
 
 def is_complete(topology: AnyTopology) -> bool:
-    """Whether all workers are each other's peers, however many they are."""
+    """Whether all workers are each other's peers."""
     return isinstance(topology, AllToAll)
 
 

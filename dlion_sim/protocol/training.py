@@ -1,11 +1,11 @@
-"""A worker's training: one iteration after another, as its four choices say. Sans-I/O, like all of the worker.
+"""A worker's iterations, as its four choices define them (DLion, HPDC'21, and its ancestor TF.AKO). Without I/O.
 
-An iteration is (DLion, HPDC'21, and its ancestor TF.AKO):
+An iteration:
 
 1. compute a gradient on a batch of the size that *batching* says;
-2. send what *exchange* makes of it;
-3. wait until *synchronization* lets it go on;
-4. merge the weights that *knowledge transfer* has fetched, apply the own gradient and those received in one step.
+2. send the messages that *exchange* makes of it;
+3. wait until *synchronization* and *exchange* allow the end of the iteration;
+4. merge the weights that *knowledge transfer* has fetched, then apply the own and the received contributions.
 """
 
 from __future__ import annotations
@@ -28,48 +28,48 @@ from dlion_sim.protocol.events import (
     Stop,
     Unfinished,
 )
-from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.membership import Membership
 from dlion_sim.protocol.membership_messages import Hello
-from dlion_sim.protocol.messages import Channel, Contribution, Message
+from dlion_sim.protocol.messages import Channel, Contribution, MalformedMessageError, Message
 from dlion_sim.protocol.phases import Move, Phase, after
 from dlion_sim.protocol.state_transfer import messages, state_of
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
 
 
 class Training:
-    """How far a worker is, and what it has for the iterations to come; `members` are those that it trains with."""
+    """The iterations of a worker: its phase, iteration, and received contributions still to be applied."""
 
     def __init__(self, setup: Setup, choices: Choices, members: Membership, barrier: Barrier) -> None:
         self.phase = Phase.READY
         self.iteration = 0
-        """How many are done."""
+        """Iterations done."""
         self.now = 0.0
-        """When what is being handled has happened (seconds)."""
+        """The time of the event being handled (seconds)."""
         self.since = 0.0
-        """When the present phase began."""
+        """The time at which the present phase began (seconds)."""
         self._setup = setup
         self._choices = choices
         self._members = members
         self._barrier = barrier
-        self._given_up: Unfinished | None = None
-        """The gradient that would not have been there in time, as it leaves."""
+        self._abandoned: Unfinished | None = None
+        """The gradient that it did not complete before it left."""
         self._batch_size = 0
         self._own: tuple[GradientReady, Update | None] | None = None
         self._skipped = 0
-        """Iterations to leave out after the last one."""
+        """Iterations to skip after the present one."""
         self._loss = math.inf
-        """Of its last gradient."""
+        """That of its last gradient."""
         self._inbox: list[Update] = []
         self._receivers = choices.receivers()
 
     @property
     def hello(self) -> Hello:
-        """How a member stands."""
+        """A member's hello."""
         match self.phase:
             case Phase.COMPUTING | Phase.WAITING:
-                # Of this one, something may have left already; nor does it get what those who have left contributed.
-                first = max(self.iteration, *(word.body.iteration for word in self._members.last_words), 0) + 1
+                # Parts of the present iteration may have been sent already; contributions of departed workers do not
+                # reach it.
+                first = max(self.iteration, *(word.body.iteration for word in self._members.final_updates), 0) + 1
             case Phase.CATCHING_UP:
                 first = self.iteration + self._skipped
             case _:
@@ -77,9 +77,9 @@ class Training:
         return Hello(first, self.iteration, self._loss, self._setup.links.waiting, member=True)
 
     def unfinished(self, now: float) -> Unfinished | None:
-        """What it is at, at time `now` (seconds); None before it takes part and once it has stopped.
+        """The unfinished iteration at time `now` (seconds); None before the first and once it has stopped.
 
-        As it leaves that is the gradient that it gave up, if it was at one.
+        While it leaves: the gradient that it gave up, if there was one.
         """
         lasted = max(0.0, now - self.since)
         match self.phase:
@@ -93,27 +93,27 @@ class Training:
                 waited_for = self._barrier.furthest_behind(last)
                 return Unfinished("unfinished", self.iteration + 1, computed, lasted, *waited_for)
             case Phase.LEAVING:
-                return self._given_up
+                return self._abandoned
             case Phase.READY | Phase.JOINING | Phase.STOPPED:
                 return None
             case _:
                 assert_never(self.phase)
 
     def move(self, what: type[Event] | Move) -> None:
-        """Be in the phase that `what` leads to. Raises LocalProtocolError where it cannot happen."""
+        """Enter the phase that `what` leads to. Raises LocalProtocolError if it cannot happen in the present one."""
         if what is Move.LEAVE and self.phase is Phase.COMPUTING:
-            self._given_up = self.unfinished(self.now)
+            self._abandoned = self.unfinished(self.now)
         self.phase, self.since = after(self.phase, what), self.now
 
-    def give_up(self, reason: str) -> list[Action]:
-        """Nothing can go on."""
+    def abort(self, reason: str) -> list[Action]:
+        """The run cannot continue."""
         if self.phase in (Phase.STOPPED, Phase.LEAVING):
             return []
-        self.move(Move.GIVE_UP)
+        self.move(Move.ABORT)
         return [Abort(reason)]
 
     def begin(self) -> list[Action]:
-        """Time the machine if batching wants that; else begin the iteration that it is at."""
+        """Time the machine if batching asks for it; then begin the present iteration."""
         batch_sizes = self._choices.batching.profile()
         if not batch_sizes:
             return self._compute()
@@ -121,11 +121,11 @@ class Training:
         return [Profile(batch_sizes)]
 
     def profiled(self, measurements: Sequence[tuple[int, float]]) -> list[Action]:
-        """The machine is timed: (batch size, seconds) each."""
+        """The machine has been timed: (batch size, seconds) each."""
         return [*self.queue(self._choices.batching.measured(measurements)), *self._compute()]
 
     def computed(self, ready: GradientReady) -> list[Action]:
-        """The iteration's gradient is here: send what is to be sent of it."""
+        """The iteration's gradient is ready: send the messages that the exchange makes of it."""
         self._loss = ready.loss
         factor = self._factor(len(self._members.counting(self.iteration)))
         own = factor(Contribution(self.iteration, self._batch_size))
@@ -138,13 +138,14 @@ class Training:
         return self.queue([*measured, *(Send(peer, message) for peer, message in outgoing.messages)])
 
     def received(self, message: Message) -> list[Action]:
-        """A peer's message for one of the choices is here. Raises MalformedMessageError for one that is for none."""
+        """A peer's message for one of the choices has arrived. Raises MalformedMessageError if none receives its
+        kind."""
         receiver = self._receivers.get(type(message.body))
         if receiver is None:
             raise MalformedMessageError(f"none of its choices takes a message of the kind {message.body.wire_kind!r}")
         if not isinstance(message.body, Contribution):
-            if not self._members.may_say(message):
-                raise MalformedMessageError(f"{message.sender} sends a {message.body.kind} before it has begun")
+            if not self._members.may_send(message):
+                raise MalformedMessageError(f"{message.sender} sends a {message.body.kind} before its first iteration")
             return self.queue(receiver.received(message))
         update = Update.of(message)
         self._choices.exchange.arrived(update)
@@ -152,21 +153,21 @@ class Training:
             self._inbox.append(update)
         return []
 
-    def taken_from(self, peer: int) -> list[Update]:
-        """What a peer has contributed, and is here no longer."""
+    def take_updates_of(self, peer: int) -> list[Update]:
+        """Remove a peer's contributions from the inbox and return them."""
         taken = [update for update in self._inbox if update.sender == peer]
         self._inbox = [update for update in self._inbox if update.sender != peer]
         return taken
 
-    def sort_out(self) -> None:
-        """Keep only those contributions that count, now that it is known when this worker begins."""
+    def drop_obsolete(self) -> None:
+        """Keep only contributions that count, now that this worker's first iteration is known."""
         self._inbox = [update for update in self._inbox if self._members.admits(update)]
 
-    def hand_over(self) -> list[Action]:
-        """Hand the state on to newcomers who can begin with it."""
+    def send_state(self) -> list[Action]:
+        """Send the state to joining workers whose requests it answers."""
         if self.phase is Phase.JOINING:
             return []
-        asked = self._members.answerable(math.inf if self.phase is Phase.STOPPED else self.iteration)
+        asked = self._members.take_ready_requests(math.inf if self.phase is Phase.STOPPED else self.iteration)
         tensors = state_of(self._setup, self._choices.all, self._members.applied(self._inbox)) if asked else []
         return [
             Send(peer, message)
@@ -174,13 +175,13 @@ class Training:
             for message in messages(self._setup.worker, max(self.iteration, least), tensors)
         ]
 
-    def go_on_if_allowed(self, event: Event) -> list[Action]:
-        """End the iteration if it may end, now that `event` has happened, and begin the next one."""
-        if self.phase is Phase.CATCHING_UP and not self._barrier.holds_up(last := self.iteration + self._skipped - 1):
+    def end_iteration_if_allowed(self, event: Event) -> list[Action]:
+        """End the iteration after `event`, if it may end, and begin the next one."""
+        if self.phase is Phase.CATCHING_UP and not self._barrier.blocks(last := self.iteration + self._skipped - 1):
             self._apply(last, None, self._due(last))
             self.iteration = last + 1
             return self._compute()
-        if self.phase is not Phase.WAITING or self._own is None or self._barrier.holds_up(self.iteration):
+        if self.phase is not Phase.WAITING or self._own is None or self._barrier.blocks(self.iteration):
             return []
         ready, own = self._own
         merges = self._choices.knowledge_transfer.merges()
@@ -210,12 +211,12 @@ class Training:
         transfer = self.queue(self._choices.knowledge_transfer.stepped(self.iteration, ready.loss))
         if self._skipped and self._choices.exchange.catches_up:
             self.move(Move.CATCH_UP)
-            return [report, *transfer, *self.hand_over(), *self.go_on_if_allowed(event)]
+            return [report, *transfer, *self.send_state(), *self.end_iteration_if_allowed(event)]
         self.iteration += self._skipped
         return [report, *transfer, *self._compute()]
 
     def queue(self, actions: list[Action]) -> list[Action]:
-        """The same actions, the data among them noted, since choices watch the links."""
+        """The same actions; data messages among them are registered with the link monitor."""
         for action in actions:
             if isinstance(action, Send) and action.message.body.channel is Channel.DATA:
                 self._setup.links.queued(action.peer, action.message.size, self.now)
@@ -224,13 +225,13 @@ class Training:
     def _compute(self) -> list[Action]:
         if self._setup.iterations is not None and self.iteration >= self._setup.iterations:
             self.move(Move.FINISH)
-            return [*self.hand_over(), Stop()]
+            return [*self.send_state(), Stop()]
         self.move(Move.COMPUTE)
-        handed_over = self.hand_over()
+        state_messages = self.send_state()
         self._batch_size = self._choices.batching.batch_size(self.iteration)
         entered = self._choices.synchronization.entered(self.iteration)
         began = [Send(*each) for each in self._choices.exchange.began(self.iteration, self._batch_size)]
-        return [*handed_over, *self.queue([*entered, *began]), Compute(self._batch_size)]
+        return [*state_messages, *self.queue([*entered, *began]), Compute(self._batch_size)]
 
     def _apply(self, iteration: int, own: Update | None, received: list[Update]) -> int:
         peers = self._members.counting(iteration)
@@ -239,18 +240,18 @@ class Training:
         return applied
 
     def _due(self, iteration: int) -> list[Update]:
-        """Take the received contributions that belong to `iteration` out of the inbox."""
+        """Remove the contributions that are due in `iteration` from the inbox and return them."""
         now, self._inbox = self._by_time(self._inbox, iteration)
-        last, self._members.last_words = self._by_time(self._members.last_words, iteration)
+        last, self._members.final_updates = self._by_time(self._members.final_updates, iteration)
         return [*now, *last]
 
     def _by_time(self, updates: list[Update], iteration: int) -> tuple[list[Update], list[Update]]:
-        """Those that are due at the end of `iteration`, and those that are due later."""
+        """The updates that are due at the end of `iteration`, and those that are due later."""
         by_time: dict[Due, list[Update]] = {"now": [], "later": [], "never": []}
         for update in updates:
             by_time[self._choices.synchronization.due(update.body.iteration, iteration)].append(update)
         return by_time["now"], by_time["later"]
 
     def _factor(self, peers: int) -> Callable[[Contribution], float]:
-        """By which contributions enter the mean over this worker and so many peers, whoever of them was heard."""
+        """The weight of a contribution in the mean over this worker and so many peers."""
         return lambda contribution: self._choices.batching.weight(contribution, self._batch_size) / (peers + 1)

@@ -1,55 +1,103 @@
-"""What the engine asks of whatever carries messages, and is told by it."""
+"""The interface between the engine and what carries its messages, and scheduled changes of links, which all have."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Message
 from dlion_sim.results import QueuesRow
+from dlion_sim.scenario import Schedule
+from dlion_sim.simulation.event_queue import EventQueue
+from dlion_sim.simulation.routing import BITS_PER_BYTE
 
-Sent = Callable[[Transfer], None]
-"""Called with a message whose last byte has been sent."""
-Timed = Callable[[Transfer, float, float], None]
-"""Called with a message once its sender knows that it arrives: how many seconds links took for it, and when its last
-byte had been sent."""
-Delivered = Callable[[int, Message], None]
-"""Called with receiver and message."""
+
+class Listener(NamedTuple):
+    """The callbacks of a carrier's owner."""
+
+    sent: Callable[[Transfer], None]
+    """A message has been sent to its last byte."""
+    timed: Callable[[Transfer, float, float], None]
+    """The sender knows that a message arrives: the seconds that links took for it, and when its last byte was sent."""
+    delivered: Callable[[int, Message], None]
+    """A receiver has got a message."""
+    changed: Callable[[], None]
+    """The capacity of a link has changed."""
 
 
 class Dropped(NamedTuple):
-    """Messages that will never be there."""
+    """Messages that will never be delivered."""
 
     begun: list[tuple[Transfer, float]]
-    """Those that had begun to cross links, and how many bytes of each have."""
+    """Messages whose transmission had begun, with the bytes of each that links have carried."""
     others: int
-    """How many more there were."""
+    """The number of messages that were queued behind them."""
 
 
 class Carrier(Protocol):
-    """Messages under way, of which it tells what they come to."""
+    """Carries messages and reports to a `Listener`."""
 
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
-        """Every message that has begun to leave and of which nothing was told as yet, and how many bytes of it have."""
+        """Messages whose transmission has begun and was not reported as sent, with the bytes that links have
+        carried."""
 
     def queues(self) -> Sequence[QueuesRow]:
-        """What has waited for each link since this was last asked."""
+        """The queues of each link in the interval since the last call."""
 
     @property
     def is_stuck(self) -> bool:
-        """Whether no message under way will ever be there: each waits for a link that is gone for good."""
+        """Whether no message under way will ever be delivered: each waits for a link that is down for good."""
 
     def bytes_per_second(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
-        """What messages of each (sender, receiver) could have now: alone, and if all send at once."""
+        """The present rate for each (sender, receiver): alone, and if all send at once."""
 
 
 @runtime_checkable
 class CuttingCarrier(Carrier, Protocol):
-    """One whose messages can be lost, as those are who send and receive them."""
+    """A carrier of messages that can be dropped when their ends or links fail."""
 
     def cut(self, one: int, other: int) -> Dropped:
-        """Drop all between two, in both directions, whose last byte has not left, and tell what that was."""
+        """Drop and return all messages between two participants that have not been sent to their last byte."""
+
+
+class CapacityChanges:
+    """Scheduled changes of links' `capacities_bps`: calls `resize` with link and bytes per second, and then
+    `changed`."""
+
+    def __init__(
+        self,
+        event_queue: EventQueue,
+        capacities_bps: Sequence[Schedule],
+        *,
+        resize: Callable[[int, float], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._event_queue = event_queue
+        self._capacities_bps = capacities_bps
+        self._resize = resize
+        self._changed = changed
+        for link in range(len(capacities_bps)):
+            self._schedule(link, 1)
+
+    def is_down_for_good(self, link: int) -> bool:
+        """Whether a link is down for good."""
+        return math.isinf(self._capacities_bps[link].finish_time(self._event_queue.now, 1.0))
+
+    def _schedule(self, link: int, number: int) -> None:
+        """Schedule the `number`-th change of a link's capacity, if there is one."""
+        change = self._capacities_bps[link].change(number)
+        if change is not None:
+            time, capacity_bps = change
+            change_it = partial(self._apply, link, number, capacity_bps)
+            self._event_queue.after(time - self._event_queue.now, change_it, background=True)
+
+    def _apply(self, link: int, number: int, capacity_bps: float) -> None:
+        self._resize(link, capacity_bps / BITS_PER_BYTE)
+        self._changed()
+        self._schedule(link, number + 1)

@@ -1,8 +1,8 @@
-"""Who is there in virtual time, and whom each participant takes for there.
+"""Churn in virtual time: which processes run, and which peers each participant is connected to.
 
-Machines and paths go and come back as the run's outages say. Nobody is told that a process has ended: each of its peers
-notices by itself, half a round trip later, and `detection` after that where it crashed. So do both ends where a path is
-silent for too long. Who begins, or is behind a path that is back, is found a round trip later.
+Machines and paths are down as the run's outages say. Each peer detects the end of a process by itself, half a round
+trip later, and `detection` seconds after that if it crashed. Both ends of a path detect its outage after `silence`
+seconds. A process that starts, or that is behind a restored path, is found a round trip later.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _Path = tuple[str, str]
 
 @dataclass(frozen=True)
 class Delays:
-    """How long things take, in seconds."""
+    """Delays in seconds."""
 
     detection: float
-    """Until peers notice a crash, beyond half a round trip."""
+    """Until peers detect a crash, beyond half a round trip."""
     silence: float
-    """Until both ends of a path that nothing comes over take each other for lost."""
+    """Until both ends of a path that is down consider each other lost."""
     restart: float
-    """From when a machine is back until its process begins."""
+    """From the end of a machine's outage to the start of its process."""
 
 
 class Churn:
-    """Which processes run, and who of their `neighbours`, by participant, is connected with whom.
+    """The processes that run, and the connections between `neighbours`, which are given by participant.
 
-    `tell` hands an event to a participant; `cut` is called with two between whom all is lost that has not left, `came`
-    with who begins, `went` with who has ended and whether for good; `record` takes rows. Pickled, it keeps its state;
-    `attach` gives it the outages to go on with.
+    `handle` hands an event to a participant; `cut` drops unsent messages between two; `started` and `ended` get the
+    number of a participant whose process starts or ends, the latter also whether for good; `record` takes rows. A
+    checkpoint has its state; `attach` sets the outages after resuming.
     """
 
     def __init__(
@@ -51,94 +51,97 @@ class Churn:
         *,
         delays: Delays,
         neighbours: Sequence[Sequence[int]],
-        tell: Callable[[int, Event], None],
+        handle: Callable[[int, Event], None],
         cut: Callable[[int, int], None],
-        came: Callable[[int], None],
-        went: Callable[[int, bool], None],
+        started: Callable[[int], None],
+        ended: Callable[[int, bool], None],
         record: Callable[[MembershipRow], None],
     ) -> None:
         self._event_queue = event_queue
         self._routing = routing
         self._delays = delays
         self._neighbours = neighbours
-        self._tell, self._cut, self._came, self._went, self._record = tell, cut, came, went, record
+        self._handle, self._cut, self._started, self._process_ended, self._record = handle, cut, started, ended, record
         self.attach(outages)
         self.incarnations = [0] * len(neighbours)
-        """How often each participant's process has ended: the one that runs, or the next one."""
+        """How often each participant's process has ended: the number of the present or next one."""
         absent = outages.absent_at_start
-        self._hears = [
+        self._known = [
             {} if number in absent else {peer: 0 for peer in peers if peer not in absent}
             for number, peers in enumerate(neighbours)
         ]
-        """The incarnation of each peer that a participant takes for there."""
-        self._is_there = [number not in absent for number in range(len(neighbours))]
-        self._ended = [0.0] * len(neighbours)
-        """When each participant's process has ended last."""
+        """By participant, the incarnation of each peer that it considers connected."""
+        self._is_running = [number not in absent for number in range(len(neighbours))]
+        self._end_times = [0.0] * len(neighbours)
+        """The last end of each participant's process."""
         self._leaving: dict[int, Outage] = {}
-        """Why those are about to end who have been told to leave."""
-        self._broken: set[_Path] = set()
+        """By participant that is leaving, the outage that is the reason."""
+        self._interrupted: set[_Path] = set()
 
     def attach(self, outages: Outages) -> None:
-        """Go by these from now on."""
+        """Set the outages, after resuming."""
         self._outages = outages
 
     def start(self) -> None:
-        """Plan the first outage of every participant and all those of paths."""
-        for number, is_there in enumerate(self._is_there):
+        """Schedule the first outage of every participant and all outages of paths."""
+        for number, is_running in enumerate(self._is_running):
             outage = self._outages.next_after(number, 0.0)
-            if outage is not None and not is_there:
-                self._note(number, "down")
-                self._stay_away(number, outage)
+            if outage is not None and not is_running:
+                self._record_row(number, "down")
+                self._schedule_return(number, outage)
             else:
-                self._plan(number, outage)
+                self._schedule_outage(number, outage)
         clouds = list(dict.fromkeys(map(self._routing.cloud, range(len(self._neighbours)))))
         for path in ((one, other) for one in clouds for other in clouds):
             for outage in self._outages.link_outages(*path):
-                self._at(outage.begin, partial(self._break, path, outage))
-                self._at(outage.end, partial(self._mend, path))
+                self._at(outage.begin, partial(self._interrupt_path, path, outage))
+                self._at(outage.end, partial(self._restore_path, path))
 
-    def is_there(self, number: int) -> bool:
+    def is_running(self, number: int) -> bool:
         """Whether a participant's process runs."""
-        return self._is_there[number]
+        return self._is_running[number]
 
-    def reaches(self, sender: int, receiver: int) -> bool:
-        """Whether there is a connection on which one can send to the other."""
-        return self._hears[sender].get(receiver) == self.incarnations[receiver]
+    def is_connected(self, sender: int, receiver: int) -> bool:
+        """Whether there is a connection from `sender` to `receiver`, with its present process."""
+        return self._known[sender].get(receiver) == self.incarnations[receiver]
 
-    def hears(self, receiver: int, sender: int) -> bool:
-        """Whether one takes what has come from the other: what left before the sender was lost is still good."""
-        return sender in self._hears[receiver]
+    def accepts(self, receiver: int, sender: int) -> bool:
+        """Whether `receiver` accepts messages of `sender`; also those sent before the sender failed, until it detects
+        that."""
+        return sender in self._known[receiver]
 
-    def out_of_reach(self, number: int) -> frozenset[int]:
-        """The neighbours of one who begins that it will not find a round trip later."""
+    def unreachable(self, number: int) -> frozenset[int]:
+        """The neighbours that a starting participant cannot reach."""
         return frozenset(
-            peer for peer in self._neighbours[number] if not self._is_there[peer] or self._is_broken(number, peer)
+            peer
+            for peer in self._neighbours[number]
+            if not self._is_running[peer] or self._is_interrupted(number, peer)
         )
 
     def left(self, number: int) -> None:
-        """A participant has sent all that it had to: its process ends in good order."""
+        """A participant has left in good order: its process ends."""
         self._event_queue.after(0.0, partial(self._leave, number, self.incarnations[number]))
 
     def _at(self, time: float, call: Call) -> None:
         self._event_queue.after(max(0.0, time - self._event_queue.now), call)
 
-    def _plan(self, number: int, outage: Outage | None) -> None:
-        """Plan a participant's next outage, if there is one."""
+    def _schedule_outage(self, number: int, outage: Outage | None) -> None:
+        """Schedule a participant's next outage, if there is one."""
         if outage is None:
             return
         if outage.kind != "crash":
-            self._at(outage.begin - outage.notice, partial(self._announce, number, outage))
+            self._at(outage.begin - outage.notice, partial(self._notify, number, outage))
         if outage.kind != "leave":
             self._at(outage.begin, partial(self._crash, number, outage))
 
-    def _announce(self, number: int, outage: Outage) -> None:
-        """A participant is told to leave."""
+    def _notify(self, number: int, outage: Outage) -> None:
+        """A participant gets notice to leave."""
         self._leaving[number] = outage
-        self._note(number, "noticed")
-        self._tell(number, Leave(None if outage.kind == "leave" else outage.begin))
+        self._record_row(number, "noticed")
+        self._handle(number, Leave(None if outage.kind == "leave" else outage.begin))
 
     def _crash(self, number: int, outage: Outage) -> None:
-        if self._is_there[number]:
+        if self._is_running[number]:
             self._end(number, outage, "down", self._delays.detection)
 
     def _leave(self, number: int, incarnation: int) -> None:
@@ -146,120 +149,122 @@ class Churn:
             self._end(number, self._leaving[number], "left", 0.0)
 
     def _end(self, number: int, outage: Outage, what: What, detection: float) -> None:
-        """A process has ended, of which its peers know that much later."""
-        self._note(number, what)
-        incarnation, hears = self.incarnations[number], self._hears[number]
-        self._is_there[number] = False
-        self._ended[number] = self._event_queue.now
+        """A process ends, which its peers detect later, by latency and `detection`."""
+        self._record_row(number, what)
+        incarnation, accepts = self.incarnations[number], self._known[number]
+        self._is_running[number] = False
+        self._end_times[number] = self._event_queue.now
         self.incarnations[number] += 1
         for peer in self._neighbours[number]:
-            if peer in hears:
+            if peer in accepts:
                 self._cut(number, peer)
-            if self._hears[peer].get(number) == incarnation:
+            if self._known[peer].get(number) == incarnation:
                 latency = self._routing.route(number, peer).latency
-                self._event_queue.after(latency + detection, partial(self._notice, peer, number, incarnation))
-        hears.clear()
+                self._event_queue.after(latency + detection, partial(self._detect_failure, peer, number, incarnation))
+        accepts.clear()
         self._leaving.pop(number, None)
-        self._stay_away(number, outage)
+        self._schedule_return(number, outage)
 
-    def _stay_away(self, number: int, outage: Outage) -> None:
-        """Plan when a participant is back from an outage; from the next one, where that comes before."""
+    def _schedule_return(self, number: int, outage: Outage) -> None:
+        """Schedule a participant's return from an outage, or from the next one if that begins before."""
         back = max(outage.end, self._event_queue.now) + self._delays.restart
         following = self._outages.next_after(number, outage.end)
         if following is not None and following.begin <= back:
-            self._stay_away(number, following)
+            self._schedule_return(number, following)
         else:
-            self._went(number, math.isinf(back))
-            self._at(back, partial(self._begin, number))
+            self._process_ended(number, math.isinf(back))
+            self._at(back, partial(self._start_process, number))
 
-    def _begin(self, number: int) -> None:
-        """A process begins."""
-        self._is_there[number] = True
-        self._note(number, "up")
-        self._came(number)
+    def _start_process(self, number: int) -> None:
+        """A process starts."""
+        self._is_running[number] = True
+        self._record_row(number, "up")
+        self._started(number)
         for peer in self._neighbours[number]:
-            if self._is_there[peer]:
-                self._connect(number, peer, is_sought=True)
-        self._plan(number, self._outages.next_after(number, self._event_queue.now))
+            if self._is_running[peer]:
+                self._connect(number, peer, reports_failure=True)
+        self._schedule_outage(number, self._outages.next_after(number, self._event_queue.now))
 
-    def _connect(self, one: int, other: int, *, is_sought: bool = False) -> None:
-        """Two begin to shake hands, unless they cannot: when the path is back, they will.
+    def _connect(self, one: int, other: int, *, reports_failure: bool = False) -> None:
+        """Begin a handshake, unless the path is down: then it begins when the path is restored.
 
-        The first is told if nothing comes of it, where the other one `is_sought`.
+        If it fails and `reports_failure`, the first one gets `PeerLost`.
         """
-        if not self._is_broken(one, other):
+        if not self._is_interrupted(one, other):
             round_trip = self._routing.route(one, other).latency + self._routing.route(other, one).latency
             incarnations = self.incarnations[one], self.incarnations[other]
-            self._event_queue.after(round_trip, partial(self._meet, one, other, incarnations, is_sought))
+            self._event_queue.after(
+                round_trip, partial(self._complete_handshake, one, other, incarnations, reports_failure)
+            )
 
-    def _meet(self, one: int, other: int, incarnations: tuple[int, int], is_sought: bool) -> None:
-        """Two find each other, if they are still who they were."""
-        if self.incarnations[one] != incarnations[0] or self.reaches(one, other):
+    def _complete_handshake(self, one: int, other: int, incarnations: tuple[int, int], reports_failure: bool) -> None:
+        """A handshake completes, if both processes are still the same."""
+        if self.incarnations[one] != incarnations[0] or self.is_connected(one, other):
             return
-        if self.incarnations[other] != incarnations[1] or self._is_broken(one, other):
-            if is_sought:
-                self._tell(one, PeerLost(other))
+        if self.incarnations[other] != incarnations[1] or self._is_interrupted(one, other):
+            if reports_failure:
+                self._handle(one, PeerLost(other))
             return
         ends = (one, other), (other, one)
         for each, peer in ends:
-            if peer in self._hears[each]:  # The one before, whose loss it has not noticed.
-                self._lose(each, peer, self._ended[peer])
+            if peer in self._known[each]:  # The former process, whose end it has not detected.
+                self._report_lost(each, peer, self._end_times[peer])
         for each, peer in ends:
-            self._hears[each][peer] = self.incarnations[peer]
+            self._known[each][peer] = self.incarnations[peer]
         for each, peer in ends:
-            self._note(peer, "found", peer=each)
-            self._tell(each, PeerFound(peer))
+            self._record_row(peer, "found", peer=each)
+            self._handle(each, PeerFound(peer))
 
-    def _notice(self, number: int, peer: int, incarnation: int) -> None:
-        """One learns that the other's process has ended; over a path that is down only when that is back."""
-        if self._hears[number].get(peer) == incarnation and not self._is_broken(number, peer):
-            self._lose(number, peer, self._ended[peer])
+    def _detect_failure(self, number: int, peer: int, incarnation: int) -> None:
+        """A participant detects the end of a peer's process, unless the path is down."""
+        if self._known[number].get(peer) == incarnation and not self._is_interrupted(number, peer):
+            self._report_lost(number, peer, self._end_times[peer])
 
-    def _lose(self, number: int, peer: int, since: float) -> None:
-        incarnation, now = self._hears[number].pop(peer), self._event_queue.now
+    def _report_lost(self, number: int, peer: int, since: float) -> None:
+        incarnation, now = self._known[number].pop(peer), self._event_queue.now
         self._record(MembershipRow(now, peer, incarnation, "lost", number, seconds=now - since))
-        self._tell(number, PeerLost(peer))
+        self._handle(number, PeerLost(peer))
 
-    def _break(self, path: _Path, outage: Outage) -> None:
-        self._broken.add(path)
+    def _interrupt_path(self, path: _Path, outage: Outage) -> None:
+        self._interrupted.add(path)
         if outage.end - outage.begin > self._delays.silence:
-            self._event_queue.after(self._delays.silence, partial(self._fall_silent, path, outage.begin))
+            self._event_queue.after(self._delays.silence, partial(self._time_out, path, outage.begin))
 
-    def _fall_silent(self, path: _Path, since: float) -> None:
-        """Nothing has come over a path for so long that both ends give each other up."""
-        for pair in self._over(path):
+    def _time_out(self, path: _Path, since: float) -> None:
+        """A path has been down for so long that both ends consider each other lost."""
+        for pair in self._pairs_over(path):
             self._cut(*pair)
             for each, peer in (pair, pair[::-1]):
-                if peer in self._hears[each]:
-                    self._lose(each, peer, since)
+                if peer in self._known[each]:
+                    self._report_lost(each, peer, since)
 
-    def _mend(self, path: _Path) -> None:
-        """A path is back: what its ends could not learn over it comes through, and who was lost can be found."""
-        self._broken.discard(path)
-        for pair in self._over(path):
-            if self._is_broken(*pair):
+    def _restore_path(self, path: _Path) -> None:
+        """A path is up again: failures are detected over it, and lost peers reconnect."""
+        self._interrupted.discard(path)
+        for pair in self._pairs_over(path):
+            if self._is_interrupted(*pair):
                 continue
             for each, peer in (pair, pair[::-1]):
-                heard = self._hears[each].get(peer)
+                heard = self._known[each].get(peer)
                 if heard is not None and heard != self.incarnations[peer]:
                     latency = self._routing.route(peer, each).latency
-                    self._event_queue.after(latency, partial(self._notice, each, peer, heard))
-            if all(self._is_there[each] for each in pair) and not self.reaches(*pair):
+                    self._event_queue.after(latency, partial(self._detect_failure, each, peer, heard))
+            if all(self._is_running[each] for each in pair) and not self.is_connected(*pair):
                 self._connect(*pair)
 
-    def _over(self, path: _Path) -> Iterator[tuple[int, int]]:
-        """The neighbours at both ends of a path."""
+    def _pairs_over(self, path: _Path) -> Iterator[tuple[int, int]]:
+        """The pairs of neighbours at both ends of a path."""
         clouds = list(map(self._routing.cloud, range(len(self._neighbours))))
         for one, peers in enumerate(self._neighbours):
             if clouds[one] == path[0]:
                 yield from ((one, other) for other in peers if clouds[other] == path[1])
 
-    def _is_broken(self, one: int, other: int) -> bool:
-        """Whether nothing goes between two, in one direction at least."""
+    def _is_interrupted(self, one: int, other: int) -> bool:
+        """Whether the path between two is down, in one direction at least."""
         clouds = self._routing.cloud(one), self._routing.cloud(other)
-        return clouds in self._broken or clouds[::-1] in self._broken
+        return clouds in self._interrupted or clouds[::-1] in self._interrupted
 
-    def _note(self, number: int, what: What, peer: int | None = None) -> None:
+    def _record_row(self, number: int, what: What, peer: int | None = None) -> None:
         self._record(MembershipRow(self._event_queue.now, number, self.incarnations[number], what, peer))
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,24 +1,48 @@
-"""What workers compute in virtual time."""
+"""Workers' computations in virtual time, and the equipment that computes them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dlion_sim.assembly import Recorder
-from dlion_sim.learning import FusedGradientExecutor, GradientExecutor, Ticket
+from dlion_sim.assembly import ComputeDevice, Recorder, StreamSampler
+from dlion_sim.assembly.outages import Outages
+from dlion_sim.learning import BatchSampler, Evaluator, FusedGradientExecutor, GradientExecutor, Moment, Ticket
 from dlion_sim.protocol.events import GradientReady, ProfileReady
-from dlion_sim.simulation.equipment import Node
+from dlion_sim.protocol.worker import Worker
 from dlion_sim.simulation.event_queue import EventQueue
 
 
+@dataclass(frozen=True)
+class Node:
+    """A worker with its machine and its data."""
+
+    worker: Worker
+    device: ComputeDevice
+    sampler: BatchSampler | StreamSampler
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """The parts of a simulation that belong to the process and not to its state."""
+
+    executor: GradientExecutor | FusedGradientExecutor
+    evaluator: Evaluator
+    outages: Outages
+    node: Callable[[int, int, frozenset[int], float], Node]
+    """Makes a worker from its number, its incarnation, its absent neighbours, and the time of its start (s)."""
+    moment: Callable[[float], Moment | None]
+    """The test distribution at a time (s), if it changes."""
+
+
 class Computing:
-    """The computations of the `nodes`, by worker; each one's outcome is an event for `tell`, when it is over.
+    """The computations of the `nodes`, by worker; each one's outcome is an event for `handle`, when it is over.
 
     A gradient is started at its virtual start, when its inputs are fixed, and read at its virtual end; in between it is
-    computed, side by side with all others that were started and not read. `incarnation` says how often a worker's
-    process has ended: what it was at is over with it.
+    computed in parallel with all others that were started and not read. `incarnation` gives the number of a worker's
+    process: results for a former one are dropped.
     """
 
     def __init__(
@@ -28,22 +52,22 @@ class Computing:
         executor: GradientExecutor | FusedGradientExecutor,
         recorder: Recorder,
         *,
-        tell: Callable[[int, GradientReady | ProfileReady], None],
+        handle: Callable[[int, GradientReady | ProfileReady], None],
         incarnation: Callable[[int], int],
     ) -> None:
         self._event_queue = event_queue
         self._nodes = nodes
         self._executor = executor
         self._recorder = recorder
-        self._tell = tell
+        self._handle = handle
         self._incarnation = incarnation
         self._gradients: dict[int, Ticket] = {}
-        """That were started and not read, by worker."""
+        """By worker, those that were started and not read."""
         self._batch_sizes: dict[int, int] = {}
-        """Of the last one of each worker."""
+        """By worker, that of the last gradient."""
 
     def equip(self, executor: GradientExecutor | FusedGradientExecutor) -> None:
-        """Compute with this from now on; what was under way is started anew."""
+        """Set the executor, after resuming, and start the gradients again that were not computed."""
         self._executor = executor
         for worker, ticket in self._gradients.items():
             if not ticket.is_answered:
@@ -80,12 +104,12 @@ class Computing:
     def _on_gradient(self, worker: int, incarnation: int, seconds: float) -> None:
         if incarnation == self._incarnation(worker):
             loss, gradient = self._executor.result(self._gradients.pop(worker))
-            self._tell(worker, GradientReady(loss, gradient, seconds))
+            self._handle(worker, GradientReady(loss, gradient, seconds))
 
     def _on_profile(self, worker: int, incarnation: int, seconds: float, ready: ProfileReady) -> None:
         if incarnation == self._incarnation(worker):
             self._recorder.profiled(worker, seconds, self._event_queue.now)
-            self._tell(worker, ready)
+            self._handle(worker, ready)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_executor"}

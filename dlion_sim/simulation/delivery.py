@@ -11,39 +11,34 @@ from typing import Any
 from dlion_sim.assembly import Transfer
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.results import QueuesRow
-from dlion_sim.simulation.carrier import Delivered, Dropped, Sent, Timed
-from dlion_sim.simulation.changes import CapacityChanged, Changes
-from dlion_sim.simulation.connections import Connections
+from dlion_sim.simulation.carrier import CapacityChanges, Dropped, Listener
 from dlion_sim.simulation.event_queue import Call, EventQueue
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
 from dlion_sim.simulation.sharing import max_min_rates
-from dlion_sim.simulation.tcp import IDEAL, TcpModel
+from dlion_sim.simulation.tcp import IDEAL, Connections, TcpModel
 
 _Queue = tuple[int, int, Channel]
-"""Of which messages: sender, receiver, channel."""
+"""Sender, receiver, channel."""
 _Head = tuple[Transfer, int | _Queue | None]
-"""What is under way, and its flow's number or connection; None if it crosses no link."""
+"""The message being sent, and the number of its flow or its connection; None if it crosses no link."""
 
 
 class Transport:
-    """A message waits for the one of its channel before it.
+    """Delivers messages in order within each queue.
 
-    The queue's head is a flow over the pair's route; or flows one after another, where windows open only slowly. When
-    its last byte has been sent, the next one starts, and after the route's latency it is delivered; or at once, where
-    latencies pass before a message goes into its queue. Each byte of its tensors crosses links as `scale` bytes; to
-    those who ask how fast these are, they seem so much slower.
+    The queue's head is a flow over the pair's route; or several flows one after another, with slow start. When its last
+    byte has been sent, the next one starts, and it is delivered after the route's latency; or at once, if latencies
+    pass before a message enters its queue. Each byte of tensors is charged as `scale` bytes on links; rates that
+    `bytes_per_second` returns are divided by it.
     """
 
     def __init__(
         self,
         event_queue: EventQueue,
         routing: Routing,
+        listener: Listener,
         *,
-        sent: Sent,
-        timed: Timed,
-        delivered: Delivered,
-        changed: CapacityChanged,
         tcp: TcpModel = IDEAL,
         scale: float = 1.0,
     ) -> None:
@@ -57,17 +52,17 @@ class Transport:
         self._network = FlowNetwork(event_queue, bytes_per_second, framing.acknowledgements, is_weighted=is_weighted)
         slow_start = tcp.slow_start
         self._connections = Connections(event_queue, self._network, slow_start) if slow_start else None
-        """Of each queue, where windows open only slowly."""
+        """By queue, with slow start."""
         self._has_windows = slow_start is not None or tcp.window < math.inf
         self._heads: dict[_Queue, _Head] = {}
         self._waiting: dict[_Queue, deque[Message]] = {}
-        """What is behind the head, if anything."""
-        self._coming: dict[_Queue, deque[Message]] = {}
-        """What a latency passes for before it goes into its queue."""
-        self._sent = sent
-        self._timed = timed
-        self._delivered = delivered
-        self._changes = Changes(event_queue, routing.capacities_bps, resize=self._network.resize, changed=changed)
+        """Messages behind the head, if any."""
+        self._delayed: dict[_Queue, deque[Message]] = {}
+        """Messages whose latency passes before they enter the queue."""
+        self._listener = listener
+        self._changes = CapacityChanges(
+            event_queue, routing.capacities_bps, resize=self._network.resize, changed=listener.changed
+        )
 
     def send(self, receiver: int, message: Message) -> None:
         """Queue a message."""
@@ -77,12 +72,12 @@ class Transport:
             self._queue(queue, message)
         else:
             latency = self._routing.route(message.sender, receiver).latency
-            coming = self._coming.setdefault(queue, deque())
-            coming.append(message)
-            self._event_queue.after(factor * latency, partial(self._come, queue, coming))
+            delayed = self._delayed.setdefault(queue, deque())
+            delayed.append(message)
+            self._event_queue.after(factor * latency, partial(self._enqueue_delayed, queue, delayed))
 
     def cut(self, one: int, other: int) -> Dropped:
-        """Drop all between two, in both directions, whose last byte has not left, and tell what that was."""
+        """Drop and return all messages between two participants that have not been sent to their last byte."""
         queues = [(*ends, channel) for ends in ((one, other), (other, one)) for channel in Channel]
         heads = [self._heads[queue] for queue in queues if queue in self._heads]
         begun = list(self._carried([head for head in heads if head[1] is not None]))
@@ -95,15 +90,15 @@ class Transport:
             if self._connections is not None:
                 self._connections.cut(queue)
             others += len(self._waiting.pop(queue, ()))
-            if coming := self._coming.pop(queue, None):
-                others += len(coming)
-                coming.clear()
+            if delayed := self._delayed.pop(queue, None):
+                others += len(delayed)
+                delayed.clear()
         return Dropped(begun, others)
 
-    def _come(self, queue: _Queue, coming: deque[Message]) -> None:
-        """The first of those that are coming is there, unless they were cut."""
-        if coming:
-            self._queue(queue, coming.popleft())
+    def _enqueue_delayed(self, queue: _Queue, delayed: deque[Message]) -> None:
+        """The first delayed message enters its queue, unless it was dropped."""
+        if delayed:
+            self._queue(queue, delayed.popleft())
 
     def _queue(self, queue: _Queue, message: Message) -> None:
         if queue in self._heads:
@@ -112,12 +107,12 @@ class Transport:
             self._start(queue, message)
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
-        """Every message that has begun to cross links and has not been sent whole, and how many bytes of it have."""
+        """The messages being sent over links, with the bytes that these have carried."""
         return self._carried([head for head in self._heads.values() if head[1] is not None])
 
     def _carried(self, heads: Sequence[_Head]) -> Iterator[tuple[Transfer, float]]:
-        """How many bytes of each have crossed links."""
-        # Those that start in this instant get their rates only at its end.
+        """The same of some heads."""
+        # Flows that start in this instant get their rates at its end.
         begun = [(transfer, flow) for transfer, flow in heads if transfer.began < self._event_queue.now]
         flows: Any = self._network if self._connections is None else self._connections
         remaining = flows.remaining([flow for _, flow in begun])
@@ -128,38 +123,38 @@ class Transport:
                 yield transfer, 0.0
 
     def queues(self) -> list[QueuesRow]:
-        """What has waited for each link since this was last asked: flows have no queues."""
+        """Flows have no queues."""
         return []
 
     @property
     def is_stuck(self) -> bool:
-        """Whether no message under way will ever be there: each waits for a link that is gone for good."""
+        """Whether no message under way will ever be delivered: each waits for a link that is down for good."""
         if self._network.is_moving:
             return False
         waiting = (self._routing.route(sender, receiver).links for sender, receiver, _ in self._heads)
-        return all(any(map(self._changes.is_gone, links)) for links in waiting)
+        return all(any(map(self._changes.is_down_for_good, links)) for links in waiting)
 
     def bytes_per_second(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
-        """What messages of each (sender, receiver) could have now: alone, and if all send at once."""
+        """The present rate for each (sender, receiver): alone, and if all send at once."""
         routes = [self._routing.route(*pair).links for pair in pairs]
-        ways_back = [self._routing.route(receiver, sender).links for sender, receiver in pairs]
+        return_routes = [self._routing.route(receiver, sender).links for sender, receiver in pairs]
         links = self._network.bytes_per_second
         windows = [self._window(*pair) for pair in pairs]
         most = [window / round_trip if round_trip else math.inf for window, round_trip in windows]
         weights = None if self._tcp.sharing_size is None else [self._weight(*pair) for pair in pairs]
-        shared = max_min_rates(routes, links, ways_back, self._framing.acknowledgements, most, weights)
+        shared = max_min_rates(routes, links, return_routes, self._framing.acknowledgements, most, weights)
         alone = (min(*(links[link] for link in route), bound) for route, bound in zip(routes, most, strict=True))
         data = self._framing.data * self._scale
         return [(one / data, other / data) for one, other in zip(alone, shared, strict=True)]
 
     def check_restored(self) -> None:
-        """Raise ValueError unless its routes, which may come from anybody, are over the links of its network."""
+        """Raise ValueError unless the routes of a checkpoint are over the links of its network."""
         parts = isinstance(self._routing, Routing) and isinstance(self._network, FlowNetwork)
         if not parts or len(self._routing.capacities_bps) != len(self._network.bytes_per_second):
             raise ValueError("its routes are over the links of another network")
 
     def _start(self, queue: _Queue, message: Message) -> None:
-        """Send the head of a queue."""
+        """Begin to send the head of a queue."""
         sender, receiver, _ = queue
         links, latency, _ = self._routing.route(sender, receiver)
         ended = partial(self._end, queue, latency if self._tcp.latency_factor is None else 0.0)
@@ -167,22 +162,22 @@ class Transport:
         flow: int | _Queue | None = None
         if not links:
             self._event_queue.after(0.0, ended)
-        elif not self._has_windows:  # As `_begin`, but a route is looked up once: most messages of most runs come here.
-            way_back = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
-            flow = self._network.start(links, transfer.size * self._framing.data, ended, way_back)
+        elif not self._has_windows:  # As `_begin`, but a route is looked up once: the most frequent case.
+            return_route = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
+            flow = self._network.start(links, transfer.size * self._framing.data, ended, return_route)
         else:
             flow = self._send_windows(queue, transfer.size * self._framing.data, ended)
         self._heads[queue] = transfer, flow
 
     def _begin(self, queue: _Queue, size: float, ended: Call, most: float = math.inf) -> int:
-        """Begin a flow over a queue's route, of so many bytes there and at most so many per second; its number."""
+        """Begin a flow over a queue's route, of `size` bytes on links and at most `most` per second; its number."""
         sender, receiver, _ = queue
         links = self._routing.route(sender, receiver).links
-        way_back = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
-        return self._network.start(links, size, ended, way_back, most, self._weight(sender, receiver))
+        return_route = self._routing.route(receiver, sender).links if self._framing.acknowledgements else ()
+        return self._network.start(links, size, ended, return_route, most, self._weight(sender, receiver))
 
     def _send_windows(self, queue: _Queue, size: float, ended: Call) -> int | _Queue:
-        """Send so many bytes as fast as a window lets them."""
+        """Send `size` bytes within a window."""
         sender, receiver, _ = queue
         largest, round_trip = self._window(sender, receiver)
         if self._connections is None:
@@ -192,25 +187,25 @@ class Transport:
         return queue
 
     def _window(self, sender: int, receiver: int) -> tuple[float, float]:
-        """How many bytes may be on links between two at most, and the seconds of the round trip in which they are."""
+        """The largest window between two (bytes on links), and the round trip (s)."""
         way, back = self._routing.route(sender, receiver), self._routing.route(receiver, sender)
         return self._tcp.most_under_way(way.loss), way.latency + back.latency
 
     def _weight(self, sender: int, receiver: int) -> int:
-        """What a flow between two, that begins now, has of full links against others."""
+        """The weight of a flow between two that begins now."""
         links, latency, _ = self._routing.route(sender, receiver)
         return self._tcp.weight(latency, (self._network.bytes_per_second[link] for link in links))
 
     def _end(self, queue: _Queue, latency: float) -> None:
         """The last byte of a queue's head has been sent."""
         if queue not in self._heads:
-            return  # It crosses no link, and was cut in the instant in which it began.
+            return  # It crosses no link, and was dropped in the instant in which it began.
         transfer, _ = self._heads.pop(queue)
         waiting = self._waiting.get(queue)
         if waiting:
             self._start(queue, waiting.popleft())
             if not waiting:
                 del self._waiting[queue]
-        self._event_queue.after(latency, partial(self._delivered, transfer.receiver, transfer.message))
-        self._timed(transfer, self._event_queue.now - transfer.began, self._event_queue.now)
-        self._sent(transfer)
+        self._event_queue.after(latency, partial(self._listener.delivered, transfer.receiver, transfer.message))
+        self._listener.timed(transfer, self._event_queue.now - transfer.began, self._event_queue.now)
+        self._listener.sent(transfer)

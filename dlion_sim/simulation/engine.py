@@ -1,11 +1,10 @@
-"""The virtual-time driver: turns the workers' actions into events of a modelled world, and those into actions again."""
+"""The driver of virtual time: carries out participants' actions on modelled machines and links, as events."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, assert_never
 
 import numpy as np
@@ -15,9 +14,9 @@ from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import (
     Abort,
     Compute,
-    Elimination,
     Event,
     Joined,
+    LeaveCompleted,
     LinkCapacity,
     MessageArrived,
     MessageSent,
@@ -29,31 +28,30 @@ from dlion_sim.protocol.events import (
     Started,
     Stop,
 )
+from dlion_sim.protocol.membership_messages import State
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, EvaluationSamples, MembershipRow, Status, What
-from dlion_sim.simulation.carrier import Carrier
+from dlion_sim.simulation.carrier import Carrier, CuttingCarrier, Listener
 from dlion_sim.simulation.churn import Churn
-from dlion_sim.simulation.computing import Computing
-from dlion_sim.simulation.equipment import Equipment, Node
+from dlion_sim.simulation.computing import Computing, Equipment, Node
 from dlion_sim.simulation.evaluations import Evaluations
 from dlion_sim.simulation.event_queue import EventQueue
-from dlion_sim.simulation.guarded import GuardedCarrier
 from dlion_sim.simulation.routing import Routing
 
 StoppedBy = Literal["duration", "iterations", "target_accuracy", "target", "interrupt", "pause", "stall", "abort"]
-"""Why a run ended; a pause is where it was to end for now, a stall that nobody can ever go on, as when a link that all
-wait for is gone for good, an abort that a worker or server says that it cannot."""
+"""Why a run ended. Pause: at the given time, for now. Stall: no worker can ever continue, as when a link that all wait
+for is down for good. Abort: a worker or server cannot continue."""
 
 
 OBSERVE_EVERY = 0.1
-"""Wall seconds between two looks at the progress."""
+"""Wall seconds between two reports of progress."""
 
 
 @dataclass(frozen=True)
 class StopRule:
-    """What ends a run, whichever comes first: virtual seconds, or a mean of the task's metric that is as good."""
+    """The end of a run, whichever comes first: virtual seconds, or a mean of the task's metric."""
 
     duration: float | None
     target: float | None
@@ -61,7 +59,7 @@ class StopRule:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is."""
+    """The progress of a run."""
 
     virtual_seconds: float
     iterations: float
@@ -71,11 +69,28 @@ class Progress:
     metric: Metric
 
 
+@dataclass
+class MessageCounts:
+    """Counts of messages by outcome; the others are under way."""
+
+    sent: int = 0
+    delivered: int = 0
+    cut: int = 0
+    """Dropped, as an end or the link failed."""
+    refused: int = 0
+    """Not sent, as the receiver had failed, which the sender had not detected."""
+
+    @property
+    def summary(self) -> dict[str, int]:
+        """`Messages` in the summary."""
+        return {**asdict(self), "under_way": self.sent - self.delivered - self.cut - self.refused}
+
+
 class Engine:
     """Runs the nodes in virtual time.
 
-    Between two events its state can be saved, all but the equipment. `equip` gives it another, with which it goes on
-    to the bit. `transport` makes what carries the messages, and `churn` what says who is there, where that changes.
+    Between two events its state can be saved, without the equipment; after `equip` it continues to the bit. `transport`
+    makes the carrier of messages, and `churn` the model of availability, if there is one.
     """
 
     def __init__(
@@ -97,51 +112,55 @@ class Engine:
         self._nodes = list(nodes)
         self._participants: list[Worker | ParameterServer] = [*(node.worker for node in nodes), *servers]
         self._routing = routing
-        self._newcomers = equipment.newcomers
+        self._node = equipment.node
         self.recorder = recorder
         self._evaluate_every = evaluate_every
         self._sample_every = sample_every
-        """Virtual seconds between rows of queues, where there are any."""
+        """Virtual seconds between rows of queues, if there are any."""
         self._stop = stop
         self._members = set(range(len(nodes)))
-        """The workers that take part now, or will as soon as they are started."""
+        """Workers that are members, at first those that are started."""
         self._computing = Computing(
-            self._event_queue, self._nodes, equipment.executor, recorder, tell=self._tell, incarnation=self._incarnation
+            self._event_queue,
+            self._nodes,
+            equipment.executor,
+            recorder,
+            handle=self._handle,
+            incarnation=self._incarnation,
         )
         self._evaluations = Evaluations(
             self._nodes, self._members, equipment, recorder, samples=evaluation_samples, target=stop.target
         )
         self._churn: Churn | None = None
-        """Where anybody may come or go."""
+        """In scenarios with availability."""
         if churn is not None:
             self._churn = churn(
                 self._event_queue,
                 routing,
-                equipment.newcomers.outages,
-                tell=self._on_news,
-                cut=self._on_cut,
-                came=self._on_came,
-                went=self._on_went,
+                equipment.outages,
+                handle=self._on_membership_event,
+                cut=self._on_connection_lost,
+                started=self._on_process_started,
+                ended=self._on_process_ended,
                 record=recorder.membership,
             )
-            transport = partial(GuardedCarrier, transport, self._churn)
         self._transport = transport(
             self._event_queue,
             routing,
-            sent=self._on_sent,
-            timed=self._on_timed,
-            delivered=self._on_delivered,
-            changed=self._tell_capacities,
+            Listener(self._on_sent, self._on_timed, self._on_delivered, self._report_capacities),
         )
+        self._counts = MessageCounts()
+        self._state_bytes: dict[int, int] = {}
+        """Bytes of state that have been sent to each joining worker."""
         self._end = stop.duration if stop.duration is not None else float("inf")
         self._has_started = False
         self._running = set(range(len(nodes)))
-        """The workers that have not done all their iterations, but for those that are gone for good."""
+        """Workers with iterations left to do, without those that are down for good."""
         self._is_any_done = False
         self._needs_oracle = any(node.worker.choices.exchange.needs_oracle for node in nodes)
         self._stopped_by: StoppedBy | None = None
         self.abort_reason = ""
-        """Where the run was ended by an abort."""
+        """The reason of an abort."""
 
     @property
     def now(self) -> float:
@@ -149,10 +168,10 @@ class Engine:
         return self._event_queue.now
 
     def equip(self, equipment: Equipment) -> None:
-        """Compute with this from now on; what was under way is started anew."""
-        self._newcomers = equipment.newcomers
+        """Set the equipment, after resuming; gradients that were being computed are started again."""
+        self._node = equipment.node
         if self._churn is not None:
-            self._churn.attach(equipment.newcomers.outages)
+            self._churn.attach(equipment.outages)
         self._computing.equip(equipment.executor)
         self._evaluations.equip(equipment)
 
@@ -162,10 +181,10 @@ class Engine:
         observe: Callable[[Progress], None],
         until: float | None = None,
     ) -> StoppedBy:
-        """Go on until a stop rule holds, and evaluate a last time; or, without that, until `interrupted()` or a pause.
+        """Run until a stop rule holds, and evaluate a last time; or until `interrupted()` or a pause, without that.
 
-        `observe` is told between two events, a few times a second. All that is to happen up to the virtual time `until`
-        (s), if there is one, has happened before the pause.
+        `observe` is called between two events, a few times a second. The pause comes after all events up to the virtual
+        time `until` (s), if given.
         """
         pause = float("inf") if until is None else until
         if not self._has_started:
@@ -195,7 +214,7 @@ class Engine:
         return self._stopped_by
 
     def summary(self, status: Status, stopped_by: str) -> dict[str, Any]:
-        """Of the run, which ends here, in the middle of whatever is under way."""
+        """The summary of the run, which ends here."""
         self._end_interval()
         for transfer, _ in self._transport.under_way():
             self.recorder.cut_off(transfer)
@@ -205,38 +224,38 @@ class Engine:
             Ending(status, stopped_by, self.now),
             evaluation_seconds=self._evaluations.seconds,
             target=self._stop.target,
-            messages=self._transport.counts.told if isinstance(self._transport, GuardedCarrier) else None,
+            messages=None if self._churn is None else self._counts.summary,
         )
 
     def _start(self) -> None:
         self._has_started = True
         self._event_queue.after(0.0, self._evaluate_regularly, background=True)
         self._sample_regularly()
-        self._tell_capacities()
+        self._report_capacities()
         if self._churn is not None:
             self._churn.start()
         for index in sorted(self._members):
-            self._tell(index, Started())
+            self._handle(index, Started())
 
-    def _tell(self, index: int, event: Event) -> None:
-        """Hand an event to a worker or server and do what it asks for."""
+    def _handle(self, index: int, event: Event) -> None:
+        """Hand an event to a worker or server and carry out its actions."""
         for action in self._participants[index].handle(event, self.now):
             match action:
                 case Compute():
                     self._evaluations.receive(index, self.now)
                     self._computing.gradient(index, action.batch_size)
                 case Send():
-                    self._transport.send(action.peer, action.message)
+                    self._send(action.peer, action.message)
                 case Report():
                     self.recorder.iteration(index, action, self.now)
                 case Profile():
                     self._computing.profile(index, action.batch_sizes)
                 case Stop():
                     self._is_any_done = True
-                    self._drop(index)
+                    self._stop_worker(index)
                 case Joined():
                     self._on_joined(index, action)
-                case Elimination():
+                case LeaveCompleted():
                     assert self._churn is not None
                     self._churn.left(index)
                 case Abort():
@@ -244,65 +263,80 @@ class Engine:
                 case _:
                     assert_never(action)
 
+    def _send(self, receiver: int, message: Message) -> None:
+        """Send a message, if there is a connection to the receiver."""
+        self._counts.sent += 1
+        if self._churn is None or self._churn.is_connected(message.sender, receiver):
+            self._transport.send(receiver, message)
+        else:
+            self._counts.refused += 1
+
     def _on_sent(self, transfer: Transfer) -> None:
+        if isinstance(transfer.message.body, State):
+            self._state_bytes[transfer.receiver] = self._state_bytes.get(transfer.receiver, 0) + transfer.size
         if transfer.message.body.channel is Channel.DATA:
-            self._tell(transfer.sender, MessageSent(transfer.receiver, transfer.message.size))
+            self._handle(transfer.sender, MessageSent(transfer.receiver, transfer.message.size))
 
     def _on_timed(self, transfer: Transfer, seconds: float, left: float) -> None:
         sender, receiver, message = transfer.sender, transfer.receiver, transfer.message
         if not self._routing.share_machine(sender, receiver):
             self.recorder.sent(transfer, left)
         if message.body.channel is Channel.DATA:
-            self._tell(sender, MessageTimed(receiver, message.size, seconds))
+            self._handle(sender, MessageTimed(receiver, message.size, seconds))
 
     def _on_delivered(self, receiver: int, message: Message) -> None:
-        self._tell(receiver, MessageArrived(message))
+        if self._churn is None or self._churn.accepts(receiver, message.sender):
+            self._counts.delivered += 1
+            self._handle(receiver, MessageArrived(message))
+        else:
+            self._counts.cut += 1
 
-    def _on_news(self, index: int, event: Event) -> None:
-        self._tell(index, event)
+    def _on_membership_event(self, index: int, event: Event) -> None:
+        self._handle(index, event)
         if isinstance(event, PeerFound):
-            self._tell_capacities()
+            self._report_capacities()
 
-    def _on_came(self, index: int) -> None:
-        """A participant's process begins."""
+    def _on_process_started(self, index: int) -> None:
+        """A participant's process has started."""
         assert self._churn is not None
         if index < len(self._nodes):
-            absent, incarnation = self._churn.out_of_reach(index), self._incarnation(index)
-            node = self._nodes[index] = self._newcomers.node(index, incarnation, absent, self.now)
+            absent, incarnation = self._churn.unreachable(index), self._incarnation(index)
+            node = self._nodes[index] = self._node(index, incarnation, absent, self.now)
             self._participants[index] = node.worker
         elif self._incarnation(index):
-            self._stopped_by, self.abort_reason = "abort", f"what server {index} had of the parameters is lost"
-        self._tell(index, Started(joining=True))
+            self._stopped_by, self.abort_reason = "abort", f"server {index}'s part of the parameters is lost"
+        self._handle(index, Started(joining=True))
 
     def _on_joined(self, index: int, joined: Joined) -> None:
-        """A worker takes part."""
-        assert isinstance(self._transport, GuardedCarrier)
+        """A worker has become a member."""
         self._members.add(index)
         what: What = "begins_anew" if joined.sponsor is None else "joined"
         row = MembershipRow(self.now, index, self._incarnation(index), what, joined.sponsor, joined.seconds)
-        fetched = self._transport.fetched.pop(index, 0)
-        self.recorder.membership(row._replace(bytes=fetched, iteration=joined.iteration))
+        state_bytes = self._state_bytes.pop(index, 0)
+        self.recorder.membership(row._replace(bytes=state_bytes, iteration=joined.iteration))
 
-    def _on_went(self, index: int, for_good: bool) -> None:
-        """A participant's process has ended, with all that it was at."""
+    def _on_process_ended(self, index: int, for_good: bool) -> None:
+        """A participant's process has ended, with its computation."""
         if index >= len(self._nodes):
             return
         unfinished = self._nodes[index].worker.unfinished(self.now)
         self.recorder.lost(index, unfinished, self._computing.drop(index), self.now)
         self._members.discard(index)
         if for_good:
-            self._drop(index)
+            self._stop_worker(index)
 
-    def _drop(self, index: int) -> None:
-        """A worker will do no more iterations."""
+    def _stop_worker(self, index: int) -> None:
+        """A worker does no more iterations."""
         self._running.discard(index)
         if not self._running:
             self._stopped_by = "iterations" if self._is_any_done else "stall"
 
-    def _on_cut(self, one: int, other: int) -> None:
-        """All between two is lost that has not left."""
-        assert isinstance(self._transport, GuardedCarrier)
-        for transfer, carried in self._transport.cut(one, other).begun:
+    def _on_connection_lost(self, one: int, other: int) -> None:
+        """A connection is lost: messages that have not been sent are dropped."""
+        assert isinstance(self._transport, CuttingCarrier), "scenarios with others are refused"
+        dropped = self._transport.cut(one, other)
+        self._counts.cut += len(dropped.begun) + dropped.others
+        for transfer, carried in dropped.begun:
             self.recorder.carried(transfer, carried)
             self.recorder.cut_off(transfer)
 
@@ -310,13 +344,13 @@ class Engine:
         """How often a participant's process has ended."""
         return 0 if self._churn is None else self._churn.incarnations[index]
 
-    def _tell_capacities(self) -> None:
-        """Tell those workers that go by an oracle what their links can carry."""
+    def _report_capacities(self) -> None:
+        """Hand true bandwidths to workers whose exchange needs them."""
         if not self._needs_oracle:
             return
         pairs = [(each, peer) for each in sorted(self._members) for peer in self._nodes[each].worker.setup.peers]
         for (sender, peer), (alone, shared) in zip(pairs, self._transport.bytes_per_second(pairs), strict=True):
-            self._tell(sender, LinkCapacity(peer, alone, shared))
+            self._handle(sender, LinkCapacity(peer, alone, shared))
 
     def _sample_regularly(self) -> None:
         if self._sample_every is not None:
@@ -344,6 +378,4 @@ class Engine:
         return Progress(self.now, float(np.mean(iterations)), self.recorder.score, self.recorder.metric)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in self.__dict__.items() if name != "_newcomers"}
-        # First: a carrier may hand on methods of its own, none of which is to be come upon before it.
-        return {"_transport": self._transport, **state}
+        return {name: value for name, value in self.__dict__.items() if name != "_node"}

@@ -1,4 +1,4 @@
-"""How good the workers' parameters are in the course of a simulation. To find that out takes no virtual time."""
+"""Evaluations of workers' parameters during a simulation, which take no virtual time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import numpy as np
 from dlion_sim.assembly import Recorder, StreamSampler
 from dlion_sim.learning import Score
 from dlion_sim.results import EvaluationSamples
-from dlion_sim.simulation.equipment import Equipment, Node
+from dlion_sim.simulation.computing import Equipment, Node
 
 
 class Evaluations:
-    """Evaluates the workers among `nodes` that are `members` at the time.
-
-    All evaluations are on the same samples, but for that of `evaluate_fully`, which is on all that there are.
-    """
+    """Evaluates the present `members` among `nodes`: all on the same samples, and in `evaluate_fully` on all
+    samples."""
 
     def __init__(
         self,
@@ -36,17 +34,17 @@ class Evaluations:
         self._samples = samples
         self._target = target
         self.last = -1.0
-        """When the last one was (virtual seconds)."""
+        """Virtual time of the last one (s)."""
         self.seconds = 0.0
-        """Wall time that they took."""
+        """Their wall time (s)."""
         self._equipment = equipment
 
     def equip(self, equipment: Equipment) -> None:
-        """Compute with this from now on."""
+        """Set the equipment, after resuming."""
         self._equipment = equipment
 
     def evaluate(self, now: float) -> bool:
-        """Evaluate all that take part; returns whether they have reached the target."""
+        """Evaluate all members; returns whether they have reached the target."""
         workers = sorted(self._members)
         scores = self._scores(workers, self._samples["curve"], now)
         for worker, score in zip(workers, scores, strict=True):
@@ -55,7 +53,7 @@ class Evaluations:
         return self._is_target_reached(scores)
 
     def evaluate_fully(self, now: float) -> None:
-        """Evaluate all that take part on all samples, unless every evaluation is on these."""
+        """Evaluate all members on all samples, unless every evaluation is on these."""
         if self._samples["curve"] == self._samples["full"]:
             return
         workers = sorted(self._members)
@@ -63,13 +61,13 @@ class Evaluations:
             self._recorder.full_evaluation(worker, score, self._recorder.iterations[worker], now)
 
     def receive(self, worker: int, now: float) -> None:
-        """Test a worker on what has come to it, before it may train on that."""
+        """Test a worker on newly arrived samples, before it trains on them."""
         node = self._nodes[worker]
-        if isinstance(node.sampler, StreamSampler) and len(came := node.sampler.receive(now)):
+        if isinstance(node.sampler, StreamSampler) and len(arrived := node.sampler.receive(now)):
             began = time.perf_counter()
-            score = self._equipment.evaluator.score(node.worker.replica, came)
+            score = self._equipment.evaluator.score(node.worker.replica, arrived)
             self.seconds += time.perf_counter() - began
-            self._recorder.arrivals(worker, score, len(came), now)
+            self._recorder.arrivals(worker, score, len(arrived), now)
 
     def _scores(self, workers: Sequence[int], samples: int, now: float) -> Sequence[Score]:
         replicas = [self._nodes[worker].worker.replica for worker in workers]

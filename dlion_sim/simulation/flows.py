@@ -1,6 +1,6 @@
-"""A flow-level network in virtual time: transfers share links max-min fairly while capacities change under them.
+"""A flow-level network in virtual time: transfers share links max-min fairly while capacities change.
 
-Not modelled: packets, slow start, congestion control, loss. A flow has its fair rate at once, up to a bound of its own.
+Not modelled: packets, slow start, congestion control, loss. A flow has its fair rate at once, up to its own bound.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dlion_sim.simulation.sharing import SharedLinks
 
 
 class FlowNetwork:
-    """Links, by number, with what they carry now in `bytes_per_second`, and the flows over them.
+    """Links, by number, with their present capacities `bytes_per_second`, and the flows over them.
 
-    `cross_traffic` is the share of a flow's rate that loads its way back. Where `is_weighted`, flows have weights.
+    `cross_traffic` is the share of a flow's rate that loads its return route. If `is_weighted`, flows have weights.
     """
 
     def __init__(
@@ -31,14 +31,14 @@ class FlowNetwork:
         self._links = SharedLinks(bytes_per_second, cross_traffic, is_weighted=is_weighted)
         self._done: dict[int, Callable[[], None]] = {}
         self._cut: list[int] = []
-        """Flows that are to go at the end of this instant."""
+        """Flows to remove at the end of this instant."""
         self._settlement_is_due = False
         self._next_end = math.inf
-        """When, by the event queue, the next flows end."""
+        """The time at which the next flows end."""
 
     @property
     def is_moving(self) -> bool:
-        """Whether any flow will end with the capacities as they are; settled, as it is when an instant is over."""
+        """Whether any flow will end with the present capacities; valid at the end of an instant."""
         return self._next_end < math.inf
 
     def start(
@@ -46,54 +46,54 @@ class FlowNetwork:
         route: Sequence[int],
         size: float,
         done: Callable[[], None],
-        way_back: Sequence[int] = (),
+        return_route: Sequence[int] = (),
         most: float = math.inf,
         weight: int = 1,
     ) -> int:
         """Send `size` bytes over the distinct links of `route`; `done` is called when the last one has been sent.
 
-        It never goes faster than `most` bytes per second, and has a part of full links in proportion to its `weight`,
-        if flows are weighted. Returns the flow's number, until it is done.
+        Its rate is at most `most` bytes per second, and its share of full links is proportional to its `weight`, if
+        flows are weighted. Returns the flow's number, which is valid until it is done.
         """
-        flow = self._links.add(route, size, way_back, most, weight)
+        flow = self._links.add(route, size, return_route, most, weight)
         self._done[flow] = done
         self._request_settlement()
         return flow
 
     def remaining(self, flows: Sequence[int]) -> list[float]:
-        """The bytes that are left of flows which started before this instant."""
+        """The remaining bytes of flows that started before this instant."""
         left: list[float] = self._links.remaining(flows, self._event_queue.now).tolist()
         return left
 
     def cut(self, flow: int) -> None:
-        """A flow ends here, and `done` is not called for it."""
+        """End a flow without calling `done`."""
         del self._done[flow]
         self._cut.append(flow)
         self._next_end = math.inf  # Of those that end in this instant, it may be one.
         self._request_settlement()
 
     def resize(self, link: int, bytes_per_second: float) -> None:
-        """From now on `link` carries so much; 0 is an outage."""
+        """Set the capacity of `link`; 0 is an outage."""
         self.bytes_per_second[link] = bytes_per_second
         self._links.resize(link, bytes_per_second)
         self._request_settlement()
 
     def check_restored(self) -> None:
-        """Raise ValueError unless the capacities, which may come from anybody, are those of as many links."""
+        """Raise ValueError unless the capacities of a checkpoint are those of its links."""
         if not isinstance(self._links, SharedLinks) or len(self.bytes_per_second) != len(self._links):
             raise ValueError("its network has other links than capacities")
 
     def _request_settlement(self) -> None:
         if not self._settlement_is_due:
             self._settlement_is_due = True
-            # Late, so that what starts and ends together is shared out once.
+            # Late, so that rates are computed once for all flows that start and end in this instant.
             self._event_queue.late(self._settle)
 
     def _settle(self) -> None:
         self._settlement_is_due = False
         now = self._event_queue.now
         end = self._links.settle(now)
-        if self._cut:  # Only now, as what has come in this instant may be among them.
+        if self._cut:  # Only now, as flows that started in this instant may be among them.
             for slot in self._cut:
                 self._links.remove(slot)
             self._cut.clear()
@@ -101,13 +101,13 @@ class FlowNetwork:
         pause = max(0.0, end - now)
         self._next_end = now + pause
         if pause < math.inf:
-            # It may be outdated by then: that is why it is no sign that a flow moves.
+            # In the background, as it may be outdated by then.
             self._event_queue.after(pause, self._end, background=True)
 
     def _end(self) -> None:
         if self._event_queue.now != self._next_end:
             return
-        self._next_end = math.inf  # what else was planned for this instant has happened now
+        self._next_end = math.inf  # further calls for this instant find nothing to do
         ended = self._links.remove_ending()
         self._request_settlement()
         for done in [self._done.pop(slot) for slot in ended]:

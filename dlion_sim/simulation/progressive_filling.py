@@ -1,7 +1,7 @@
-"""Progressive filling taken up where a change begins: the compiled part of `sharing`, whose docstring has the idea.
+"""Incremental progressive filling: the compiled part of `sharing`, whose docstring explains it.
 
-In a pass, a *changed* link is one whose level is not known to be as before. For each, up to two things are to come,
-and one for each link that still counts as before but holds flows of a changed one. The least level comes first:
+In a pass, a *changed* link is one whose level may differ from before. Each has up to two events, and each unchanged
+link that holds flows of a changed one has one. They are processed in order of their levels:
 
 - a changed link FILLS up: the flows on it that still rise are held there;
 - a changed link does not fill where it did before, and its flows PASS that level: their other links change too;
@@ -23,13 +23,13 @@ NOWHERE, GONE = -1, -2
 LONGEST_ROUTE = 4
 """Links that a flow can cross."""
 ARRIVAL = 2 + 2 * LONGEST_ROUTE
-"""Numbers that tell of a flow that comes."""
+"""The length of a row of a new flow."""
 MOST_FILLINGS = 4
-"""In one settlement: loads of cross-traffic shrink by some fifty times from one to the next."""
+"""The most fillings in a settlement: changes of cross-traffic shrink some fifty times from one to the next."""
 COUNTERS = 2
 _PASS, _TOUCHED = range(COUNTERS)
 BLOCK = 64
-"""Flows whose earliest end is kept, so that the first end of all is found without looking at each."""
+"""Flows per block, whose earliest end is kept, so that the first end is found without a scan of all flows."""
 
 LINK = np.dtype(
     [
@@ -60,34 +60,34 @@ FLOW = np.dtype(
 PROGRESS = np.dtype([("remaining", np.float64), ("since", np.float64)])  # bytes left to send at `since` (seconds)
 
 _UNNOTICED = 1e-3
-"""Of a capacity: cross-traffic that changes by less is not shared out anew, or else every change would reach all."""
+"""The part of a capacity below which a change of cross-traffic is ignored, or else every change would reach all."""
 _MOST_CHARGED = 0.5
-"""Of a capacity: with more to return, TCP would return less."""
+"""The largest part of a capacity for cross-traffic: TCP would send fewer acknowledgements."""
 _INSTANT = 1e-12
-"""Ends closer than this, relatively to the time, are one instant: alike flows that differ by rounding end together."""
+"""Ends closer than this, relative to the time, are one instant: equal flows that differ by rounding end together."""
 _SAME = 1e-12
-"""Levels closer than this, relatively, are equal: rounding must not pass for a change."""
+"""Levels closer than this, relatively, are equal: rounding is no change."""
 _BELOW = 1 - 1e-11
-"""What is less than the present level times this is over and done with, whatever rounding does to levels that tie."""
+"""Values below the present level times this are processed, also with rounding of tied levels."""
 _TINY = 1e-300
 _FILLS, _PASSES, _HOLDS = 0, 1, 2
 
 _inlined = njit(cache=True, forceinline=True)
-"""Else calls would cost as much as what they do: a `_Net` is passed by value."""
+"""As a `_Net` is passed by value, calls would be expensive."""
 
 
 class _Net(NamedTuple):
-    """All of it, and what a pass needs."""
+    """The whole network, with the arrays of a pass."""
 
     links: np.ndarray  # LINK [L]
     flows: np.ndarray  # FLOW [F]
     progress: np.ndarray  # PROGRESS [F]
     routes: np.ndarray  # [F, LONGEST_ROUTE]: links, then NOWHERE
     returns: np.ndarray  # [F, LONGEST_ROUTE]: the links of the way back, then NOWHERE
-    crossing: np.ndarray  # the flows that cross each link, in the order in which they came: see `LINK`
+    crossing: np.ndarray  # the flows that cross each link, in the order of arrival: see `LINK`
     ends: np.ndarray  # [F] seconds, infinite for no flow
     earliest: np.ndarray  # [F / BLOCK] the least of each block of `ends`, minus infinity if it is to be looked up
-    ending: np.ndarray  # [F] the slots of those who end next
+    ending: np.ndarray  # [F] the slots of flows that end next
     heap: np.ndarray  # [3 L, 2]: levels, and what comes then: its kind + 3 * its link
     changed: np.ndarray  # [L] the changed links, in the order in which they changed
     touched: np.ndarray  # [L] the links whose cross-traffic changed
@@ -100,9 +100,9 @@ class _Net(NamedTuple):
 
 
 def locate(*arrays: Any) -> Any:
-    """The addresses and lengths [arrays, 2] of a `_Net`'s arrays, in its order, valid as long as these are there.
+    """The addresses and lengths [arrays, 2] of a `_Net`'s arrays, in its order, valid while these exist.
 
-    To hand over the arrays themselves takes Python longer than to share out a small network.
+    Passing the arrays themselves takes longer than the filling of a small network.
     """
     return np.array([(array.ctypes.data, len(array)) for array in arrays], np.int64)
 
@@ -319,7 +319,7 @@ def _fill(net, count, level):
                 moved = abs(flow.rate - rate) > _SAME * rate
                 if moved:
                     _change_rate(net, slot, rate)
-                flow.rate = rate  # exactly: what a link holds is told by it
+                flow.rate = rate  # exactly: a link's flows are recognized by it
                 flow.bottleneck = link
             elif flow.bottleneck != link:
                 continue

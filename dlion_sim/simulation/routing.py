@@ -1,4 +1,4 @@
-"""From a cluster to numbered links: which ones a message between two workers crosses, and how long it is under way."""
+"""Routes: the numbered links that a message between two participants crosses, and its latency."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BITS_PER_BYTE = 8
 
 
 class Route(NamedTuple):
-    """The links that a message crosses, its one-way latency in seconds, and the part of its packets that are lost."""
+    """The links that a message crosses, its one-way latency in seconds, and its loss rate of packets."""
 
     links: tuple[int, ...]
     latency: float
@@ -23,10 +23,10 @@ class Route(NamedTuple):
 
 
 class LeafSpine(NamedTuple):
-    """The fabric of a cloud."""
+    """The leaf-spine fabric of a cloud."""
 
     leaf: dict[int, int]
-    """Of each of its machines."""
+    """The leaf of each machine."""
     to_spine: list[tuple[int, ...]]
     """The links of each leaf, one to each spine."""
     from_spine: list[tuple[int, ...]]
@@ -36,15 +36,14 @@ class LeafSpine(NamedTuple):
 class Routing:
     """Links with their `names` and `capacities_bps` over time, and the routes between any two participants.
 
-    These are the workers, and after them parameter servers on the machines that `servers` names: a worker's, or their
-    own.
+    Participants are the workers, then the parameter servers on the machines in `servers`: a worker's, or their own.
 
     A message crosses its sender's NIC, then the LAN of their cloud or the WAN path between their clouds, then its
-    receiver's NIC. A WAN path is shared by all messages of that direction; a LAN or path of no stated bandwidth is
-    never what limits. In a cloud with a fabric it crosses, from leaf to leaf, the link to a spine and the one from
-    there; what stays at a leaf or leaves the cloud crosses none of those.
+    receiver's NIC. A WAN path is shared by all messages of that direction; a LAN or path without a bandwidth is
+    unlimited. In a cloud with a fabric, messages between leaves cross the link to a spine and the one from there;
+    messages within a leaf or to other clouds cross none of them.
 
-    `interrupted` tells what the path from one cloud to another carries, where that is not what the cluster says.
+    `interrupted` returns the capacity of the path between two clouds if it has outages, else None.
     """
 
     def __init__(
@@ -81,9 +80,9 @@ class Routing:
                 self._fabrics[cloud.name] = self._leaf_spine(cloud.name, lan.fabric, nics, workers)
 
     def route(self, sender: int, receiver: int) -> Route:
-        """The route of a message between two participants; on one machine it crosses nothing and takes no time.
+        """The route of a message between two participants; on one machine, no links and no latency.
 
-        Of several `paths`, it is always the same one of that pair.
+        Of several `paths`, a pair always uses the same one.
         """
         one, other = self._machine[sender], self._machine[receiver]
         if one == other:
@@ -94,7 +93,7 @@ class Routing:
         return Route((self._up[one], *links, self._down[other]), latency, loss)
 
     def paths(self, sender: int, receiver: int) -> tuple[Route, ...]:
-        """All routes of a message between two participants: one over each spine, where it crosses those."""
+        """All routes of a message between two participants: one over each spine, if it crosses spines."""
         one, other = self._machine[sender], self._machine[receiver]
         if one == other:
             return (Route((), 0.0),)
@@ -109,7 +108,7 @@ class Routing:
 
     @property
     def switches(self) -> list[list[int]]:
-        """The links that each switch sends on: of a LAN, a leaf, a spine, or where a cloud's WAN paths begin."""
+        """The outgoing links of each switch: of a LAN, a leaf, a spine, or the begin of a cloud's WAN paths."""
         switches = []
         for cloud in dict.fromkeys(self._cloud):
             here = [machine for machine, its in enumerate(self._cloud) if its == cloud]
@@ -130,21 +129,21 @@ class Routing:
         return self._cloud[self._machine[participant]]
 
     def share_machine(self, one: int, other: int) -> bool:
-        """Whether messages between two participants cross nothing."""
+        """Whether two participants are on one machine."""
         return self._machine[one] == self._machine[other]
 
     def check_restored(self) -> None:
-        """Raise ValueError for routes, which may come from anybody, that are not over the links that there are."""
+        """Raise ValueError for routes of a checkpoint that are not over existing links."""
         of_leaves = [*chain(*((fabric.to_spine, fabric.from_spine) for fabric in self._fabrics.values()))]
         segments = [*(route.links for route in self._between.values()), *chain(*of_leaves)]
         numbered = (self.capacities_bps, self.names, self._up, self._down, *of_leaves, *segments)
         links = [*self._up, *self._down, *chain(*segments)]
         every = [*range(len(self.capacities_bps))]
         if {*map(type, numbered)} - {list, tuple} or sorted(links) != every or len(self.names) != len(every):
-            raise ValueError("its routes lead over links that are not there")
+            raise ValueError("its routes are over links that do not exist")
 
     def _over_spines(self, one: int, other: int) -> list[tuple[int, ...]]:
-        """The links between the leaves of two machines, by way of each spine; none where they are at the same one."""
+        """The links between the leaves of two machines, over each spine; none if they are at the same leaf."""
         fabric = self._fabrics.get(self._cloud[one]) if self._cloud[one] == self._cloud[other] else None
         if fabric is None or fabric.leaf[one] == fabric.leaf[other]:
             return []
@@ -159,7 +158,7 @@ class Routing:
         return Route((self._add(name, capacity_bps),) if capacity_bps else (), rtt / 2, loss)
 
     def _leaf_spine(self, cloud: str, fabric: Fabric, nics: Mapping[int, Nic], workers: int) -> LeafSpine:
-        """The links of a cloud's fabric; machines from number `workers` on are servers' own."""
+        """The links of a cloud's fabric; machines from number `workers` on are those of servers."""
         inside = sum(machine < workers for machine in nics)
         leaf = {
             machine: place * fabric.leaves // inside if place < inside else (place - inside) % fabric.leaves
@@ -176,7 +175,7 @@ class Routing:
 
 
 def _of_each(fabric: Fabric, capacities_bps: Iterable[Schedule]) -> Schedule:
-    """The capacity of a leaf's links to or from spines, for those of its machines' NICs."""
+    """The capacity of a leaf's link to or from a spine, given those of its machines' NICs."""
     together = sum(capacity_bps.value_at(0) for capacity_bps in capacities_bps)
     return fabric.bandwidth or Schedule.constant(together / (fabric.oversubscription or 1.0) / fabric.spines)
 

@@ -1,19 +1,18 @@
-"""Max-min fair sharing of links among flows that come and go, recomputing only what a change reaches.
+"""Max-min fair sharing of links among flows, recomputed incrementally after each change.
 
 Max-min fairness (Bertsekas & Gallager, Data Networks, 6.5.2): raise the rates of all flows together; whenever a link is
-full, the flows that cross it and still rise are held at its *level*, which is their bottleneck. A link that never fills
+full, the flows that cross it and still rise stay at its *level*; the link is their bottleneck. A link that never fills
 has level infinity.
 
-A change of some links leaves all below their levels as it was. So the filling is taken up at the lowest level that
-can have moved, and repeated on the changed links alone, with all others taken to fill up at their level as before.
-Once a flow's rate departs from its former one, the links that it crosses count as changed too, from that level on.
+A change of some links does not affect rates below their levels. So the filling begins at the lowest level that may
+have changed, and is repeated on the changed links alone; all others fill up at their former level. When a flow's rate
+differs from its former one, the links that it crosses count as changed too, from that level on.
 
-A flow that is bound by something of its own has a link of its own, over which nobody else's way leads.
+A flow with a bound of its own has a link of its own, which no other flow crosses.
 
-A flow may also load links of a way back, with a fixed share of its rate: TCP's acknowledgements, *cross-traffic* in
-SimGrid's words. Being short and first in queues, they are taken off those links' capacities; nobody's rate is held by
-the links that carry them. As they follow from the rates that they change, links are filled again until they agree, to a
-thousandth of a capacity.
+A flow may also load the links of a return route, with a fixed share of its rate: TCP's acknowledgements,
+*cross-traffic* in SimGrid's terms. They are subtracted from those links' capacities, and these do not limit the flow.
+As they depend on the rates that they change, filling is repeated until they agree, to a thousandth of a capacity.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ from dlion_sim.simulation.progressive_filling import BLOCK, LONGEST_ROUTE, NOWHE
 
 _NOT_RESIZED = np.empty((0, 2))
 _PADDING = [(NOWHERE,) * (LONGEST_ROUTE - links) for links in range(LONGEST_ROUTE + 1)]
-"""Of a route, by its number of links."""
+"""The padding of a route, by its number of links."""
 _ARRIVAL = Struct(f"={progressive_filling.ARRIVAL}d")
-"""Writes a row of what has arrived; numpy would take longer."""
+"""Writes a row of a new flow, faster than NumPy."""
 _LEAST_ROOM = 256
-"""So many flows can cross any link without its being moved."""
+"""The initial room of a link for flows that cross it."""
 
 
 class SharedLinks:
-    """Links, by number, that carry so many `bytes_per_second`, and flows over them, by slot.
+    """Links, by number, with capacities `bytes_per_second`, and flows over them, by slot.
 
-    Slots are numbered from 0 and used again. Changes take effect at the next `settle`; no flow may come and go between
-    two of these. `cross_traffic` is the share of a flow's rate that goes back, where it has a way back.
+    Slots are numbered from 0 and reused. Changes take effect at the next `settle`; no flow may be added and removed
+    between two of these. `cross_traffic` is the share of a flow's rate on its return route.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class SharedLinks:
         self._weights = np.empty(0) if is_weighted else None
         self._cross_traffic = cross_traffic
         self._shared = links = len(bytes_per_second)
-        """So many of the links are. After them, if any flow is bound, comes that of each slot's own."""
+        """The number of shared links. After them, if any flow has a bound, follows a link for each slot."""
         self._links = np.zeros(links, progressive_filling.LINK)
         self._links["capacity"] = bytes_per_second
         self._links["level"] = np.inf
@@ -65,26 +64,26 @@ class SharedLinks:
         self._returns = np.empty((0, LONGEST_ROUTE), np.int32)
         self._crossing = np.empty(links * _LEAST_ROOM, np.int32)
         self._taken = len(self._crossing)
-        """So much of it is some link's room."""
+        """The used length of it."""
         self._spare = 0
-        """Any link has room for so many flows more, if not for more than that."""
+        """The least room left on any link."""
         self._ends = np.empty(0)
         self._earliest = np.empty(0)
         self._ending = np.empty(0, np.int64)
         self._endings = 0
-        """So many flows end next; none, once these are removed."""
+        """The number of flows that end next; 0 once they are removed."""
         self._heap = np.empty((3 * links, 2))
         self._changed = np.empty(links, np.int64)
         self._touched = np.empty(links, np.int64)
         self._counters = np.zeros(progressive_filling.COUNTERS, np.int64)
         self._arrived = np.empty((1, progressive_filling.ARRIVAL))
         self._arrivals = 0
-        """So many of these have come since the last `settle`."""
+        """The number of flows added since the last `settle`."""
         self._left = np.empty(0, np.int64)
         self._departures = 0
-        """So many of these have gone since then."""
+        """The number of flows removed since then."""
         self._freed: list[int] = []
-        """The slots of all that have."""
+        """The slots of removed and ended flows."""
         self._resized: list[tuple[int, float]] = []
         self._located = self._locate()
 
@@ -95,14 +94,14 @@ class SharedLinks:
         self,
         route: Sequence[int],
         size: float,
-        way_back: Sequence[int] = (),
+        return_route: Sequence[int] = (),
         most: float = math.inf,
         weight: int = 1,
     ) -> int:
-        """A flow of `size` bytes over the distinct links of `route`; returns its slot.
+        """Add a flow of `size` bytes over the distinct links of `route`; returns its slot.
 
-        They are at most LONGEST_ROUTE; less one where the flow is bound, to `most` bytes per second. Of links that are
-        full it has a part in proportion to its `weight`, if flows are weighted.
+        There are at most LONGEST_ROUTE links, or one fewer if the flow has a bound of `most` bytes per second. Its
+        share of full links is proportional to its `weight`, if flows are weighted.
         """
         if not self._unused:
             self._grow()
@@ -114,31 +113,31 @@ class SharedLinks:
             self._located = self._locate()
         if self._weights is not None:
             self._weights[slot] = weight
-        links = *route, *_PADDING[len(route)], *way_back, *_PADDING[len(way_back)]
+        links = *route, *_PADDING[len(route)], *return_route, *_PADDING[len(return_route)]
         _ARRIVAL.pack_into(self._arrived, self._arrivals * _ARRIVAL.size, slot, size, *links)  # type: ignore[arg-type]
         self._arrivals += 1
         return slot
 
     def remove(self, slot: int) -> None:
-        """The flow in `slot` is gone."""
+        """Remove the flow in `slot`."""
         self._left[self._departures] = slot
         self._departures += 1
         self._freed.append(slot)
 
     def remove_ending(self) -> list[int]:
-        """Those are gone who end next, as of the last `settle`; done once before another. Their slots, in order."""
+        """Remove the flows that end next, once per `settle`; returns their slots, in order."""
         slots: list[int] = self._ending[: self._endings].tolist()
         self._freed += slots
         return slots
 
     def resize(self, link: int, bytes_per_second: float) -> None:
-        """From now on `link` carries so much. Raises ValueError where there is none of that number."""
+        """Set the capacity of `link`. Raises ValueError if there is none of that number."""
         if not 0 <= link < self._shared:
             raise ValueError(f"there is no link {link} among {self._shared}")
         self._resized.append((link, bytes_per_second))
 
     def settle(self, now: float) -> float:
-        """Give every flow its fair rate from `now` on (seconds), and return when the next one ends."""
+        """Compute the fair rates from `now` on (seconds), and return the time of the next end of a flow."""
         self._spare -= self._arrivals
         if self._spare < 0:
             self._make_room()
@@ -163,14 +162,14 @@ class SharedLinks:
         return rates
 
     def remaining(self, slots: Sequence[int], now: float) -> npt.NDArray[np.float64]:
-        """What is left to send of flows at `now` (bytes), which were there at the last `settle`."""
+        """The remaining bytes, at `now`, of flows that were there at the last `settle`."""
         at = np.asarray(slots, np.int64)
         progress = self._progress[at]
         left: npt.NDArray[np.float64] = progress["remaining"] - (now - progress["since"]) * self._flows["rate"][at]
         return left
 
     def _make_room(self) -> None:
-        """Let each link be crossed by what arrives, too."""
+        """Make room on each link for the added flows."""
         routes = self._arrived[: self._arrivals, 2 : 2 + LONGEST_ROUTE].astype(np.int64)
         shared = self._links[: self._shared]
         crossing = routes[(routes != NOWHERE) & (routes < self._shared)]
@@ -180,7 +179,7 @@ class SharedLinks:
         self._spare = int((shared["room"] - crossed).min())
 
     def _own_link(self, slot: int, most: float) -> int:
-        """The link of a slot's own, which carries so much."""
+        """The link of a slot, with capacity `most`."""
         link = self._shared + slot
         if link >= len(self._links):
             self._grow_own_links()
@@ -200,7 +199,7 @@ class SharedLinks:
         self._located = self._locate()
 
     def _move(self, number: int, room: int) -> None:
-        """Give a link its room elsewhere."""
+        """Move a link's flows to a place with more room."""
         first = self._take(room)
         link = self._links[number]
         flows = self._crossing[link["first"] :][: link["crossed"]]
@@ -208,7 +207,7 @@ class SharedLinks:
         link["first"], link["room"] = first, room
 
     def _take(self, room: int) -> int:
-        """Take so much of `crossing` for links, and return where that begins."""
+        """Reserve `room` entries of `crossing`, and return their begin."""
         first = self._taken
         self._taken += room
         if self._taken > len(self._crossing):
@@ -233,7 +232,7 @@ class SharedLinks:
         self._unused += range(have - 1, had - 1, -1)
 
     def _locate(self) -> npt.NDArray[np.int64]:
-        """Where the arrays are now: to be called again when one is replaced."""
+        """The addresses of the arrays, to be updated when one is replaced."""
         located: npt.NDArray[np.int64] = progressive_filling.locate(
             self._links,
             self._flows,
@@ -259,10 +258,8 @@ class SharedLinks:
         self._located = self._locate()
 
     def check_restored(self) -> None:
-        """Raise ValueError for a state, which may come from anybody, that would lead out of its arrays.
-
-        What is compiled trusts what it is handed.
-        """
+        """Raise ValueError for a state of a checkpoint with indices out of bounds: compiled code does not check
+        them."""
         links, flows, taken = len(self._links), len(self._ends), len(self._crossing)
         shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
             "links": (progressive_filling.LINK, (links,)),
@@ -288,7 +285,7 @@ class SharedLinks:
             if array.dtype != dtype or array.shape != shape or not array.flags.carray:
                 raise ValueError(f"{name} of links are not {dtype} {shape}")
         if not 0 <= self._shared <= links:
-            raise ValueError("links lead to what is not there")
+            raise ValueError("indices of links are out of bounds")
         arrived = self._arrived[: self._arrivals]
         first, room, crossed = (self._links[each].astype(np.int64) for each in ("first", "room", "crossed"))
         within = (
@@ -315,15 +312,13 @@ class SharedLinks:
             (np.ones(1) if self._weights is None else self._weights, 1, 2**53),
         )
         if not all(((array >= least) & (array <= most)).all() for array, least, most in within):
-            raise ValueError("links lead to what is not there")
+            raise ValueError("indices of links are out of bounds")
 
     def _own_links_within(
         self, arrived: npt.NDArray[np.float64], room: npt.NDArray[np.int64], crossed: npt.NDArray[np.int64]
     ) -> Iterator[tuple[npt.NDArray[Any], int, int]]:
-        """What has to be within which bounds so that a slot's own link, which has room for one, is crossed by it only.
-
-        Each slot arrives at most once, and after the one before it has gone.
-        """
+        """Values and their bounds, such that only its own flow crosses the link of a slot, and each slot is added at
+        most once."""
         slots, routes = arrived[:, 0], arrived[:, 2 : 2 + LONGEST_ROUTE]
         yield room[self._shared :], 1, 1
         yield np.unique(slots, return_counts=True)[1], 1, 1
@@ -341,7 +336,7 @@ class SharedLinks:
 def max_min_rates(
     routes: Sequence[Sequence[int]],
     capacities: Sequence[float],
-    ways_back: Sequence[Sequence[int]] = (),
+    return_routes: Sequence[Sequence[int]] = (),
     cross_traffic: float = 0.0,
     most: Sequence[float] = (),
     weights: Sequence[int] | None = None,
@@ -352,7 +347,7 @@ def max_min_rates(
     """
     links = SharedLinks(capacities, cross_traffic, is_weighted=weights is not None)
     each = zip(
-        routes, repeat(np.inf), chain(ways_back, repeat(())), chain(most, repeat(math.inf)), weights or repeat(1)
+        routes, repeat(np.inf), chain(return_routes, repeat(())), chain(most, repeat(math.inf)), weights or repeat(1)
     )
     slots = [links.add(*flow) for flow in each]
     links.settle(0.0)

@@ -1,4 +1,4 @@
-"""From a scenario to a run folder: puts a simulation together, runs it, and writes down what it measured."""
+"""From a scenario to a run folder: assembles a simulation, runs it, and records it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dlion_sim.scenario import Packets, Scenario, dump, load
 from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.checkpointing.checkpoint import Checkpoint, Checkpoints, Identity
 from dlion_sim.simulation.churn import Churn, Delays
+from dlion_sim.simulation.computing import Equipment, Node
 from dlion_sim.simulation.delivery import Transport
 from dlion_sim.simulation.engine import Engine, Progress, StopRule
-from dlion_sim.simulation.equipment import Equipment, Newcomers, Node
 from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.tcp import TcpModel
 
@@ -45,11 +45,10 @@ def simulate(
 ) -> Run:
     """Run a scenario in virtual time and return its run folder.
 
-    `interrupted` is asked after every event, and once it says so the run ends there, in a folder that tells it;
-    `observe` is told a few times a second. `force` replaces a run that `folder` holds; `manifest` adds what the caller
-    knows of the run. At the virtual time `until` (s), if there is one, it is interrupted likewise. Every
-    `checkpoint_every` seconds of wall time, and when it is interrupted, the run's state is saved, for `resume`; None
-    saves nothing. Raises InputError, before anything is written, for a scenario that cannot be run.
+    `interrupted` is called after every event, and ends the run as interrupted if it returns true; so does the virtual
+    time `until` (s). `observe` is called a few times a second. `force` replaces a run that `folder` holds; `manifest`
+    has further fields. Every `checkpoint_every` seconds of wall time, and when it is interrupted, the run's state is
+    saved, for `resume`; None saves nothing. Raises InputError, before anything is written, for an invalid scenario.
     """
     setting = Setting.of(scenario, device_named(device))
     carrier = _carrier(setting)
@@ -95,27 +94,27 @@ def resume(
     interrupted: Callable[[], bool] = lambda: False,
     observe: Callable[[Progress], None] = lambda progress: None,
 ) -> Run:
-    """Go on with the run in `folder`, which was ended early, from its last checkpoint.
+    """Resume the run in `folder`, which was interrupted, from its last checkpoint.
 
-    It comes to the same as if it had never been ended, to the bit, all wall-clock columns apart.
+    The result is the same as without the interruption, to the bit, wall-clock columns apart.
 
     Args:
         folder: The run folder.
         checkpoint_every: Seconds of wall time between two checkpoints; None for none.
-        until: The virtual time (s) at which to interrupt it once more; None: it is to be completed.
-        interrupted: Asked after every event whether to end it there.
-        observe: JsonDocument a few times a second how far it is.
+        until: The virtual time (s) at which to interrupt it again; None: it is completed.
+        interrupted: Called after every event; ends the run if it returns true.
+        observe: Called with the progress a few times a second.
 
     Returns:
         The run, completed or interrupted.
 
     Raises:
-        InputError: The run has ended, still goes on, or has no checkpoint which goes with its scenario and this
-            software. The folder is left as it is.
+        InputError: The run is complete or in progress, or has no checkpoint of this scenario and software. The folder
+            is not changed.
     """
     Run.open(folder)
     with closing(FolderLock(folder)) as hold:
-        former = Run.open(folder)  # As it is now that nobody else writes it.
+        former = Run.open(folder)  # Again, now that no other process writes it.
         if former.manifest["status"] == "completed":
             raise InputError("is complete", file=folder, allowed="a run that was ended early")
         scenario = load(folder / SCENARIO)
@@ -124,7 +123,7 @@ def resume(
         checkpoint = Checkpoint.of(folder, identity)
         if former.manifest["workers"] != manifest_fields(setting)["workers"]:
             allowed = f"those of {SCENARIO}"
-            raise InputError("tells of other workers", file=folder / MANIFEST, path="workers", allowed=allowed)
+            raise InputError("has other workers", file=folder / MANIFEST, path="workers", allowed=allowed)
         engine = checkpoint.engine
         with _equipment(setting) as equipment:
             engine.equip(equipment)
@@ -145,7 +144,7 @@ def _run(
     interrupted: Callable[[], bool],
     observe: Callable[[Progress], None],
 ) -> None:
-    """Go on until the run ends in one way or another, and complete its folder."""
+    """Run until the end or an interruption, and complete the folder."""
 
     def between_events(progress: Progress) -> None:
         observe(progress)
@@ -169,17 +168,17 @@ def _run(
 
 
 def _sample_every(scenario: Scenario) -> float | None:
-    """Virtual seconds between rows of queues, in a network that has them."""
+    """Virtual seconds between rows of queues, in a network with queues."""
     model = scenario.network.model
     return (model.sample_every or scenario.workload.evaluate_every) if isinstance(model, Packets) else None
 
 
 def _carrier(setting: Setting) -> Callable[..., Carrier]:
-    """What makes the transport that a scenario asks for. Raises InputError where its network does not know that."""
+    """The factory of a scenario's carrier. Raises InputError if its network does not support its transport."""
     scenario = setting.scenario
     check(scenario)
     if isinstance(scenario.network.model, Packets):
-        # Not for flows: it takes a while to load, and longer to compile.
+        # Only here: it takes a while to load, and longer to compile.
         from dlion_sim.simulation.packets import packet_delivery
 
         return packet_delivery(setting)
@@ -191,7 +190,7 @@ def _routing(setting: Setting) -> Routing:
 
 
 def _churn(setting: Setting) -> Callable[..., Churn] | None:
-    """What makes it known who is there, where that changes."""
+    """The factory of churn, in scenarios with availability."""
     availability = setting.scenario.availability
     if availability is None:
         return None
@@ -201,26 +200,26 @@ def _churn(setting: Setting) -> Callable[..., Churn] | None:
 
 
 def _node(setting: Setting, number: int, incarnation: int, absent: frozenset[int], began: float) -> Node:
-    """A worker that begins at that time (s), see `Newcomers`."""
+    """A worker that starts at that time (s), see `Equipment`."""
     worker = setting.worker(number, incarnation, absent)
     return Node(worker, setting.machine(number, incarnation, began), setting.sampler(number, incarnation, began))
 
 
 @contextmanager
 def _equipment(setting: Setting) -> Iterator[Equipment]:
-    """What computes, for as long as the block lasts, and a process that is set up for it."""
+    """The equipment, and a process that is set up for it, within the block."""
     with ExitStack() as stack:
-        # The protocol's own operators are short; waking a second core for each costs more than it brings.
+        # The protocol's own operators are short: waking a second core for each costs more time than it saves.
         threads = stack.enter_context(one_core())
         of = setting.model, setting.dataset, setting.device
         executor = gradient_executor(*of, replicas=setting.workers, threads=threads, kernels=setting.kernels)
         stack.enter_context(closing(executor))
         evaluator = stack.enter_context(closing(setting.evaluator(threads)))
         stack.enter_context(frozen_objects())
-        yield Equipment(executor, evaluator, Newcomers(setting.outages, partial(_node, setting)), setting.moment)
+        yield Equipment(executor, evaluator, setting.outages, partial(_node, setting), setting.moment)
 
 
 def _clock(before: float) -> Callable[[], float]:
-    """Tells the wall seconds since now, and those `before`."""
+    """A clock of wall seconds since now, plus `before`."""
     began = time.perf_counter()
     return lambda: before + time.perf_counter() - began

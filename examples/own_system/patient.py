@@ -11,7 +11,7 @@ from dlion_sim.protocol.updates import LocalGradient, Outgoing
 class Patient(Exchange):
     """Each peer gets the sum of all gradients since the last message to it, as soon as that has left."""
 
-    tells_all = False  # so nobody can wait for a message of each iteration
+    sends_every_iteration = False  # so nobody can wait for a message of each iteration
 
     def __init__(self, parameters: ChoiceParameters, setup: Setup) -> None:
         super().__init__(parameters, setup)

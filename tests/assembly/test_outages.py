@@ -129,10 +129,10 @@ def test_the_capacity_changes_of_a_link_go_on_beside_its_outages() -> None:
 @pytest.mark.parametrize(
     ("availability", "hosts", "words"),
     [
-        ({"servers": {"server 5": {"down": []}}}, (0,), "'server 5' is on a worker's machine, with which it goes"),
+        ({"servers": {"server 5": {"down": []}}}, (0,), "'server 5' is on a worker's machine, whose outages it has"),
         ({"servers": {"server 7": {"down": []}}}, (ServerHost(cloud="core"),), "did you mean 'server 5'"),
         ({"links": {"edge-core": {"down": [["0 s", "5 s"]]}}}, (), "down from 0 s on"),
-        ({"workers": {"edge/*": {"machines": [{"down": []}]}}}, (), r"workers.edge/\*: tells of 1 machines, and .* 4"),
+        ({"workers": {"edge/*": {"machines": [{"down": []}]}}}, (), r"workers.edge/\*: has 1 machines, but .* 4"),
     ],
 )
 def test_what_cannot_be_down_so(availability: dict[str, Any], hosts: tuple[int | ServerHost, ...], words: str) -> None:

@@ -24,7 +24,7 @@ from torch import nn
 from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.tasks import Score, Task
 from dlion_sim.metric import Metric
-from dlion_sim.protocol.exchange.full import FullExchange
+from dlion_sim.protocol.baseline import FullExchange
 from dlion_sim.protocol.systems import SYSTEMS
 
 SYSTEM = SYSTEMS["baseline"]

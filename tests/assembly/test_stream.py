@@ -181,7 +181,7 @@ def vectors():
     ("dataset", "drift", "problem"),
     [
         ("diabetes", [], "'diabetes' has no classes, by which a stream is tested"),
-        (f"{__name__}:vectors", [{"kind": "rotation", "to": "1 s", "by": 5}], "has no images, which rotation is of"),
+        (f"{__name__}:vectors", [{"kind": "rotation", "to": "1 s", "by": 5}], "has no images, which rotation needs"),
     ],
 )
 def test_a_stream_is_of_classes_and_inputs_turn_only_if_they_are_images(dataset, drift, problem):

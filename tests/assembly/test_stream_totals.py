@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlion_sim.assembly.stream_totals import Streamed
+from dlion_sim.assembly.optional_totals import StreamTotals
 from dlion_sim.results import ClassesRow, MetricsRow
 
 CURVES = {
@@ -16,7 +16,7 @@ CURVES = {
 
 @pytest.fixture
 def streamed():
-    streamed = Streamed()
+    streamed = StreamTotals()
     for place in range(6):
         for worker in (0, 1):
             for label, rows in CURVES.items():
@@ -28,23 +28,23 @@ def streamed():
 def test_forgetting_is_the_best_former_accuracy_less_the_last_of_classes_that_have_come(streamed):
     """Of class 2 only what was since it came; class 3 never has."""
     lost = [0.9 - 0.3, 0.7 - 0.6, 0.7 - 0.8, 0.7 - 0.7, 0.7 - 0.6, 0.3 - 0.6]
-    assert streamed.told(50.0)["forgetting"] == pytest.approx(sum(lost) / 6)
+    assert streamed.summary(50.0)["forgetting"] == pytest.approx(sum(lost) / 6)
 
 
 def test_adaptation_is_the_time_from_when_a_class_came_to_nine_tenths_of_its_final_level(streamed):
     """The mean worker has 0.1, 0.5, 0.6, and 0.4 at the end on average of the last three."""
-    assert streamed.told(50.0)["adaptation"] == {"2": 10.0}
+    assert streamed.summary(50.0)["adaptation"] == {"2": 10.0}
     streamed.classes(ClassesRow(60.0, 0, 2, 0.5, 100, 1.0))
     streamed.classes(ClassesRow(60.0, 1, 2, 0.5, 100, 1.0))
-    assert streamed.told(60.0)["adaptation"] == {"2": 30.0}
+    assert streamed.summary(60.0)["adaptation"] == {"2": 30.0}
 
 
 def test_the_accuracy_online_is_that_of_all_samples_that_came():
-    streamed = Streamed()
-    assert streamed.told(1.0) is None
+    streamed = StreamTotals()
+    assert streamed.summary(1.0) is None
     for samples, right in ((4, 1), (1, 1), (5, 0)):
         row = MetricsRow(1.0, 0.0, 0, "arrivals", 3, 0.5, right / samples, samples)
         streamed.arrivals(row)
-    told = streamed.told(1.0)
+    told = streamed.summary(1.0)
     assert (told["scored"], told["online_accuracy"]) == (10, pytest.approx(0.2))
     assert (told["forgetting"], told["adaptation"]) == (None, {})

@@ -14,7 +14,7 @@ def test_flows_have_no_packets(kind):
     with pytest.raises(InputError) as caught:
         check(digits(f"transport={kind}"))
     assert str(caught.value) == (
-        f"transport: {kind} is of packets, and flows have none; "
+        f"transport: {kind} needs packets, which the flow model does not have; "
         "allowed: reliable; or any, with network: {model: packets}"
     )
 
@@ -27,7 +27,9 @@ def test_queues_are_of_connections_or_go_by_what_is_left_of_messages():
     fair = "network.model={kind: packets, fair: true}"
     for transport in ("reliable", "dlcp"):
         check(digits(fair, f"transport={transport}"))
-    with pytest.raises(InputError, match=r"^network.model.fair: pfabric's queues go by .* messages; allowed: false$"):
+    with pytest.raises(
+        InputError, match=r"^network.model.fair: pfabric queues packets by .* messages; allowed: false$"
+    ):
         check(digits(fair, "transport=pfabric"))
 
 

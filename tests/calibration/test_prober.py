@@ -15,8 +15,7 @@ from dlion_sim.calibration.prober import Prober
 from dlion_sim.calibration.turns import one_by_one, tournament
 from dlion_sim.live.frames import HEAD_BYTES
 from dlion_sim.protocol.events import Send
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Channel, Message, decode
+from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message, decode
 from dlion_sim.scenario.matrix import FRAME
 
 BPS = {(0, 1): 50e6, (1, 0): 5e6, (0, 2): 20e6, (2, 0): 10e6, (1, 2): 3e5, (2, 1): 200e6}

@@ -16,7 +16,7 @@ from dlion_sim.protocol.choices import ChoiceParameters, Exchange
 class Boom(Exchange):
     \"\"\"Fails at the first gradient.\"\"\"
 
-    tells_all = False
+    sends_every_iteration = False
 
     class Parameters(ChoiceParameters):
         pass

@@ -22,8 +22,7 @@ from dlion_sim.live.rendezvous import Rendezvous, _expect, _first_frames
 from dlion_sim.live.session import Terms
 from dlion_sim.live.sockets import Address, connect, listen, prepare, send_frame
 from dlion_sim.live.timeouts import Timeouts
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Channel, Contribution, Message
+from dlion_sim.protocol.messages import Channel, Contribution, MalformedMessageError, Message
 
 OURS = Credentials(b"the run's secret", b"r" * 32)
 STANDING = Standing(b"process.")

@@ -295,7 +295,7 @@ def test_a_peer_that_talks_nonsense_is_dropped_and_the_others_go_on(tmp_path):
 
     honest = together.run(talk_nonsense)[:2]
     assert [outcome.ending.stopped_by for outcome in honest] == ["duration", "duration"]
-    assert honest[1].lost[2] == "it sent no message of this run: an answer that nobody has asked for"
+    assert honest[1].lost[2] == "it sent no message of this run: an answer that was not requested"
 
 
 def test_an_interrupt_ends_a_node_early(tmp_path):

@@ -17,11 +17,11 @@ from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.events import (
     Abort,
     Compute,
-    Elimination,
     Event,
     GradientReady,
     Joined,
     Leave,
+    LeaveCompleted,
     MessageArrived,
     MessageSent,
     MessageTimed,
@@ -397,7 +397,7 @@ class World:
                     log.ends[action.iteration] = participant.replica.parameters.clone()
                 case Joined():
                     self.log(number).joined = action
-                case Elimination():
+                case LeaveCompleted():
                     self.log(number).has_left = True
                     self._depart(number)
                 case Abort(reason):

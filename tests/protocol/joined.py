@@ -18,10 +18,10 @@ from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.events import (
     Abort,
     Compute,
-    Elimination,
     Event,
     GradientReady,
     Joined,
+    LeaveCompleted,
     MessageArrived,
     MessageSent,
     MessageTimed,
@@ -166,7 +166,7 @@ def run(
                     plan(peer, arrived, left + delays(index), (index, peer, channel))
                 case Report() | Abort():
                     reports[index].append(action)
-                case Stop() | Joined() | Elimination():
+                case Stop() | Joined() | LeaveCompleted():
                     pass
                 case _:
                     assert_never(action)

@@ -15,9 +15,8 @@ from dlion_sim.protocol.events import (
     Started,
 )
 from dlion_sim.protocol.exchange.parameter_server import ParameterServerExchange, Push
-from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.membership_messages import Hello, State
-from dlion_sim.protocol.messages import Contribution, Message, decode
+from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, decode
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker

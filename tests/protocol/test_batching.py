@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel, fit_cost, split
-from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
+from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile, GlobalBatchSchedule
 from dlion_sim.protocol.messages import Contribution, Message
 from tests.protocol.joined import setup, workers_of
 

@@ -116,7 +116,7 @@ def test_a_ring_cannot_do_without_anybody_and_says_what_can(system, what, on_los
     assert reason.startswith("the ring is broken, whatever on_loss says; ")
     instead = "system: baseline" if system["name"] == "ring_allreduce" else "route: all_to_all"
     assert instead in reason
-    assert reason.endswith("can go on")
+    assert reason.endswith("can continue")
 
 
 @pytest.mark.parametrize("name", ["local_sgd", "diloco"])
@@ -131,7 +131,7 @@ def test_in_half_precision_who_goes_in_good_order_may(name, what):
         world.run()
         if what in (crash, parted):
             assert world.aborts == [
-                "a worker is lost, and its last movement may have reached only some others; precision: fp32 can go on"
+                "a worker is lost, and its last movement may have reached only some; precision: fp32 can continue"
             ]
             continue
         ends_well(world)

@@ -10,8 +10,7 @@ import yaml
 
 from dlion_sim.errors import InputError, OwnCodeError
 from dlion_sim.protocol.compose import compose
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import BODIES, Message, decode
+from dlion_sim.protocol.messages import BODIES, MalformedMessageError, Message, decode
 from dlion_sim.scenario import SystemSpec
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extend.md").read_text()
@@ -234,7 +233,7 @@ def test_two_kinds_of_message_of_one_name_are_refused(halves, tmp_path):
 
 GIVING_UP = """
 from dlion_sim.protocol.events import Abort
-from dlion_sim.protocol.knowledge.none import NoTransfer
+from dlion_sim.protocol.baseline import NoTransfer
 
 class GivesUp(NoTransfer):
     def stepped(self, iterations, loss):

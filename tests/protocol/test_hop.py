@@ -122,7 +122,7 @@ def test_late_gradients_are_applied_or_dropped(late, due):
 
 def test_backup_workers_are_whichever_are_last():
     one = HopSynchronization(HopSynchronization.Parameters(staleness=1, backup_workers=1), setup())
-    assert one.spared == 1
+    assert one.spare_peers == 1
     assert [one.waits_for(Peer(1, newest=newest), 5) for newest in (4, 3, 0)] == [False, True, True]
 
 

@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from dlion_sim.protocol.events import GradientReady, MessageArrived, Send, Started
-from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
-from dlion_sim.protocol.messages import Message, Weights
+from dlion_sim.protocol.messages import MalformedMessageError, Message, Weights
 from tests.protocol.joined import run, setup, workers_of
 
 LOSSES = (0.5, 0.2, 0.9)

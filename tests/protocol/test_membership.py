@@ -6,15 +6,15 @@ import torch
 from dlion_sim.protocol.choices import Choice
 from dlion_sim.protocol.events import (
     Abort,
-    Elimination,
     Leave,
+    LeaveCompleted,
+    LocalProtocolError,
     MessageSent,
     PeerFound,
     PeerLost,
 )
-from dlion_sim.protocol.faults import LocalProtocolError, MalformedMessageError
 from dlion_sim.protocol.membership_messages import Begins, Hello, Leaving, State, StateRequest
-from dlion_sim.protocol.messages import Contribution, Message, decode
+from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, decode
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.synchronization.hop import Token
 from tests.protocol.churn import P
@@ -119,7 +119,7 @@ def test_who_leaves_sends_what_it_is_at_and_then_that_it_leaves():
     for peer in (1, 2):
         for _ in range(2):
             last = worker.handle(MessageSent(peer, 60), 2.0)
-    assert last == [Elimination()]
+    assert last == [LeaveCompleted()]
     assert worker.handle(contributed(1, 0), 3.0) == []
 
 
@@ -155,9 +155,9 @@ def test_who_was_there_from_the_start_says_nothing_of_coming():
     worker = worker_of()
     refused(worker, came(1, member(3)), "another hello")
     refused(worker, came(1, NEWCOMER), "another hello")
-    refused(worker, came(1, Begins(5)), "begins")
-    refused(worker, came(1, StateRequest(0)), "not for it")
-    refused(worker, came(1, State(0, 0, 4), torch.zeros(3)), "nobody has asked")
+    refused(worker, came(1, Begins(5)), "first iteration")
+    refused(worker, came(1, StateRequest(0)), "but is not joining")
+    refused(worker, came(1, State(0, 0, 4), torch.zeros(3)), "was not requested")
     refused(worker, came(7, Leaving(0)), "no peer")
 
 
@@ -167,23 +167,23 @@ def test_a_newcomer_says_each_thing_once_and_does_not_go_back():
     refused(worker, came(2, NEWCOMER), "no peer")
     worker.handle(computed(), 0.1)
     worker.handle(PeerFound(2), 0.2)
-    refused(worker, came(2, Begins(9)), "begins")
-    refused(worker, came(2, Token(1)), "before it has begun")
+    refused(worker, came(2, Begins(9)), "first iteration")
+    refused(worker, came(2, Token(1)), "before its first iteration")
     worker.handle(came(2, NEWCOMER), 0.3)
     refused(worker, came(2, NEWCOMER), "another hello")
     refused(worker, came(2, Begins(0)), "before 2")
     worker.handle(came(2, Begins(4)), 0.3)
-    refused(worker, came(2, Begins(5)), "begins")
+    refused(worker, came(2, Begins(5)), "first iteration")
     refused(worker, came(2, member(5)), "another hello")
     worker.handle(came(2, StateRequest(9)), 0.3)
-    refused(worker, came(2, StateRequest(9)), "not for it")
+    refused(worker, came(2, StateRequest(9)), "but is not joining")
 
 
 def test_a_state_comes_from_the_sponsor_in_order_and_as_long_as_it_is():
     worker, _ = joining()
     good = state_of(worker, 4, torch.zeros(P))
     refused(worker, good[1], "part 1 of 4 where 0")
-    refused(worker, came(2, State(4, 0, 4), torch.zeros(3)), "nobody has asked")
+    refused(worker, came(2, State(4, 0, 4), torch.zeros(3)), "was not requested")
     refused(worker, came(1, State(3, 0, 4), torch.zeros(3)), "iteration 3")
     refused(worker, came(1, State(4, 0, 5), torch.zeros(3)), "part 0 of 5")
     refused(worker, came(1, State(4, 0, 4), torch.zeros(2)), "2 entries")
@@ -197,7 +197,7 @@ def test_a_state_comes_from_the_sponsor_in_order_and_as_long_as_it_is():
     worker.handle(good[2], 3.0)
     refused(worker, came(1, State(4, 3, 4), torch.zeros(2)), "2 entries")
     worker.handle(good[3], 3.0)
-    refused(worker, good[3], "nobody has asked")
+    refused(worker, good[3], "was not requested")
 
 
 @pytest.mark.parametrize("fields", [(float("nan"), 0, 1), (4, 1, 1), (-1, 0, 1), (4, 0, 0)])
@@ -225,4 +225,4 @@ def test_a_choice_that_knows_of_losses_only_gives_up_with_a_reason():
     worker.handle(came(2, NEWCOMER), 0.3)
     (abort,) = worker.handle(came(2, Begins(4)), 0.3)
     assert isinstance(abort, Abort)
-    assert "no method 'joined'" in abort.reason
+    assert "none 'joined'" in abort.reason

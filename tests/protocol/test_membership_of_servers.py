@@ -66,11 +66,11 @@ def test_nobody_says_to_a_server_what_is_not_its_to_say():
     refused(server, came(2, Begins(0)), "begins")
     server.handle(came(2, NEWCOMER), 1.0)
     refused(server, came(2, NEWCOMER), "another hello")
-    refused(server, came(2, StateRequest(0)), "not for it")
+    refused(server, came(2, StateRequest(0)), "but is not joining")
     server.handle(came(2, Begins(0)), 1.0)
     refused(server, came(2, Begins(0)), "begins")
     server.handle(came(2, StateRequest(0)), 1.0)
-    refused(server, came(2, StateRequest(0)), "not for it")
+    refused(server, came(2, StateRequest(0)), "but is not joining")
     for sender in range(3):
         server.handle(pushed(sender, 0), 2.0)
     refused(server, pushed(1, 0), "over")

@@ -11,9 +11,8 @@ from dlion_sim.protocol.batching.weighted_dynamic import ComputeProfile
 from dlion_sim.protocol.exchange.parameter_server import Push
 from dlion_sim.protocol.exchange.periodic import Moved, MovedChunk
 from dlion_sim.protocol.exchange.ring_sum import Chunk
-from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
-from dlion_sim.protocol.messages import Contribution, Message, Mixed, Weights, decode
+from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, Mixed, Weights, decode
 
 P = 50
 floats = st.floats(width=32, allow_nan=False)

@@ -12,9 +12,8 @@ from dlion_sim.protocol.exchange.periodic import Moved, MovedChunk
 from dlion_sim.protocol.exchange.ring import BucketChunk, Total
 from dlion_sim.protocol.exchange.ring_sum import Chunk
 from dlion_sim.protocol.exchange.significance import Announcement
-from dlion_sim.protocol.faults import MalformedMessageError
 from dlion_sim.protocol.knowledge.direct import LossReport, WeightsRequest
-from dlion_sim.protocol.messages import Contribution, Message, Mixed, Weights, decode
+from dlion_sim.protocol.messages import Contribution, MalformedMessageError, Message, Mixed, Weights, decode
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.synchronization.hop import Token

@@ -18,8 +18,7 @@ from dlion_sim.protocol.events import (
     Started,
 )
 from dlion_sim.protocol.exchange.pairwise import Swap
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.messages import MalformedMessageError, Message
 from tests.protocol.joined import setup, workers_of
 
 RING = {0: {1: 1 / 3, 3: 1 / 3}, 1: {0: 1 / 3, 2: 1 / 3}, 2: {1: 1 / 3, 3: 1 / 3}, 3: {2: 1 / 3, 0: 1 / 3}}
@@ -170,10 +169,10 @@ def test_what_does_not_fit_the_role_is_refused():
     other = 4 - question.peer
     for message, reason in [
         (Message(other, Swap(False), (full(0.0),)), "only asks"),
-        (Message(other, Swap(True), (full(0.0),)), "nobody has asked for"),
+        (Message(other, Swap(True), (full(0.0),)), "was not requested"),
     ]:
         with pytest.raises(MalformedMessageError, match=reason):
             asks.handle(MessageArrived(message), 0.5)
     answers, _ = one(side=1, value=0.0)
-    with pytest.raises(MalformedMessageError, match="nobody has asked for"):
+    with pytest.raises(MalformedMessageError, match="was not requested"):
         answers.handle(MessageArrived(Message(0, Swap(True), (full(0.0),))), 0.5)

@@ -5,8 +5,7 @@ from typing import get_args
 import pytest
 import torch
 
-from dlion_sim.protocol.events import Event, GradientReady, MessageSent, ProfileReady, Started
-from dlion_sim.protocol.faults import LocalProtocolError
+from dlion_sim.protocol.events import Event, GradientReady, LocalProtocolError, MessageSent, ProfileReady, Started
 from dlion_sim.protocol.phases import TRANSITIONS, Move, Phase, after
 from dlion_sim.protocol.server import ParameterServer
 from tests.protocol.joined import setup, workers_of
@@ -64,7 +63,7 @@ def test_a_worker_that_is_done_decides_nothing_more_but_to_leave(phase):
 
 def test_a_message_that_was_not_sent_has_not_left():
     worker = worker_in(Phase.READY)
-    with pytest.raises(LocalProtocolError, match="was not sent"):
+    with pytest.raises(LocalProtocolError, match="none was queued"):
         worker.handle(MessageSent(1, 10), 0.0)
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.events import MessageArrived
 from dlion_sim.protocol.exchange.sparta import Scattered
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Message
+from dlion_sim.protocol.messages import MalformedMessageError, Message
 from dlion_sim.scenario import SystemSpec
 from dlion_sim.streams import stream
 from tests.protocol.joined import random_delays, run, team

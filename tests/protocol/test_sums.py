@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlion_sim.protocol.messages import Contribution
-from dlion_sim.protocol.sums import WeightedSums
-from dlion_sim.protocol.updates import Update
+from dlion_sim.protocol.updates import Update, WeightedSums
 
 SIZE = 6
 

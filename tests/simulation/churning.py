@@ -15,7 +15,6 @@ from dlion_sim.scenario import Scenario
 from dlion_sim.simulation import simulate
 from dlion_sim.simulation.delivery import Transport
 from dlion_sim.simulation.engine import Engine
-from dlion_sim.simulation.guarded import GuardedCarrier
 from tests.simulation.scenarios import digits
 
 CLUSTER = {
@@ -72,9 +71,7 @@ def check(run: Run, engine: Engine) -> None:
     assert summary is not None
     assert summary["stopped_by"]
     assert run.manifest["status"] in ("completed", "failed")
-    guarded = engine._transport
-    assert isinstance(guarded, GuardedCarrier)
-    assert guarded.counts.told["under_way"] == under_way(engine, guarded)
+    assert engine._counts.summary["under_way"] == under_way(engine)
     assert summary["bytes_sent"] == run.links()["bytes"].sum() == run.transfers()["bytes"].sum()
     transfers = run.transfers()
     assert len(transfers.dropna(subset=["end"])) == run.links()["messages"].sum()
@@ -89,12 +86,12 @@ def check(run: Run, engine: Engine) -> None:
         assert summary["availability"]["useful"] <= summary["availability"]["computed"]
 
 
-def under_way(engine: Engine, guarded: GuardedCarrier) -> int:
+def under_way(engine: Engine) -> int:
     """How many messages are queued, on links, or on their way after these."""
-    transport = guarded._carrier
+    transport = engine._transport
     assert isinstance(transport, Transport)
-    queued = sum(len(queue) for queues in (transport._waiting, transport._coming) for queue in queues.values())
-    later = sum(getattr(call, "func", None) == guarded._on_delivered for call in planned(engine))
+    queued = sum(len(queue) for queues in (transport._waiting, transport._delayed) for queue in queues.values())
+    later = sum(getattr(call, "func", None) == engine._on_delivered for call in planned(engine))
     return len(transport._heads) + queued + later
 
 

@@ -180,7 +180,9 @@ def test_where_all_were_gone_training_begins_anew_and_the_record_says_so(tmp_pat
 
 
 def test_packets_and_who_comes_and_goes_are_refused_together(tmp_path):
-    with pytest.raises(InputError, match=r"^availability: in a network of packets nobody can come or go; allowed: "):
+    with pytest.raises(
+        InputError, match=r"^availability: availability is not modelled in a network of packets; allowed: "
+    ):
         simulate(churning("dpsgd", WAYS["crash"], network={"model": "packets"}), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -188,7 +190,7 @@ def test_packets_and_who_comes_and_goes_are_refused_together(tmp_path):
 BROKEN = "the ring is broken, whatever on_loss says; "
 STOPS = {
     **{
-        ("ring_allreduce", way): f"{BROKEN}system: baseline takes the same mean without one, and can go on"
+        ("ring_allreduce", way): f"{BROKEN}system: baseline computes the same mean without one, and can continue"
         for way in WAYS
     },
     ("parameter_server", "link"): "a part of the parameters is lost with its server",
@@ -223,11 +225,11 @@ def test_every_system_goes_on_or_stops_with_its_reason(tmp_path, monkeypatch, sy
 @pytest.mark.parametrize(
     ("exchange", "way", "reason"),
     [
-        ({"route": "ring"}, "crash", f"{BROKEN}route: all_to_all can go on"),
+        ({"route": "ring"}, "crash", f"{BROKEN}route: all_to_all can continue"),
         (
             {"precision": "fp16"},
             "crash",
-            "a worker is lost, and its last movement may have reached only some others; precision: fp32 can go on",
+            "a worker is lost, and its last movement may have reached only some; precision: fp32 can continue",
         ),
         ({"precision": "fp16"}, "notice", "duration"),
     ],

@@ -65,10 +65,10 @@ class World:
             Planned(participants or {}, paths or {}),
             delays=Delays(detection, silence, restart),
             neighbours=[[peer for peer in WORKERS if peer != number] for number in WORKERS],
-            tell=self._tell,
+            handle=self._tell,
             cut=lambda *pair: self.cuts.append((self.event_queue.now, *pair)),
-            came=lambda number: self.told[number].append((self.event_queue.now, "begins")),
-            went=lambda number, for_good: self.gone.append((self.event_queue.now, number, for_good)),
+            started=lambda number: self.told[number].append((self.event_queue.now, "begins")),
+            ended=lambda number, for_good: self.gone.append((self.event_queue.now, number, for_good)),
             record=self.rows.append,
         )
         self.churn.start()
@@ -82,7 +82,7 @@ class World:
         return [(round(time, 6), event) for time, event in self.told[number]]
 
     def _tell(self, number, event):
-        assert self.churn.is_there(number)
+        assert self.churn.is_running(number)
         self.told[number].append((self.event_queue.now, event))
         if isinstance(event, Leave) and self._leaves_after is not None:
             incarnation = self.churn.incarnations[number]
@@ -121,7 +121,7 @@ def test_a_connection_is_good_for_what_had_left_until_the_loss_is_noticed_and_fo
     for time in (9.9, 10.01, 10.06, 20.05, 20.11):
         world.event_queue.after(
             time,
-            lambda: seen.append((world.churn.reaches(0, 2), world.churn.hears(0, 2), world.churn.hears(2, 0))),
+            lambda: seen.append((world.churn.is_connected(0, 2), world.churn.accepts(0, 2), world.churn.accepts(2, 0))),
         )
     world.run()
     assert seen == [
@@ -135,8 +135,8 @@ def test_a_connection_is_good_for_what_had_left_until_the_loss_is_noticed_and_fo
 
 def test_who_comes_later_is_not_there_at_first():
     world = World({2: [Outage(0, 5)]})
-    assert not world.churn.reaches(0, 2)
-    assert not world.churn.hears(1, 2)
+    assert not world.churn.is_connected(0, 2)
+    assert not world.churn.accepts(1, 2)
     world.run()
     assert world.of(0) == [(5.1, PeerFound(2))]
     assert [(row.virtual_time, row.what, row.incarnation) for row in world.rows[:2]] == [(0, "down", 0), (5, "up", 0)]
@@ -178,7 +178,7 @@ def test_all_machines_of_a_cloud_may_go_at_once():
 
 def test_over_a_silent_path_both_ends_lose_each_other_until_it_is_back():
     world = World(paths={("a", "b"): [Outage(10, 30)]}, silence=5.0)
-    world.event_queue.after(14.9, lambda: world.cuts.append(world.churn.reaches(0, 2)))
+    world.event_queue.after(14.9, lambda: world.cuts.append(world.churn.is_connected(0, 2)))
     world.run()
     assert world.of(2) == [(15, PeerLost(0)), (15, PeerLost(1)), (30.1, PeerFound(0)), (30.1, PeerFound(1))]
     assert world.of(0) == world.of(1) == [(15, PeerLost(2)), (30.1, PeerFound(2))]
@@ -212,7 +212,7 @@ def test_who_begins_behind_a_path_that_is_down_is_found_when_that_is_back():
 def test_a_newcomer_is_told_whom_it_will_not_find_and_whom_it_has_not_found():
     """Of the three, one goes while another one begins to shake hands with it."""
     world, absent = World({0: [Outage(10, 20)], 2: [Outage(20.05, 30)], 1: [Outage(15, 40)]}), []
-    world.event_queue.after(20.0, lambda: absent.append(world.churn.out_of_reach(0)))
+    world.event_queue.after(20.0, lambda: absent.append(world.churn.unreachable(0)))
     world.run()
     assert absent == [{1}]
     assert world.of(0)[:2] == [(20, "begins"), (20.1, PeerLost(2))]
@@ -255,9 +255,9 @@ def test_at_last_all_know_who_is_there(schedules, detection, silence, restart, l
     world = World(participants, paths, detection, silence, restart, leaves_after).run()
     churn = world.churn
     for one, other in permutations(WORKERS, 2):
-        both = churn.is_there(one) and churn.is_there(other)
-        assert churn.reaches(one, other) is both
-        assert churn.hears(one, other) is both
+        both = churn.is_running(one) and churn.is_running(other)
+        assert churn.is_connected(one, other) is both
+        assert churn.accepts(one, other) is both
         knows = other not in Planned(participants, paths).absent_at_start
         for _, event in world.told[one]:
             if event == "begins":

@@ -9,6 +9,7 @@ import torch
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Contribution, Message, Weights
 from dlion_sim.scenario import from_data
+from dlion_sim.simulation.carrier import Listener
 from dlion_sim.simulation.delivery import Transport
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import Routing
@@ -47,10 +48,12 @@ class World:
         self.transport = Transport(
             self.event_queue,
             cluster if isinstance(cluster, Routing) else routing(cluster),
-            sent=self._on_sent,
-            timed=lambda *_: None,
-            delivered=lambda receiver, message: self.delivered.append((message, receiver, self.event_queue.now)),
-            changed=lambda: None,
+            Listener(
+                sent=self._on_sent,
+                timed=lambda *_: None,
+                delivered=lambda receiver, message: self.delivered.append((message, receiver, self.event_queue.now)),
+                changed=lambda: None,
+            ),
             tcp=tcp,
             scale=scale,
         )
@@ -271,10 +274,12 @@ def memory(workers: int) -> tuple[float, float]:
     transport = Transport(
         event_queue,
         cluster,
-        sent=lambda *_: None,
-        timed=lambda *_: None,
-        delivered=lambda *_: None,
-        changed=lambda: None,
+        Listener(
+            sent=lambda *_: None,
+            timed=lambda *_: None,
+            delivered=lambda *_: None,
+            changed=lambda: None,
+        ),
     )
     for message in messages:
         for receiver in range(workers):

@@ -7,6 +7,7 @@ import pytest
 
 from dlion_sim.scenario import from_data
 from dlion_sim.scenario.topology import ServerHost
+from dlion_sim.simulation.carrier import Listener
 from dlion_sim.simulation.delivery import Transport
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import Route, Routing
@@ -101,10 +102,12 @@ def test_flows_share_the_links_to_a_spine():
     transport = Transport(
         event_queue,
         routing,
-        sent=lambda _: None,
-        timed=lambda *_: None,
-        delivered=lambda *_: ends.append(event_queue.now),
-        changed=lambda: None,
+        Listener(
+            sent=lambda _: None,
+            timed=lambda *_: None,
+            delivered=lambda *_: ends.append(event_queue.now),
+            changed=lambda: None,
+        ),
     )
     receiver = {routing.route(0, each).links[1]: each for each in range(2, 8)}  # over either spine
     [one, *_] = (each for each in range(2, 8) if routing.route(1, each).links[1] in receiver)

@@ -158,7 +158,7 @@ def test_own_links_that_others_would_cross_are_refused(mislead):
         links.add((0,), 60, most=1.0)
     pickle.loads(pickle.dumps(links))
     mislead(links)
-    with pytest.raises(ValueError, match="links lead to what is not there"):
+    with pytest.raises(ValueError, match="indices of links are out of bounds"):
         pickle.loads(pickle.dumps(links))
 
 
@@ -173,13 +173,13 @@ def test_weights_that_nothing_can_weigh_are_refused(weights):
         pickle.loads(pickle.dumps(links))
 
 
-def with_cross_traffic(routes, ways_back, capacities, share):
+def with_cross_traffic(routes, return_routes, capacities, share):
     """Fair rates on what cross-traffic leaves of the capacities, repeated until nothing changes."""
     left = list(capacities)
     for _ in range(50):
         rates = fairness.max_min_rates(routes, left)
         loads = [0.0] * len(capacities)
-        for way, rate in zip(ways_back, rates, strict=True):
+        for way, rate in zip(return_routes, rates, strict=True):
             for link in way:
                 loads[link] += share * rate
         left = [capacity - min(load, capacity / 2) for capacity, load in zip(capacities, loads, strict=True)]
@@ -345,7 +345,7 @@ def test_a_state_that_leads_out_of_its_arrays_is_refused(array, place, value):
     links.settle(0.0)
     links.remove(first)
     getattr(links, array)[place] = value
-    with pytest.raises(ValueError, match="links lead to what is not there"):
+    with pytest.raises(ValueError, match="indices of links are out of bounds"):
         pickle.loads(pickle.dumps(links))
 
 
@@ -355,7 +355,7 @@ def test_counts_that_are_not_true_are_refused(change):
     links.add((0, 1), 100.0)
     links.settle(0.0)
     vars(links).update(change)
-    with pytest.raises(ValueError, match="links lead to what is not there"):
+    with pytest.raises(ValueError, match="indices of links are out of bounds"):
         pickle.loads(pickle.dumps(links))
 
 

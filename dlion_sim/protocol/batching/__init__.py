@@ -1,1 +1,1 @@
-"""Batching: how many samples a worker computes a gradient from. Each file registers what is in it."""
+"""Batching: how many samples a worker computes a gradient from. Each file registers its kinds."""

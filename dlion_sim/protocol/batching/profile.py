@@ -1,4 +1,4 @@
-"""What a worker's iterations cost it, and how a global batch is split so that all take equally long."""
+"""The cost model of a worker's iterations, and the split of a global batch for equal iteration times."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ class CostModel:
     """Least-squares fit of the newest measurements (DLion, LBS controller: profiling by linear regression).
 
     A window is refitted every `refit_every` measurements, and at once after `surprises` predictions in succession that
-    were off by more than the fraction `tolerance`: then what was measured before them is forgotten, since the machine
-    has changed.
+    were off by more than the fraction `tolerance`: then earlier measurements are dropped, as the machine has changed.
     """
 
     def __init__(self, *, window: int, refit_every: int, tolerance: float, surprises: int) -> None:

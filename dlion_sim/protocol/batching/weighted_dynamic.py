@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from pydantic import Field
 
-from dlion_sim.protocol.batching.global_batch import GlobalBatchSchedule
 from dlion_sim.protocol.batching.profile import CostFit, CostModel, split
 from dlion_sim.protocol.choices import Batching, ChoiceParameters, Setup
 from dlion_sim.protocol.events import Action, Send
@@ -27,9 +27,10 @@ class ComputeProfile(Body, frozen=True, array_like=True):
 
 @register("batching", "weighted_dynamic")
 class WeightedDynamicBatching(Batching):
-    """Each worker times itself, shares the fit, and takes the part of the global batch that makes all equally long.
+    """Each worker times itself, shares the fit, and takes the part of the global batch that makes iterations equally
+    long.
 
-    The split is in `profile.split`, the growth of the global batch in `global_batch.GlobalBatchSchedule`.
+    The split is in `profile.split`, the growth of the global batch in `GlobalBatchSchedule`.
     """
 
     class Parameters(ChoiceParameters):
@@ -93,7 +94,7 @@ class WeightedDynamicBatching(Batching):
         self._split: tuple[int, int] | None = None
         """(global batch size, this worker's part) by the profiles shared last."""
         self._workers = sorted((setup.worker, *setup.peers))
-        """Among whom it is split, in order: a newcomer is not, until it has shared its fit."""
+        """The workers that share the global batch, in order; a joining one does once its fit is known."""
 
     def profile(self) -> tuple[int, ...]:
         """Each batch size of the profile that the shard allows, repeated."""
@@ -105,7 +106,7 @@ class WeightedDynamicBatching(Batching):
         return tuple(size for size in fitting for _ in range(self.parameters.profile_repeats))
 
     def measured(self, measurements: Sequence[tuple[int, float]]) -> list[Action]:
-        """Refit, and tell everyone where that changes the picture."""
+        """Refit, and send the fit to all peers if it differs from the shared one."""
         self._cost.add(measurements)
         fit = self._cost.fit
         assert fit is not None
@@ -123,13 +124,13 @@ class WeightedDynamicBatching(Batching):
         return []
 
     def lost(self, peer: int) -> None:
-        """The others take over its part of the global batch."""
+        """The others get its part of the global batch."""
         self._shared.pop(peer, None)
         self._workers = [worker for worker in self._workers if worker != peer]
         self._split = None
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """It is to know this worker's fit."""
+        """Send it this worker's fit."""
         known = self._shared.get(self.setup.worker)
         return [Send(peer, Message(self.setup.worker, known))] if known else []
 
@@ -169,6 +170,42 @@ class WeightedDynamicBatching(Batching):
         self._split = None
 
     def _differs(self, fit: CostFit, known: CostFit) -> bool:
-        """Whether the batch in use would take noticeably more or less time than everyone believes."""
+        """Whether the predicted time of the present batch differs noticeably from that of the shared fit."""
         size = self._split[1] if self._split else self.setup.batch_size
         return abs(fit.seconds(size) - known.seconds(size)) > self.parameters.hysteresis * known.seconds(size)
+
+
+class GlobalBatchSchedule:
+    """GBS grows by addition up to a first cap, then by multiplication up to a second one, once every epoch.
+
+    Small batches early are good for accuracy; larger ones later replace a decay of the learning rate. An epoch is as
+    many samples as all workers' shards hold, so the GBS is a function of the iteration alone and needs no agreement.
+    A start above a cap is kept as it is.
+
+    `start`, `increment`, `samples` are in samples; the caps are fractions of `samples`.
+    """
+
+    def __init__(
+        self, *, start: int, increment: int, factor: float, warmup_cap: float, cap: float, samples: int
+    ) -> None:
+        self._increment = increment
+        self._factor = factor
+        self._warmup_cap = warmup_cap * samples
+        self._cap = max(start, int(cap * samples))
+        self._samples = samples
+        self._begins = [0]
+        self._sizes = [start]
+
+    def at(self, iteration: int) -> int:
+        """The global batch size of `iteration` (0, 1, ...)."""
+        while self._sizes[-1] < self._cap and iteration >= (end := self._end_of_last()):
+            self._begins.append(end)
+            self._sizes.append(self._grown(self._sizes[-1]))
+        return self._sizes[bisect_right(self._begins, iteration) - 1]
+
+    def _end_of_last(self) -> int:
+        return self._begins[-1] + -(-self._samples // self._sizes[-1])
+
+    def _grown(self, size: int) -> int:
+        grown = size + self._increment if size < self._warmup_cap else int(size * self._factor)
+        return min(max(grown, size + 1), self._cap)

@@ -1,1 +1,1 @@
-"""Exchange: what of a gradient goes to whom. Each file registers what is in it."""
+"""Exchange: which entries of a gradient are sent to which peers. Each file registers its kinds."""

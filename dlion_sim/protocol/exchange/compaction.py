@@ -1,9 +1,8 @@
-"""Keeping some entries of a gradient: compiled, as one pass each over memory where array operations would take several.
+"""Compiled selection of entries of a gradient, each in one pass over memory where array operations take several.
 
-Entries come variable by variable, in their order in the gradient; `ends` [variables] tells where each one's end.
-Loops are written for the compiler to find several entries' work at once in them: over slices, whose places cannot be
-negative, and with unsigned numbers for places that are counted on the way, as numba takes signed ones for such as
-may count from the end.
+Entries come variable by variable, in their order in the gradient; `ends` [variables] has their ends.
+Loops are written so that the compiler can vectorize them: over slices, whose indices cannot be negative, and with
+unsigned counters, as numba handles negative indices of signed ones.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ SHIFT = np.uint32(15)
 _LEAST_NORMAL, _INFINITE, _NO_SIGN = np.int32(0x00800000), np.int32(0x7F800000), np.int32(0x7FFFFFFF)
 """Bits of floats. Without their signs they are in the floats' own order, and NaN is above all others."""
 _WORD = 64
-"""Entries of which the bits of one word tell whether to keep them."""
+"""Entries per word of selection bits."""
 _CHUNK = 8 * _WORD
-"""Entries that are compared before those to keep are written, so that the one does not wait for the other."""
+"""Entries that are compared before the selected ones are written, so that both can overlap."""
 _STEP = 8
-"""Entries that are written before it is asked whether there are more in a word: a wrong guess costs more than a few."""
+"""Entries that are written between two checks for more in a word: a branch misprediction costs more than a few."""
 _unsigned = np.uint64
 
 
@@ -106,7 +105,7 @@ def _trailing_zeros(_: Any, word: Any) -> Any:
 
 @njit(cache=True)
 def _marks(entries: Any, count: int, cutoff: Any) -> Any:
-    """A word whose bits tell which of the first `count` entries reach the cutoff."""
+    """A word with a bit for each of the first `count` entries that reaches the cutoff."""
     word = _unsigned(0)
     for bit in range(count):
         word |= _unsigned(abs(entries[bit]) >= cutoff) << _unsigned(bit)
@@ -144,13 +143,13 @@ def reaching(gradient: Any, ends: Any, cutoffs: Any) -> Any:
 
 @njit(cache=True)
 def at_least(indices: Any, values: Any, ends: Any, cutoffs: Any) -> Any:
-    """As `reaching`, of entries some of which have been left out already; they had better not be few."""
+    """As `reaching`, of entries that were selected already; efficient if they are not few."""
     count = 0
     for variable in range(len(ends)):
         some, cutoff = values[ends[variable - 1] if variable else 0 : ends[variable]], cutoffs[variable]
         for place in range(len(some)):
             count += abs(some[place]) >= cutoff
-    # One more, as an entry is written before it is known whether to keep it: that is faster than to choose.
+    # One more, as an entry is written before it is known whether it is selected, which is faster than a branch.
     kept_indices, kept_values = np.empty(count + 1, np.int32), np.empty(count + 1, np.float32)
     kept, kept_ends = _unsigned(0), np.empty_like(ends)
     for variable in range(len(ends)):
@@ -165,7 +164,7 @@ def at_least(indices: Any, values: Any, ends: Any, cutoffs: Any) -> Any:
 
 @njit(cache=True)
 def bucket_counts(values: Any) -> Any:
-    """How many of the values, all positive, have each leading bits."""
+    """The number of values, all positive, by their leading bits."""
     bits = values.view(np.uint32)
     counts = np.zeros((bits.max() >> SHIFT) + 1 if len(bits) else 1, np.int64)
     for place in range(len(bits)):

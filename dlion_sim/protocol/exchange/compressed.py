@@ -1,7 +1,7 @@
-"""A fixed part of the gradient to everyone, with error feedback: top-k, random-k and deep gradient compression.
+"""A fixed part of the gradient to every peer, with error feedback: top-k, random-k and deep gradient compression.
 
-Unlike with Max-N, all workers apply the same: a worker's own update is what it sends, and what it does not send it
-remembers.
+Unlike with Max-N, all workers apply the same entries: a worker's own update is the one that it sends, and the rest is
+its residual.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class TopKExchange(Exchange):
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
-        self._memory = torch.zeros_like(setup.replica.parameters)
+        self._residual = torch.zeros_like(setup.replica.parameters)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
         """The chosen entries, to the worker itself as to all others."""
-        self._memory += own.gradient
-        count = max(1, round(self.parameters.density * self._memory.numel()))
+        self._residual += own.gradient
+        count = max(1, round(self.parameters.density * self._residual.numel()))
         indices = self._choose(count)
-        update = self.entries(own, indices, self._memory.index_select(0, indices))
-        update.add_to(self._memory, -1.0)
+        update = self.entries(own, indices, self._residual.index_select(0, indices))
+        update.add_to(self._residual, -1.0)
         return Outgoing(update, self.to_all(update))
 
     def _choose(self, count: int) -> Tensor:
-        return largest(self._memory, count)
+        return largest(self._residual, count)
 
 
 @register("exchange", "random_k")
@@ -58,8 +58,8 @@ class RandomKExchange(TopKExchange):
         self._rng = setup.stream("exchange")
 
     def _choose(self, count: int) -> Tensor:
-        chosen = self._rng.choice(self._memory.numel(), count, replace=False, shuffle=False)
-        return torch.from_numpy(chosen).to(self._memory.device, torch.int32).sort().values
+        chosen = self._rng.choice(self._residual.numel(), count, replace=False, shuffle=False)
+        return torch.from_numpy(chosen).to(self._residual.device, torch.int32).sort().values
 
 
 @register("exchange", "dgc")

@@ -14,11 +14,18 @@ from torch import Tensor
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.selection import Ranking, ranked
-from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES, HEADER_BYTES, SPARSE_ENTRY_BYTES, dense_is_smaller
 from dlion_sim.protocol.exchange.sorting import SortedRanking
 from dlion_sim.protocol.link_monitor import Source
 from dlion_sim.protocol.registry import register
-from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
+from dlion_sim.protocol.updates import (
+    DENSE_ENTRY_BYTES,
+    HEADER_BYTES,
+    SPARSE_ENTRY_BYTES,
+    LocalGradient,
+    Outgoing,
+    Update,
+    dense_is_smaller,
+)
 
 _NOTHING = math.inf
 """The threshold that no entry reaches."""
@@ -29,7 +36,7 @@ class MaxNExchange(Exchange):
     """As much of the most important gradient as each link can carry in an iteration.
 
     Transmission-speed assurance: the payload fits the link's budget (see `LinkMonitor`). Data-quality assurance: N is
-    never below `n_min`, whatever the budget, unless links that cannot carry it are left out. A payload that sparse
+    never below `n_min`, whatever the budget, unless links that cannot carry it are skipped. A payload that sparse
     coding would make no smaller goes dense, whole. The worker itself applies the whole gradient.
     """
 
@@ -69,16 +76,16 @@ class MaxNExchange(Exchange):
         self._residuals: dict[int, Tensor] = {}
 
     def lost(self, peer: int) -> None:
-        """Nothing is kept for it."""
+        """Drop its residual."""
         self._residuals.pop(peer, None)
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """What it lacks of earlier gradients is in the state that it gets."""
+        """Its state transfer includes the earlier gradients."""
         self._residuals.pop(peer, None)
         return []
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """To each peer what its link can carry."""
+        """To each peer the entries that its link can carry."""
         peers = self.setup.peers
         if self.parameters.residual == "drop":
             chosen = self._chosen(own, peers)
@@ -87,14 +94,14 @@ class MaxNExchange(Exchange):
         return Outgoing(self.whole(own), [(peer, chosen[peer]) for peer in peers])
 
     def _with_residual(self, own: LocalGradient, peer: int) -> Update:
-        """What a peer gets of all that it has not got yet."""
+        """The entries of its residual that a peer gets."""
         residual = self._residuals.setdefault(peer, torch.zeros_like(own.gradient)).add_(own.gradient)
         update = self._chosen(replace(own, gradient=residual.clone()), [peer])[peer]
         update.add_to(residual, -1.0)
         return update
 
     def _chosen(self, own: LocalGradient, peers: Sequence[int]) -> Mapping[int, Update]:
-        """What each peer gets of a gradient; those with the same threshold get the same object."""
+        """The entries of a gradient for each peer; peers with the same threshold get the same object."""
         size = own.gradient.numel()
         ranking = ranked(own.gradient, self.setup.replica.layout)
         thresholds = self._thresholds(ranking, own, peers)
@@ -109,7 +116,7 @@ class MaxNExchange(Exchange):
         return {peer: updates[threshold] for peer, threshold in zip(peers, thresholds, strict=True)}
 
     def _thresholds(self, ranking: Ranking | SortedRanking, own: LocalGradient, peers: Sequence[int]) -> list[float]:
-        """The magnitude from which on entries go to each peer."""
+        """Each peer's threshold of the magnitude."""
         if self.parameters.n is not None:
             return [1 - self.parameters.n / 100] * len(peers)
         size = own.gradient.numel()

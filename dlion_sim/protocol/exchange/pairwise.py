@@ -10,8 +10,7 @@ from torch import Tensor
 
 from dlion_sim.protocol.choices import Exchange, Setup
 from dlion_sim.protocol.events import Action, Send
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Body, Channel, Message, Shapes, Stage, is_whole
+from dlion_sim.protocol.messages import Body, Channel, MalformedMessageError, Message, Shapes, Stage, is_whole
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
 
@@ -36,16 +35,16 @@ class PairwiseExchange(Exchange):
     """Average the parameters with one random peer while a gradient is computed, then take the gradient's step.
 
     The graph is bipartite. Workers on one side are active: each asks a peer when it begins an iteration, which ends
-    with the answer. The others are passive: they answer at once, whatever they are doing, and never ask. So nobody's
-    parameters are averaged twice at a time, and both sides end up with the mean of the two, as with the paper's atomic
-    average: the mean over all workers stays as it is and their disagreement shrinks, however long messages take. (If
-    who has asked answered others meanwhile, two that ask each other would swap parameters.)
+    with the answer. The others are passive: they answer at once, in any phase, and never ask. So no parameters are
+    averaged twice at a time, and both sides end up with the mean of the two, as with the paper's atomic average: the
+    mean over all workers stays constant and their disagreement shrinks, however long messages take. (If workers
+    answered while they wait for an answer, two that ask each other would swap parameters.)
 
     An average is written at the end of the iteration that a worker is in, as a gradient is being computed on its
     parameters; but it counts at once in what a passive worker answers.
     """
 
-    tells_all = False
+    sends_every_iteration = False
     needs_sides = True
     receives = (Swap,)
 
@@ -53,17 +52,17 @@ class PairwiseExchange(Exchange):
         super().__init__(parameters, setup)
         self._rng = setup.stream("exchange")
         self._partners = set(setup.peers)
-        """Those who take part: who is about to would average with what it has not got yet."""
+        """Members; a joining worker would average parameters that it does not have yet."""
         self._asked: tuple[int, Tensor] | None = None
         """The peer whose answer is still to come, and what was sent to it."""
         self._move = torch.zeros_like(setup.replica.parameters)
-        """By which averages move the parameters; still to be written."""
+        """The change of the parameters by averages, still to be written."""
         self._averages = 0
-        """In that move."""
+        """The number of averages in that change."""
         self._is_computing = False
 
     def ready(self, iteration: int) -> bool:
-        """The peer's answer is here."""
+        """The peer's answer has arrived."""
         return self._asked is None
 
     def began(self, iteration: int, batch_size: int) -> Sequence[tuple[int, Message]]:
@@ -81,7 +80,7 @@ class PairwiseExchange(Exchange):
         return Outgoing(self.whole(own), [])
 
     def lost(self, peer: int) -> None:
-        """Nobody asks it, or waits for its answer."""
+        """It is not asked any more, nor is its answer waited for."""
         self._partners.discard(peer)
         if self._asked and self._asked[0] == peer:
             self._asked = None
@@ -96,18 +95,18 @@ class PairwiseExchange(Exchange):
         assert isinstance(message.body, Swap)
         if message.body.answer:
             if self._asked is None or self._asked[0] != message.sender:
-                raise MalformedMessageError("an answer that nobody has asked for")
+                raise MalformedMessageError("an answer that was not requested")
             mine, self._asked = self._asked[1], None
             self._average(mine, message.tensors[0])
             return []
         if self.setup.side == ACTIVE:
-            raise MalformedMessageError("a question to a worker that only asks")
+            raise MalformedMessageError("a question to an active worker, which only asks")
         mine = self.setup.replica.parameters + self._move
         self._average(mine, message.tensors[0])
         return [Send(message.sender, Message(self.setup.worker, Swap(answer=True), (mine,)))]
 
     def apply(self, incoming: Incoming) -> int:
-        """Take over the averages, then take the own gradient's step."""
+        """Write the averages, then take the own gradient's step."""
         self._is_computing = False
         averages = self._write()
         assert incoming.own is not None
@@ -121,7 +120,7 @@ class PairwiseExchange(Exchange):
             self._write()
 
     def _write(self) -> int:
-        """Move as agreed, and return how many averages that were."""
+        """Write the averages, and return their number."""
         averages, self._averages = self._averages, 0
         if averages:
             self.setup.replica.write(0, self.setup.replica.parameters + self._move)

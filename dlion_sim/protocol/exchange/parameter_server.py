@@ -10,8 +10,17 @@ from pydantic import Field
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.partitions import by_bytes
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Body, Channel, Contribution, Count, Message, Shapes, Stage, is_one
+from dlion_sim.protocol.messages import (
+    Body,
+    Channel,
+    Contribution,
+    Count,
+    MalformedMessageError,
+    Message,
+    Shapes,
+    Stage,
+    is_one,
+)
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
 
@@ -42,10 +51,10 @@ class Pulled(Contribution, frozen=True, array_like=True):
 
 @register("exchange", "parameter_server")
 class ParameterServerExchange(Exchange):
-    """Each server gets its part of the gradient, and what comes back takes the place of those parameters.
+    """Each server gets its part of the gradient, and sends back its updated parameters.
 
-    The worker waits for its answers. A synchronous server answers when it has everyone's gradients of the iteration, an
-    asynchronous one at once (Li et al., OSDI'14; Dean et al., NeurIPS'12). See `server.ParameterServer`.
+    The worker waits for its answers. A synchronous server answers when it has all workers' gradients of the iteration,
+    an asynchronous one at once (Li et al., OSDI'14; Dean et al., NeurIPS'12). See `server.ParameterServer`.
     """
 
     needs_servers = True
@@ -71,11 +80,11 @@ class ParameterServerExchange(Exchange):
         """A server's own part."""
         begin, end = self.stretches[update.sender]
         if update.body.offset != begin:
-            raise MalformedMessageError("a contribution of other entries than the server holds")
+            raise MalformedMessageError("a contribution of other entries than those of the server")
         update.check_whole(end - begin)
 
     def lost(self, peer: int) -> str:
-        """Nobody else has its part."""
+        """Only the server has its part."""
         return "a part of the parameters is lost with its server"
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
@@ -96,7 +105,7 @@ class ParameterServerExchange(Exchange):
         return Outgoing(None, messages)
 
     def apply(self, incoming: Incoming) -> int:
-        """Take over what the servers sent."""
+        """Write the parameters that the servers sent."""
         for update in incoming.received:
             self.setup.replica.write(update.body.offset, update.tensors[0])
         return len(incoming.received)

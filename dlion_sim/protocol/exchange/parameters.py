@@ -30,7 +30,7 @@ class ParameterExchange(Exchange):
             0,
             ge=0,
             description="Iterations that a peer's parameters may be old: as many as the synchronization lets it be "
-            "behind, if that has a bound; older ones are left out.",
+            "behind, if that has a bound; older ones are ignored.",
         )
 
     parameters: Parameters
@@ -49,7 +49,7 @@ class ParameterExchange(Exchange):
         self._latest.pop(peer, None)
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """It has its weight again, and what it once sent is not used."""
+        """It has its weight again; its former parameters are not used."""
         self._latest.pop(peer, None)
         return []
 
@@ -65,8 +65,7 @@ class ParameterExchange(Exchange):
     def apply(self, incoming: Incoming) -> int:
         """Mix, then take the own gradient's step.
 
-        After iterations that were left out it is mixed with where the peers are now: the next gradient is of that, and
-        so is what they get.
+        After skipped iterations, it mixes with the peers' newest parameters before the next gradient.
         """
         mixed = self._mix(incoming)
         if incoming.own:
@@ -74,7 +73,7 @@ class ParameterExchange(Exchange):
         return mixed
 
     def _mix(self, incoming: Incoming) -> int:
-        """Mix the parameters with what is known of those of the iteration; returns with how many peers'."""
+        """Mix with the received parameters of the iteration; returns the number of peers."""
         for update in sorted(incoming.received, key=lambda update: update.body.iteration):
             self._latest[update.sender] = update
         oldest = incoming.iteration - self.parameters.staleness

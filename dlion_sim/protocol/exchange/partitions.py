@@ -13,9 +13,8 @@ from pydantic import BeforeValidator, Field
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
-from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES
 from dlion_sim.protocol.registry import register
-from dlion_sim.protocol.updates import LocalGradient, Outgoing
+from dlion_sim.protocol.updates import DENSE_ENTRY_BYTES, LocalGradient, Outgoing
 
 Stretch = tuple[int, int]
 """First entry and end of a stretch of the flat gradient."""
@@ -54,7 +53,7 @@ class PartitionedExchange(Exchange):
             "slowest",
             description="The bandwidth that p follows: peers times that of the slowest link, with which Ako does best, "
             "since all links carry the same and the worker waits for each (chosen here); or the sum of the links', the "
-            "paper's formula to the letter, with which unequal links hold the worker up.",
+            "paper's formula, with which the worker waits for the slower links.",
         )
         hysteresis: float = Field(
             0.05,
@@ -84,25 +83,25 @@ class PartitionedExchange(Exchange):
             )
         self._given = given[setup.worker % len(given)] if given else None
         setup.links.follow("measured", parameters.bandwidth_smoothing)
-        self._unsent = torch.zeros_like(setup.replica.parameters)
+        self._residual = torch.zeros_like(setup.replica.parameters)
         self._count: int | None = None
-        """p as it was chosen last."""
+        """The present p."""
         self._ends: list[int] = []
-        """Where the partitions of that p end."""
+        """The ends of its partitions."""
         self._position = 0
-        """Where the next one begins."""
+        """The beginning of the next partition."""
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """The next partition of what was not sent yet, the same to all."""
-        self._unsent += own.gradient
+        """The next partition of the residual, the same to all."""
+        self._residual += own.gradient
         begin, end = self._position, self._end_of_next()
-        self._position = end % self._unsent.numel()
-        part = self.stretch(own, begin, self._unsent[begin:end].clone())
-        self._unsent[begin:end] = 0
+        self._position = end % self._residual.numel()
+        part = self.stretch(own, begin, self._residual[begin:end].clone())
+        self._residual[begin:end] = 0
         return Outgoing(self.whole(own), self.to_all(part))
 
     def _end_of_next(self) -> int:
-        count = self._whole(self._given) if self._given else self._carried_by_links()
+        count = self._whole(self._given) if self._given else self._partitions_by_bandwidth()
         if count is None:
             return self._position + 1
         if count != self._count:
@@ -112,7 +111,7 @@ class PartitionedExchange(Exchange):
             self._ends = [end for _, end in cut]
         return self._ends[bisect_right(self._ends, self._position)]
 
-    def _carried_by_links(self) -> int | None:
+    def _partitions_by_bandwidth(self) -> int | None:
         """p such that the links carry a partition to every peer while one gradient is computed; None if not known."""
         if not self.setup.peers:
             return 1
@@ -120,7 +119,7 @@ class PartitionedExchange(Exchange):
         if not carried:
             return None
         each = min(carried) if self.parameters.bandwidth == "slowest" else sum(carried) / len(carried)
-        exact = DENSE_ENTRY_BYTES * self._unsent.numel() / each if each else math.inf
+        exact = DENSE_ENTRY_BYTES * self._residual.numel() / each if each else math.inf
         if self._count is None or exact > self._count:
             return self._whole(exact)
         # Falling by a little would be undone by the next measurement: near a whole number p would go up and down.

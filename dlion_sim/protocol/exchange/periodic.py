@@ -40,7 +40,7 @@ class MovedChunk(Chunk, frozen=True, array_like=True):
         return is_one(shapes, ("f4", *HALVES), parameters)
 
 
-_INSTEAD = "route: all_to_all can go on"
+_INSTEAD = "route: all_to_all can continue"
 
 
 @register("exchange", "local_sgd")
@@ -76,8 +76,8 @@ class LocalSgdExchange(Exchange):
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
         self._received: dict[int, Update] = {}
-        """What came of each peer since the last exchange, the newest."""
-        self._sends = Moved if self.needs_step(parameters) else Mixed
+        """Each peer's newest contribution since the last exchange."""
+        self._sends = Moved if self.needs_lockstep(parameters) else Mixed
         is_ring = parameters.route == "ring"
         bodies = MovedChunk, MovedChunk
         self._ring = RingSum(setup, bodies, None, parameters.precision, parameters.period) if is_ring else None
@@ -86,14 +86,14 @@ class LocalSgdExchange(Exchange):
         """Where the period began, if movements from there are sent."""
 
     @classmethod
-    def needs_step(cls, parameters: Parameters) -> str | None:
+    def needs_lockstep(cls, parameters: Parameters) -> str | None:
         """Where movements are averaged: workers that began a period with different parameters would keep them so."""
         if parameters.route == "ring":
             return "route: ring"
         return None if parameters.precision == "fp32" else f"precision: {parameters.precision}"
 
     def covers(self, tag: int) -> int:
-        """Up to the next exchange there is nothing to wait for. A ring is the barrier itself: see `ready`."""
+        """There is nothing to wait for before the next exchange. A ring is the barrier itself: see `ready`."""
         if self._ring:
             return sys.maxsize
         period = self.parameters.period
@@ -112,12 +112,12 @@ class LocalSgdExchange(Exchange):
         return self._ring.received(message)
 
     def lost(self, peer: int) -> str | None:
-        """Its last movement may have reached some workers only, whose parameters would differ from then on."""
-        reason = "a worker is lost, and its last movement may have reached only some others; precision: fp32 can go on"
+        """Its last movement may have reached some workers only, whose parameters would stay different."""
+        reason = "a worker is lost, and its last movement may have reached only some; precision: fp32 can continue"
         return self.left(peer) or (reason if self._sends is Moved else None)
 
     def left(self, peer: int) -> str | None:
-        """Nothing of it counts any more."""
+        """Its last contribution is dropped."""
         self._received.pop(peer, None)
         return f"{LOST}; {_INSTEAD}" if self._ring else None
 
@@ -134,7 +134,7 @@ class LocalSgdExchange(Exchange):
             self._start.copy_(start)
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """Step; at the end of a period, tell everyone where that led."""
+        """Step; at the end of a period, send parameters or movements."""
         replica = self.setup.replica
         replica.step(own.gradient)
         if not self._ends_period(own.iteration):
@@ -147,10 +147,10 @@ class LocalSgdExchange(Exchange):
         return Outgoing(update, self.to_all(update))
 
     def apply(self, incoming: Incoming) -> int:
-        """At the end of a period, go on from the mean of what is here."""
+        """At the end of a period, continue from the mean of the contributions."""
         if self._ring:
             if self._ends_period(incoming.iteration):
-                self._go_on_from(self._start - self._ring.total)
+                self._begin_period(self._start - self._ring.total)
                 return self.setup.workers - 1
             return 0
         for update in sorted(incoming.received, key=lambda update: update.body.iteration):
@@ -162,10 +162,10 @@ class LocalSgdExchange(Exchange):
         mean = torch.zeros_like(self.setup.replica.parameters)
         for update in updates:
             update.add_to(mean, 1 / len(updates))
-        self._go_on_from(mean if self._sends is Mixed else self._start - mean)
+        self._begin_period(mean if self._sends is Mixed else self._start - mean)
         return len(updates) - 1
 
-    def _go_on_from(self, mean: torch.Tensor) -> None:
+    def _begin_period(self, mean: torch.Tensor) -> None:
         """Begin a period, given the mean of all workers' parameters [P]."""
         start = self._next_start(mean)
         self.setup.replica.merge(start, 1.0)
@@ -176,7 +176,7 @@ class LocalSgdExchange(Exchange):
         return (iteration + 1) % self.parameters.period == 0
 
     def _next_start(self, mean: torch.Tensor) -> torch.Tensor:
-        """The parameters [P] to go on from, given the mean of all workers'."""
+        """The parameters [P] of the next period, given the mean of all workers'."""
         return mean
 
 

@@ -11,22 +11,21 @@ from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Abort, Action
 from dlion_sim.protocol.exchange.partitions import Stretch
 from dlion_sim.protocol.exchange.ring_sum import LOST, NEWCOMER, Chunk, RingSum
-from dlion_sim.protocol.exchange.sizes import DENSE_ENTRY_BYTES
 from dlion_sim.protocol.messages import Count, Message, Shapes, Stage, is_one
 from dlion_sim.protocol.registry import register
-from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing
+from dlion_sim.protocol.updates import DENSE_ENTRY_BYTES, Incoming, LocalGradient, Outgoing
 from dlion_sim.scenario.units import Size
 
 
 class Total(Chunk, frozen=True, array_like=True):
-    """A chunk that is summed up, and handed round."""
+    """A complete chunk, which is passed around."""
 
     wire_kind: ClassVar[str] = "total"
     stage: ClassVar[Stage | None] = "gather"
 
 
 class BucketChunk(Chunk, frozen=True, array_like=True):
-    """A chunk of a bucket: values [m], from entry `offset` on. Steps go on from bucket to bucket."""
+    """A chunk of a bucket: values [m], from entry `offset` on. Steps are counted over all buckets."""
 
     wire_kind: ClassVar[str] = "bucket_chunk"
     offset: Count
@@ -43,24 +42,24 @@ class BucketChunk(Chunk, frozen=True, array_like=True):
 
 
 class BucketTotal(BucketChunk, frozen=True, array_like=True):
-    """A chunk of a bucket that is summed up, and handed round."""
+    """A complete chunk of a bucket, which is passed around."""
 
     wire_kind: ClassVar[str] = "bucket_total"
     stage: ClassVar[Stage | None] = "gather"
 
 
-_INSTEAD = "system: baseline takes the same mean without one, and can go on"
+_INSTEAD = "system: baseline computes the same mean without one, and can continue"
 
 
 @register("exchange", "ring_allreduce")
 class RingAllReduceExchange(Exchange):
-    """Each worker passes chunks to the next: n - 1 steps sum them up, n - 1 more hand the sums round.
+    """Each worker passes chunks to the next: n - 1 steps add them up, n - 1 more distribute the sums.
 
-    Each worker sends 2 (n - 1) / n gradients an iteration, however many there are: see `RingSum`. With buckets it does
-    all of this for one after another. The exchange is itself the barrier: an iteration ends when all sums are here.
+    Each worker sends 2 (n - 1) / n gradients an iteration, however many workers there are: see `RingSum`. Buckets are
+    processed one after another. The exchange is itself the barrier: an iteration ends when all sums are complete.
     """
 
-    tells_all = False
+    sends_every_iteration = False
     receives = (Chunk, Total, BucketChunk, BucketTotal)
 
     class Parameters(ChoiceParameters):
@@ -84,11 +83,11 @@ class RingAllReduceExchange(Exchange):
         self._ring = RingSum(setup, (Chunk, Total) if buckets is None else (BucketChunk, BucketTotal), buckets)
 
     def ready(self, iteration: int) -> bool:
-        """All sums are here."""
+        """All sums are complete."""
         return self._ring.is_complete
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """The first chunk, and what follows from those that are here already."""
+        """The first chunk, and those that follow from chunks that have arrived already."""
         return Outgoing(None, self._ring.begin(own.iteration, own.gradient * own.factor))
 
     def received(self, message: Message) -> list[Action]:
@@ -100,7 +99,7 @@ class RingAllReduceExchange(Exchange):
         return f"{LOST}; {_INSTEAD}"
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """It would have to be in the middle of every sum."""
+        """A ring cannot grow."""
         return [Abort(f"{NEWCOMER}; {_INSTEAD}")]
 
     def apply(self, incoming: Incoming) -> int:

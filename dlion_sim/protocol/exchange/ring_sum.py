@@ -1,4 +1,4 @@
-"""The sum of all workers' vectors, by passing chunks around a ring (Patarasuk and Yuan, 2009)."""
+"""The ring all-reduce: the sum of all workers' vectors, by passing chunks around a ring (Patarasuk and Yuan, 2009)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from torch import Tensor
 from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.events import Action, Send
 from dlion_sim.protocol.exchange.partitions import Stretch, by_bytes
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Body, Channel, Count, Message, Shapes, Stage, is_one
+from dlion_sim.protocol.messages import Body, Channel, Count, MalformedMessageError, Message, Shapes, Stage, is_one
 
 Precision = Literal["fp32", "fp16", "bf16"]
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 LOST = "the ring is broken, whatever on_loss says"
-"""Why nothing can go on without a worker; what could is told besides."""
-NEWCOMER = "a ring takes nobody in"
-"""Why none can join."""
+"""Why no worker may be lost; an alternative is named besides."""
+NEWCOMER = "no worker can join a ring"
 
 
 class Chunk(Body, frozen=True, array_like=True):
@@ -33,7 +31,7 @@ class Chunk(Body, frozen=True, array_like=True):
 
     @classmethod
     def at(cls, iteration: int, step: int, begin: int) -> Chunk:
-        """That of a step, which begins with the vector's entry `begin`."""
+        """The body for a step, whose values begin with the vector's entry `begin`."""
         return cls(iteration, step)
 
     def fits(self, shapes: Shapes, parameters: int) -> bool:
@@ -61,7 +59,7 @@ class RingSum:
         period: int = 1,
     ) -> None:
         self.total = torch.empty(0)
-        """What is summed up so far, and in the end the sum, [P]."""
+        """The partial sum, and in the end the sum, [P]."""
         self._setup = setup
         self._worker, self._workers = setup.worker, setup.workers
         self._next = (setup.worker + 1) % setup.workers
@@ -78,17 +76,17 @@ class RingSum:
         self._iteration = -1
         self._received = 0
         self._arrived = 0
-        """Chunks so far, of all sums."""
+        """Received chunks of all sums."""
         self._early: list[Message] = []
-        """Chunks that came before the own vector was there."""
+        """Chunks that arrived before the own vector."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the whole sum is here."""
+        """Whether the sum is complete."""
         return self._received == self._steps
 
     def begin(self, iteration: int, own: Tensor) -> list[tuple[int, Message]]:
-        """Add the own vector, which is written from now on. Returns what to send, to whom."""
+        """Begin a sum with the own vector, which is overwritten. Returns (receiver, message) pairs."""
         self.total = own
         self._iteration, self._received = iteration, 0
         messages = [self._chunk(0)] if self._steps else []
@@ -113,7 +111,7 @@ class RingSum:
         return [Send(self._next, each) for each in following if self._next in self._setup.peers]
 
     def _take(self, message: Message) -> list[Message]:
-        """Add a chunk in, or put a sum in its place, and pass that on, or begin the next bucket; if any is left."""
+        """Add a chunk, or store a complete one, and return the next chunk to send, if any."""
         assert isinstance(message.body, Chunk)
         step = message.body.step
         if message.body.iteration != self._iteration or self.is_complete:
@@ -131,16 +129,16 @@ class RingSum:
         begin, end = self._stretch(self._worker, step)
         values = self.total[begin:end].to(DTYPES[self._precision], copy=True)
         if self._is_sum(step):
-            self.total[begin:end] = values  # As all others get it.
+            self.total[begin:end] = values  # The same rounding as at all others.
         return Message(self._worker, self._body(self._iteration, step, begin), (values,))
 
     def _stretch(self, sender: int, step: int) -> Stretch:
-        """What a worker sends in a step."""
+        """The first entry and the end of a worker's chunk in a step."""
         bucket, step_of_bucket = divmod(step, self._per_bucket)
         return self._stretches[bucket][(sender - step_of_bucket) % self._workers]
 
     def _is_sum(self, step: int) -> bool:
-        """Whether what is sent in a step is summed up already."""
+        """Whether the chunk of a step is a complete sum."""
         return step % self._per_bucket >= self._workers - 1
 
     def _body(self, iteration: int, step: int, begin: int) -> Chunk:

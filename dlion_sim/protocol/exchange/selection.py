@@ -19,7 +19,7 @@ from dlion_sim.protocol.exchange import compaction
 from dlion_sim.protocol.exchange.sorting import SortedRanking
 
 _SAMPLE = 2**15
-"""Entries from which is guessed how far down to look."""
+"""The size of the sample from which a lower bound is estimated."""
 
 
 def ranked(gradient: Tensor, layout: Layout | None = None) -> Ranking | SortedRanking:
@@ -30,18 +30,18 @@ def ranked(gradient: Tensor, layout: Layout | None = None) -> Ranking | SortedRa
 class Ranking:
     """On a CPU, the entries of a gradient [P] by magnitude, normalised by variables if there is a `layout`.
 
-    As few as possible are ever looked at one by one. Entries whose magnitude is zero or NaN are never selected,
+    As few as possible are compared one by one. Entries whose magnitude is zero or NaN are never selected,
     nor is anything of a variable that has infinities. Raises ValueError for a gradient that is not laid out so.
     """
 
     def __init__(self, gradient: Tensor, layout: Layout | None = None) -> None:
-        if layout and gradient.shape != (layout.size,):  # where what is compiled would look elsewhere
+        if layout and gradient.shape != (layout.size,):  # compiled code does not check bounds
             raise ValueError(f"a gradient {list(gradient.shape)} is no gradient of {layout.size} parameters")
         self._gradient = gradient.numpy()
         self._ends = np.cumsum(layout.sizes) if layout else np.array([len(self._gradient)])
         self._maxima = compaction.maxima(self._gradient, self._ends) if layout else np.ones(1, np.float32)
-        self._reach = float("inf")
-        """Entries of at least this magnitude are found: indices, increasing, values, and variables' ends among them."""
+        self._bound = float("inf")
+        """All entries of at least this magnitude have been found: see `_found`."""
         self._found = np.empty(0, np.int32), np.empty(0, np.float32), np.zeros_like(self._ends)
 
     def thresholds(self, counts: Sequence[int]) -> list[float]:
@@ -50,14 +50,14 @@ class Ranking:
         Entries that tie are selected together or not at all. A count of 0 gives infinity, one of P or more gives 0.
         """
         size = len(self._gradient)
-        self._look_for(max((count for count in counts if count < size), default=0))
+        self._find_at_least(max((count for count in counts if count < size), default=0))
         found = iter(_thresholds(self._magnitudes(), [count for count in counts if count < size]))
         return [0.0 if count >= size else next(found) for count in counts]
 
     def selections(self, thresholds: Sequence[float]) -> dict[float, tuple[Tensor, Tensor]]:
         """By threshold, the indices [m] (int32, increasing) and values [m] of the entries that reach it."""
         ascending = sorted(set(thresholds))
-        self._look_down_to(min(ascending, default=float("inf")))
+        self._lower_bound_to(min(ascending, default=float("inf")))
         found, chosen = self._found, {}
         for threshold in ascending:
             cutoffs = compaction.cutoffs(self._maxima, threshold)
@@ -67,18 +67,18 @@ class Ranking:
 
     def top(self, count: int) -> Tensor:
         """Indices (int32, increasing) of the `count` entries of greatest magnitude, or of all that are not zero."""
-        self._look_for(count)
+        self._find_at_least(count)
         indices = self._found[0]
         if len(indices) > count:
             indices = np.sort(indices[np.argpartition(self._magnitudes(), -count)[-count:]])
         return torch.from_numpy(indices)
 
-    def _look_for(self, count: int) -> None:
-        """Look as far down as to find `count` entries, if there are as many."""
+    def _find_at_least(self, count: int) -> None:
+        """Lower the bound until at least `count` entries are found, if there are as many."""
         if count > 0:
-            self._look_down_to(self._guess(count))
+            self._lower_bound_to(self._guess(count))
             if len(self._found[0]) < count:
-                self._look_down_to(0.0)
+                self._lower_bound_to(0.0)
 
     def _guess(self, count: int) -> float:
         """A magnitude that at least `count` entries probably reach, and few more."""
@@ -88,20 +88,20 @@ class Ranking:
         rank = int(expected + 4 * np.sqrt(expected)) + 16
         return float(np.partition(sample, -rank)[-rank]) if rank <= len(sample) else 0.0
 
-    def _look_down_to(self, reach: float) -> None:
-        if reach < self._reach:
+    def _lower_bound_to(self, reach: float) -> None:
+        if reach < self._bound:
             self._found = compaction.reaching(self._gradient, self._ends, compaction.cutoffs(self._maxima, reach))
-            self._reach = reach
+            self._bound = reach
 
     def _magnitudes(self) -> npt.NDArray[np.float32]:
-        """Of the entries that are found."""
+        """The magnitudes of the found entries."""
         _, values, ends = self._found
         magnitudes: npt.NDArray[np.float32] = compaction.normalised(values, ends, self._maxima)
         return magnitudes
 
 
 def indices_of(mask: Tensor) -> Tensor:
-    """Where a mask is set: indices [m] (int32, increasing)."""
+    """The indices at which a mask is set [m] (int32, increasing)."""
     if mask.device.type == "cpu":
         return torch.from_numpy(np.flatnonzero(mask.numpy()).astype(np.int32))  # several times as fast as torch's
     return mask.nonzero().squeeze(1).to(torch.int32)

@@ -12,10 +12,9 @@ from torch import Tensor
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Action
 from dlion_sim.protocol.exchange.selection import indices_of
-from dlion_sim.protocol.exchange.sizes import dense_is_smaller
 from dlion_sim.protocol.messages import Body, Contribution, Count, Message, Shapes, is_one
 from dlion_sim.protocol.registry import register
-from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update
+from dlion_sim.protocol.updates import LocalGradient, Outgoing, Update, dense_is_smaller
 
 
 class Announcement(Body, frozen=True, array_like=True):
@@ -34,8 +33,8 @@ class SignificanceExchange(Exchange):
 
     An entry is sent when |accumulated update| > threshold * |weight|, and always where the weight is 0. If that is so
     much that coding it as a whole gradient is no larger, everything accumulated goes. An iteration in which nothing is
-    significant still sends its clock. Each worker stands for a data centre of one machine; it applies its own updates
-    at once. What is sent and what is kept always sum to all updates.
+    significant still sends its clock. Each worker represents a data centre of one machine; it applies its own updates
+    at once. Sent updates and residuals always sum to all updates.
     """
 
     class Parameters(ChoiceParameters):
@@ -50,7 +49,7 @@ class SignificanceExchange(Exchange):
         barrier: Literal["none", "selective"] = Field(
             "none",
             description="selective: updates for a link that is still busy are announced by their indices, and a worker "
-            "that was told of them waits until they are here.",
+            "that has the announcement waits for them.",
         )
 
     parameters: Parameters
@@ -58,14 +57,14 @@ class SignificanceExchange(Exchange):
 
     def __init__(self, parameters: Parameters, setup: Setup) -> None:
         super().__init__(parameters, setup)
-        self._unsent = torch.zeros_like(setup.replica.parameters)
+        self._residual = torch.zeros_like(setup.replica.parameters)
         self._announced: dict[int, int] = {}
-        """The newest iteration of which each peer has announced updates."""
+        """By peer, the newest iteration whose updates were announced."""
         self._here: dict[int, int] = {}
-        """The newest iteration of which each peer's updates are here."""
+        """By peer, the newest iteration whose updates have arrived."""
 
     def lost(self, peer: int) -> None:
-        """What it announced will never be here."""
+        """Its announced updates are not waited for."""
         for known in (self._announced, self._here):
             known.pop(peer, None)
 
@@ -74,7 +73,7 @@ class SignificanceExchange(Exchange):
         return []
 
     def arrived(self, update: Update) -> None:
-        """What was announced up to its iteration is here, since messages arrive in order."""
+        """All updates announced up to its iteration have arrived, as messages arrive in order."""
         self._here[update.sender] = max(self._here.get(update.sender, -1), update.body.iteration)
 
     def received(self, message: Message) -> list[Action]:
@@ -83,21 +82,21 @@ class SignificanceExchange(Exchange):
         return []
 
     def ready(self, iteration: int) -> bool:
-        """Nothing that was announced is still on its way."""
+        """All announced updates have arrived."""
         return all(self._here.get(peer, -1) >= tag for peer, tag in self._announced.items())
 
     def outgoing(self, own: LocalGradient) -> Outgoing:
-        """The significant part of what was not sent yet, the same to all."""
-        self._unsent += own.gradient
+        """The significant part of the residual, the same to all."""
+        self._residual += own.gradient
         significant = self._significant(own)
         indices = indices_of(significant)
         if dense_is_smaller(len(indices), significant.numel()):
             update = self.whole(
-                LocalGradient(own.iteration, own.batch_size, self._unsent.clone(), own.seconds, own.factor, own.time)
+                LocalGradient(own.iteration, own.batch_size, self._residual.clone(), own.seconds, own.factor, own.time)
             )
         else:
-            update = self.entries(own, indices, self._unsent.index_select(0, indices))
-        update.add_to(self._unsent, -1.0)
+            update = self.entries(own, indices, self._residual.index_select(0, indices))
+        update.add_to(self._residual, -1.0)
         return Outgoing(self.whole(own), [*self._announcements(update), *self.to_all(update)])
 
     def _announcements(self, update: Update) -> list[tuple[int, Message]]:
@@ -112,8 +111,8 @@ class SignificanceExchange(Exchange):
         threshold = self.parameters.threshold * self._decay(own.iteration)
         step = self.setup.replica.learning_rate * own.factor
         weights = self.setup.replica.parameters.sub(own.gradient, alpha=step)
-        large = self._unsent.abs().mul_(step) > weights.abs().mul_(threshold)
-        return (large | (weights == 0)) & (self._unsent != 0)
+        large = self._residual.abs().mul_(step) > weights.abs().mul_(threshold)
+        return (large | (weights == 0)) & (self._residual != 0)
 
     def _decay(self, iteration: int) -> float:
         """The part of the initial threshold that `iteration` has."""

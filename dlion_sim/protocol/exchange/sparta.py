@@ -13,7 +13,7 @@ from dlion_sim.streams import stream
 
 
 class Scattered(Contribution, frozen=True, array_like=True):
-    """Some of the sender's parameters, without indices, which everyone knows. None may be missing: others lie there in
+    """Some of the sender's parameters, without indices, which all workers know. None may be missing: they are others in
     other iterations."""
 
     wire_kind: ClassVar[str] = "sparse_param"
@@ -22,7 +22,8 @@ class Scattered(Contribution, frozen=True, array_like=True):
 
 @register("exchange", "sparta")
 class SpartaExchange(Exchange):
-    """Each worker steps by its own gradient, and of a few random parameters, the same on all, takes everyone's mean."""
+    """Each worker steps by its own gradient, and of a few random parameters, the same on all, takes the mean over all
+    workers."""
 
     receives = (Scattered,)
 

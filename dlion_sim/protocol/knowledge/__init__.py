@@ -1,1 +1,1 @@
-"""Knowledge transfer: whose weights to merge, and when. Each file registers what is in it."""
+"""Knowledge transfer: which workers' weights are merged, and when. Each file registers its kinds."""

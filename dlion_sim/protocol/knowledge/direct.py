@@ -10,8 +10,7 @@ from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, KnowledgeTransfer, Merge, Setup
 from dlion_sim.protocol.events import Action, Send
-from dlion_sim.protocol.faults import MalformedMessageError
-from dlion_sim.protocol.messages import Body, Count, Message, Weights
+from dlion_sim.protocol.messages import Body, Count, MalformedMessageError, Message, Weights
 from dlion_sim.protocol.registry import register
 
 
@@ -59,13 +58,13 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
         super().__init__(parameters, setup)
         self._losses: deque[float] = deque(maxlen=parameters.loss_window)
         self._reports: dict[int, dict[int, float]] = {setup.worker: {}, **{peer: {} for peer in setup.peers}}
-        """Each worker's losses by round: its last one of the rounds that are decided, and all later ones."""
+        """By worker and round, losses: the last one of decided rounds, and all later ones."""
         self._open_round: int | None = None
         self._iterations = 0
         self._arrived: list[Merge] = []
 
     def stepped(self, iterations: int, loss: float) -> list[Action]:
-        """At the end of a period: decide the last round if it still is open, and publish for the next one."""
+        """At the end of a period: decide the last round if it is still open, and send a report for the next one."""
         self._iterations = iterations
         self._losses.append(loss)
         if iterations % self.parameters.period:
@@ -99,20 +98,20 @@ class DirectKnowledgeTransfer(KnowledgeTransfer):
         return arrived
 
     def lost(self, peer: int) -> None:
-        """Rounds go on among the others."""
+        """Rounds continue without it."""
         self._reports.pop(peer, None)
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """Its reports count from its first one on."""
+        """Its reports count from the first one on."""
         self._reports[peer] = {}
         return []
 
     def _decide_if_complete(self) -> list[Action]:
-        """Decide the open round if everybody's report of it is here."""
+        """Decide the open round if all reports have arrived."""
         return self._decide() if all(self._open_round in reports for reports in self._reports.values()) else []
 
     def _decide(self) -> list[Action]:
-        """Ask the best worker of the open round, if there is one, for its weights where that is called for."""
+        """Decide the open round, if any: request the best worker's weights if this worker is to pull them."""
         decided, self._open_round = self._open_round, None
         if decided is None:
             return []

@@ -1,1 +1,1 @@
-"""Synchronization: when a worker may go on. Each file registers what is in it."""
+"""Synchronization: when a worker's iteration may end. Each file registers its kinds."""

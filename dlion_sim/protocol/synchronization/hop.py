@@ -24,36 +24,39 @@ class Token(Body, frozen=True, array_like=True):
 
 @register("synchronization", "hop")
 class HopSynchronization(BoundedStaleness):
-    """Backup workers and bounded staleness, with the lead over every peer held down by tokens.
+    """Backup workers and bounded staleness; tokens limit the lead over every peer.
 
     Each worker keeps a queue of tokens from each peer, at first `max_gap` long. A peer that begins an iteration, but
-    for the first, sends one token to everyone; a worker that begins one takes one from each queue, and waits while one
-    is empty. So a queue holds Iter(peer) - Iter(worker) + max_gap tokens, and nobody leads a peer by more than max_gap.
-    Two that find each other give as many as iterations they have begun, and take as many from a first max_gap.
+    for the first, sends one token to each peer; a worker that begins one takes one from each queue, and waits while one
+    is empty. So a queue holds Iter(peer) - Iter(worker) + max_gap tokens, and no worker leads a peer by more than
+    max_gap. On a new connection, each sends a token for each iteration begun, and its own queue begins with as many
+    fewer.
     """
 
     class Parameters(BoundedStaleness.Parameters):
         """Defaults: recalled from DLion's comparison, where they are not certain; max_gap is chosen here."""
 
-        backup_workers: int = Field(1, ge=0, description="Peers that nobody waits for: whichever are last.")
+        backup_workers: int = Field(
+            1, ge=0, description="Peers that need not be waited for: the last ones of each iteration."
+        )
         max_gap: int | None = Field(
             None, ge=1, description="Iterations that a worker may lead any peer by; by default tokens are not used."
         )
         skip_from: int | None = Field(
             None,
             ge=1,
-            description="A worker that lags behind all its peers by so many iterations leaves some out (needs "
+            description="A worker that lags behind all its peers by so many iterations skips some (needs "
             "max_gap); by default it never does.",
         )
-        max_jump: int = Field(10, ge=1, description="Iterations left out at a time.")
+        max_jump: int = Field(10, ge=1, description="Iterations skipped at a time.")
         late: Literal["apply", "drop"] = Field(
-            "apply", description="Gradients that come after their iteration ended are applied, or dropped."
+            "apply", description="Gradients that arrive after their iteration has ended are applied, or dropped."
         )
 
         @model_validator(mode="after")
-        def _sees_its_lag(self) -> Self:
+        def _lag_is_known(self) -> Self:
             if self.skip_from is not None and self.max_gap is None:
-                raise ValueError("skip_from needs max_gap: a worker sees in its tokens how far it lags behind")
+                raise ValueError("skip_from needs max_gap: a worker's lag is known from its tokens")
             return self
 
     parameters: Parameters
@@ -65,7 +68,7 @@ class HopSynchronization(BoundedStaleness):
         self._entered = 0
 
     def ready(self, iteration: int) -> bool:
-        """A token from each peer for the next iteration is here."""
+        """There is a token from each peer for the next iteration."""
         return self.parameters.max_gap is None or all(count > 0 for count in self.tokens.values())
 
     def due(self, tag: int, iteration: int) -> Due:
@@ -75,32 +78,32 @@ class HopSynchronization(BoundedStaleness):
         return super().due(tag, iteration)
 
     def skipped(self, iteration: int) -> int:
-        """A straggler sees its lag in the tokens that its peers have left it beyond the first ones."""
+        """A straggler's lag is the least number of tokens of a peer beyond the first ones."""
         if self.parameters.skip_from is None or self.parameters.max_gap is None or not self.tokens:
             return 0
         lag = min(self.tokens.values()) - self.parameters.max_gap - 1
         return min(lag, self.parameters.max_jump) if lag >= self.parameters.skip_from else 0
 
     def entered(self, iteration: int) -> list[Action]:
-        """Take a token from each peer and give each one, for every iteration begun or left out; not for the first."""
+        """Take a token from each peer and send each one, for every iteration begun or skipped; not for the first."""
         count, self._entered = iteration - self._entered, iteration
         if self.parameters.max_gap is None or not count:
             return []
         for peer in self.tokens:
             self.tokens[peer] -= count
-        return self._give(count, [peer for peer in self.setup.peers if peer in self.tokens])
+        return self._send_tokens(count, [peer for peer in self.setup.peers if peer in self.tokens])
 
     def lost(self, peer: int) -> str | None:
-        """A lost peer's queue holds nobody up."""
+        """A lost peer's queue is removed."""
         self.tokens.pop(peer, None)
         return super().lost(peer)
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """A queue for it, and tokens for its own."""
+        """Create a queue for it, and send it tokens."""
         self.tokens[peer] = (self.parameters.max_gap or 0) - self._entered
-        return self._give(self._entered, [peer]) if self._entered and self.parameters.max_gap is not None else []
+        return self._send_tokens(self._entered, [peer]) if self._entered and self.parameters.max_gap is not None else []
 
-    def _give(self, count: int, peers: Sequence[int]) -> list[Action]:
+    def _send_tokens(self, count: int, peers: Sequence[int]) -> list[Action]:
         token = Message(self.setup.worker, Token(count))
         return [Send(peer, token) for peer in peers]
 

@@ -1,4 +1,4 @@
-"""When a worker may end an iteration: the policies of `synch_training` (DLion, HPDC'21)."""
+"""The synchronization policies of `synch_training` (DLion, HPDC'21)."""
 
 from __future__ import annotations
 
@@ -11,42 +11,44 @@ from dlion_sim.protocol.registry import register
 
 @register("synchronization", "synchronous")
 class Synchronous(Synchronization):
-    """End an iteration with all gradients of it, and no others."""
+    """End an iteration when all gradients of it have arrived, and apply no others."""
 
     @classmethod
     def lag(cls, parameters: ChoiceParameters) -> int:
-        """None may be."""
+        """No peer may be behind."""
         return 0
 
     def waits_for(self, peer: Peer, iteration: int) -> bool:
-        """For its gradient of `iteration`."""
+        """Its gradient of `iteration` is missing."""
         return peer.newest < iteration
 
     def due(self, tag: int, iteration: int) -> Due:
-        """A faster peer's next gradient waits."""
+        """A faster peer's next gradient is kept."""
         return "now" if tag <= iteration else "later"
 
     def lost(self, peer: int) -> str:
-        """There is no mean over all any more."""
+        """There is no mean over all workers any more."""
         return "synchronous training waits for every peer"
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """There is one over more."""
+        """The mean includes it."""
         return []
 
 
 @register("synchronization", "bounded_staleness")
 class BoundedStaleness(Synchronization):
-    """Go on while no peer, but for some backup workers, is known to be more than `staleness` iterations behind.
+    """End an iteration if no peer, apart from backup workers, is more than `staleness` iterations behind.
 
-    A lost peer takes the place of a backup worker while it is away, unless it is waited for.
+    A lost peer counts as a backup worker until it returns, unless `on_loss` is to wait for it.
     """
 
     class Parameters(ChoiceParameters):
         """The bound."""
 
         staleness: int = Field(5, ge=0, description="Iterations that a peer may lag behind.")
-        backup_workers: int = Field(0, ge=0, description="Peers that nobody waits for: whichever are last.")
+        backup_workers: int = Field(
+            0, ge=0, description="Peers that need not be waited for: the last ones of each iteration."
+        )
 
     parameters: Parameters
 
@@ -56,38 +58,38 @@ class BoundedStaleness(Synchronization):
         return parameters.staleness
 
     @property
-    def spared(self) -> int:
-        """The backup workers that are there."""
+    def spare_peers(self) -> int:
+        """The backup workers, less the lost peers."""
         away = 0 if self.setup.on_loss == "wait" else self._away
         return max(0, self.parameters.backup_workers - away)
 
     def waits_for(self, peer: Peer, iteration: int) -> bool:
-        """For a gradient of at least `iteration - staleness`."""
+        """Its newest gradient is of before `iteration - staleness`."""
         return peer.newest < iteration - self.parameters.staleness
 
     def lost(self, peer: int) -> str | None:
-        """Tolerated as long as there is a backup worker for each."""
+        """Tolerated if there is a backup worker for each lost peer."""
         if self._away <= self.parameters.backup_workers:
             return None
         return f"more peers are lost ({self._away}) than there are backup workers ({self.parameters.backup_workers})"
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
-        """One more backup worker, if some were lost."""
+        """One peer fewer is lost."""
         return []
 
     @property
     def _away(self) -> int:
-        """How many peers are lost, or have not come yet."""
+        """How many peers are lost or have not joined yet."""
         return len(self.setup.mixing) - len(self.setup.peers)
 
     def due(self, tag: int, iteration: int) -> Due:
-        """Gradients of further ahead than the bound wait, so that a bound of 0 is synchronous training."""
+        """Gradients from beyond the bound are kept, so that a bound of 0 is synchronous training."""
         return "now" if tag <= iteration + self.parameters.staleness else "later"
 
 
 @register("synchronization", "asynchronous")
 class Asynchronous(Synchronization):
-    """Never wait for a peer's gradient; apply what is here. But wait for a link whose send buffer is full."""
+    """Never wait for peers' gradients: apply those that have arrived. Wait only for links whose send buffer is full."""
 
     waits_for_peers = False
 
@@ -104,7 +106,7 @@ class Asynchronous(Synchronization):
     parameters: Parameters
 
     def waits_for(self, peer: Peer, iteration: int) -> bool:
-        """For its link to hold no more than its buffer does."""
+        """Its link has more queued messages than the send buffer holds."""
         return self.setup.links.messages(peer.number) > self.parameters.send_buffer
 
     def due(self, tag: int, iteration: int) -> Due:

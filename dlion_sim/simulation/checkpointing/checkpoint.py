@@ -1,4 +1,4 @@
-"""The complete state of a simulation in a file, from which it goes on to the bit."""
+"""Checkpoints: the complete state of a simulation in a file, which resumes to the bit."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from dlion_sim.simulation.checkpointing.kinds import Kinds, UnknownKindError
 from dlion_sim.simulation.engine import Engine
 
 _MOST_TIME = 0.05
-"""Part of the wall time that saving may take."""
+"""The largest part of the wall time for saving."""
 _MOST_DIFFERENCES = 3
-"""That a refusal tells."""
+"""The most differences in an error message."""
 _LETTERS = 40
-"""Of a value that it tells."""
+"""The most letters of a value in it."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What a run is of. A checkpoint goes on with the same, and with nothing else."""
+    """The identity of a run: a checkpoint can only be resumed with the same one."""
 
     scenario: dict[str, Any]
-    """The resolved one, as plain data."""
+    """The resolved scenario, as plain data."""
     versions: dict[str, str]
-    """Of the software, the source of the user's own code included."""
+    """Versions of the software, with digests of the user's own code."""
     arithmetic: dict[str, str]
-    """What else decides the bits of what it computes, and whose kernels do."""
+    """Further properties that determine results to the bit, with the kernels."""
     kinds: Kinds
-    """What its state is made of."""
+    """The classes of its state."""
 
     @classmethod
     def of(cls, setting: Setting) -> Identity:
-        """Of a run with that setting, here and now."""
+        """The identity of a run with that setting in this process."""
         return cls(
-            scenario=to_data(setting.scenario.model_copy(update={"modules": None})),  # which sources tell better
+            scenario=to_data(setting.scenario.model_copy(update={"modules": None})),  # as sources identify it better
             versions={**environment()["versions"], **setting.own_sources},
             arithmetic={**arithmetic(setting.device), "kernels": setting.kernels},
             kinds=Kinds(setting.system.own_modules, packets=isinstance(setting.scenario.network.model, Packets)),
@@ -59,21 +59,21 @@ class Checkpoint:
 
     engine: Engine
     rows: tuple[int, ...]
-    """How many rows each table of the run folder had."""
+    """The number of rows of each table of the run folder."""
     wall_seconds: float
-    """That the run had taken."""
+    """Wall time of the run until then."""
 
     @classmethod
     def of(cls, folder: Path, identity: Identity) -> Checkpoint:
-        """The one in a run folder, which may come from anybody: nothing that it holds is executed.
+        """The checkpoint in a run folder. It is not trusted: nothing that it holds is executed.
 
-        Raises InputError where there is none, one of something else than `identity`, or one that cannot be read.
+        Raises InputError if there is none, if it is not of `identity`, or if it cannot be read.
         """
         file = folder / CHECKPOINT
         if not file.is_file():
             anew = f"dlion run {folder / SCENARIO} -o {folder} --force"
             allowed = f"a run that was ended early, after its first checkpoint; to begin anew: {anew}"
-            raise InputError("has no checkpoint to go on from", file=folder, allowed=allowed)
+            raise InputError("has no checkpoint to resume from", file=folder, allowed=allowed)
         try:
             with file.open("rb") as stream:
                 header = read_header(stream)
@@ -84,7 +84,7 @@ class Checkpoint:
                 raise ValueError(f"it holds a {type(engine).__name__}")
         except InputError:
             raise
-        except Exception as error:  # Whatever somebody has put there.
+        except Exception as error:  # An untrusted file may cause any.
             raise InputError(f"is no checkpoint that can be read: {error}", file=file) from error
         return cls(engine, header.rows, header.wall_seconds)
 
@@ -92,7 +92,7 @@ class Checkpoint:
 class Checkpoints:
     """Saves a simulation into its run folder every `every` seconds of wall time, less often where saving takes long.
 
-    `wall` tells the wall seconds that the run has taken; without `every` nothing is ever saved.
+    `wall` returns the wall seconds of the run; without `every` nothing is saved.
     """
 
     def __init__(
@@ -106,15 +106,15 @@ class Checkpoints:
         self._next = inf if every is None else wall() + every
 
     def save_if_due(self) -> None:
-        """Save if the last time is long enough ago. Raises as `save`."""
+        """Save if it is time to. Raises as `save`."""
         if self._wall() >= self._next:
             self.save()
 
     def save(self) -> None:
         """Save, between two events.
 
-        Raises OSError where the folder cannot be written, and InputError where a choice of the user's own keeps
-        something that cannot be saved.
+        Raises OSError if the folder cannot be written, and InputError if a choice of the user's own has a state that
+        cannot be saved.
         """
         if self._every is None:
             return
@@ -144,35 +144,35 @@ class Checkpoints:
         self._next = ended + max(self._every, (ended - began) / _MOST_TIME)
 
     def remove(self) -> None:
-        """The run has ended, and nothing is left to go on with."""
+        """Remove the checkpoint of a complete run."""
         remove_checkpoint(self._writer.folder)
 
 
 def _check(header: Header, identity: Identity, file: Path) -> None:
-    """Raise InputError, which says what differs, unless a checkpoint is of the same."""
-    _check_maker("versions", header.versions, identity.versions, file)
-    if told := _told(header.scenario, identity.scenario, "{} was {} and is {}", ", "):
+    """Raise InputError, with the differences, unless a checkpoint is of that identity."""
+    _check_software("versions", header.versions, identity.versions, file)
+    if differences := _differences(header.scenario, identity.scenario, "{} was {} and is {}", ", "):
         allowed = f"the {SCENARIO} that it was saved with"
-        raise InputError(f"was saved for another scenario: {told}", file=file, allowed=allowed)
-    _check_maker("arithmetic", header.arithmetic, identity.arithmetic, file)
+        raise InputError(f"was saved for another scenario: {differences}", file=file, allowed=allowed)
+    _check_software("arithmetic", header.arithmetic, identity.arithmetic, file)
 
 
-def _check_maker(what: str, was: Mapping[str, str], now: Mapping[str, str], file: Path) -> None:
-    if told := _told(was, now, "{} {}, and here is {}", "; with "):
-        allowed = f"the same {what}, with which it goes on to the bit"
-        raise InputError(f"was saved with {told}", file=file, allowed=allowed)
+def _check_software(what: str, was: Mapping[str, str], now: Mapping[str, str], file: Path) -> None:
+    if differences := _differences(was, now, "{} {}, and here is {}", "; with "):
+        allowed = f"the same {what}, with which it resumes to the bit"
+        raise InputError(f"was saved with {differences}", file=file, allowed=allowed)
 
 
-def _told(was: Mapping[str, Any], now: Mapping[str, Any], words: str, between: str) -> str:
-    """The first differences in `words` for a path, what was and what is; nothing where there are none."""
+def _differences(was: Mapping[str, Any], now: Mapping[str, Any], words: str, between: str) -> str:
+    """The first differences, each formatted by `words` with path, former and present value; empty if there are none."""
     differing = _differing(was, now)
-    told = [words.format(path, *values) for path, values in list(differing.items())[:_MOST_DIFFERENCES]]
-    more = len(differing) - len(told)
-    return f"{between.join(told)}{f', and {more} more' if more else ''}"
+    shown = [words.format(path, *values) for path, values in list(differing.items())[:_MOST_DIFFERENCES]]
+    more = len(differing) - len(shown)
+    return f"{between.join(shown)}{f', and {more} more' if more else ''}"
 
 
 def _differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """What plain data had and has now, by path."""
+    """By path, the former and present values of plain data that differ."""
     before, after = dict(_leaves("", was)), dict(_leaves("", now))
     return {
         path: (_shown(before.get(path)), _shown(after.get(path)))

@@ -1,7 +1,7 @@
-"""The file of a checkpoint: what it is of, as JSON, then the state, and the memory of its arrays and tensors.
+"""The file of a checkpoint: a header in JSON, then the state, and the memory of its arrays and tensors.
 
-A line that tells the format, the header's length and checksum (CRC-32), the header; the state, each block; and the
-checksum of these. Nothing is made of any of it before its lengths are those of the file.
+A line with the format, the header's length and checksum (CRC-32), the header; the state, each block; and the checksum
+of these. Nothing is decoded before its lengths are those of the file.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a checkpoint is of, to be read before the rest."""
+    """The run of a checkpoint, to be checked before the rest is read."""
 
     versions: dict[str, str]
-    """Of the software that saved it."""
+    """Versions of the software that saved it."""
     arithmetic: dict[str, str]
-    """What else decides the bits of what it computes."""
+    """Further properties that determine results to the bit."""
     scenario: dict[str, Any]
-    """The resolved one, as plain data."""
+    """The resolved scenario, as plain data."""
     rows: tuple[Count, ...]
-    """How many rows each table of the run folder had."""
+    """The number of rows of each table of the run folder."""
     wall_seconds: Annotated[float, msgspec.Meta(ge=0)]
-    """That the run had taken."""
+    """Wall time of the run until then."""
     state: Count
-    """Its bytes."""
+    """The length of the state."""
     blocks: tuple[Count, ...]
-    """The bytes of each."""
+    """The length of each block."""
 
 
 def write(file: Path, header: Header, state: memoryview, blocks: Sequence[Block]) -> None:
-    """Write all of it. Raises OSError."""
+    """Write a checkpoint. Raises OSError."""
     described = msgspec.json.encode(header)
     with file.open("wb") as stream:
         stream.write(_FORMAT + _HEADER.pack(len(described), crc32(described)) + described)
@@ -61,7 +61,7 @@ def write(file: Path, header: Header, state: memoryview, blocks: Sequence[Block]
 
 
 def read_header(stream: BinaryIO) -> Header:
-    """The header of a checkpoint of which all is there. Raises ValueError for any other file, and OSError."""
+    """The header of a complete checkpoint. Raises ValueError for any other file, and OSError."""
     size = os.fstat(stream.fileno()).st_size
     if stream.read(len(_FORMAT)) != _FORMAT:
         raise ValueError("it is of another format")
@@ -72,12 +72,12 @@ def read_header(stream: BinaryIO) -> Header:
     header = msgspec.json.decode(described, type=Header)
     there = size - stream.tell()
     if there != header.state + sum(header.blocks) + _CHECKSUM.size:
-        raise ValueError(f"{there} bytes follow its header, and not as many as that tells")
+        raise ValueError(f"{there} bytes follow its header, which states another number")
     return header
 
 
 def read_state(stream: BinaryIO, header: Header) -> tuple[bytes, list[Tensor]]:
-    """The state, and the blocks as uint8 [n]. Raises ValueError where they are damaged, and OSError."""
+    """The state, and the blocks as uint8 [n]. Raises ValueError if they are damaged, and OSError."""
     state = stream.read(header.state)
     blocks = [torch.empty(length, dtype=torch.uint8) for length in header.blocks]
     checksum = crc32(state)

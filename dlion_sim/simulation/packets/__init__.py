@@ -1,4 +1,4 @@
-"""The packet-level network in virtual time: ports with queues, and endpoints that share them by what comes back."""
+"""The packet-level network in virtual time: ports with queues, and endpoints with congestion control."""
 
 from dlion_sim.simulation.packets.delivery import PacketDelivery, packet_delivery
 

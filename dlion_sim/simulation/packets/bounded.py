@@ -1,4 +1,4 @@
-"""What a sender of bounded loss sends next: `transport.dlcp` decides, the rest is packets."""
+"""The next packet of a sender of bounded loss, by the decisions of `bounded_loss.dlcp`."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from dlion_sim.simulation.packets.views import (
 HEADER_BOUNDED = 90
 """Bytes of a frame beside the entries."""
 CONTROL_FRAME = 64
-"""Bytes of a frame that says nothing but what it is."""
+"""Bytes of a frame without entries."""
 
 
 @njit
 def may_send(at, connection):
-    """Whether there is a packet to send now, or a question."""
+    """Whether there is a packet or a PROBE to send now."""
     return connection.first != NONE and _upcoming(at, connection) != WAIT
 
 
 @njit
 def priority(at, connection):
-    """That of what it sends next."""
+    """The priority of its next packet."""
     packet = _upcoming(at, connection)
     return urgency_of(at)[connection.pieces + packet] if packet >= 0 else 0
 
 
 @njit
 def next_packet(at, number):
-    """Make the next packet of a connection that may send one."""
+    """Make the next packet of a connection that may send."""
     now, connection = state_of(at)[0].now, connections_of(at)[number]
     sender = senders_of(at)[connection.endpoint]
     send_number = sender.sent
@@ -71,7 +71,7 @@ def next_packet(at, number):
 
 @njit
 def watch(at, number):
-    """Have the sender's timeout come when it is to come; what waits for the NIC needs none."""
+    """Set the timer to the sender's deadline; none is needed while it waits for the NIC."""
     when = deadline(senders_of(at)[connections_of(at)[number].endpoint])
     set_timer(at, number, when if state_of(at)[0].now < when < NEVER else NEVER)
 

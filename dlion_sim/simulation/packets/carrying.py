@@ -1,4 +1,4 @@
-"""Packets that a connection makes, and when it is to wake up."""
+"""Packets of a connection, from creation to end, and its timer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dlion_sim.simulation.packets.views import connections_of, inlined, packets_
 
 @inlined
 def new_packet(at, number):
-    """Take one that is not in use, for a connection to send now."""
+    """A new packet for a connection to send now."""
     made = _take(at)
     state, packet, connection = state_of(at)[0], packets_of(at)[made], connections_of(at)[number]
     turn = connection.turn
@@ -23,7 +23,7 @@ def new_packet(at, number):
 
 @inlined
 def new_reply(at, number):
-    """Take one for a connection's receiver to send back."""
+    """A new packet for a connection's receiver to send back."""
     made = _take(at)
     state, packet, connection = state_of(at)[0], packets_of(at)[made], connections_of(at)[number]
     turn = connection.back_turn
@@ -37,7 +37,7 @@ def new_reply(at, number):
 
 @inlined
 def end_packet(at, number):
-    """It is gone."""
+    """Free a packet."""
     state = state_of(at)[0]
     packets_of(at)[number].next = state.next_free
     state.next_free = number
@@ -47,7 +47,7 @@ def end_packet(at, number):
 
 @inlined
 def set_timer(at, number, deadline):
-    """Have a connection's timeout come then."""
+    """Set a connection's timer."""
     connection = connections_of(at)[number]
     connection.deadline = deadline
     if deadline < connection.timer:

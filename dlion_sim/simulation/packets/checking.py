@@ -1,6 +1,6 @@
-"""Whether arrays that may come from anybody lead anywhere but into each other: compiled code trusts what it is handed.
+"""Checks of the arrays of a checkpoint, which is not trusted: compiled code does not check indices.
 
-Numbers are within what they number, lists end and share nothing, and every packet is in one place.
+Indices are within bounds, lists end and are disjoint, and every packet is in exactly one place.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from dlion_sim.simulation.packets.state import (
 
 _MOST = 2**62
 _Within = Iterator[tuple[Any, Any, Any]]
-"""What is to be at least and at most so much."""
+"""Values with their lower and upper bounds."""
 
 
 def check(memory: Memory) -> None:
-    """Raise ValueError unless what is compiled can go on with it."""
+    """Raise ValueError unless compiled code can use it."""
     used = {name: memory[name][: memory.used(name) or None] for name in ARRAYS}
     for within in (_numbers(used), _of_connections(used), _of_packets(used)):
         for values, least, most in within:
             if not ((np.asarray(values) >= least) & (np.asarray(values) <= most)).all():
-                raise ValueError("packets lead to what is not there")
+                raise ValueError("indices of packets are out of bounds")
     _check_lists(used)
 
 
 def _numbers(used: dict[str, npt.NDArray[Any]]) -> _Within:
-    """Of what stands by itself."""
+    """Bounds of single values."""
     [state] = used["state"]
     ports, queues, pipes, paths, heap = (used[name] for name in ("ports", "queues", "pipes", "paths", "heap"))
     last = {name: len(array) - 1 for name, array in used.items()}
@@ -53,8 +53,8 @@ def _numbers(used: dict[str, npt.NDArray[Any]]) -> _Within:
     yield len(used["receivers"]), len(used["senders"]), len(used["senders"])
     yield [len(used[name]) for name in PIECES], len(used[PIECES[0]]), _MOST
     yield len(used["allowed"]), len(used["missing"]), _MOST
-    yield [state[name] for name in ("told", "hops", "made", "ended", "scheduled")], 0, _MOST
-    yield state["told"], 0, 0
+    yield [state[name] for name in ("noted", "hops", "made", "ended", "scheduled")], 0, _MOST
+    yield state["noted"], 0, 0
     yield state["next_free"], NONE, last["packets"]
     yield ports["switch"], NONE, last["switches"]
     yield ports["sending"], NONE, last["packets"]
@@ -164,7 +164,7 @@ def _of_packets(used: dict[str, npt.NDArray[Any]]) -> _Within:
 
 
 def _in_use(used: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
-    """Which packets are on a wire, in a queue or in a pipe. Raises ValueError unless all others are free."""
+    """The packets on wires, in queues and in pipes. Raises ValueError unless all others are free."""
     [state] = used["state"]
     follows = used["packets"]["next"].tolist()
     seen = np.zeros(len(follows), np.bool_)
@@ -187,7 +187,7 @@ def _in_use(used: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
 
 
 def _check_lists(used: dict[str, npt.NDArray[Any]]) -> None:
-    """Connections that are ready, messages of each, and segments under way or lost."""
+    """Check the lists of ready connections, of messages, and of segments under way or lost."""
     connections, messages = used["connections"], used["messages"]
     ready = np.zeros(len(connections), np.bool_)
     follows = connections["next_ready"].tolist()
@@ -220,7 +220,7 @@ def _check_lists(used: dict[str, npt.NDArray[Any]]) -> None:
 
 
 def _walk(first: int, last: int | None, follows: list[int], seen: npt.NDArray[np.bool_]) -> int:
-    """How many there are from the first on, which are then `seen`. Raises ValueError where any was before."""
+    """The length of a list, whose items are marked as `seen`. Raises ValueError if one was before."""
     count, before = 0, NONE
     while first != NONE:
         if seen[first]:

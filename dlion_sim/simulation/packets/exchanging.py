@@ -1,6 +1,6 @@
-"""The frames of bounded loss between both ends, whose decisions are those of `transport.dlcp`.
+"""The frames of bounded loss between both ends, by the decisions of `bounded_loss.dlcp`.
 
-START, PROBE, STOP and BITMAP stand for what goes by a reliable way: they go first everywhere, and are never lost.
+START, PROBE, STOP and BITMAP model a reliable channel: they have the first priority and are never lost.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from dlion_sim.simulation.packets.views import (
 
 @njit
 def announce(at, number):
-    """A connection begins its message, whose pieces are in place."""
+    """Begin a connection's message, whose pieces are stored."""
     now, connection = state_of(at)[0].now, connections_of(at)[number]
     first, end = connection.pieces, connection.pieces + connection.count
     groups, groups_end = connection.groups, connection.groups + connection.group_count
@@ -85,7 +85,7 @@ def announce(at, number):
 
 @njit
 def receive_frame(at, made):
-    """A frame has come to the end that it is for; one of a former message means nothing any more."""
+    """A frame has arrived; frames of former messages are ignored."""
     packet = packets_of(at)[made]
     connection = connections_of(at)[packet.connection]
     if packet.segment != connection.serial or connection.first == NONE:
@@ -100,7 +100,7 @@ def receive_frame(at, made):
 
 @inlined
 def _accept(at, connection, packet):
-    """A packet has come to the receiver."""
+    """A packet has arrived at the receiver."""
     first, end = connection.pieces, connection.pieces + connection.count
     groups, groups_end = connection.groups, connection.groups + connection.group_count
     receiver = receivers_of(at)[connection.endpoint]
@@ -130,7 +130,7 @@ def _accept(at, connection, packet):
 
 @inlined
 def _answer(at, connection, packet):
-    """The sender asks what is missing."""
+    """A PROBE has arrived."""
     first, end = connection.pieces, connection.pieces + connection.count
     there = there_of(at)[first:end]
     answer = probed(receivers_of(at)[connection.endpoint], there, packet.order)
@@ -151,7 +151,7 @@ def _stop(at, connection, packet):
 
 @inlined
 def _reply(at, packet, frame, size):
-    """A frame on its way back, in which nothing else is said."""
+    """A frame without entries from the receiver to the sender."""
     made = new_reply(at, packet.connection)
     reply = packets_of(at)[made]
     reply.flags, reply.frame, reply.size = PROTECTED | REPLY | CONTROL, frame, size
@@ -161,7 +161,7 @@ def _reply(at, packet, frame, size):
 
 @inlined
 def _hear(at, connection, packet):
-    """The receiver has said something to the sender."""
+    """A frame of the receiver has arrived at the sender."""
     now, sender = state_of(at)[0].now, senders_of(at)[connection.endpoint]
     first, end = connection.pieces, connection.pieces + connection.count
     if packet.frame == STOPPING:
@@ -179,7 +179,7 @@ def _hear(at, connection, packet):
 
 @njit
 def time_out(at, number):
-    """The sender has not heard anything up to its deadline."""
+    """The sender's deadline has passed."""
     connection = connections_of(at)[number]
     if connection.first != NONE:
         expire(senders_of(at)[connection.endpoint], state_of(at)[0].now)

@@ -1,4 +1,4 @@
-"""What comes next: a binary heap of (time, sequence, of), the least first."""
+"""The queue of events: a binary heap of (time, sequence, of), the least first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _set(entry, time, sequence, of):
 
 @njit
 def push(at, time, of):
-    """Have `of` come at that time, after all that are to come then."""
+    """Schedule `of` at a time, after all others of that time."""
     state, heap = state_of(at)[0], heap_of(at)
     sequence = state.scheduled
     state.scheduled += 1
@@ -37,7 +37,7 @@ def push(at, time, of):
 
 @njit
 def _sink(at, time, sequence, of):
-    """Put an entry in the place of the first one, and then where it belongs."""
+    """Replace the first entry, and restore the order."""
     state, heap = state_of(at)[0], heap_of(at)
     count = state.entries
     place = 0
@@ -57,7 +57,7 @@ def _sink(at, time, sequence, of):
 
 @njit
 def drop_first(at):
-    """Take the first entry out."""
+    """Remove the first entry."""
     state, heap = state_of(at)[0], heap_of(at)
     state.entries -= 1
     if state.entries:
@@ -67,7 +67,7 @@ def drop_first(at):
 
 @njit
 def renew_first(at, time):
-    """Have the first entry's come at another time."""
+    """Reschedule the first entry."""
     state, heap = state_of(at)[0], heap_of(at)
     sequence = state.scheduled
     state.scheduled += 1

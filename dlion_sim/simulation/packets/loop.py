@@ -1,4 +1,4 @@
-"""The event loop: what ends next on a wire, in a pipe, or as a timeout, until something is to be told."""
+"""The event loop: transmissions, latencies and timeouts, in order of time, until there are events of messages."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ from dlion_sim.simulation.packets.views import (
     state_of,
 )
 
-UP_TO_DATE, TELLS, GROWS, PAUSES = range(4)
-"""Why the loop ends: nothing is left until then; something is to be told; arrays are too small; it has gone on long."""
+UP_TO_DATE, NOTES, GROWS, PAUSES = range(4)
+"""Reasons for which the loop returns: time reached; events of messages; arrays are too small; a maximum of events."""
 SPARE = 8
-"""Packets and entries of the heap that one event can need."""
+"""The most packets and heap entries that an event needs."""
 
 
 @njit
-def _obey(at):
-    """Do what the network was told."""
+def _apply_commands(at):
+    """Carry out the commands."""
     state, commands, connections = state_of(at)[0], commands_of(at), connections_of(at)
     for place in range(state.commands):
         command = commands[place]
@@ -70,7 +70,7 @@ def _obey(at):
 
 @inlined
 def _append(at, connection, number):
-    """A connection has one more message to send."""
+    """Append a message to a connection."""
     messages = messages_of(at)
     message = messages[number]
     if connection.kind == BOUNDED:
@@ -80,7 +80,7 @@ def _append(at, connection, number):
     packets = (message.size + connection.payload - 1) // connection.payload
     connection.end += packets
     message.end = packets if connection.kind == RAW else connection.end
-    if connection.kind == RAW:  # Nobody knows which of its messages are still under way.
+    if connection.kind == RAW:  # Its messages under way are not tracked.
         connection.first = connection.sending
     if connection.first == NONE:
         connection.first = number
@@ -95,7 +95,7 @@ def _append(at, connection, number):
 
 @njit
 def _leave_nic(at, made):
-    """A packet has left a host: it is lost on the way, or comes after a latency."""
+    """A packet has left a host: it is lost, or arrives after a latency."""
     packet = packets_of(at)[made]
     connection = connections_of(at)[packet.connection]
     if packet.flags & FINAL:
@@ -134,7 +134,7 @@ def _random(at, connection, number):
 
 @njit
 def _forward(at, made):
-    """A packet comes to the next port of its path, or to its host."""
+    """A packet arrives at the next port of its path, or at its host."""
     packet = packets_of(at)[made]
     packet.hop += 1
     port = paths_of(at)[packet.path, packet.hop]
@@ -162,8 +162,7 @@ def _receive_raw(at, packet):
 
 
 def _sources() -> str:
-    """What is compiled here and in all that is called: part of the key under which it is cached, which otherwise would
-    not change with other files."""
+    """A digest of all compiled sources: a part of the cache key, which would not change with other files."""
     folders = Path(__file__).parent, Path(bounded_loss.__file__).parent
     texts = [file.read_bytes() for folder in folders for file in sorted(folder.glob("*.py"))]
     compiled = (text for text in texts if any(word in text for word in (b"njit", b"inlined", b"np.dtype")))
@@ -173,13 +172,13 @@ def _sources() -> str:
 def _compiled(sources: str) -> Any:
     @njit(cache=True)
     def advance(at, until, most):
-        """Obey, and let all happen until that time (seconds), at most so many events; why it ends, as above."""
+        """Carry out commands, then events until a time (s), at most so many; returns the reason, as above."""
         sources  # noqa: B018
         state, heap, ports, pipes = state_of(at)[0], heap_of(at), ports_of(at), pipes_of(at)
-        _obey(at)
+        _apply_commands(at)
         for _ in range(most):
-            if state.told:
-                return TELLS
+            if state.noted:
+                return NOTES
             if state.free < SPARE or state.entries + SPARE > len(heap):
                 return GROWS
             if state.entries == 0 or heap[0].time > until:

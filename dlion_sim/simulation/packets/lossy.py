@@ -1,4 +1,4 @@
-"""Messages of which some may be missing: how they are cut, what they may lack, and what their receivers get."""
+"""Messages of which a part may be missing: cutting, bounds, and assembling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dlion_sim.simulation.packets.parts import Pieces
 
 
 class LossyMessages:
-    """Those of a run of so many workers, between switches of so many `priorities`.
+    """Such messages of a run of `workers` workers, with switches of so many `priorities`.
 
     Raises InputError for a bound of a variable that the model does not have.
     """
@@ -39,7 +39,7 @@ class LossyMessages:
 
     @property
     def stops_early(self) -> bool:
-        """Whether a receiver ends a message as soon as little enough is missing."""
+        """Whether a receiver ends a message as soon as its bound allows."""
         return self._dlcp.stop_early
 
     def are(self, message: Message) -> bool:
@@ -47,14 +47,14 @@ class LossyMessages:
         return is_cut(message, self._dlcp)
 
     def cut(self, transfer: Transfer) -> tuple[Cut, Bound]:
-        """A message packet by packet, and what of it may be missing."""
+        """The packets of a message, and its bound."""
         message = transfer.message
         whole = self._assembler(transfer.receiver).must_be_whole(message)
         return self._cutter.cut(message), self._bounds.of(message, whole=whole)
 
     def assemble(self, transfer: Transfer, pieces: Pieces) -> Message:
-        """What the receiver gets of it."""
-        return self._assembler(transfer.receiver).assemble(transfer.message, pieces.there)
+        """The message that the receiver gets."""
+        return self._assembler(transfer.receiver).assemble(transfer.message, pieces.received)
 
     def _assembler(self, receiver: int) -> Assembler:
         if receiver not in self._assemblers:
@@ -63,16 +63,16 @@ class LossyMessages:
 
 
 def loss(cut: Cut, pieces: Pieces, *, resent: int, began: float, seconds: float) -> Loss:
-    """What became of a message that was cut, which began then and was there after so many `seconds`."""
-    lost = int(cut.payloads[pieces.there == 0].sum())
-    saved = int(cut.payloads[pieces.tried == 0].sum())
+    """The losses of a message that was cut, which began at `began` and was delivered after `seconds`."""
+    lost = int(cut.payloads[pieces.received == 0].sum())
+    saved = int(cut.payloads[pieces.sent == 0].sum())
     return Loss(lost, resent, saved, tuple(_parts(cut, pieces, began)), seconds)
 
 
 def _parts(cut: Cut, pieces: Pieces, began: float) -> Iterator[Part]:
     keys, part = np.unique(2 * cut.variable + cut.large, return_inverse=True)
     sizes = np.bincount(part, cut.payloads)
-    missing = np.bincount(part, cut.payloads * (pieces.there == 0))
+    missing = np.bincount(part, cut.payloads * (pieces.received == 0))
     last = np.full(len(keys), -np.inf)
     np.fmax.at(last, part, pieces.arrived)
     for key, size, lost, time in zip(keys.tolist(), sizes.tolist(), missing.tolist(), last.tolist(), strict=True):

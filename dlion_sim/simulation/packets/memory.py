@@ -1,4 +1,4 @@
-"""The arrays that compiled code works on: they grow here, outside of it."""
+"""The arrays of compiled code, which grow outside of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAST, _LEAST_PACKETS = 64, 1024
 
 
 class Memory:
-    """Records by the array's name, of which so many are in use; `at` is what compiled functions are handed."""
+    """Arrays of records by name, each with a number of used records; `at` is the argument of compiled functions."""
 
     def __init__(self) -> None:
         self._arrays = {name: _array(name, 0) for name in ARRAYS}
@@ -22,22 +22,22 @@ class Memory:
         self.at = self._locate()
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """All records that there is room for."""
+        """All records, used or not."""
         return self._arrays[name]
 
     def used(self, name: str) -> int:
-        """How many of them are in use."""
+        """The number of used records."""
         return self._used[name]
 
     def take(self, name: str, count: int = 1) -> int:
-        """Take so many records more into use; the number of the first."""
+        """Use `count` more records; returns the number of the first."""
         first = self._used[name]
         self.reserve(name, first + count)
         self._used[name] += count
         return first
 
     def reserve(self, name: str, count: int) -> None:
-        """Have room for so many."""
+        """Make room for at least so many records."""
         array = self._arrays[name]
         if count > len(array):
             longer = _array(name, max(count, 2 * len(array), _LEAST))
@@ -46,7 +46,7 @@ class Memory:
             self.at = self._locate()
 
     def more_packets(self) -> None:
-        """Have twice as many packets, the new ones free."""
+        """Double the number of packets; the new ones are free."""
         had, state = self.used("packets"), self["state"][0]
         more = max(_LEAST_PACKETS, had)
         self.take("packets", more)
@@ -57,7 +57,7 @@ class Memory:
         state["free"] += more
 
     def more_segments(self, connection: int) -> None:
-        """Let a connection keep account of twice as many segments."""
+        """Double the room of a connection for segments."""
         record = self["connections"][connection]
         old, room = int(record["slots"]), int(record["room"])
         new = self.take("slots", 2 * room)
@@ -67,7 +67,7 @@ class Memory:
         record["slots"], record["room"] = new, 2 * room
 
     def room_for_pieces(self, connection: int, count: int, groups: int) -> None:
-        """Let a connection have a message of so many packets, which belong to so many groups."""
+        """Make room for a message of `count` packets in `groups` groups."""
         record = self["connections"][connection]
         if count > record["count_room"]:
             record["pieces"], record["count_room"] = self.take(PIECES[0], count), count
@@ -82,7 +82,7 @@ class Memory:
         return {name: value for name, value in self.__dict__.items() if name != "at"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Raises ValueError for arrays of other types or lengths, as these may come from anybody."""
+        """Raises ValueError for arrays of a checkpoint with other types or lengths."""
         self.__dict__.update(state)
         for name in ARRAYS:
             array, alike = self._arrays[name], _array(name, 0)

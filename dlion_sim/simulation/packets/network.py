@@ -17,21 +17,21 @@ from dlion_sim.bounded_loss.bounds import Bound
 from dlion_sim.bounded_loss.cutting import Cut
 from dlion_sim.simulation.packets.bounded import CONTROL_FRAME
 from dlion_sim.simulation.packets.checking import check
-from dlion_sim.simulation.packets.counting import counters
 from dlion_sim.simulation.packets.loop import GROWS, SPARE, UP_TO_DATE, advance
 from dlion_sim.simulation.packets.memory import Memory
 from dlion_sim.simulation.packets.opening import IDLE, lay_out, open_endpoint, open_ports
 from dlion_sim.simulation.packets.parts import (
+    Acknowledged,
     Bounded,
     Completion,
     Endpoint,
-    Known,
     Pfabric,
     Pieces,
     Port,
     Raw,
     Reliable,
 )
+from dlion_sim.simulation.packets.queues import counters
 from dlion_sim.simulation.packets.state import (
     CLASSES,
     LONGEST_PATH,
@@ -47,12 +47,12 @@ __all__ = ["CLASSES", "Bounded", "Completion", "PacketNetwork", "Pfabric", "Port
 
 RELIABLY = Reliable()
 _MOST_EVENTS = 200_000
-"""Between two looks at whether anybody wants to interrupt."""
+"""Events between two returns to Python, where a run can be interrupted."""
 _WHAT: tuple[Literal["sent", "delivered", "acknowledged"], ...] = ("sent", "delivered", "acknowledged")
 
 
 class PacketNetwork:
-    """Ports by number, and what is sent over them.
+    """Ports by number, connections over them, and messages.
 
     `switches` are the bytes of buffers that ports share. With `spray` each packet takes the next one of its
     connection's paths in turn, otherwise all take the first. With `by_size` queues send first, and drop last, what has
@@ -77,11 +77,11 @@ class PacketNetwork:
         self._state["next_free"] = NONE
         open_ports(memory, ports, switches)
         self._pipes: dict[tuple[int, float], int] = {}
-        """By first port and latency."""
+        """Pipes by first port and latency."""
         self._paths: dict[tuple[tuple[int, ...], ...], int] = {}
-        """Where alternatives begin."""
+        """The first of each set of alternative paths."""
         self._unused: list[int] = []
-        """Numbers of messages."""
+        """Unused numbers of messages."""
 
     @property
     def _state(self) -> Any:
@@ -94,7 +94,7 @@ class PacketNetwork:
 
     @property
     def is_moving(self) -> bool:
-        """Whether any packet is on a wire that carries something, or on its way after that; or will be at once."""
+        """Whether any packet is on a wire that is up or in a pipe, or will be at once."""
         ports, pipes = self._memory["ports"], self._memory["pipes"]
         used = self._memory.used("ports"), self._memory.used("pipes")
         is_any = (ports["ends"][: used[0]] < NEVER).any() or (pipes["first"][: used[1]] != NONE).any()
@@ -102,7 +102,7 @@ class PacketNetwork:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing will happen until something else is sent, or a port has another rate."""
+        """Whether there will be no event until a message is sent or a rate changes."""
         return not self._state["entries"] and not self._state["commands"]
 
     @property
@@ -113,7 +113,7 @@ class PacketNetwork:
     def connect(
         self,
         paths: Sequence[Sequence[int]],
-        ways_back: Sequence[Sequence[int]] = (),
+        return_routes: Sequence[Sequence[int]] = (),
         *,
         latency: float = 0.0,
         latency_back: float | None = None,
@@ -122,7 +122,7 @@ class PacketNetwork:
         priority: int = 0,
         endpoint: Endpoint = RELIABLY,
     ) -> int:
-        """A connection over any of equally good `paths`, with its acknowledgements on `ways_back`; its number.
+        """A connection over any of equally good `paths`, with its acknowledgements on `return_routes`; its number.
 
         All paths begin at one NIC. Latencies are seconds one way, by default the same back; losses the part of
         packets that vanish after the first port.
@@ -135,25 +135,24 @@ class PacketNetwork:
         record["priority"], record["nic"] = priority, nic
         record["path"], record["paths"] = self._numbered(paths), len(paths)
         record["pipe"], record["loss"] = self._pipe(nic, latency), loss
-        if ways_back:
-            record["back"], record["backs"] = self._numbered(ways_back), len(ways_back)
-            record["back_pipe"], record["back_loss"] = self._pipe(ways_back[0][0], back), loss_back
+        if return_routes:
+            record["back"], record["backs"] = self._numbered(return_routes), len(return_routes)
+            record["back_pipe"], record["back_loss"] = self._pipe(return_routes[0][0], back), loss_back
         open_endpoint(memory, number, endpoint, latency + back)
         return number
 
     def send(self, connection: int, size: float) -> int:
-        """Append a message of `size` bytes to what a connection has to send, now; the message's number, until
-        that is released."""
+        """Send a message of `size` bytes after the connection's earlier ones; its number, until it is released."""
         if connection not in range(self._memory.used("connections")):
             raise ValueError(f"there is no connection {connection}")
         message = self._unused.pop() if self._unused else self._memory.take("messages")
         whole = max(1, math.ceil(size))
         self._memory["messages"][message] = (whole, whole, 0, 0, 0.0, 0, 0.0, 0, NONE, connection)
-        self._tell(SEND, connection, message)
+        self._command(SEND, connection, message)
         return message
 
     def send_cut(self, connection: int, cut: Cut, bound: Bound, *, header: int, stops_early: bool = True) -> int:
-        """Send a message of which some may be missing, now, over a connection that has none under way; its number.
+        """Send a message of which a part may be missing, over a connection that has none under way; its number.
 
         `header` are the bytes of it that go ahead, with what announces it. It is delivered when little enough is
         missing, and sent and acknowledged when the sender knows that.
@@ -168,36 +167,35 @@ class PacketNetwork:
         return message
 
     def pieces(self, message: int) -> Pieces:
-        """Of a message that was cut, as long as its connection has no other."""
+        """The pieces of a message that was cut, while its connection has no other one."""
         record = self._memory["connections"][self._memory["messages"]["connection"][message]]
         which = slice(int(record["pieces"]), int(record["pieces"] + record["count"]))
         there, tried, arrived = (self._memory[name][which].copy() for name in ("there", "tried", "arrived"))
         return Pieces(there, tried, arrived)
 
     def release(self, message: int) -> None:
-        """Forget a message that is acknowledged, or of a raw connection delivered; another gets its number."""
+        """Forget a message that is acknowledged, or delivered by a raw connection; its number is reused."""
         self._unused.append(message)
 
     def resize(self, port: int, rate: float) -> None:
-        """From now on a port carries so many bytes per second; what is on its wire goes on with that."""
+        """Set the rate of a port (bytes per second), also for the packet on its wire."""
         if port not in range(self._memory.used("ports")) or not rate >= 0:
             raise ValueError(f"there is no port {port} with {rate} bytes per second")
-        self._tell(RESIZE, port, rate)
+        self._command(RESIZE, port, rate)
 
     def run(self, until: float = math.inf) -> list[Completion]:
-        """Let all happen until that time, and tell what has become of messages, in order; with `until` infinite until
-        nothing is left to happen."""
-        told = []
+        """Advance to a time, and return the events of messages, in order; if infinite, until there are no more."""
+        completions = []
         while True:
             news, is_up_to_date = self.step(until)
-            told += news
+            completions += news
             if is_up_to_date:
-                return told
+                return completions
 
     def step(self, until: float) -> tuple[list[Completion], bool]:
-        """As `run`, but only to the next time for which there is something to tell, or for a moment of wall time.
+        """As `run`, but only to the next event of a message, or for a moment of wall time.
 
-        Whether all has happened until then comes second.
+        The second value says whether `until` was reached.
         """
         memory = self._memory
         connections = memory.used("connections")
@@ -219,58 +217,57 @@ class PacketNetwork:
         return counters(self._memory, self.now)
 
     def forget_most(self) -> None:
-        """Let `most` begin again with what waits now."""
+        """Restart the maxima `most` from the present queues."""
         ports = self._memory["ports"]
         ports["most"] = ports["queued"]
 
     def unsent(self, message: int) -> int:
-        """Bytes of a message that were never sent."""
+        """Bytes of a message that have not been sent."""
         return int(self._memory["messages"]["left"][message])
 
-    def known(self, message: int) -> tuple[Known, Known]:
-        """Of a message that is acknowledged, and was not cut: when its sender knew first of some of it, and when of
-        nearly all."""
+    def known(self, message: int) -> tuple[Acknowledged, Acknowledged]:
+        """The first acknowledgement of a message that was not cut, and that of nearly all its bytes."""
         record = self._memory["messages"][message]
-        first = Known(float(record["first_known_at"]), int(record["first_known"]))
-        return first, Known(float(record["nearly_known_at"]), max(1, int(record["nearly_known"])))
+        first = Acknowledged(float(record["first_known_at"]), int(record["first_known"]))
+        return first, Acknowledged(float(record["nearly_known_at"]), max(1, int(record["nearly_known"])))
 
     def resent(self, message: int) -> int:
         """Bytes of a message that were sent again."""
         return int(self._memory["messages"]["resent"][message])
 
     def check_restored(self) -> None:
-        """Raise ValueError for a state, which may come from anybody, that would lead out of its arrays."""
+        """Raise ValueError for a state of a checkpoint with indices out of bounds."""
         memory = self._memory
         if not isinstance(memory, Memory) or memory.used("state") != 1:
             raise ValueError("a network has no memory")
         check(memory)
         numbers = (self._unused, "messages"), (self._pipes.values(), "pipes"), (self._paths.values(), "paths")
         if not all(each in range(memory.used(name)) for given, name in numbers for each in given):
-            raise ValueError("packets lead to what is not there")
+            raise ValueError("indices of packets are out of bounds")
 
     def fits(self, ports: int, messages: Iterable[int]) -> bool:
-        """Whether it has so many ports, and such messages."""
+        """Whether it has so many ports, and these messages."""
         used = self._memory.used
         return used("ports") == ports and all(each in range(used("messages")) for each in messages)
 
-    def _tell(self, what: int, of: int, value: float = 0.0) -> None:
-        """Have the loop do that before anything else."""
+    def _command(self, what: int, of: int, value: float = 0.0) -> None:
+        """Add a command, which the loop carries out first."""
         place = int(self._state["commands"])
         self._memory.reserve("commands", place + 1)
         self._memory["commands"][place] = (value, what, of)
         self._state["commands"] = place + 1
 
     def _read_notes(self) -> Iterator[Completion]:
-        told, self._state["told"] = int(self._state["told"]), 0
-        for time, what, number in self._memory["notes"][:told].tolist():
+        noted, self._state["noted"] = int(self._state["noted"]), 0
+        for time, what, number in self._memory["notes"][:noted].tolist():
             if what == WANTS_ROOM:
                 self._memory.more_segments(number)
-                self._tell(WAKE, number)
+                self._command(WAKE, number)
                 continue
             yield Completion(_WHAT[what], number, time)
 
     def _numbered(self, paths: Sequence[Sequence[int]]) -> int:
-        """Where these alternatives begin among the paths."""
+        """The number of the first of these alternative paths."""
         key = tuple(map(tuple, paths))
         if key not in self._paths:
             first = self._memory.take("paths", len(paths))
@@ -282,7 +279,7 @@ class PacketNetwork:
         return self._paths[key]
 
     def _pipe(self, port: int, latency: float) -> int:
-        """What leaves a host's port for a latency; NONE where that is 0."""
+        """The pipe of a host's port with a latency; NONE if that is 0."""
         if not latency:
             return NONE
         if (port, latency) not in self._pipes:

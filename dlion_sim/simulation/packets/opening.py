@@ -1,4 +1,4 @@
-"""How ports, connections, and messages of which some may be missing begin: their records."""
+"""The initial records of ports, connections, and messages of which a part may be missing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from dlion_sim.bounded_loss.bounds import Bound
 from dlion_sim.bounded_loss.cutting import Cut
 from dlion_sim.bounded_loss.dlcp import open_sender
+from dlion_sim.scenario import Packets
 from dlion_sim.simulation.packets.memory import Memory
 from dlion_sim.simulation.packets.parts import Bounded, Endpoint, Pfabric, Port, Raw, Reliable
 from dlion_sim.simulation.packets.state import (
@@ -25,11 +26,12 @@ from dlion_sim.simulation.packets.state import (
     RELIABLE,
     SEGMENT,
 )
+from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
 
 _ROOM = 32
-"""Segments that a connection can keep account of at first."""
+"""The initial room of a connection for segments."""
 _REORDERING = 3
-"""Later transmissions that are there before one is taken for lost (RFC 5681)."""
+"""Later transmissions that arrive before one is considered lost (RFC 5681)."""
 _UNBOUNDED = 2**62
 
 
@@ -49,8 +51,22 @@ def _idle() -> Any:
 IDLE = _idle()
 
 
+def ports_of(routing: Routing, model: Packets) -> tuple[list[Port], list[float]]:
+    """The port of each link, and the sizes of shared buffers in bytes."""
+    switches = routing.switches if model.shared_buffer else ()
+    switch_of = {link: number for number, links in enumerate(switches) for link in links}
+    ports = []
+    for link, capacity_bps in enumerate(routing.capacities_bps):
+        port = Port(capacity_bps.value_at(0) / BITS_PER_BYTE, burst=model.burst)
+        if link not in routing.uplinks:  # a machine's own NIC, which has no queue
+            limits = model.buffer, model.drop_above, model.mark_above
+            port = Port(port.rate, *limits, model.burst, switch_of.get(link, NONE))
+        ports.append(port)
+    return ports, [model.buffer] * len(switches)
+
+
 def open_ports(memory: Memory, ports: Sequence[Port], switches: Sequence[float]) -> None:
-    """Let there be these ports, with nothing in their queues, and buffers that some of them share."""
+    """Create ports with empty queues, and shared buffers."""
     memory.take("ports", len(ports))
     memory.take("queues", CLASSES * len(ports))
     for field in ("first", "last", "ready_first", "ready_last"):
@@ -65,7 +81,7 @@ def open_ports(memory: Memory, ports: Sequence[Port], switches: Sequence[float])
 
 
 def open_endpoint(memory: Memory, connection: int, endpoint: Endpoint, round_trip: float) -> None:
-    """Let a connection be of a kind; nothing over it takes less than a round trip of so many seconds."""
+    """Set the endpoint of a connection, with its round trip (s)."""
     record = memory["connections"][connection]
     match endpoint:
         case Raw():
@@ -91,7 +107,7 @@ def open_endpoint(memory: Memory, connection: int, endpoint: Endpoint, round_tri
 
 
 def lay_out(memory: Memory, connection: int, cut: Cut, bound: Bound) -> None:
-    """Put a message's pieces where compiled code finds them."""
+    """Store a message's pieces in the arrays of compiled code."""
     memory.room_for_pieces(connection, len(cut.payloads), len(bound.allowed))
     record = memory["connections"][connection]
     pieces = slice(int(record["pieces"]), int(record["pieces"] + record["count"]))

@@ -1,4 +1,4 @@
-"""What a network of packets is made of and tells, as plain values."""
+"""The parts and results of a network of packets, as plain values."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Port(NamedTuple):
     mark_above: float = math.inf
     """A protected one that would is marked (CE)."""
     burst: float = 0.0
-    """Bytes that pass in no time after a pause in which as many could have, as a token bucket lets them."""
+    """The size of a token bucket: bytes that pass without delay after a pause."""
     switch: int = NONE
-    """The switch whose buffer it shares, which then counts in the place of its own."""
+    """The switch whose buffer it shares, instead of its own."""
 
 
 class Raw(NamedTuple):
-    """An open-loop source: no window, no acknowledgements, nothing is sent again."""
+    """An open-loop source: no window, no acknowledgements, no retransmissions."""
 
     protected: bool = True
     payload: int = SEGMENT
@@ -38,20 +38,20 @@ class Raw(NamedTuple):
 
 
 class Reliable(NamedTuple):
-    """A stream of segments with DCTCP's window, of which all arrive in order."""
+    """Reliable, ordered segments with DCTCP's window."""
 
     initial_window: int = 10
     """Segments."""
     receive_window: float = 3 * 1024.0**2
-    """Bytes of messages that may be under way or wait for one before them."""
+    """Bytes that may be under way or wait for earlier ones at the receiver."""
     least_timeout: float = 0.2
-    """Seconds that are added to a round trip, at least, before a timeout."""
+    """The least timeout beyond a round trip (s)."""
     linux: bool = False
-    """Whether losses are found and mended as Linux does."""
+    """Whether loss recovery is that of Linux."""
 
 
 class Pfabric(NamedTuple):
-    """All of a message that a bandwidth-delay product holds at once; queues go by what is left of it."""
+    """A window of a bandwidth-delay product; packets are queued by the remaining size of their message."""
 
     window: int
     """Segments."""
@@ -60,10 +60,10 @@ class Pfabric(NamedTuple):
 
 
 class Bounded(NamedTuple):
-    """Messages, one after another, of which some may be missing (`transport.dlcp`)."""
+    """Messages, one after another, of which a part may be missing (`bounded_loss.dlcp`)."""
 
     initial_window: float = 10.0
-    """Packets; an infinite window is never changed."""
+    """Packets; an infinite window stays so."""
     least_timeout: float = 0.01
     """Seconds."""
 
@@ -72,27 +72,27 @@ Endpoint = Raw | Reliable | Pfabric | Bounded
 
 
 class Pieces(NamedTuple):
-    """What has become of the packets of a message of which some may be missing; arrays [n]."""
+    """The packets of a message of which a part may be missing; arrays [n]."""
 
-    there: npt.NDArray[np.uint8]
-    """Whether each has arrived."""
-    tried: npt.NDArray[np.uint8]
-    """Whether it was ever sent."""
+    received: npt.NDArray[np.uint8]
+    """Whether each was received."""
+    sent: npt.NDArray[np.uint8]
+    """Whether each was ever sent."""
     arrived: npt.NDArray[np.float64]
-    """Seconds, NaN for those that have not."""
+    """The time of each (s), NaN if not received."""
 
 
-class Known(NamedTuple):
-    """What a sender knew of a message."""
+class Acknowledged(NamedTuple):
+    """The acknowledged bytes of a message at a time."""
 
     at: float
     """Seconds."""
     size: int
-    """Bytes that are there, all from the first on."""
+    """Bytes that are received, all from the first on."""
 
 
 class Completion(NamedTuple):
-    """What has become of a message at a time (seconds)."""
+    """An event of a message, with its time (s)."""
 
     what: Literal["sent", "delivered", "acknowledged"]
     """`sent`: its last byte has left the sender's NIC for the first time; `delivered`: the receiver has all of it and

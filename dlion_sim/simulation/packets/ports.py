@@ -1,4 +1,4 @@
-"""Ports: what waits at them, what is dropped or marked, and what comes next onto the wire."""
+"""Ports: their queues, dropping and marking, and the order of transmission."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from dlion_sim.simulation.packets.views import (
 )
 
 _SHORT = 127
-"""Bytes of a frame that waits for no others where connections have turns; acknowledgements, mostly."""
+"""Bytes of a frame that does not wait for a turn; mostly acknowledgements."""
 
 
 @njit
 def enqueue(at, number, made):
-    """A packet comes to a port: it goes onto the wire, waits, or is dropped."""
+    """A packet arrives at a port: it is transmitted, queued, or dropped."""
     state = state_of(at)[0]
     port, packet = ports_of(at)[number], packets_of(at)[made]
     if port.sending == NONE and not port.waiting:
@@ -74,7 +74,7 @@ def enqueue(at, number, made):
 
 @njit
 def end_of_packet(at, number):
-    """The packet on a port's wire has left: return it, with the next one on the wire if there is one."""
+    """The packet on a port's wire has been transmitted: return it, and transmit the next one, if any."""
     state = state_of(at)[0]
     port = ports_of(at)[number]
     made = port.sending
@@ -89,7 +89,7 @@ def end_of_packet(at, number):
 
 @njit
 def wake(at, number):
-    """A connection may have something to send: its host's NIC takes turns with it."""
+    """Register a connection that may have something to send with its host's NIC."""
     connection = connections_of(at)[number]
     if connection.is_ready or not may_send(at, number):
         return
@@ -103,7 +103,7 @@ def wake(at, number):
 
 @njit
 def resize(at, number, rate):
-    """From now on a port has another rate."""
+    """Set the rate of a port."""
     state, port = state_of(at)[0], ports_of(at)[number]
     if port.sending != NONE:
         if port.rate > 0:
@@ -129,7 +129,7 @@ def _put_on_wire(at, number, made):
 
 @njit
 def _start_next(at, number):
-    """Put the most urgent packet on a free wire: of those that wait, or in a host's own port of a connection."""
+    """Transmit the most urgent packet: of a queue, or, in a host's own port, of a connection."""
     state, port, queues = state_of(at)[0], ports_of(at)[number], queues_of(at)
     port.ends = NEVER
     while port.waiting | port.ready:
@@ -169,7 +169,7 @@ def _drop(at, queue, made):
 
 @inlined
 def _count(at, port, queue, size):
-    """So many bytes wait more, or less."""
+    """Change the number of queued bytes."""
     now = state_of(at)[0].now
     port.byte_seconds += port.queued * (now - port.changed)
     port.changed = now
@@ -182,7 +182,7 @@ def _count(at, port, queue, size):
 
 @njit
 def _of_connection(at, queue, number):
-    """How many bytes of a connection wait in a queue."""
+    """The bytes of a connection in a queue."""
     packets = packets_of(at)
     waits, each = 0, queue.first
     while each != NONE:
@@ -194,8 +194,8 @@ def _of_connection(at, queue, number):
 
 @njit
 def _before_turn(at, queue, made):
-    """Give a packet its turn, and find the one that it comes after: self-clocked fair queueing (Golestani, INFOCOM
-    1994), where a connection's next turn is as many bytes after its last one, or the present, as the packet has."""
+    """Assign a packet's turn, and find its predecessor: self-clocked fair queueing (Golestani, INFOCOM 1994), where a
+    connection's next turn is the packet's bytes after its last one, or after the present."""
     packets = packets_of(at)
     packet = packets[made]
     packet.turn = queue.turn
@@ -214,7 +214,7 @@ def _before_turn(at, queue, made):
 
 @inlined
 def _put_in(at, port, queue, before, made):
-    """Have a packet wait in a queue after another one, or NONE."""
+    """Insert a packet into a queue after another one, or NONE."""
     packets = packets_of(at)
     packet = packets[made]
     if before == NONE:
@@ -229,7 +229,7 @@ def _put_in(at, port, queue, before, made):
 
 @njit
 def _take_out(at, port, queue, made):
-    """Take a packet out of its queue, wherever it is there."""
+    """Remove a packet from its queue."""
     packets = packets_of(at)
     before, each = NONE, queue.first
     while each != made:
@@ -248,7 +248,7 @@ def _take_out(at, port, queue, made):
 
 @njit
 def _most_left(at, queue):
-    """The latest of those whose message has most left; NONE in an empty queue."""
+    """The latest packet of the messages with most bytes left; NONE in an empty queue."""
     packets = packets_of(at)
     found, each = queue.first, queue.first
     while each != NONE:
@@ -260,7 +260,7 @@ def _most_left(at, queue):
 
 @njit
 def _next_of_queue(at, queue):
-    """The earliest packet of the connection that has one whose message has least left (pFabric, section 4.2)."""
+    """The earliest packet of the connection with the message with least bytes left (pFabric, section 4.2)."""
     packets = packets_of(at)
     found, each = queue.first, queue.first
     while each != NONE:
@@ -291,7 +291,7 @@ def _make_ready(at, number):
 
 @njit
 def _next_ready(at, port, queue, priority):
-    """Take the connection that sends next out of those that may: in turn, or the one that has least left to send."""
+    """Remove the next connection from the ready ones: in turn, or the one with least bytes left to send."""
     connections = connections_of(at)
     before, found = NONE, queue.ready_first
     if state_of(at)[0].by_size:

@@ -1,13 +1,13 @@
 """The reliable endpoint: acknowledgements, losses, DCTCP's window (Alizadeh et al., SIGCOMM 2010), timeouts.
 
-A transmission is lost if some number of later ones are known to be there (as QUIC has it, RFC 9002), three at first: if
-it then turns out that it was only late, more from then on, and the window is as it was. Without news for a round trip
-and the least timeout, all that is under way is lost.
+A transmission is considered lost if a number of later ones were acknowledged (as in QUIC, RFC 9002), three at first; if
+it was only late, the number grows and the window is restored. Without an acknowledgement for a round trip and the least
+timeout, all segments under way are considered lost.
 
-As with Linux, what was sent before what is known to be there is lost a quarter of a round trip later, and after two
-round trips without news the last segment is sent again: once that is there, so is all that was sent before it, or lost
-(RACK-TLP, RFC 8985). What is lost first is sent again at once, whatever the window (RFC 6675). That is of whole
-segments, and grows only by what is acknowledged in order: with a fraction of one more, others are lost than really.
+As in Linux, a transmission is lost a quarter of a round trip after a later one was acknowledged, and after two round
+trips without acknowledgements the last segment is sent again: once it is acknowledged, earlier ones are either
+acknowledged or lost (RACK-TLP, RFC 8985). The first lost segment is sent again at once, regardless of the window (RFC
+6675). The window counts whole segments, and grows only by those acknowledged in order, which decides what is lost.
 
 Not modelled: handshakes, pacing.
 """
@@ -19,8 +19,7 @@ from numba import njit
 
 from dlion_sim.simulation.packets.carrying import new_reply, set_timer
 from dlion_sim.simulation.packets.ports import enqueue, wake
-from dlion_sim.simulation.packets.segments import append_lost, remove
-from dlion_sim.simulation.packets.sending import is_gap, time_to_wait, wait_for_news
+from dlion_sim.simulation.packets.sending import append_lost, is_gap, remove, start_timeout, time_to_wait
 from dlion_sim.simulation.packets.state import (
     ACKNOWLEDGED,
     ACKNOWLEDGEMENT,
@@ -50,18 +49,18 @@ from dlion_sim.simulation.packets.views import (
 )
 
 _GAIN = 1 / 16
-"""Of DCTCP's mean."""
+"""The gain of DCTCP's mean."""
 _LEAST_WINDOW = 2.0
 _MOST_REORDERING = 300
 _ALMOST = 1 - 1e-6
-"""A segment, as the sum of so many of its parts."""
+"""A whole segment, as a sum of fractions with rounding errors."""
 _NEARLY = 0.95
-"""Of a message: what live nodes wait for to tell how fast it was."""
+"""The part of a message whose acknowledgement live nodes wait for to measure its rate."""
 
 
 @njit
 def receive(at, made):
-    """A packet has come to its receiver, which acknowledges every second one, and at once whatever is out of order."""
+    """A packet has arrived: acknowledge every second one, and out-of-order ones at once."""
     packet = packets_of(at)[made]
     connection = connections_of(at)[packet.connection]
     slots = slots_of(at)
@@ -89,7 +88,7 @@ def receive(at, made):
 
 @inlined
 def _acknowledge(at, connection, packet):
-    """Tell the sender what has come, the last of which was this packet."""
+    """Send an acknowledgement, in answer to this packet."""
     made = new_reply(at, packet.connection)
     reply = packets_of(at)[made]
     reply.flags, reply.size = PROTECTED | REPLY, ACKNOWLEDGEMENT
@@ -101,7 +100,7 @@ def _acknowledge(at, connection, packet):
 
 @njit
 def acknowledge(at, made):
-    """An acknowledgement has come to the sender."""
+    """An acknowledgement has arrived at the sender."""
     state, packet = state_of(at)[0], packets_of(at)[made]
     number = packet.connection
     connection = connections_of(at)[number]
@@ -130,7 +129,7 @@ def acknowledge(at, made):
     if connection.under_way == 0 and connection.lost_first == NONE:
         connection.deadline = NEVER
     else:
-        wait_for_news(at, number)
+        start_timeout(at, number)
     messages = messages_of(at)
     while connection.first != NONE:
         message = messages[connection.first]
@@ -144,7 +143,7 @@ def acknowledge(at, made):
 
 @inlined
 def _learn(connection, message, now):
-    """So much more of a message is known to be there."""
+    """More bytes of a message are acknowledged."""
     left = (message.end - connection.acknowledged) * connection.payload
     known = message.size if left <= 0 else message.size + (-message.size) % connection.payload - left
     if known > 0 and message.first_known == 0:
@@ -155,7 +154,7 @@ def _learn(connection, message, now):
 
 @inlined
 def _was_only_late(connection, order):
-    """A transmission that was taken for lost is there."""
+    """A transmission that was considered lost is acknowledged."""
     if order >= connection.undo_from:
         reordering = connection.highest - order + 1
         connection.reordering = max(connection.reordering, min(reordering, _MOST_REORDERING))
@@ -166,8 +165,8 @@ def _was_only_late(connection, order):
 
 @inlined
 def _find_losses(connection, slots):
-    """Take what was sent long before the latest that is there for lost, or before a probe that is, and halve the window
-    for it once a round."""
+    """Mark transmissions as lost that were sent long before the latest acknowledged one, or before an acknowledged
+    probe, and halve the window once a round."""
     is_probed = connection.probe <= connection.highest
     is_news = False
     while connection.oldest != NONE:
@@ -197,7 +196,7 @@ def _cut(connection, factor):
 
 @inlined
 def _grow(connection, answered):
-    """By a segment a round, once so many have come (RFC 5681)."""
+    """Grow by a segment per round (RFC 5681)."""
     if connection.linux:
         whole = np.floor(connection.window)
         grown = connection.window + answered / whole
@@ -208,7 +207,7 @@ def _grow(connection, answered):
 
 @inlined
 def _adapt(connection, packet, flight, answered):
-    """The window grows by what has come where it was used, and is cut once a round where packets were marked."""
+    """Grow a used window by the acknowledged segments, and shrink it once a round if packets were marked."""
     connection.seen += packet.received
     connection.seen_marked += packet.marked
     if packet.order >= connection.round_ends:
@@ -228,7 +227,7 @@ def _adapt(connection, packet, flight, answered):
 
 @inlined
 def _measure(connection, round_trip):
-    """RFC 6298."""
+    """Measure a round trip (RFC 6298)."""
     error = round_trip - connection.round_trip
     connection.deviation += (abs(error) - connection.deviation) / 4
     connection.round_trip += error / 8
@@ -236,7 +235,7 @@ def _measure(connection, round_trip):
 
 @njit
 def time_out(at, number):
-    """A connection has not heard anything for long."""
+    """A timeout without acknowledgements."""
     state, connection = state_of(at)[0], connections_of(at)[number]
     slots = slots_of(at)
     if connection.is_early:
@@ -247,7 +246,7 @@ def time_out(at, number):
             segment, connection.probe = connection.latest, connection.order
             remove(connection, slots, segment)
             append_lost(connection, slots, segment)
-        wait_for_news(at, number)
+        start_timeout(at, number)
         wake(at, number)
         return
     connection.probe = NONE
@@ -267,7 +266,7 @@ def time_out(at, number):
 
 @njit
 def rest(connection, now):
-    """A window that was not used shrinks (RFC 2861)."""
+    """Shrink an idle window (RFC 2861)."""
     if connection.kind == RELIABLE and connection.under_way == 0 and connection.lost_first == NONE:
         pauses = int((now - connection.active) / time_to_wait(connection))
         if pauses > 0:

@@ -1,4 +1,4 @@
-"""What a connection sends next, when its host's NIC has room for a packet."""
+"""The next packet of a connection, and its lists of segments under way and lost."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from numba import njit
 
 from dlion_sim.simulation.packets import bounded
 from dlion_sim.simulation.packets.carrying import new_packet, set_timer
-from dlion_sim.simulation.packets.segments import append_out, remove
 from dlion_sim.simulation.packets.state import (
     BOUNDED,
     FINAL,
     LAST,
+    LOST,
     NEVER,
     NONE,
+    OUT,
     PFABRIC,
     PROTECTED,
     PUSH,
@@ -36,7 +37,7 @@ _LEAST_EARLY = 0.008
 
 @njit
 def may_send(at, number):
-    """Whether a connection has something to send, and a window for it."""
+    """Whether a connection has something to send, within its window."""
     connection = connections_of(at)[number]
     if connection.kind == RAW:
         return connection.sending != NONE
@@ -50,7 +51,7 @@ def may_send(at, number):
 
 @inlined
 def time_to_wait(connection):
-    """Seconds without news after which all that is under way is taken for lost."""
+    """Seconds without acknowledgements after which all segments under way are considered lost."""
     if connection.kind == PFABRIC:
         return connection.timeout
     waited = connection.round_trip + max(connection.timeout, 4 * connection.deviation)
@@ -59,17 +60,17 @@ def time_to_wait(connection):
 
 @inlined
 def is_gap(at, connection):
-    """Whether something that is under way was sent before what is known to be there."""
+    """Whether a segment under way was sent before an acknowledged one."""
     slots = slots_of(at)
     return connection.oldest != NONE and slots[slot_of(connection, connection.oldest)].order < connection.highest
 
 
 @inlined
-def wait_for_news(at, number):
-    """Have a connection's timeout come if nothing is heard until then.
+def start_timeout(at, number):
+    """Start a connection's timeout.
 
-    Where that is as with Linux (RFC 8985), it is when a gap is not reordering (section 6.2), or the end of what it
-    has sent is to be probed (7.2), unless that is a single segment, which may be acknowledged late.
+    As in Linux (RFC 8985), it may be that of a gap (section 6.2), or of a probe of the last segment (7.2), unless that
+    is the only one under way, which may be acknowledged late.
     """
     connection = connections_of(at)[number]
     wait = time_to_wait(connection)
@@ -84,7 +85,7 @@ def wait_for_news(at, number):
 
 @njit
 def next_packet(at, number):
-    """Make a connection's next packet; NONE where it may send none any more, or has no room to keep account of it."""
+    """Make a connection's next packet; NONE if it may not send, or has no room for a segment."""
     state = state_of(at)[0]
     connection = connections_of(at)[number]
     if not may_send(at, number):
@@ -133,7 +134,7 @@ def next_packet(at, number):
         packet.flags |= PUSH
     connection.active = state.now
     if connection.under_way == 1 and connection.deadline >= NEVER:
-        wait_for_news(at, number)
+        start_timeout(at, number)
     return made
 
 
@@ -146,3 +147,53 @@ def _fill_raw(at, connection, packet):
     if message.left == 0:
         packet.flags |= FINAL
         connection.sending = message.next
+
+
+@inlined
+def append_out(connection, slots, segment):
+    """Append a segment to those under way, in the order of sending."""
+    slot = slots[slot_of(connection, segment)]
+    slot.state, slot.order = OUT, connection.order
+    slot.previous, slot.next = connection.latest, NONE
+    if connection.latest == NONE:
+        connection.oldest = segment
+    else:
+        slots[slot_of(connection, connection.latest)].next = segment
+    connection.latest = segment
+    connection.order += 1
+    connection.under_way += 1
+
+
+@inlined
+def append_lost(connection, slots, segment):
+    """Append a segment to those to send again."""
+    slot = slots[slot_of(connection, segment)]
+    slot.state = LOST
+    slot.previous, slot.next = connection.lost_last, NONE
+    if connection.lost_last == NONE:
+        connection.lost_first = segment
+    else:
+        slots[slot_of(connection, connection.lost_last)].next = segment
+    connection.lost_last = segment
+
+
+@inlined
+def remove(connection, slots, segment):
+    """Remove a segment from its list."""
+    slot = slots[slot_of(connection, segment)]
+    before, after = slot.previous, slot.next
+    is_out = slot.state == OUT
+    if before != NONE:
+        slots[slot_of(connection, before)].next = after
+    elif is_out:
+        connection.oldest = after
+    else:
+        connection.lost_first = after
+    if after != NONE:
+        slots[slot_of(connection, after)].previous = before
+    elif is_out:
+        connection.latest = before
+    else:
+        connection.lost_last = before
+    if is_out:
+        connection.under_way -= 1

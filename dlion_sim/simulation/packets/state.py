@@ -1,7 +1,7 @@
-"""What a network of packets consists of: records in arrays.
+"""The state of a network of packets: arrays of records.
 
-Whatever is in a list is linked by numbers: packets of a queue, connections that may send, messages of a connection,
-segments under way.
+Lists are linked by numbers: packets of a queue, connections that may send, messages of a connection, segments under
+way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CLASSES = 8
 LONGEST_PATH = 4
 """Ports that a packet can cross."""
 SEGMENT, HEADER, ACKNOWLEDGEMENT = 1448, 66, 66
-"""Bytes of a message in a full frame of 1514, what that has beside them, and what acknowledges it."""
+"""Bytes of a message in a full frame of 1514, its headers, and its acknowledgement."""
 
 # What an entry of the heap is of: number * KINDS + kind.
 KINDS = 3
@@ -28,16 +28,16 @@ PORT_ENDS, PIPE_ENDS, TIMER_ENDS = range(KINDS)
 RAW, RELIABLE, PFABRIC, BOUNDED = range(4)
 """Kinds of connections."""
 PROTECTED, MARKED, REPLY, FINAL, LAST, PUSH, CONTROL = (1 << bit for bit in range(7))
-"""Flags of packets: marked where others are dropped; that has been; goes back to the sender; the last one of a message
-for the first time; and however often; its sender waits for what comes back; it is never lost."""
+"""Flags of packets: marked instead of dropped; was marked; sent to the sender; the last one of a message, sent for the
+first time; the last one of a message; its sender waits for the answer; never lost."""
 DATA, START, PROBING, NEWS, STOPPING, MAPPING = range(6)
-"""Frames of bounded loss, as `transport.dlcp` has them: the sender's, and the receiver's."""
+"""Frames of bounded loss (`bounded_loss.dlcp`): of the sender, and of the receiver."""
 FREE, OUT, LOST, KNOWN = range(4)
 """States of a segment: not sent, under way, to be sent again, known to be there."""
 SENT, DELIVERED, ACKNOWLEDGED, WANTS_ROOM = range(4)
-"""What is told of messages; and of a connection, that there is no room for more segments."""
+"""Notes: events of messages; and that a connection has no room for more segments."""
 SEND, WAKE, RESIZE = range(3)
-"""What the network is told: a connection has a message (value), may send more, a port has another rate (value)."""
+"""Commands: a connection has a message (value), it may send more, a port has another rate (value)."""
 
 _F, _I, _N = np.float64, np.int64, np.int32
 
@@ -46,7 +46,7 @@ GLOBAL = np.dtype(
         ("now", _F),  # seconds
         ("scheduled", _I),  # entries that the heap has had: of those for one time the first comes first
         ("entries", _I),  # of the heap now
-        ("told", _I),  # notes that wait to be read
+        ("noted", _I),  # notes that wait to be read
         ("hops", _I),  # packets that have left a port
         ("free", _I),  # packets that are not in use
         ("next_free", _N),  # the first of these
@@ -185,7 +185,7 @@ CONNECTION = np.dtype(
         ("order", _I),  # of the next
         ("highest", _I),  # that is known to be there
         ("recover", _I),  # from which on a loss is news
-        ("undo_from", _I),  # from which on a transmission that was taken for lost tells of reordering
+        ("undo_from", _I),  # from which on a late transmission is a sign of reordering
         ("round_ends", _I),  # of what DCTCP counts
         ("reordering", _I),
         ("window", _F),  # segments
@@ -203,7 +203,7 @@ CONNECTION = np.dtype(
         ("deadline", _F),
         ("timer", _F),  # when the heap has it come
         ("active", _F),  # when it last sent
-        ("linux", np.bool_),  # losses are found and mended as Linux does
+        ("linux", np.bool_),  # loss recovery is that of Linux
         ("urgent", np.bool_),  # the next that is sent again does not wait for the window
         ("is_early", np.bool_),  # its timeout is for losses near an end (RFC 8985)
         ("probe", _I),  # what is sent before this transmission is lost if it is not there when this is

@@ -1,4 +1,4 @@
-"""How compiled code gets at the arrays: each function is handed `at`, the addresses of all, and takes what it needs."""
+"""Access of compiled code to the arrays: each function gets `at`, the addresses of all arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dlion_sim.simulation.packets.state import ARRAYS, LONGEST_PATH
 from dlion_sim.simulation.progressive_filling import pointer
 
 inlined = njit(forceinline=True)
-"""Without a cache of its own: what calls it would not be compiled anew if this changes."""
+"""Without a cache, as callers would not be recompiled after a change."""
 _PLACE = {name: place for place, name in enumerate(ARRAYS)}
 
 
@@ -55,20 +55,20 @@ allowed_of = _view("allowed")
 
 @inlined
 def paths_of(at):
-    """A row a path: its ports, then NONE."""
+    """Paths, a row each: its ports, then NONE."""
     return carray(pointer(at[5, 0]), (at[5, 1], LONGEST_PATH + 1), np.int32)
 
 
 @inlined
 def slot_of(connection, segment):
-    """Where a segment is among the slots."""
+    """The slot of a segment."""
     return connection.slots + (segment & (connection.room - 1))
 
 
 @inlined
 def note(at, what, message):
-    """Tell of a message, or connection."""
+    """Add a note of an event of a message or connection."""
     state = state_of(at)[0]
-    told = notes_of(at)[state.told]
-    told.time, told.what, told.message = state.now, what, message
-    state.told += 1
+    noted = notes_of(at)[state.noted]
+    noted.time, noted.what, noted.message = state.now, what, message
+    state.noted += 1

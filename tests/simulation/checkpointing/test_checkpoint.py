@@ -219,7 +219,7 @@ def test_without_checkpoints_nothing_is_saved(tmp_path):
     run = simulate(scenario("ako", "1 s"), tmp_path / "run", checkpoint_every=None, interrupted=After(50))
     assert not (run.folder / CHECKPOINT).exists()
     again = f"dlion run {run.folder / 'scenario.yaml'} -o {run.folder} --force"
-    with pytest.raises(InputError, match="has no checkpoint to go on from.*" + re.escape(again)):
+    with pytest.raises(InputError, match="has no checkpoint to resume from.*" + re.escape(again)):
         resume(run.folder)
 
 
@@ -328,7 +328,7 @@ def test_a_manifest_of_other_workers_is_refused(ended_early):
     file = ended_early.folder / MANIFEST
     file.write_text(json.dumps({**json.loads(file.read_text()), "workers": ["a"]}))
     before = contents(ended_early.folder)
-    with pytest.raises(InputError, match="workers: tells of other workers"):
+    with pytest.raises(InputError, match="workers: has other workers"):
         resume(ended_early.folder)
     assert contents(ended_early.folder) == before
 

@@ -18,7 +18,7 @@ from dlion_sim.protocol.messages import Channel
 from dlion_sim.results import atomic
 from dlion_sim.results.run_folder import CHECKPOINT
 from dlion_sim.simulation import resume, simulate
-from dlion_sim.simulation.checkpointing import decoding, file, makers
+from dlion_sim.simulation.checkpointing import decoding, file
 from dlion_sim.simulation.checkpointing.encoding import encode
 from dlion_sim.simulation.checkpointing.kinds import Kinds
 from dlion_sim.simulation.engine import Engine
@@ -155,24 +155,26 @@ def test_a_program_of_torch_is_refused(folder, tmp_path):
 
 ENGINE = "dlion_sim.simulation.engine:Engine"
 MISUSED = {
-    "a class that is not listed": Calls(makers.instance, "dlion_sim.results.writing:RunWriter"),
-    "a class that is not listed, called": Calls(makers.instance, "pathlib:Path", "canary"),
-    "a class of a module": Calls(makers.kind, "subprocess:Popen"),
-    "a module's attribute": Calls(makers.kind, "dlion_sim.simulation.engine:time.sleep"),
-    "a method that is not listed": Calls(makers.method, Calls(makers.instance, ENGINE), "run"),
-    "a method of a list": Calls(makers.method, [1], "clear"),
-    "a call of a maker": Calls(makers.partial, makers.instance, (ENGINE,), {}),
-    "a call of a class": Calls(makers.partial, Calls(makers.kind, ENGINE), (), {}),
-    "a state in a method's place": Calls(makers.instance, ENGINE, state={"run": 1}),
-    "a state that sets itself": Calls(makers.instance, ENGINE, state={"__setstate__": 1}),
-    "another class": Calls(makers.instance, ENGINE, state=(None, {"__class__": Calls(makers.kind, ENGINE)})),
-    "a channel that is changed": Calls(makers.instance, "dlion_sim.protocol.messages:Channel", 1, state={"_value_": 7}),
-    "a class that is changed": Calls(makers.kind, ENGINE, state=(None, {"run": 1})),
-    "objects in an array": Calls(makers.array, 0, "|O", (1,), "C"),
-    "objects in a scalar": Calls(makers.scalar, "|O", b"12345678"),
-    "no block": Calls(makers.array, 0, "<f8", (1,), "C"),
-    "a factory": Calls(makers.default, "eval"),
-    "an unhashable key": {(): Calls(makers.counter)},
+    "a class that is not listed": Calls(decoding.instance, "dlion_sim.results.writing:RunWriter"),
+    "a class that is not listed, called": Calls(decoding.instance, "pathlib:Path", "canary"),
+    "a class of a module": Calls(decoding.kind, "subprocess:Popen"),
+    "a module's attribute": Calls(decoding.kind, "dlion_sim.simulation.engine:time.sleep"),
+    "a method that is not listed": Calls(decoding.method, Calls(decoding.instance, ENGINE), "run"),
+    "a method of a list": Calls(decoding.method, [1], "clear"),
+    "a call of a maker": Calls(decoding.partial, decoding.instance, (ENGINE,), {}),
+    "a call of a class": Calls(decoding.partial, Calls(decoding.kind, ENGINE), (), {}),
+    "a state in a method's place": Calls(decoding.instance, ENGINE, state={"run": 1}),
+    "a state that sets itself": Calls(decoding.instance, ENGINE, state={"__setstate__": 1}),
+    "another class": Calls(decoding.instance, ENGINE, state=(None, {"__class__": Calls(decoding.kind, ENGINE)})),
+    "a channel that is changed": Calls(
+        decoding.instance, "dlion_sim.protocol.messages:Channel", 1, state={"_value_": 7}
+    ),
+    "a class that is changed": Calls(decoding.kind, ENGINE, state=(None, {"run": 1})),
+    "objects in an array": Calls(decoding.array, 0, "|O", (1,), "C"),
+    "objects in a scalar": Calls(decoding.scalar, "|O", b"12345678"),
+    "no block": Calls(decoding.array, 0, "<f8", (1,), "C"),
+    "a factory": Calls(decoding.default, "eval"),
+    "an unhashable key": {(): Calls(decoding.counter)},
     "no engine": [1, 2, 3],
     "nothing": None,
 }
@@ -181,9 +183,9 @@ MISUSED = {
 @pytest.mark.parametrize("case", MISUSED)
 def test_what_a_checkpoint_may_name_cannot_be_misused(folder, tmp_path, case):
     forge(folder, pickle.dumps(MISUSED[case]))
-    kept = dict(vars(Engine)), dict(vars(Channel.DATA)), makers.kind.__defaults__
+    kept = dict(vars(Engine)), dict(vars(Channel.DATA)), decoding.kind.__defaults__
     refusal(folder, tmp_path / "canary")
-    assert (dict(vars(Engine)), dict(vars(Channel.DATA)), makers.kind.__defaults__) == kept
+    assert (dict(vars(Engine)), dict(vars(Channel.DATA)), decoding.kind.__defaults__) == kept
 
 
 def test_nothing_that_was_made_is_called():
@@ -194,9 +196,12 @@ def test_nothing_that_was_made_is_called():
         def method(self, owner, name):
             return called.append
 
-    event_queue = Calls(makers.instance, f"{EventQueue.__module__}:EventQueue")
+    event_queue = Calls(decoding.instance, f"{EventQueue.__module__}:EventQueue")
     state = (
-        pickle.dumps(Calls(makers.method, event_queue, "step"))[:-1] + pickle.EMPTY_TUPLE + pickle.REDUCE + pickle.STOP
+        pickle.dumps(Calls(decoding.method, event_queue, "step"))[:-1]
+        + pickle.EMPTY_TUPLE
+        + pickle.REDUCE
+        + pickle.STOP
     )
     with pytest.raises(ValueError, match="it calls a builtin"):
         decoding.Decoder(Listening(), []).decode(state)
@@ -319,18 +324,18 @@ def test_a_planned_change_of_a_link_that_is_not_there_is_refused(link):
 def test_what_is_checked_cannot_be_changed_afterwards():
     late = []
     state = {"capacities_bps": [], "names": [], "_up": late, "_down": [], "_between": {}, "_fabrics": {}}
-    routing = Calls(makers.instance, f"{Routing.__module__}:Routing", state=state)
+    routing = Calls(decoding.instance, f"{Routing.__module__}:Routing", state=state)
     forged = pickle.dumps((routing, late))
     decoding.Decoder(Kinds(), []).decode(forged)
     before, end, _ = forged.rpartition(pickle.TUPLE2)
     forged = before + pickle.BININT1 + b"\x07" + pickle.APPEND + end + pickle.STOP  # `late` is the last on the stack
-    with pytest.raises(ValueError, match="not there"):
+    with pytest.raises(ValueError, match="do not exist"):
         decoding.Decoder(Kinds(), []).decode(forged)
 
 
 @pytest.mark.parametrize("other", [0, -1])
 def test_arrays_share_no_memory(other):
-    arrays = [Calls(makers.array, block, "<f8", (1,), "C") for block in (0, other)]
+    arrays = [Calls(decoding.array, block, "<f8", (1,), "C") for block in (0, other)]
     with pytest.raises(ValueError, match="shares its memory"):
         decoding.Decoder(Kinds(), [torch.zeros(8, dtype=torch.uint8)]).decode(pickle.dumps(arrays))
 
@@ -344,14 +349,14 @@ def test_a_garbled_state_is_refused(folder, tmp_path, junk):
 
 
 def test_a_file_that_claims_to_be_huge_is_refused_before_memory_is_taken(folder, tmp_path):
-    file = folder / CHECKPOINT
-    with file.open("rb") as stream:
+    path = folder / CHECKPOINT
+    with path.open("rb") as stream:
         header = file.read_header(stream)
     for claim in ({"blocks": (2**60,)}, {"state": 2**60}):
-        file.write(file, msgspec.structs.replace(header, **claim), memoryview(b""), [])
+        file.write(path, msgspec.structs.replace(header, **claim), memoryview(b""), [])
         refusal(folder, tmp_path / "canary")
     for length in (2**40, 2**64 - 1):
-        file.write_bytes(b"dlion_sim checkpoint 3\n" + length.to_bytes(8, "little") + bytes(100))
+        path.write_bytes(b"dlion_sim checkpoint 3\n" + length.to_bytes(8, "little") + bytes(100))
         refusal(folder, tmp_path / "canary")
 
 

@@ -31,12 +31,12 @@ def test_no_more_is_missing_than_may_be(counts, part, loss, protected, early, se
         told = star.network.run(star.network.now + 1000)
         assert [each.what for each in told] == ["delivered", "sent", "acknowledged"]
         pieces = star.network.pieces(message)
-        missing = PAYLOAD * int((pieces.there == 0).sum())
+        missing = PAYLOAD * int((pieces.received == 0).sum())
         assert missing <= given.allowed[0]
-        assert (pieces.there <= pieces.tried).all()
-        assert np.isnan(pieces.arrived[pieces.there == 0]).all()
-        assert (pieces.arrived[pieces.there == 1] <= times(told, "delivered")[message]).all()
-        assert star.network.unsent(message) == PAYLOAD * int((pieces.tried == 0).sum())
+        assert (pieces.received <= pieces.sent).all()
+        assert np.isnan(pieces.arrived[pieces.received == 0]).all()
+        assert (pieces.arrived[pieces.received == 1] <= times(told, "delivered")[message]).all()
+        assert star.network.unsent(message) == PAYLOAD * int((pieces.sent == 0).sum())
         star.network.release(message)
     assert star.network._memory.used("packets") == star.network._memory["state"][0]["free"]
 
@@ -50,7 +50,7 @@ def test_without_loss_it_ends_as_soon_as_enough_is_there():
     start = 100 / RATE
     assert times(told, "delivered")[message] == pytest.approx(start + 901 * FRAME / RATE + 0.001)
     assert times(told, "acknowledged")[message] == pytest.approx(start + 901 * FRAME / RATE + 0.002 + 128 / RATE)
-    assert star.network.pieces(message).there.sum() == 900
+    assert star.network.pieces(message).received.sum() == 900
 
 
 def test_a_message_of_which_little_is_lost_is_not_sent_again():
@@ -59,7 +59,7 @@ def test_a_message_of_which_little_is_lost_is_not_sent_again():
     message = star.network.send_cut(connection, cut(1000), bound(1000, 0.1), header=0)
     star.network.run()
     assert star.network.resent(message) == 0
-    assert star.network.pieces(message).there.sum() == 900
+    assert star.network.pieces(message).received.sum() == 900
 
 
 def test_a_connection_has_one_message_at_a_time():
@@ -79,7 +79,7 @@ def test_packets_of_a_message_that_is_over_mean_nothing_to_the_next():
         told = []
         while "acknowledged" not in {each.what for each in told}:
             told += star.network.step(1.0)[0]
-        assert star.network.pieces(message).there.sum() == 2 * count / 3
+        assert star.network.pieces(message).received.sum() == 2 * count / 3
     star.network.run()
 
 

@@ -7,9 +7,10 @@ import torch
 from dlion_sim.assembly.transfer import PROBE_BYTES
 from dlion_sim.protocol.messages import Channel
 from dlion_sim.scenario import Packets, Pfabric, Reliable
+from dlion_sim.simulation.carrier import Listener
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.packets.delivery import PacketDelivery
-from dlion_sim.simulation.packets.ways import Ways
+from dlion_sim.simulation.packets.routes import PacketRoutes
 from dlion_sim.simulation.routing import Routing
 from tests.simulation.agendas import finish
 from tests.simulation.test_delivery import CLUSTER, gradient, routing, weights
@@ -31,14 +32,16 @@ class World:
         self.transport = PacketDelivery(
             self.event_queue,
             self.routing,
-            sent=lambda transfer: self.sent.append((transfer.message, self.event_queue.now)),
-            timed=lambda transfer, seconds, left: self.timed.append(
-                (transfer.message, self.event_queue.now, seconds, left)
+            Listener(
+                sent=lambda transfer: self.sent.append((transfer.message, self.event_queue.now)),
+                timed=lambda transfer, seconds, left: self.timed.append(
+                    (transfer.message, self.event_queue.now, seconds, left)
+                ),
+                delivered=lambda receiver, message: self.delivered.append((message, receiver, self.event_queue.now)),
+                changed=lambda: None,
             ),
-            delivered=lambda receiver, message: self.delivered.append((message, receiver, self.event_queue.now)),
-            changed=lambda: None,
             model=model,
-            ways_of=lambda routing: Ways(routing, model, transport),
+            routes_of=lambda routing: PacketRoutes(routing, model, transport),
             by_size=isinstance(transport, Pfabric),
         )
 
@@ -139,7 +142,9 @@ def test_resent_bytes_are_told():
     lossy = {**CLUSTER, "wan": {**CLUSTER["wan"], "loss": 0.02}}
     world, message = World(lossy), gradient(0)
     transfers = []
-    world.transport._timed = lambda transfer, *_: transfers.append(transfer)
+    world.transport._listener = world.transport._listener._replace(
+        timed=lambda transfer, *_: transfers.append(transfer)
+    )
     world.transport.send(2, message)
     finish(world.event_queue)
     [transfer] = transfers

@@ -38,7 +38,7 @@ def test_what_was_not_changed_is_right_and_goes_on_alike(busy, network):
 
 
 NUMBERS = {
-    "state": ("next_free", "free", "entries", "commands", "told"),
+    "state": ("next_free", "free", "entries", "commands", "noted"),
     "ports": ("sending", "switch", "waiting", "ready"),
     "queues": ("first", "last", "ready_first", "ready_last"),
     "pipes": ("first", "last"),
@@ -72,7 +72,7 @@ def test_a_number_that_leads_elsewhere_is_refused(network, array, field, value):
 @pytest.mark.parametrize("array", ["paths", "order", "group", "urgency"])
 def test_numbers_of_a_plain_array_are_looked_at(network, array):
     network._memory[array][:] = 120
-    with pytest.raises(ValueError, match="not there"):
+    with pytest.raises(ValueError, match="out of bounds"):
         network.check_restored()
 
 
@@ -123,7 +123,7 @@ def test_numbers_outside_of_the_arrays_are_looked_at(network):
     ):
         kept = copy.deepcopy(network.__dict__)
         give()
-        with pytest.raises(ValueError, match="not there"):
+        with pytest.raises(ValueError, match="out of bounds"):
             network.check_restored()
         network.__dict__.update(kept)
     network.check_restored()

@@ -221,4 +221,4 @@ def test_control_frames_are_never_dropped():
     connection = star.connect(0, 1, latency=0.001, loss=0.5, loss_back=0.9, endpoint=Bounded())
     message = star.network.send_cut(connection, cut(40), bound(40, 0.0), header=100)
     assert times(star.network.run(60), "acknowledged").keys() == {message}
-    assert star.network.pieces(message).there.all()
+    assert star.network.pieces(message).received.all()

@@ -73,7 +73,7 @@ def test_what_may_be_missing_is_recorded(tmp_path):
 
 
 def test_dlcp_needs_packets(tmp_path):
-    with pytest.raises(InputError, match="flows have none"):
+    with pytest.raises(InputError, match="flow model does not have"):
         run(tmp_path / "run", "transport=dlcp")
     assert not (tmp_path / "run").exists()
 

@@ -1,4 +1,4 @@
-"""Which connections there are, and what each is like: its ways, and what is at its ends."""
+"""Routes and endpoints of connections between participants, by a scenario's network and transport."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ from dlion_sim.simulation.sharing import max_min_rates
 from dlion_sim.simulation.tcp import TCP
 
 
-class Ways:
-    """Those of packets between participants, as a scenario's network and transport have them."""
+class PacketRoutes:
+    """The routes of packets between participants, and the connections over them."""
 
     def __init__(self, routing: Routing, model: Packets, transport: Transport) -> None:
         self._routing = routing
         self._model = model
         self._transport = transport
         self._reliable = transport if isinstance(transport, Reliable) else Reliable()
-        """What control messages have where others need not be whole, too."""
+        """The transport of messages that need to be complete."""
         self.bytes_per_second = [capacity_bps.value_at(0) / BITS_PER_BYTE for capacity_bps in routing.capacities_bps]
-        """That each link carries now."""
+        """The present capacity of each link."""
 
     def connect(self, network: PacketNetwork, sender: int, receiver: int, channel: Channel, is_cut: bool) -> int:
-        """A new connection for messages of a channel, of which some may be missing or not; its number."""
-        ways, back = self.between(sender, receiver), self.between(receiver, sender)
-        # Weights, which nothing waits for, must not go ahead of gradients that have classes.
+        """Open a connection for messages of a channel, of which a part may be missing if `is_cut`; its number."""
+        outward, back = self.between(sender, receiver), self.between(receiver, sender)
+        # Weights, which no iteration waits for, must not have priority over gradients.
         is_last = isinstance(self._transport, Dlcp) and channel is Channel.WEIGHTS
         return network.connect(
-            [way.links for way in ways],
+            [way.links for way in outward],
             [way.links for way in back],
             latency=self._latency(sender, receiver),
             latency_back=self._latency(receiver, sender),
-            loss=ways[0].loss,
+            loss=outward[0].loss,
             loss_back=back[0].loss,
             priority=self._model.priorities - 1 if is_last else 0,
             endpoint=self._endpoint(sender, receiver, is_cut),
         )
 
     def between(self, sender: int, receiver: int) -> tuple[Route, ...]:
-        """The routes that packets take, in turn."""
+        """The routes that packets take in turn."""
         if self._model.paths == "spray":
             return self._routing.paths(sender, receiver)
         return (self._routing.route(sender, receiver),)
 
     def round_trip(self, sender: int, receiver: int) -> float:
-        """Seconds that nothing can be faster than."""
+        """The round trip without queues (s)."""
         return self._latency(sender, receiver) + self._latency(receiver, sender)
 
-    def held(self, sender: int, receiver: int) -> float:
-        """Seconds for which a message that has come is held back, as links have not delayed it."""
+    def extra_latency(self, sender: int, receiver: int) -> float:
+        """Latency that is added after a message has arrived, as links have none (s)."""
         return self._routing.route(sender, receiver).latency - self._latency(sender, receiver)
 
     def rates(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
-        """Bytes of messages per second that each (sender, receiver) could have now: alone, and if all send at once."""
+        """The present rate of messages for each (sender, receiver): alone, and if all send at once."""
         routes = [self._routing.route(*pair).links for pair in pairs]
-        ways_back = [self._routing.route(receiver, sender).links for sender, receiver in pairs]
-        most = [self._most(*pair) for pair in pairs]
-        shared = max_min_rates(routes, self.bytes_per_second, ways_back, TCP.acknowledgements, most)
+        return_routes = [self._routing.route(receiver, sender).links for sender, receiver in pairs]
+        most = [self._window_rate(*pair) for pair in pairs]
+        shared = max_min_rates(routes, self.bytes_per_second, return_routes, TCP.acknowledgements, most)
         alone = (
             min(*(self.bytes_per_second[link] for link in links), bound)
             for links, bound in zip(routes, most, strict=True)
@@ -70,11 +70,11 @@ class Ways:
         return [(one / TCP.data, other / TCP.data) for one, other in zip(alone, shared, strict=True)]
 
     def _latency(self, sender: int, receiver: int) -> float:
-        """Seconds that pass on links."""
+        """The latency on links (s)."""
         return self._routing.route(sender, receiver).latency if self._model.delays == "links" else 0.0
 
-    def _most(self, sender: int, receiver: int) -> float:
-        """Bytes per second on links that a receiver's window lets through."""
+    def _window_rate(self, sender: int, receiver: int) -> float:
+        """The rate on links that a receiver's window allows (bytes per second)."""
         round_trip = self.round_trip(sender, receiver)
         if not isinstance(self._transport, Reliable) or not round_trip:
             return math.inf
@@ -92,7 +92,7 @@ class Ways:
         return parts.Reliable(reliable.initial_window, reliable.receive_window, reliable.least_timeout, is_linux)
 
     def _pfabric(self, sender: int, receiver: int, transport: Pfabric) -> parts.Pfabric:
-        """With a window of bandwidth times delay, and by default a timeout of three round trips."""
+        """With a window of the bandwidth-delay product, and by default a timeout of three round trips."""
         links, frame = self._routing.route(sender, receiver).links, SEGMENT + HEADER
         rates = [max(self.bytes_per_second[link], 1.0) for link in links]
         round_trip = self.round_trip(sender, receiver) + sum(frame / rate for rate in rates)
