@@ -43,7 +43,7 @@ def _facts(run: Run) -> Iterator[Fact]:
         )
     yield from _time_to_target(run, summary)
     clock = "virtual time" if run.is_virtual else "time"
-    iterations = f"{number(summary['iterations']['mean'])} iterations a worker"
+    iterations = f"{number(summary['iterations']['mean'])} iterations per worker"
     yield _fact(clock, f"{number(summary['virtual_seconds'])} s", iterations)
     sent, by = in_bytes(summary["bytes_sent"]), f"by {len(run.manifest['workers'])} workers"
     if run.has_wan:
@@ -87,7 +87,7 @@ def _bottleneck(run: Run, metrics: pd.DataFrame) -> str:
     if not steps.any():
         return ""
     if steps.sum() <= _MOST_STEPS:
-        return f"What holds it up: {in_a_sentence(stalls(run))}."
+        return f"Stalls: {in_a_sentence(stalls(run))}."
     seconds = metrics.loc[steps].groupby("worker")[["compute_seconds", "wait_seconds"]].sum()
     shares = seconds["wait_seconds"] / seconds.sum(axis=1).where(lambda total: total > 0, 1.0)
     name = run.manifest["workers"][int(str(shares.idxmax()))]
