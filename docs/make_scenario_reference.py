@@ -13,7 +13,7 @@ from dlion_sim.cli.fitting import Fitted
 from dlion_sim.protocol.registry import REGISTRY
 from dlion_sim.protocol.schema import scenario_schema
 from dlion_sim.protocol.systems import SYSTEMS
-from dlion_sim.scenario.topology import AnyTopology
+from dlion_sim.scenario.system import AnyTopology
 
 FILE = Path(__file__).parent / "scenario.md"
 INTRODUCTION = """# Scenario reference

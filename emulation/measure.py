@@ -12,7 +12,7 @@ from rich.console import Console
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
 from dlion_sim.cli.main import main
 from dlion_sim.cli.options import Fifo, Overrides, ScenarioName
-from dlion_sim.cli.scenario_argument import chosen
+from dlion_sim.cli.scenario_runs import chosen
 from dlion_sim.emulation import check_requirements
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts

@@ -8,7 +8,7 @@ import pandas as pd
 
 from dlion_sim.results import Run
 from dlion_sim.scenario import Lv08, Scenario
-from dlion_sim.scenario.topology import ParameterServers, ServerHost
+from dlion_sim.scenario.system import ParameterServers, ServerHost
 
 SAME = 1e-7
 """Times (s) that differ by less are the same: they are sums."""

@@ -14,7 +14,7 @@ from dlion_sim.results import Run
 from dlion_sim.results.run_folder import LINKS, SCENARIO
 from dlion_sim.scenario import Scenario, Schedule, load
 from dlion_sim.scenario.machines import Nic
-from dlion_sim.scenario.topology import ParameterServers, ServerHost
+from dlion_sim.scenario.system import ParameterServers, ServerHost
 
 _BITS = 8
 _NOTHING = pd.DataFrame({"sender": [], "receiver": [], "crossed": [], "full": []})

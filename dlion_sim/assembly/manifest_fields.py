@@ -14,7 +14,7 @@ from dlion_sim.learning.accelerator import name_of
 from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.learning.tasks import Classification
 from dlion_sim.scenario import Dlcp, tariff
-from dlion_sim.scenario.topology import ServerHost
+from dlion_sim.scenario.system import ServerHost
 
 
 def manifest_fields(setting: Setting) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dlion_sim.scenario import Scenario, Schedule
 from dlion_sim.scenario.availability import Availability, Direction, Entries, links_named, owners
 from dlion_sim.scenario.faults import listed
 from dlion_sim.scenario.outages import AnyOutageModel, Interval, Kind
-from dlion_sim.scenario.topology import ServerHost
+from dlion_sim.scenario.system import ServerHost
 
 _MOST_MERGED = 10_000
 """The number of merged outages after which the last one has no end."""

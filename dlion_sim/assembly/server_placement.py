@@ -8,7 +8,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.scenario import Cluster, Scenario
-from dlion_sim.scenario.topology import AnyTopology, ParameterServers, ServerHost
+from dlion_sim.scenario.system import AnyTopology, ParameterServers, ServerHost
 
 
 def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:

@@ -40,7 +40,7 @@ from dlion_sim.protocol.updates import WeightedSums
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import EvaluationSamples
 from dlion_sim.scenario import Dlcp, Scenario
-from dlion_sim.scenario.topology import ServerHost
+from dlion_sim.scenario.system import ServerHost
 from dlion_sim.streams import stream
 
 CPU = torch.device("cpu")

@@ -13,8 +13,7 @@ from dlion_sim.calibration.probe import PathFound
 from dlion_sim.calibration.turns import Pair
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import BANDWIDTH, DURATION, Cluster
-from dlion_sim.scenario.complaints import as_input_error
-from dlion_sim.scenario.faults import RuleError
+from dlion_sim.scenario.faults import RuleError, as_input_error
 from dlion_sim.scenario.matrix import read_csv, read_iperf3, read_iperf3_rtts, read_rtt_csv
 
 Matrix = dict[str, dict[str, str]]

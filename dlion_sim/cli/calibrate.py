@@ -12,9 +12,17 @@ from rich.text import Text
 
 from dlion_sim.cli import network
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.cli.hints import Hinting
-from dlion_sim.cli.options import ComputesOn, Device, Overrides, Quiet, ScenarioNameIfAny
-from dlion_sim.cli.yaml_blocks import BlockFile, refuse_unless_free, write_block
+from dlion_sim.cli.options import (
+    BlockFile,
+    ComputesOn,
+    Device,
+    Hinting,
+    Overrides,
+    Quiet,
+    ScenarioNameIfAny,
+    refuse_unless_free,
+    write_block,
+)
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:

@@ -7,10 +7,18 @@ from typing import Annotated
 import typer
 
 from dlion_sim.cli.live import Pacing, Silence
-from dlion_sim.cli.nodes import StartWithin
-from dlion_sim.cli.options import ComputesOn, Device, Fifo, Force, Output, Overrides, Quiet, ScenarioNameIfAny
-from dlion_sim.cli.run_end import report
-from dlion_sim.cli.scenario_argument import chosen
+from dlion_sim.cli.options import (
+    ComputesOn,
+    Device,
+    Fifo,
+    Force,
+    Output,
+    Overrides,
+    Quiet,
+    ScenarioNameIfAny,
+    StartWithin,
+)
+from dlion_sim.cli.scenario_runs import chosen, report
 from dlion_sim.errors import InputError
 
 Start = Annotated[bool, typer.Option("--start", help="Run the scenario while the command line is open.")]

@@ -68,7 +68,7 @@ class ExecutorOptions:
             raise InputError(
                 problem, file=f"--device {self.device.value}", allowed="on a Ray cluster, a GPU for each run"
             )
-        from dlion_sim.sweep.ray_setup import prepare_ray
+        from dlion_sim.sweep.ray_task import prepare_ray
 
         try:
             prepare_ray(private=self.address is None)

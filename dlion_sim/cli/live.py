@@ -9,21 +9,26 @@ from typing import Annotated
 import typer
 
 from dlion_sim.cli.conventions import INTERRUPTED
-from dlion_sim.cli.nodes import (
+from dlion_sim.cli.options import (
     Attached,
+    ComputesOn,
     Delays,
+    Device,
+    Force,
     Listen,
     ListenFd,
+    Output,
+    Overrides,
     Peers,
+    Quiet,
+    ScenarioName,
     SecretFile,
     StartWithin,
     addresses_in,
     listener_of,
     seconds_in,
 )
-from dlion_sim.cli.options import ComputesOn, Device, Force, Output, Overrides, Quiet, ScenarioName
-from dlion_sim.cli.run_end import exit_as, report
-from dlion_sim.cli.scenario_argument import chosen
+from dlion_sim.cli.scenario_runs import chosen, exit_as, report
 from dlion_sim.errors import InputError
 
 Pacing = Annotated[

@@ -26,10 +26,9 @@ from dlion_sim.cli import (
     stalls,
     sweep,
     validate,
-    watch,
 )
 from dlion_sim.cli.conventions import BAD_INPUT, FAILED, with_options
-from dlion_sim.cli.hints import Hinting
+from dlion_sim.cli.options import Hinting
 from dlion_sim.errors import InputError, OwnCodeError
 
 app = typer.Typer(
@@ -126,7 +125,7 @@ for command in (
     compare.compare,
     export.export,
     report.report,
-    watch.watch,
+    report.watch,
     sweep.sweep,
     reproduce.reproduce,
     recommend.recommend,

@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
-from dlion_sim.cli.nodes import (
+from dlion_sim.cli.options import (
     Attached,
+    BlockFile,
     Delays,
     Listen,
     ListenFd,
+    Overrides,
     Peers,
+    Quiet,
     SecretFile,
     Silence,
     StartWithin,
     addresses_in,
     listener_of,
+    refuse_unless_free,
     seconds_in,
+    write_block,
 )
-from dlion_sim.cli.options import Overrides, Quiet
-from dlion_sim.cli.scenario_argument import chosen
-from dlion_sim.cli.yaml_blocks import BlockFile, refuse_unless_free, write_block
+from dlion_sim.cli.scenario_runs import chosen
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:

@@ -1,17 +1,71 @@
-"""The progress bars of runs: in virtual time with how well it does and the wall time left, and in real time."""
+"""Progress bars: of a simulated run, of real nodes, and of a sweep; with a warning where it will take long."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bar
 
-from dlion_sim.cli.slow_runs import Pace, in_words
-from dlion_sim.scenario import Scenario
-from dlion_sim.simulation import Progress
+from dlion_sim.sweep import Ended, Progressed, Started
+
+if TYPE_CHECKING:
+    from dlion_sim.scenario import Scenario
+    from dlion_sim.simulation import Progress
+
+_WINDOW_SECONDS = 15.0
+"""Of wall time, over which a pace is one."""
+_WINDOWS = 3
+_LONG_SECONDS = 1800.0
+
+
+class Pace:
+    """Tells once, and early, what is left of `total` where that will take more than half an hour of wall time.
+
+    Several windows in a row must say so, as what happens once, compiling above all, makes single ones slow. `clock` is
+    in seconds.
+    """
+
+    def __init__(self, total: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._total = total
+        self._clock = clock
+        self._began: tuple[float, float] | None = None
+        self._slow = 0
+        """Windows in a row."""
+        self._told = False
+
+    def seconds_left(self, done: float) -> float | None:
+        """What is left at the present pace, if that is now to be told; `done` may begin anywhere."""
+        now = self._clock()
+        if self._began is None:
+            self._began = now, done
+        began, before = self._began
+        if self._told or now - began < _WINDOW_SECONDS or done <= before:
+            return None
+        self._began = now, done
+        left = (self._total - done) * (now - began) / (done - before)
+        self._slow = self._slow + 1 if left > _LONG_SECONDS else 0
+        self._told = self._slow == _WINDOWS
+        return left if self._told else None
+
+
+def in_words(seconds: float) -> str:
+    """E.g. "20 s", "45 min", "3.2 h" or "2.5 days"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    hours = seconds / 3600
+    return f"{60 * hours:.0f} min" if hours < 1.5 else f"{hours:.2g} h" if hours < 48 else f"{hours / 24:.2g} days"
 
 
 @contextmanager
@@ -89,3 +143,67 @@ def clock_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[float | 
             bar.update(task, completed=duration if ended else seconds, description=f"{name}: {doing}")
 
         yield observe
+
+
+_AVERAGE_SECONDS = 24 * 3600.0
+"""What remains is estimated by the speed since the start."""
+
+
+class SweepProgress:
+    """Shows the progress of a sweep of so many runs on standard error, while entered.
+
+    Where that is no terminal, it gets a line for each run that ends; without `each`, for those only that fail.
+    """
+
+    def __init__(self, runs: int, *, title: str = "sweep", each: bool = True, quiet: bool = False) -> None:
+        self._console = Console(stderr=True, quiet=quiet)
+        self._bars = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[told]}"),
+            TimeElapsedColumn(),
+            TextColumn("ETA"),
+            TimeRemainingColumn(),
+            console=self._console,
+            speed_estimate_period=_AVERAGE_SECONDS,
+        )
+        self._names_each = each and not self._console.is_terminal
+        self._runs = runs
+        self._pace = Pace(runs)
+        self._ended = self._failed = 0
+        self._all = self._bars.add_task(f"[bold]{title}", total=runs, told="")
+        self._running: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._tell_all()
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def show(self, event: Started | Progressed | Ended) -> None:
+        """Take in what has happened."""
+        match event:
+            case Started():
+                self._running[event.name] = self._bars.add_task(event.name, total=1.0, told="")
+            case Progressed():
+                self._bars.update(self._running[event.name], completed=event.fraction, told=event.told)
+            case Ended():
+                self._bars.remove_task(self._running.pop(event.name))
+                self._ended += 1
+                self._failed += event.status == "failed"
+                if event.problem or self._names_each:
+                    line = f"{event.name}: {event.status} {event.problem}".rstrip()
+                    self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._tell_all()
+
+    def _tell_all(self) -> None:
+        parts = sum(task.completed for task in self._bars.tasks if task.id in self._running.values())
+        told = f"{self._ended} of {self._runs}" + (f", [red]{self._failed} failed[/]" if self._failed else "")
+        self._bars.update(self._all, completed=self._ended + parts, told=told)
+        if (left := self._pace.seconds_left(self._ended + parts)) is not None:
+            rest = f"about {in_words(left)} for the rest of {self._runs} runs"
+            shorter = "a shorter duration shortens it, a longer workload.evaluate_every may too"
+            self._console.print(f"{rest}; {shorter}", highlight=False, soft_wrap=True)

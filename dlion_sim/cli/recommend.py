@@ -145,7 +145,7 @@ def _run(study: Study, options: ExecutorOptions, lock: int, *, quiet: bool) -> b
     """Have the study's runs be done; whether they were, and not interrupted."""
     from contextlib import ExitStack
 
-    from dlion_sim.cli.sweep_progress import SweepProgress
+    from dlion_sim.cli.progress import SweepProgress
     from dlion_sim.interrupts import Interrupts
     from dlion_sim.sweep import Executor, run_all
 

@@ -10,11 +10,11 @@ from rich.box import HEAVY_HEAD
 from rich.console import Console
 
 from dlion_sim.cli.fitting import Fitted
-from dlion_sim.cli.slow_runs import in_words
+from dlion_sim.cli.progress import in_words
 from dlion_sim.errors import InputError
 from dlion_sim.recommend import DOCUMENT, FIGURES, WINNER, Candidate, Study
 from dlion_sim.recommend.data_placement import told_of_data
-from dlion_sim.recommend.words import duration
+from dlion_sim.recommend.goal import duration
 from dlion_sim.results.numbers import in_bytes, number, percent
 
 _MOST_ROWS = 200

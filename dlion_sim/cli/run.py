@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlion_sim.cli.options import ComputesOn, Device, Force, Output, Overrides, Quiet, ScenarioNameIfAny
-from dlion_sim.cli.run_end import report
-from dlion_sim.cli.scenario_argument import chosen
+from dlion_sim.cli.scenario_runs import chosen, report
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:

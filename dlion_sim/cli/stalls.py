@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dlion_sim.cli.conventions import INTERRUPTED, why_no_exchange
 from dlion_sim.cli.options import Overrides, Quiet, ScenarioName
-from dlion_sim.cli.scenario_argument import chosen
+from dlion_sim.cli.scenario_runs import chosen
 
 if TYPE_CHECKING:
     from dlion_sim.analysis.stalls.attribution import Stalls

@@ -145,7 +145,7 @@ def _run(
     told: Callable[[Ended], None] = lambda ended: None,
 ) -> tuple[dict[str, str], bool]:
     """Do so many jobs once they are checked; why runs failed, by name, and whether the sweep was interrupted."""
-    from dlion_sim.cli.sweep_progress import SweepProgress
+    from dlion_sim.cli.progress import SweepProgress
     from dlion_sim.interrupts import Interrupts
     from dlion_sim.sweep import Ended, run_all
 
@@ -205,7 +205,7 @@ def estimated(points: Sequence[Point], found: Mapping[str, Found], options: Exec
 
     `in_short` it takes some seconds to know that, else some ten. Raises InputError where a run cannot be begun.
     """
-    from dlion_sim.cli.slow_runs import in_words
+    from dlion_sim.cli.progress import in_words
     from dlion_sim.sweep import State, cores, estimate
 
     if options.kind is not ExecutorKind.LOCAL or all(each.state is State.DONE for each in found.values()):

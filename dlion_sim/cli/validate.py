@@ -10,7 +10,7 @@ from rich.console import Console
 
 from dlion_sim.cli.conventions import RUNS
 from dlion_sim.cli.options import Fifo, Force, Overrides, Quiet
-from dlion_sim.cli.scenario_argument import chosen
+from dlion_sim.cli.scenario_runs import chosen
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:

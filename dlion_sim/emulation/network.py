@@ -33,7 +33,7 @@ from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL, Link, run
 from dlion_sim.emulation.shaping import Flow, shape, unbundled
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import Cluster, Scenario, Schedule, WorkerPlace
-from dlion_sim.scenario.topology import ServerHost
+from dlion_sim.scenario.system import ServerHost
 
 LEAST_DELAY = 0.001
 """Seconds; what is shorter is left away: a message takes about as long on this machine."""

@@ -21,9 +21,9 @@ from dlion_sim.protocol.systems import SYSTEMS, Composition
 from dlion_sim.protocol.topology import is_complete
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.scenario import ChoiceSpec, SystemSpec
-from dlion_sim.scenario.complaints import as_input_error
+from dlion_sim.scenario.faults import as_input_error
 from dlion_sim.scenario.model import Model
-from dlion_sim.scenario.topology import AnyTopology, ParameterServers
+from dlion_sim.scenario.system import AnyTopology, ParameterServers
 
 _PACKAGE = __name__.partition(".")[0]
 _LETTERS = 40

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from dlion_sim.protocol.choices import Batching, Choice, Exchange, KnowledgeTransfer, Synchronization
-from dlion_sim.scenario.topology import AllToAll, AnyTopology
+from dlion_sim.scenario.system import AllToAll, AnyTopology
 
 C = TypeVar("C", bound=type[Choice])
 CATEGORIES: dict[str, type[Choice]] = {

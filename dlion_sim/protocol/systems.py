@@ -10,7 +10,7 @@ from dlion_sim.protocol import (
     synchronization,
 )
 from dlion_sim.protocol.registry import SYSTEMS, Composition, discover, register
-from dlion_sim.scenario.topology import Bipartite, ParameterServers, Ring
+from dlion_sim.scenario.system import Bipartite, ParameterServers, Ring
 
 __all__ = ["SYSTEMS", "Composition", "register"]
 

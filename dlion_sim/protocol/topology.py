@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import networkx as nx
 
 from dlion_sim.errors import InputError
-from dlion_sim.scenario.topology import (
+from dlion_sim.scenario.system import (
     AllToAll,
     AnyTopology,
     Bipartite,

@@ -1,9 +1,8 @@
 """Which system on which machines reaches a target in time, or for the money."""
 
-from dlion_sim.recommend.candidates import COUNTS, Candidate, Choices
+from dlion_sim.recommend.candidates import COUNTS, KEY_PARAMETERS, SYSTEMS, Candidate, Choices
 from dlion_sim.recommend.goal import Goal
 from dlion_sim.recommend.study import Study, scenario_of
-from dlion_sim.recommend.systems import KEY_PARAMETERS, SYSTEMS
 from dlion_sim.recommend.writing import DOCUMENT, FIGURES, WINNER, write_recommendation
 
 __all__ = [

@@ -8,14 +8,12 @@ from typing import Any
 from dlion_sim.analysis.stalls.attribution import LINKS, Stalls, in_a_sentence, stalls
 from dlion_sim.recommend.data_placement import told_of_data
 from dlion_sim.recommend.eliminations import part
-from dlion_sim.recommend.goal import Goal
-from dlion_sim.recommend.marginal_gains import margins
+from dlion_sim.recommend.goal import Goal, best_first, compared
 from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import Option, front, least, of, options
 from dlion_sim.recommend.race import Race
-from dlion_sim.recommend.ranking import best_first
+from dlion_sim.recommend.sensitivity import sensitivity
 from dlion_sim.recommend.study import Study
-from dlion_sim.recommend.words import compared
 from dlion_sim.results import participants
 
 
@@ -44,7 +42,7 @@ def document(study: Study) -> dict[str, Any]:
             "told": sentence(study, known),
             "next_best": _next_best(study, known),
             "confidence": _confidence(race, study.seeds),
-            "margins": margins(study, known),
+            "margins": sensitivity(race, known, study.counterfactuals),
         }
     else:
         told |= {"told": sentence(study, known), "needed": _needed(study, known)}

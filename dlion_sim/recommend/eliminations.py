@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dlion_sim.recommend.estimate import Estimate
-from dlion_sim.recommend.goal import Goal
-from dlion_sim.recommend.observed import Observed
-from dlion_sim.recommend.words import duration
+from dlion_sim.recommend.goal import Goal, duration
+from dlion_sim.recommend.observed import Estimate, Observed
 from dlion_sim.results.numbers import number
 
 _SURE = 0.1

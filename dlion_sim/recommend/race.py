@@ -9,10 +9,8 @@ from functools import partial
 
 from dlion_sim.recommend.candidates import Candidate
 from dlion_sim.recommend.eliminations import Elimination, behind, out, unseen
-from dlion_sim.recommend.estimate import Estimate, estimate, leader
-from dlion_sim.recommend.goal import Goal
-from dlion_sim.recommend.observed import Observed
-from dlion_sim.recommend.ranking import Resources, alike, best_first
+from dlion_sim.recommend.goal import Goal, Resources, alike, best_first
+from dlion_sim.recommend.observed import Estimate, Observed, estimate, leader
 
 FINALISTS = 3
 """Who is left for the end, with several seeds."""

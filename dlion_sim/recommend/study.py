@@ -11,11 +11,11 @@ from typing import Literal
 
 from dlion_sim.errors import InputError
 from dlion_sim.recommend.candidates import VALIDATION, Choices, Refused, candidates
-from dlion_sim.recommend.counterfactuals import Counterfactual, counterfactuals
 from dlion_sim.recommend.goal import Goal
 from dlion_sim.recommend.observed import Observed
 from dlion_sim.recommend.options import options
 from dlion_sim.recommend.race import FINALISTS, Race, Start
+from dlion_sim.recommend.sensitivity import Counterfactual, counterfactuals
 from dlion_sim.results import FolderLock
 from dlion_sim.results.run_folder import holds_run, remove_checkpoint
 from dlion_sim.scenario import DURATION, Scenario, from_data

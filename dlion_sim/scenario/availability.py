@@ -1,4 +1,4 @@
-"""Who and what is there when: machines that leave, fail and come back, and links that break."""
+"""Availability: when machines and links can be used, and how participants leave and return."""
 
 from __future__ import annotations
 
@@ -35,37 +35,39 @@ Entries = dict[str, Entry]
 
 
 class Availability(Model):
-    """Who is there when. All that ever take part are in `cluster`: who comes later is down from 0 s on.
+    """When participants and links can be used. `cluster` has all of them; one that joins later is down from 0 s on.
 
-    What comes back after a crash has nothing but its data: its parameters are fetched from others.
+    After a crash, a worker has only its training data; it fetches the parameters from another worker.
     """
 
     workers: Entries = Field(default_factory=dict)
-    """When a worker is down, by its name, e.g. edge/1; or by a pattern, e.g. "edge/*", for all that have no entry of
-    their own name. Of several patterns the first holds."""
+    """Outages of workers, by name, e.g. edge/1, or by pattern, e.g. "edge/*", which applies to all workers without an
+    entry of their own. Of several matching patterns the first one applies."""
     clouds: Entries = Field(default_factory=dict)
-    """When all machines of a cloud are down at once, by its name or a pattern."""
+    """Outages of all machines of a cloud at once, by its name or a pattern."""
     links: Entries = Field(default_factory=dict)
-    """When nothing goes over the path between two clouds, e.g. east-west, or in one direction alone, e.g. "east>west";
-    or by a pattern of such."""
+    """Outages of the path between two clouds, e.g. east-west, or of one direction, e.g. "east>west"; or by a pattern.
+    """
     servers: Entries = Field(default_factory=dict)
-    """When a parameter server on a machine of its own is down, by its name, e.g. server 8; or by a pattern."""
+    """Outages of parameter servers on machines of their own, by name, e.g. server 8, or by a pattern."""
     kind: Kind = "crash"
-    """How machines go: all at once; with a notice, and what is not done by then is lost; or leaving in good order, when
-    it has sent all that it had to."""
+    """How an outage begins. crash: at once. preemption: after a notice; unfinished work is lost. leave: after the
+    machine has sent all of its messages."""
     notice: Duration = 30.0
-    """How long before a preemption the machine is told."""
+    """Time between the notice of a preemption and the preemption."""
     on_loss: Literal["go_on", "wait", "abort"] = "go_on"
-    """What those do that wait for a lost peer: go on without it, wait until it is back, or end the run."""
+    """What a participant does that waits for a lost peer: continue without it, wait until it returns, or end the run.
+    """
     detection: Duration = 0.0
-    """How long after half a round trip peers notice a crash. 0 s: the machine goes on, and its system closes the
-    process's connections. Where whole machines vanish, it is as long as live nodes wait for a sign of life."""
+    """Time until peers detect a crash, in addition to half a round trip. 0 s: only the process crashes, and the
+    operating system closes its connections. For crashes of whole machines use the timeout of live nodes (`silence`)."""
     silence: Annotated[Duration, Field(gt=0)] = 30.0
-    """When nothing has been heard over a link for so long, both ends take each other for lost."""
+    """Timeout after which both ends of a link that carries nothing consider each other lost."""
     restart: Duration = 0.0
-    """Time from when a machine is back until its process runs: boot, loading an image."""
+    """Time from a machine's return until its process runs: booting, loading an image."""
     sponsor: Literal["nearest", "least_loaded", "best"] = "nearest"
-    """From whom a newcomer gets its state: who answers first, has the least to send, or has the least loss."""
+    """Which member sends its state to a joining worker: the first to answer, the one with the least to send, or the one
+    with the lowest loss."""
 
     @model_validator(mode="after")
     def _gives_notice_of_preemptions(self) -> Self:
@@ -76,16 +78,18 @@ class Availability(Model):
                     raise RuleError(f"a {kind} has no notice", allowed="with kind: preemption", at=(section, name))
         for name, entry in self.links.items():
             if entry.kind is not None or entry.notice is not None:
-                raise RuleError("a link is there or not", allowed="neither kind nor notice", at=("links", name))
+                raise RuleError(
+                    "a link has no kind or notice of outages", allowed="neither kind nor notice", at=("links", name)
+                )
         return self
 
     def manner(self, entry: OutageModel) -> tuple[Kind, float]:
-        """How what the entry is of goes, and with how many seconds' notice."""
+        """The kind of an entry's outages, and their notice in seconds."""
         kind = entry.kind or self.kind
         return kind, 0.0 if kind != "preemption" else self.notice if entry.notice is None else entry.notice
 
     def reads(self, key: Literal["kind", "notice"]) -> bool:
-        """Whether anything has that as it is stated for all."""
+        """Whether any entry uses the common value of that key."""
         entries = [*self.workers.values(), *self.clouds.values(), *self.servers.values()]
         return any(
             getattr(entry, key) is None and (key == "kind" or self.manner(entry)[0] == "preemption")
@@ -93,7 +97,8 @@ class Availability(Model):
         )
 
     def check(self, cluster: Cluster, duration: float | None) -> None:
-        """Raise RuleError for workers, clouds and links that are not there, or cannot be down, in a run of so long."""
+        """Raise RuleError for unknown workers, clouds and links, and for outages that a run of this duration cannot
+        have."""
         clouds = [cloud.name for cloud in cluster.clouds]
         for name in self.workers:
             _check_name("worker", name, [worker.name for worker in cluster.workers], at=("workers", name))
@@ -105,15 +110,15 @@ class Availability(Model):
             for a, b in chain.from_iterable(links[each] for each in links if fnmatchcase(each, name)):
                 bandwidth, _ = cluster.wan_path(a, b)
                 if bandwidth is None:
-                    problem = f"the path from '{a}' to '{b}' has no bandwidth that could be 0 meanwhile"
+                    problem = f"the path from '{a}' to '{b}' is unlimited, so it cannot have outages"
                     raise RuleError(problem, allowed="with cluster.wan.bandwidth, or its own", at=("links", name))
                 if duration is None and (entry.is_endless or bandwidth.repeat is not None):
-                    problem = "goes on without end, and nothing says how long the run is"
+                    problem = "repeats without end, and the run has no duration"
                     raise RuleError(problem, allowed="with duration", at=("links", name))
 
 
 def links_named(key: str, clouds: Sequence[str]) -> Mapping[str, Sequence[Direction]]:
-    """What the key of an entry, or a pattern of such, may name: directions apart, if it says so, or both together."""
+    """The links that an entry's key or pattern can match: single directions with ">", else both directions together."""
     if ">" in key:
         return {f"{a}>{b}": [(a, b)] for a, b in permutations(clouds, 2)}
     pairs = {f"{a}-{b}": [(a, b), (b, a)] for a, b in combinations(clouds, 2)}
@@ -122,7 +127,7 @@ def links_named(key: str, clouds: Sequence[str]) -> Mapping[str, Sequence[Direct
 
 
 def owners(entries: Mapping[str, OutageModel], names: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """The names that each entry is of: its own one, or what its pattern stands for and no entry before it is of."""
+    """The names that each entry applies to: its own, or those that match its pattern and no earlier entry."""
     found: dict[str, list[str]] = {key: [] for key in entries}
     for name in names:
         key = name if name in entries else next((key for key in entries if fnmatchcase(name, key)), None)
@@ -134,4 +139,4 @@ def owners(entries: Mapping[str, OutageModel], names: Sequence[str]) -> Mapping[
 def _check_name(what: str, name: str, names: Sequence[str], at: tuple[str, ...]) -> None:
     if not any(fnmatchcase(each, name) for each in names):
         problem = f"there is no {what} '{name}'{did_you_mean(name, names)}"
-        raise RuleError(problem, allowed=listed(names) or "none, there is one cloud", at=at)
+        raise RuleError(problem, allowed=listed(names) or "none: there is one cloud", at=at)

@@ -1,4 +1,4 @@
-"""Reading files that tell when machines were there, as others have published them: a function a format."""
+"""Readers of published availability traces: one function per format."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from dlion_sim.scenario.outages import LEAST, Interval
 from dlion_sim.scenario.units import DURATION
 
 Times = tuple[list[Interval], float | None]
-"""When a machine is down, and the period in seconds after which that begins anew; None: it does not."""
+"""Outages of a machine, and the period in seconds after which they repeat; None: they do not."""
 
 
 def read_nodes(file: Path, unit: str) -> list[Times]:
-    """Lines `time,add,node` and `time,remove,node`, as of Oobleck (SOSP'23), whose times are in the unit.
+    """Lines `time,add,node` and `time,remove,node`, as of Oobleck (SOSP'23), with times in the unit.
 
-    Clouds give each instance a new name: one that is added takes the place of the one that has gone for longest. It is
-    told of each place when nobody has it. At first only those are there that are removed before they are added.
+    Clouds give each instance a new name, so an added one takes the slot that is empty for longest; the result has the
+    outages of each slot. A node whose first event is its removal is up from the start.
     """
     events: list[tuple[int, float, bool, str]] = []
     for line, (time, what, node) in rows(file, "time", "add|remove", "node"):
         if what not in ("add", "remove"):
-            raise fault(file, line, f"{what!r} is no event", "add, remove")
+            raise fault(file, line, f"{what!r} is not an event", "add, remove")
         events.append((line, time_of(file, line, time, unit, events[-1][1] if events else 0.0), what == "add", node))
     first_adds: dict[str, bool] = {}
     for _, _, adds, node in events:
@@ -36,7 +36,7 @@ def read_nodes(file: Path, unit: str) -> list[Times]:
     empty: deque[tuple[int, float]] = deque()
     for line, at, adds, node in events:
         if adds == (node in place):
-            raise fault(file, line, f"'{node}' is there already" if adds else f"'{node}' is not there")
+            raise fault(file, line, f"'{node}' was added already" if adds else f"'{node}' was not added")
         if not adds:
             empty.append((place.pop(node), at))
             continue
@@ -52,9 +52,9 @@ def read_nodes(file: Path, unit: str) -> list[Times]:
 
 
 def read_counts(file: Path, unit: str) -> dict[float, int]:
-    """Lines `time,count`, as of Bamboo (NSDI'23) and Parcae (NSDI'24), whose times are in the unit.
+    """Lines `time,count`, as of Bamboo (NSDI'23) and Parcae (NSDI'24), with times in the unit.
 
-    Of several at one time the last holds. The first time becomes 0.
+    The last of several counts at one time is used. The first time becomes 0.
     """
     counts: dict[float, int] = {}
     first, last = 0.0, 0.0
@@ -78,15 +78,15 @@ def read_simgrid(file: Path) -> Times:
         elif time == "LOOPAFTER":
             pause = time_of(file, line, state, "s")
         elif state not in ("0", "1", "0.0", "1.0"):
-            raise fault(file, line, f"{state!r} is no state", "0, 1")
+            raise fault(file, line, f"{state!r} is not a state", "0, 1")
         else:
             events.append((time_of(file, line, time, "s", events[-1][0] if events else 0.0), state.startswith("1")))
     if not events:
-        raise RuleError(f"trace {file} tells no states")
+        raise RuleError(f"trace {file} has no states")
     if pause is not None:
         period = events[-1][0] + pause
     if period is not None and period < max(events[-1][0], LEAST):
-        raise RuleError(f"trace {file} begins anew before its last state", allowed="a longer PERIODICITY")
+        raise RuleError(f"trace {file} repeats before its last state", allowed="a longer PERIODICITY")
     again = [] if period is None else [(at + period, up) for at, up in events]
     down: list[Interval] = []
     since = None
@@ -152,27 +152,26 @@ def read_skypilot(file: Path) -> dict[float, int]:
 
 
 def read_intervals(file: Path, where: Mapping[str, object]) -> dict[float, int]:
-    """A CSV table whose columns start_s, end_s and value say how many there are from when until when, each row from
-    where the one before ends; of several series the rows `where` columns have those values."""
+    """A CSV table with columns start_s, end_s and value, the number of machines up; each row starts where the previous
+    one ends. `where` selects the rows of one series by the values of their columns."""
     counts: dict[float, int] = {}
     first, until = None, None
     for line, row in table(file, where, "start_s", "end_s", "value"):
         start, end = (time_of(file, line, row[each], "s") for each in ("start_s", "end_s"))
         if start != (start if until is None else until) or end <= start:
             told = f"columns {listed([each for each in row if each])}"
-            raise fault(file, line, "does not begin where the row before ends", f"one series, by where: {told}")
+            raise fault(file, line, "does not start where the previous row ends", f"one series, by where: {told}")
         first = start if first is None else first
         counts[start - first], until = count_of(file, line, row["value"]), end
     return counts
 
 
 def read_lifetimes(file: Path, where: Mapping[str, object]) -> list[float]:
-    """The column lifetime_s of a CSV table, how long a machine was there, of the rows `where` columns have those
-    values."""
+    """The column lifetime_s of a CSV table, in the rows whose columns have the values of `where`."""
     return [max(time_of(file, line, row["lifetime_s"], "s"), LEAST) for line, row in table(file, where, "lifetime_s")]
 
 
 def _bounded(file: Path, machines: list[Times]) -> list[Times]:
     if not 0 < len(machines) <= MOST_MACHINES:
-        raise RuleError(f"trace {file} tells of {len(machines)} machines", allowed=f"1 to {MOST_MACHINES}")
+        raise RuleError(f"trace {file} has {len(machines)} machines", allowed=f"1 to {MOST_MACHINES}")
     return machines

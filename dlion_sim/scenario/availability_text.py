@@ -1,4 +1,4 @@
-"""Lines, tables and JSON of files that others have published, and may be anything: bounded, faults with their line."""
+"""Lines, tables and JSON of published files, read with size limits; errors name the line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_BYTES = 20_000_000
 
 
 def table(file: Path, where: Mapping[str, object], *columns: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and cells by column of each row of a CSV table that is meant. Raises RuleError where it cannot be read."""
+    """Line number and cells of each selected row of a CSV table. Raises RuleError if it cannot be read."""
     reader = csv.DictReader(_lines(file))
     for column in (*columns, *where):
         if column not in (known := reader.fieldnames or ()):
@@ -39,14 +39,16 @@ def table(file: Path, where: Mapping[str, object], *columns: str) -> Iterator[tu
 
 
 def rows(file: Path, *columns: str, separator: str | None = ",") -> Iterator[tuple[int, list[str]]]:
-    """Line and cells of each row, comments apart. Raises RuleError where it cannot be read."""
+    """Line number and cells of each row without comments. Raises RuleError if it cannot be read."""
     empty = True
     for number, line in enumerate(_lines(file), start=1):
         if not line.strip() or line.lstrip()[0] in "#%":
             continue
         cells = [cell.strip() for cell in line.split(separator)]
         if len(cells) != len(columns):
-            raise fault(file, number, f"{line[:60]!r} has not {len(columns)} cells", (separator or " ").join(columns))
+            raise fault(
+                file, number, f"{line[:60]!r} does not have {len(columns)} cells", (separator or " ").join(columns)
+            )
         empty = False
         yield number, cells
     if empty:
@@ -54,30 +56,30 @@ def rows(file: Path, *columns: str, separator: str | None = ",") -> Iterator[tup
 
 
 def time_of(file: Path, line: int, text: str | None, unit: str, least: float = 0.0) -> float:
-    """A cell as a time in seconds, `least` or later. Raises RuleError."""
+    """The time in a cell, in seconds, at least `least`. Raises RuleError."""
     try:
         time = DURATION.parse(f"{text} {unit}")
     except ValueError:
-        raise fault(file, line, f"{text!r} is no time", f"a number of {unit}") from None
+        raise fault(file, line, f"{text!r} is not a time", f"a number of {unit}") from None
     if time < least:
         raise fault(file, line, f"{DURATION.format(time)} comes after {DURATION.format(least)}", "times in order")
     return time
 
 
 def count_of(file: Path, line: int | None, given: object) -> int:
-    """A cell as a number of machines. Raises RuleError."""
+    """The number of machines in a cell. Raises RuleError."""
     whole = int(str(given)) if str(given).isdecimal() and len(str(given)) < 10 else -1
     if not 0 <= whole <= MOST_MACHINES:
-        raise fault(file, line, f"{given!r} is no count", f"0 to {MOST_MACHINES}")
+        raise fault(file, line, f"{given!r} is not a count", f"0 to {MOST_MACHINES}")
     return whole
 
 
 def json_of(file: Path) -> Any:
-    """What a JSON file holds. Raises RuleError where it cannot be read."""
+    """The content of a JSON file. Raises RuleError if it cannot be read."""
     try:
         return json.loads(_text(file))
     except (ValueError, RecursionError) as error:
-        raise RuleError(f"trace {file} is no JSON: {error}") from None
+        raise RuleError(f"trace {file} is not JSON: {error}") from None
 
 
 def _lines(file: Path) -> Iterable[str]:
@@ -91,7 +93,7 @@ def _text(file: Path) -> str:
             unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
             content = unpacking.decompress(content, _MOST_BYTES + 1)
             if len(content) > _MOST_BYTES or not unpacking.eof:
-                raise RuleError(f"trace {file} holds too much, or not all", allowed=f"{_MOST_BYTES / 1e6:g} MB")
+                raise RuleError(f"trace {file} is too large, or truncated", allowed=f"{_MOST_BYTES / 1e6:g} MB")
         return content.decode()
     except InputError as error:
         raise RuleError(f"trace {file} {error.problem}", allowed=error.allowed) from None
@@ -100,6 +102,6 @@ def _text(file: Path) -> str:
 
 
 def fault(file: Path, line: int | None, problem: str, allowed: str | None = None) -> RuleError:
-    """What is wrong in that line of the file."""
+    """The error for that line of the file."""
     place = f", line {line}" if line else ""
     return RuleError(f"trace {file}{place}: {problem}", allowed=allowed)

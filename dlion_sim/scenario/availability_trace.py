@@ -1,4 +1,4 @@
-"""From a file that somebody has published to an entry of when machines are down, which needs the file no more."""
+"""Availability traces: a published file is read into an entry that holds its times."""
 
 from __future__ import annotations
 
@@ -36,38 +36,38 @@ _OPTIONS = {
 
 
 class AvailabilityTrace(OutageModel):
-    """When machines were down, read from a file when the scenario is. What tells of several machines is of all that the
-    entry names: which of these is which is drawn by the seed."""
+    """Outages from a trace file, which is read with the scenario. A trace of several machines applies to all
+    participants that the entry names; the seed determines which participant gets which machine's outages."""
 
     trace: str
     """The file, relative to the scenario file's folder; text or JSON may be compressed (.gz)."""
     format: Literal["nodes", "counts", "simgrid", "fedscale", "skypilot", "intervals", "lifetimes"]
-    """What it is. nodes: lines `time,add,node` and `time,remove,node` (Oobleck). counts: lines `time,count`, how many
-    were there (Bamboo, Parcae). simgrid: a profile of a state. fedscale: JSON of its client_behave_trace. skypilot:
-    JSON of a spot trace. intervals: a CSV table of start_s, end_s and value, how many were there. lifetimes: a CSV
-    table of lifetime_s, from which times up are drawn."""
+    """The format. nodes: lines `time,add,node` and `time,remove,node` (Oobleck). counts: lines `time,count`, the number
+    up (Bamboo, Parcae). simgrid: a state profile. fedscale: JSON of client_behave_trace. skypilot: JSON of a spot
+    trace. intervals: a CSV table of start_s, end_s and value, the number up. lifetimes: a CSV table of lifetime_s, from
+    which times up are drawn."""
     unit: Literal["us", "ms", "s", "min", "h"] | None = None
-    """What times of nodes (ms by default) and counts (s) are in."""
+    """Unit of the times of nodes (default: ms) and counts (default: s)."""
     where: dict[str, str | int | float] = Field(default_factory=dict)
-    """Which rows of a table are meant: {column: value}."""
+    """Selects rows of a table: {column: value}."""
     repeat: Lasting | None = None
-    """Period after which it begins anew; by default as the file says, and never if it does not."""
+    """Period after which the trace repeats; by default the file's, or none."""
     offset: Duration = 0.0
-    """How far into the trace the run begins."""
+    """Time in the trace at which the run starts."""
     down: Lasting | None = None
-    """How long it is, after a lifetime, until another machine is there."""
+    """Time between the end of a lifetime and the next machine's start."""
 
     @model_validator(mode="after")
     def _has_its_options(self) -> Self:
         own = {"trace", "format", *OutageModel.model_fields}
         for name in self.model_fields_set - _OPTIONS[self.format] - own:
-            raise RuleError(f"{name} is not for {self.format}", allowed=", ".join(sorted(_OPTIONS[self.format])))
+            raise RuleError(f"{name} does not apply to {self.format}", allowed=", ".join(sorted(_OPTIONS[self.format])))
         if self.format == "lifetimes" and self.down is None:
-            raise RuleError("lifetimes tell not when another machine is there", allowed="with down: 10 min, say")
+            raise RuleError("lifetimes do not say when the next machine starts", allowed="e.g. down: 10 min")
         return self
 
     def read(self, folder: Path) -> AnyOutageModel:
-        """The entry with the file's times. Raises RuleError where it cannot be read or is something else."""
+        """The entry with the file's times. Raises RuleError if the file cannot be read or has another format."""
         file = folder / self.trace
         given = {"kind": self.kind, "notice": None if self.notice is None else DURATION.format(self.notice)}
         match self.format:
@@ -105,7 +105,7 @@ class AvailabilityTrace(OutageModel):
 
 
 def _begun(times: Sequence[Interval], period: float | None, offset: float) -> tuple[list[Interval], float | None]:
-    """The times as from `offset` on, which becomes 0; of what repeats, one period as it is again and again."""
+    """The times from `offset` on, which becomes 0; if they repeat, one period of them."""
     if period is None or not offset:
         later = [(max(begin - offset, 0.0), end - offset) for begin, end in times if end > offset]
         return later, period

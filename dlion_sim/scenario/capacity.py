@@ -1,4 +1,4 @@
-"""How a capacity is written in YAML: a plain quantity, steps over time, or a measured trace."""
+"""Capacities in YAML: a quantity, steps over time, or a measured trace."""
 
 from __future__ import annotations
 
@@ -34,52 +34,51 @@ class Steps(Model):
     """A capacity that changes at given times."""
 
     steps: dict[Duration, Any]
-    """Capacity from each time on; the first time is 0, a capacity of 0 is an outage."""
+    """Capacity from each time on. The first time is 0; a capacity of 0 is an outage."""
     repeat: PositiveDuration | None = None
-    """Period after which the steps begin anew; none: the last step holds for ever."""
+    """Period after which the steps repeat. None: the last step applies until the end."""
 
 
 class BandwidthSteps(Steps):
     """A bandwidth that changes at given times, e.g. {steps: {0 s: 50 Mbps, 500 s: 20 Mbps}}."""
 
     steps: dict[Duration, Bandwidth]
-    """Bandwidth from each time on; the first time is 0, a bandwidth of 0 is an outage."""
+    """Bandwidth from each time on. The first time is 0; a bandwidth of 0 is an outage."""
 
 
 class CoresSteps(Steps):
     """Cores whose number changes at given times, e.g. {steps: {0 s: 24 cores, 500 s: 12 cores}}."""
 
     steps: dict[Duration, Annotated[Cores, BeforeValidator(cores_of)]]
-    """Cores, or a device's name, from each time on; the first time is 0, no cores are an outage."""
+    """Cores, or a device's name, from each time on. The first time is 0; 0 cores are an outage."""
 
 
 class RateSteps(Steps):
     """A rate that changes at given times, e.g. {steps: {0 s: 50/s, 60 s: 0/s}}."""
 
     steps: dict[Duration, Rate]
-    """Samples per second from each time on; the first time is 0, and something comes from then on."""
+    """Samples per second from each time on. The first time is 0, with a rate above 0."""
 
 
 class Trace(Model):
-    """A capacity that was measured. It is read when the scenario is, and becomes plain steps."""
+    """A measured capacity. It is read with the scenario, and becomes steps."""
 
     trace: str
     """CSV file, perhaps compressed (.csv.gz), with a column `time_s`; relative to the scenario file's folder."""
     series: str | None = None
-    """Which series of the file's column `trace`; needed if it holds several."""
+    """The series in the file's column `trace`; required if there are several."""
     value: str | None = None
-    """Which column holds the capacity; needed if several are numeric."""
+    """The column of the capacity; required if several are numeric."""
     unit: str | None = None
-    """What the file's values are in; Mbps for a bandwidth and cores for a machine unless given, samples/s for a
-    rate."""
+    """Unit of the file's values; by default Mbps for a bandwidth, cores for a machine, samples/s for a rate."""
     repeat: bool = True
-    """Whether the trace begins anew after its last sample, which then lasts as long as the one before it."""
+    """Whether the trace repeats after its last sample, which then lasts as long as the one before it."""
     offset: Duration = 0.0
-    """How far into the trace the run begins."""
+    """Time in the trace at which the run starts."""
 
 
 def is_capacity(given: object) -> bool:
-    """Whether it is a mapping that writes a capacity, rather than one that holds capacities."""
+    """Whether it is a mapping that describes one capacity (`steps` or `trace`), rather than a mapping of capacities."""
     return isinstance(given, Mapping) and ("steps" in given or "trace" in given)
 
 
@@ -100,7 +99,7 @@ def _read(given: object, info: ValidationInfo, *, unit: Unit, steps: type[Steps]
 def _from_trace(written: Trace, folder: Path, unit: Unit, trace_unit: str) -> Schedule:
     suffix = written.unit or trace_unit
     if suffix not in unit.factors:
-        raise RuleError(f"'{suffix}' is no unit of a {unit.quantity}", allowed=", ".join(unit.factors), at=("unit",))
+        raise RuleError(f"'{suffix}' is not a unit of a {unit.quantity}", allowed=", ".join(unit.factors), at=("unit",))
     samples = read_trace(folder / written.trace, series=written.series, value=written.value)
     steps = tuple((time, unit.parse(f"{value!r} {suffix}")) for time, value in samples)
     lasts = 2 * steps[-1][0] - steps[-2][0] if written.repeat and len(steps) > 1 else None
@@ -113,7 +112,7 @@ def _from_trace(written: Trace, folder: Path, unit: Unit, trace_unit: str) -> Sc
 def from_offset(
     steps: tuple[tuple[float, Value], ...], lasts: float | None, offset: float
 ) -> tuple[tuple[tuple[float, Value], ...], float | None]:
-    """The steps as from a time on, which becomes 0; those before it come at the end of each period, if there is one."""
+    """The steps from `offset` on, which becomes 0; with a period, earlier steps move to its end."""
     offset = offset if lasts is None else offset % lasts
     first = sum(time <= offset for time, _ in steps) - 1
     later = [(time - offset, value) for time, value in steps[first + 1 :]]
@@ -145,7 +144,7 @@ BandwidthSchedule = Annotated[
 """Bits per second over virtual time."""
 
 UNLIMITED = "unlimited"
-"""A bandwidth that is none: only what stands before and after it limits."""
+"""No limit of the path's own: only other links limit it."""
 
 
 def _read_or_none(given: object, info: ValidationInfo) -> Schedule | Literal["unlimited"]:

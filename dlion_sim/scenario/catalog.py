@@ -1,4 +1,4 @@
-"""Catalogs of instances: what a cloud's machines are, and what an hour of each costs."""
+"""Catalogs of instances: the machines that clouds rent out, and their prices per hour."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).with_name("catalogs")
 _MOST_BYTES = 32_000_000
-"""Of a file: SkyPilot's largest has 4 million."""
+"""Of a file; SkyPilot's largest has 4 million."""
 _NEEDED = ("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "Price", "SpotPrice", "Region")
 _NUMBERS = ("AcceleratorCount", "vCPUs", "Price", "SpotPrice", "NetworkGbps", "Watts", "CarbonIntensity")
 _MOST = 1e5
@@ -27,7 +27,7 @@ _MOST = 1e5
 
 @dataclass(frozen=True)
 class Shipped:
-    """Where a catalog that ships is from."""
+    """Date and source of a catalog that ships."""
 
     date: str
     source: str
@@ -36,13 +36,13 @@ class Shipped:
 CATALOGS: Mapping[str, Shipped] = {
     "aws-2020-p2p3": Shipped(
         "2020",
-        "Prices are those by which Stash's published profiler (arXiv 2208.14344) reckons, on demand; GPUs likewise. "
-        "What the column `recalled` names is remembered, and not checked.",
+        "On-demand prices and GPUs as in Stash's published profiler (arXiv 2208.14344). "
+        "Values named in the column `recalled` are from memory, unchecked.",
     ),
     "aws-skypilot": Shipped(
         "between September 2025 and November 2026",
         "From SkyPilot's catalog v8 of AWS, commit 00148f2af; of spot prices the lowest of a region then. "
-        "Prices change: take your own before you rent. NICs are remembered, and not checked.",
+        "Prices change: check them before you rent. NICs are from memory, unchecked.",
     ),
 }
 """The catalogs that ship, by name."""
@@ -50,33 +50,33 @@ CATALOGS: Mapping[str, Shipped] = {
 
 @dataclass(frozen=True)
 class Instance:
-    """A kind of machine in a region; None where its catalog does not tell."""
+    """A type of machine in a region; None where its catalog has no value."""
 
     gpu: str | None
     gpus: float
     vcpus: float | None
     price: float
-    """Of an hour."""
+    """Per hour."""
     network_bps: float | None
     watts: float | None
     carbon: float | None
-    """Grams of CO2 a kWh."""
+    """Grams of CO2 per kWh."""
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """Instances by name and region, a row each or, where they are in several zones, several."""
+    """Instances by name and region, a row for each zone."""
 
     name: str
     rows: pd.DataFrame
-    """The columns of SkyPilot's `vms.csv`; texts, numbers where a column holds these, NaN where nothing is told."""
+    """The columns of SkyPilot's `vms.csv`: text, or numbers with NaN for empty cells."""
 
     @classmethod
     def read(cls, name: str, folder: Path) -> Self:
         """The catalog that ships by that name, or else the CSV file, relative to `folder`.
 
         Raises:
-            RuleError: There is neither, or a cell is none; with its line.
+            RuleError: There is neither, or a cell is invalid; with its line.
         """
         file = FOLDER / f"{name}.csv" if name in CATALOGS else folder / name
         if name not in CATALOGS and not file.exists():
@@ -90,11 +90,11 @@ class Catalog:
             raise RuleError(f"catalog {file} {error.problem}", allowed=error.allowed) from None
 
     def instance(self, name: str, region: str | None, *, spot: bool) -> Instance:
-        """That of a name; of several zones the cheapest.
+        """The instance of that name, in the cheapest of several zones.
 
         Raises:
-            RuleError: It is not in the catalog, or not in the region, has no such price, or has several regions to
-                choose from.
+            RuleError: It is not in the catalog or the region, has no such price, or is in several regions and none is
+                given.
         """
         rows = self.rows[self.rows["InstanceType"] == name]
         if rows.empty:

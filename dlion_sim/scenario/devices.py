@@ -1,4 +1,4 @@
-"""Devices by name, and as many cores as compute as fast. All of these speeds are derived; none was measured here."""
+"""Devices by name, and the number of cores of the same speed. All speeds are derived, not measured."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ about 0.38 s on a server with 24 logical cores.
 """
 
 EFFICIENCY = 0.3
-"""The part of its peak at which a GPU trains: an assumption, near the 27 % that p2.xlarge stands for."""
+"""Share of its peak at which a GPU trains: an assumption, near the 27 % of p2.xlarge."""
 
 CPU_EFFICIENCY = 0.1
-"""The part of its peak at which an Arm CPU trains: an assumption, by which a core of a Raspberry Pi 4 computes at three
-quarters of `CORE_FLOPS` and one of a Raspberry Pi 5 at twice that."""
+"""Share of its peak at which an Arm CPU trains: an assumption. A core of a Raspberry Pi 4 then has three quarters of
+`CORE_FLOPS`, one of a Raspberry Pi 5 twice that."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """A machine's processor; a computation on it takes as long as on so many cores."""
+    """A processor, whose computations take as long as on that number of cores."""
 
     cores: float
     precision: str
     source: str
-    """Whose figure it is, and of what; recalled: as remembered of that document, without reading it again."""
+    """Source of the figure; recalled: from memory of that document."""
     peak_flops: float | None = None
-    """FLOP/s as the vendor states them, for dense matrices, or derived as the source says; None: not what the cores are
-    derived from."""
+    """Peak FLOP/s for dense matrices, stated by the vendor or derived as the source says; None: cores are not derived
+    from it."""
 
     @property
     def sustained_flops(self) -> float:
-        """FLOP/s that a model's training is charged at."""
+        """FLOP/s at which training is charged."""
         return self.cores * CORE_FLOPS
 
     @property
     def efficiency(self) -> float | None:
-        """The part of the peak that is sustained."""
+        """Sustained share of the peak."""
         return self.sustained_flops / self.peak_flops if self.peak_flops else None
 
 
@@ -51,7 +51,7 @@ def _gpu(tflops: float, precision: str, source: str) -> Device:
 
 
 def _by_clock(cores: int, flop: int, ghz: float, source: str, efficiency: float = EFFICIENCY) -> Device:
-    """Of so many cores, each of which does so much in a cycle: of a vendor that states no peak."""
+    """From cores, FLOP per cycle and clock, for vendors that state no peak."""
     told = f"{source}; peak derived: {cores:,} x {flop} FLOP x {ghz:g} GHz"
     return _device(cores * flop * ghz * 1e9, "FP32", told, efficiency)
 
@@ -90,7 +90,7 @@ DEVICES: Mapping[str, Device] = {
         4, 16, 2.4, "Raspberry Pi 5 specifications, four Cortex-A76 (recalled)", CPU_EFFICIENCY
     ),
 }
-"""What a scenario's `compute` may name."""
+"""The names that a scenario's `compute` accepts."""
 
 GPUS: Mapping[str, str] = {
     "K80": "p2.xlarge",
@@ -103,11 +103,11 @@ GPUS: Mapping[str, str] = {
     "RTX3090": "rtx3090",
     "RTX4090": "rtx4090",
 }
-"""The device that one GPU of that name in a catalog of instances is; a K80 there is half a board."""
+"""Device by GPU name in catalogs of instances; a K80 there is half a board."""
 
 
 def cores_of(given: object) -> object:
-    """What a device's name stands for, anything else as it is. Raises ValueError for an unknown name."""
+    """The cores of a device's name; anything else unchanged. Raises ValueError for an unknown name."""
     if not isinstance(given, str) or not given[:1].isalpha():
         return given
     if given in DEVICES:

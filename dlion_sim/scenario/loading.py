@@ -1,17 +1,18 @@
-"""From a YAML file to a checked scenario, and back. All faults are `InputError`s that name the file and the place."""
+"""Reading and writing scenarios as YAML. All faults are `InputError`s that name the file and the path."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
 
 from dlion_sim.errors import InputError
-from dlion_sim.scenario.complaints import as_input_error
-from dlion_sim.scenario.elsewhere import elsewhere
+from dlion_sim.scenario.faults import as_input_error
+from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.overrides import Override, copied, located, overridden, read_all
 from dlion_sim.scenario.scenario import Scenario
 from dlion_sim.scenario.unread import check_read, unread
@@ -19,22 +20,22 @@ from dlion_sim.yaml_text import MOST_BYTES, read_file, write_yaml
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
-    """Read a scenario and check it; traces that it names are read from its folder. A run folder's means what it meant
-    when it was written.
+    """Read and check a scenario; its traces are read from its folder. One in a run folder keeps the meaning of the
+    version that wrote it.
 
     Args:
         path: A YAML file.
         overrides: Values to set before checking, each "dotted.path=value".
 
     Raises:
-        InputError: The file cannot be read or is no valid scenario, or an override is malformed.
+        InputError: The file cannot be read or is not a valid scenario, or an override is malformed.
     """
     path = Path(path)
     return from_data(read_data(path), overrides, folder=path.parent, file=path, of_run=_is_of_run(path))
 
 
 def warnings(path: str | Path, overrides: Sequence[str], scenario: Scenario) -> list[str]:
-    """What the file of a scenario states and nothing reads, a line each; none of a run folder's."""
+    """A line for each setting of the scenario file without effect; none for a run folder's."""
     path = Path(path)
     data = read_data(path)
     if _is_of_run(path) or not isinstance(data, dict):
@@ -50,7 +51,7 @@ def _is_of_run(path: Path) -> bool:
 
 
 def read_data(path: Path) -> object:
-    """The plain data of a YAML file, unchecked. Raises InputError where it cannot be read or is no YAML."""
+    """The plain data of a YAML file, unchecked. Raises InputError if it cannot be read or is not YAML."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -73,21 +74,20 @@ def from_data(
 
     Args:
         data: Mapping with the scenario's keys, values as they would be written in YAML.
-        overrides: Values to set before checking, each "dotted.path=value". Files that they name are relative to the
+        overrides: Values to set before checking, each "dotted.path=value". Files in them are relative to the
             current folder.
-        folder: What the paths of traces are relative to, and modules of the user's own are looked for in; the current
-            folder unless given.
+        folder: Where traces and the user's own modules are searched; by default the current folder.
         file: Where the data comes from, for messages.
-        of_run: Whether a run has written it, perhaps one of a former version; it means what it meant then.
+        of_run: Whether a run wrote it; it keeps the meaning of the version of that run.
 
     Raises:
-        InputError: It is no valid scenario, or an override is malformed or sets what nothing reads.
+        InputError: It is not a valid scenario, or an override is malformed or has no effect.
     """
     if not isinstance(data, dict):
         problem = "is empty" if data is None else f"holds a {type(data).__name__}"
         raise InputError(f"{problem}, not a scenario's keys", file=file, allowed=", ".join(Scenario.model_fields))
     if "base" in data and "workload" not in data:
-        raise InputError("is a sweep, no scenario", file=file, allowed="a scenario; sweeps are for `sweep`")
+        raise InputError("is a sweep, not a scenario", file=file, allowed="a scenario; sweeps are for `sweep`")
     settings = read_all(overrides)
     changed = copied(data)
     places = [setting.apply(changed) for setting in settings]
@@ -119,9 +119,9 @@ def to_data(scenario: Scenario) -> dict[str, Any]:
 
 
 def dump(scenario: Scenario) -> str:
-    """The resolved scenario as YAML, complete in itself; loading it gives an equal scenario.
+    """The resolved scenario as self-contained YAML; loading it gives an equal scenario.
 
-    Raises InputError where it would be too large to be loaded.
+    Raises InputError if it is too large to be loaded.
     """
     text = write_yaml(to_data(scenario))
     if len(text.encode()) > MOST_BYTES:
@@ -129,3 +129,38 @@ def dump(scenario: Scenario) -> str:
             f"takes {len(text.encode()) / 1e6:.1f} MB once its traces are read", allowed=f"{MOST_BYTES / 1e6:g} MB"
         )
     return text
+
+
+_OTHER_WORDS = {"delay": "rtt", "epochs": "iterations", "latency": "rtt", "lr": "learning_rate"}
+_MOST = 3
+
+
+def elsewhere(key: str, where: str) -> str:
+    """ "; there is workload.optimizer.learning_rate", or nothing if no other part of a scenario has such a key.
+
+    `where` is the path of the part that has the key.
+    """
+    here = re.sub(r"\.\d+(?=\.)", ".*", f"{where}.{key}")
+    sought = _OTHER_WORDS.get(key, key)
+    paths = sorted(
+        {path for name, path in _keys(Scenario, "", ()) if name == sought} - {here}, key=lambda path: path.count(".")
+    )
+    return f"; there is {', '.join(paths[:_MOST])}" if paths else ""
+
+
+def _keys(model: type[Model], above: str, within: tuple[type[Model], ...]) -> Iterator[tuple[str, str]]:
+    """All keys below a part, with their paths."""
+    for name, field in model.model_fields.items():
+        key = field.alias or name
+        yield key, f"{above}{key}"
+        for inner, entry in _parts(field.annotation, ""):
+            if inner not in within:
+                yield from _keys(inner, f"{above}{key}{entry}.", (*within, inner))
+
+
+def _parts(annotation: Any, entry: str) -> Iterator[tuple[type[Model], str]]:
+    """The models in an annotation, each with the path element of a list's entries where it is one."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield annotation, entry
+    for inner in () if get_origin(annotation) is dict else get_args(annotation):
+        yield from _parts(inner, ".*" if get_origin(annotation) is list else entry)

@@ -1,4 +1,4 @@
-"""Workers' machines: how fast they compute and how fast they send."""
+"""Workers' machines: compute, NIC and price."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Compute(ShortForm):
     short_form: ClassVar[dict[str, Any]] = {"type": ["string", "number", "object"], "examples": ["24 cores", *DEVICES]}
 
     cores: CoresSchedule = Schedule.constant(8.0)
-    """How many cores the machine is worth, or a device's name; may change over time."""
+    """Number of cores, or a device's name; may change over time."""
     noise: Annotated[float, Field(ge=0, le=3)] = 0.0
-    """Sigma of the lognormal factor, of median 1, by which the time of each computation varies."""
+    """Sigma of the lognormal factor (median 1) on the time of each computation."""
 
     @classmethod
     def expand(cls, given: object) -> object:
@@ -40,9 +40,9 @@ class Nic(ShortForm):
     short_form: ClassVar[dict[str, Any]] = {"type": ["string", "object"], "examples": ["50 Mbps"]}
 
     up: BandwidthSchedule
-    """The bandwidth at which the machine sends."""
+    """Bandwidth for sending."""
     down: BandwidthSchedule
-    """The bandwidth at which the machine receives."""
+    """Bandwidth for receiving."""
 
     @classmethod
     def expand(cls, given: object) -> object:
@@ -51,32 +51,32 @@ class Nic(ShortForm):
 
 
 GIGABIT = Nic(up=Schedule.constant(1e9), down=Schedule.constant(1e9))
-"""The network card of a machine that states none."""
+"""The default NIC."""
 
 
 class Rented(Model):
-    """What is known of the cost of a machine."""
+    """The cost of a machine."""
 
     instance: str | None = None
-    """Its name in `prices.catalog`, which tells what it is and costs, where nothing beside this does."""
+    """Name in `prices.catalog`, which provides compute, NIC and price unless they are given here."""
     price: Annotated[float, Field(ge=0, le=1e6)] | None = None
-    """What an hour of it costs; 0 if nothing."""
+    """Price per hour; 0: free."""
     watts: Annotated[float, Field(ge=0, le=1e6)] | None = None
-    """The power that it draws, on average over a run."""
+    """Average power during a run."""
     carbon: Annotated[float, Field(ge=0, le=1e6)] | None = None
-    """Grams of CO2 for each kWh where it is."""
+    """Grams of CO2 per kWh at its place."""
     spot: bool | None = None
-    """Whether it has the catalog's spot price or its own `price` is one: it is paid and draws power only while it is
-    there. By default as `prices.spot`."""
+    """Whether it is a spot machine, with the catalog's spot price or its own `price`: cost and energy count only while
+    it is up. By default `prices.spot`."""
 
 
 class WorkerGroup(Rented):
-    """Workers that are alike, one to a machine. An instance's cores are those of its GPUs, as devices have them,
-    together; or its vCPUs, where it has none."""
+    """Equal workers, each on its own machine. The cores of an instance are those of all its GPUs (see devices), or its
+    vCPUs if it has none."""
 
     count: Annotated[int, Field(ge=1, le=100_000)] = 1
-    """How many workers there are of the kind."""
+    """Number of workers in the group."""
     compute: Compute = Compute()
-    """How fast each computes."""
+    """Compute speed of each."""
     nic: Nic = GIGABIT
-    """How fast each sends and receives."""
+    """Bandwidths of each."""

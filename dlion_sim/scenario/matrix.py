@@ -1,4 +1,4 @@
-"""Bandwidths and round-trip times between all micro-clouds: written out, or read from what was measured."""
+"""Matrices of bandwidths and round-trip times between micro-clouds: written out, or read from measurements."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TO = "-to-"
-"""Between the two clouds in the name of a file of iperf3's."""
+"""Separates the two clouds in the name of an iperf3 result file."""
 FRAME = 1514 / 1448
-"""Bytes that cross a link for each that iperf3 counts: TCP's segments over IPv4 and Ethernet."""
+"""Bytes on the link for each byte that iperf3 counts: TCP segments over IPv4 and Ethernet."""
 
 Cell = TypeVar("Cell")
 Measured = dict[str, dict[str, Schedule | str]]
-"""Bandwidth, or "unlimited", by sending and then by receiving cloud."""
+"""Bandwidth, or "unlimited", by sending and receiving cloud."""
 Rtts = dict[str, dict[str, str]]
-"""Round-trip times, likewise, as a scenario has them: "60 ms"."""
+"""Round-trip times by both clouds, as a scenario has them: "60 ms"."""
 
 
 class MatrixFile(Model):
-    """A file of bandwidths, or of round-trip times; cells that stand beside these keys go before the file's."""
+    """A file of bandwidths or round-trip times; cells beside these keys override the file's."""
 
     file: str
     """CSV file, relative to the scenario file's folder."""
     unit: str | None = None
-    """What its numbers are in, e.g. Mbps or ms; needed where the file does not say so."""
+    """Unit of its numbers, e.g. Mbps or ms; required unless the file has it."""
 
 
 def read_csv(file: Path, unit: str | None) -> Measured:
-    """The bandwidths of a CSV file: a row a sending cloud, a column a receiving one, named in the first of each.
+    """The bandwidths of a CSV file: a row for each sending cloud, a column for each receiving one, with headers.
 
-    Cells are bandwidths, or numbers in the `unit` that is given or ends the very first cell. Those of a cloud to
-    itself mean nothing; an empty one or "-" leaves the path to what else the scenario says.
+    Cells are bandwidths, or numbers in `unit` or the unit at the end of the first cell. The diagonal is ignored; for an
+    empty cell or "-", the scenario's other settings apply.
 
     Raises:
-        RuleError: The file cannot be read, or a cell is no bandwidth; with its line and column.
+        RuleError: The file cannot be read, or a cell is not a bandwidth; with its line and column.
     """
     return _cells(file, unit, BANDWIDTH, _bandwidth)
 
 
 def read_rtt_csv(file: Path, unit: str | None) -> Rtts:
-    """As `read_csv`, of round-trip times."""
+    """Like `read_csv`, for round-trip times."""
     return _cells(file, unit, DURATION, _duration)
 
 
@@ -71,30 +71,30 @@ def _cells(
             if receiver != sender.strip() and cell not in ("", "-"):
                 where = f"matrix {file}, line {line} (from '{sender.strip()}'), column '{receiver}'"
                 if receiver in row:
-                    raise RuleError(f"{where}: that column stands there twice")
+                    raise RuleError(f"{where}: the column exists twice")
                 row[receiver] = read(cell, unit, where)
         if sender.strip() in measured:
-            raise RuleError(f"matrix {file}, line {line}: a row from '{sender.strip()}' stands already above")
+            raise RuleError(f"matrix {file}, line {line}: a row from '{sender.strip()}' exists already")
         if sender.strip():
             measured[sender.strip()] = row
     return measured
 
 
 def read_iperf3(folder: Path) -> Measured:
-    """The bandwidths of iperf3's results in a folder, each a file SENDER-to-RECEIVER.json that `iperf3 -J` wrote.
+    """The bandwidths in a folder of iperf3 results, each a file SENDER-to-RECEIVER.json written by `iperf3 -J`.
 
-    iperf3 counts what arrives, without headers; a path has the bandwidth by which as much would.
+    iperf3 counts received bytes without headers; the path's bandwidth includes the headers.
 
     Raises:
-        RuleError: There is none, one has no such name, or is no result of a TCP test that worked.
+        RuleError: There is no result, a file has another name, or it is not of a successful TCP test.
     """
     return _results(folder, _received)
 
 
 def read_iperf3_rtts(folder: Path) -> Rtts:
-    """The round-trip times in iperf3's results, as `read_iperf3`: the least that the sending kernel saw.
+    """The round-trip times in iperf3 results (see `read_iperf3`): the minimum that the sending kernel measured.
 
-    Others have waited in the queues that the test itself filled. Senders other than Linux tell none.
+    Larger ones include queues that the test itself filled. Only Linux senders report them.
     """
     return _results(folder, _round_trip)
 
@@ -102,12 +102,14 @@ def read_iperf3_rtts(folder: Path) -> Rtts:
 def _results(folder: Path, read: Callable[[dict[str, Any], Path], Cell]) -> dict[str, dict[str, Cell]]:
     files = sorted(folder.glob("*.json"))
     if not files:
-        raise RuleError(f"matrix {folder}: the folder holds no iperf3 results", allowed=f"SENDER{_TO}RECEIVER.json")
+        raise RuleError(f"matrix {folder}: the folder has no iperf3 results", allowed=f"SENDER{_TO}RECEIVER.json")
     measured: dict[str, dict[str, Cell]] = {}
     for file in files:
         sender, *receivers = file.stem.split(_TO)
         if len(receivers) != 1:
-            raise RuleError(f"matrix {file}: the name does not say from where to where", allowed=f"A{_TO}B.json")
+            raise RuleError(
+                f"matrix {file}: the file name does not have the sender and the receiver", allowed=f"A{_TO}B.json"
+            )
         measured.setdefault(sender, {})[receivers[0]] = read(_result(file), file)
     return measured
 
@@ -116,7 +118,7 @@ def _result(file: Path) -> dict[str, Any]:
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise RuleError(f"matrix {file} is no JSON that can be read: {error}") from None
+        raise RuleError(f"matrix {file} is not readable JSON: {error}") from None
     if isinstance(result, dict) and "error" in result:
         raise RuleError(f"matrix {file}: iperf3 failed: {result['error']}")
     return result if isinstance(result, dict) else {}
@@ -176,7 +178,7 @@ def _duration(written: str, unit: str | None, where: str) -> str:
 
 
 def _grid(file: Path) -> pd.DataFrame:
-    """All cells as text."""
+    """All cells, as text."""
     import pandas as pd  # most of a second to import, and few scenarios have such files
 
     try:
@@ -194,7 +196,7 @@ def _read(
     of_file: Callable[[Path, str | None], Mapping[str, Any]],
     of_folder: Callable[[Path], Mapping[str, Any]],
 ) -> object:
-    """What a file or a folder holds in its place."""
+    """The content of a file or folder in place of its name."""
     unit: str | None = None
     beside: dict[str, Mapping[str, Any]] = {}
     if isinstance(given, Mapping) and isinstance(given.get("file"), str):
@@ -203,7 +205,7 @@ def _read(
         given, unit = written.file, written.unit
         if unit is not None and unit not in quantity.factors:
             units = ", ".join(quantity.factors)
-            raise RuleError(f"'{unit}' is no unit of a {quantity.quantity}", allowed=units, at=("unit",))
+            raise RuleError(f"'{unit}' is not a unit of a {quantity.quantity}", allowed=units, at=("unit",))
     if not isinstance(given, str):
         return given
     path = Path((info.context or {}).get("folder", "")) / given
@@ -220,7 +222,7 @@ BandwidthMatrix = Annotated[
         json_schema_input_type=str | MatrixFile | dict[str, dict[str, Any]],
     ),
 ]
-"""Bandwidth by sending and then by receiving cloud."""
+"""Bandwidth by sending and receiving cloud."""
 
 RttMatrix = Annotated[
     dict[str, dict[str, Duration]],
@@ -229,4 +231,4 @@ RttMatrix = Annotated[
         json_schema_input_type=str | MatrixFile | dict[str, dict[str, Any]],
     ),
 ]
-"""Round-trip time (s) by one and then by the other cloud."""
+"""Round-trip time (s) by both clouds."""

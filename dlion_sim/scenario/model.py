@@ -1,4 +1,4 @@
-"""What all parts of a scenario share: frozen, strict about types and keys, documented by attribute docstrings."""
+"""Base classes of all parts of a scenario: frozen, strict about types and keys, documented by attribute docstrings."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dlion_sim.errors import did_you_mean
 from dlion_sim.scenario.faults import UnknownKeyError
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
-"""A name that can be a folder's: letters, digits, '.', '_' and '-'."""
+"""A name that is valid as a folder: letters, digits, '.', '_' and '-'."""
 
 
 class Model(BaseModel):
-    """A part of a scenario. An unknown key is refused, with the nearest known one."""
+    """A part of a scenario. The error for an unknown key has the nearest known one."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -47,7 +47,7 @@ class Model(BaseModel):
             raise ValidationError.from_exception_data(error.title, _with_known_keys(error, keys)) from None
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with some fields replaced, and nothing kept of what was derived from the former ones."""
+        """A copy with some fields replaced, without cached properties of the original."""
         copy = super().model_copy(update=update, deep=deep)
         for derived in copy.__dict__.keys() - type(self).model_fields.keys():
             del copy.__dict__[derived]
@@ -55,7 +55,7 @@ class Model(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """JSON Schema whose defaults are in the units that people write."""
+        """JSON Schema with defaults in human units."""
         described = handler(schema)
         for key, default in cls.model_construct().model_dump(mode="json", by_alias=True).items():
             described["properties"][key]["default"] = default
@@ -63,9 +63,9 @@ class Model(BaseModel):
 
 
 def _with_known_keys(error: ValidationError, keys: Collection[str]) -> list[InitErrorDetails]:
-    """The error's lines, with pydantic's "extra" said as an unknown key among `keys`.
+    """The error's lines, with pydantic's "extra" as an unknown key, and `keys` as the allowed ones.
 
-    Those come first: a misspelt key explains why another one is missing.
+    They come first: a misspelt key explains a missing one.
     """
     lines = []
     for line in sorted(error.errors(include_url=False), key=lambda line: line["type"] != "extra_forbidden"):
@@ -79,7 +79,7 @@ def _with_known_keys(error: ValidationError, keys: Collection[str]) -> list[Init
 
 
 class ShortForm(Model):
-    """A part whose commonest form may be written shorter than as a mapping of its fields."""
+    """A part with a short form in place of the mapping of its fields."""
 
     short_form: ClassVar[dict[str, Any]] = {"type": "string"}
     """JSON Schema of the short form."""
@@ -87,7 +87,7 @@ class ShortForm(Model):
     @classmethod
     @abstractmethod
     def expand(cls, given: object) -> object:
-        """The mapping of fields that `given` is short for; anything else as it is."""
+        """The mapping of fields for a short form; anything else unchanged."""
 
     @model_validator(mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""How a simulation models the network: as flows, and what TCP makes of them; or packet by packet."""
+"""Network models of simulations: flows, with or without a model of TCP, or packets."""
 
 from __future__ import annotations
 
@@ -15,89 +15,86 @@ Window = Annotated[Size, Field(ge=1448)]
 
 
 class NoTcp(Model):
-    """A message has its fair share of the links at once, and however long round trips are."""
+    """Messages get their fair share of the links at once, at any round-trip time."""
 
     kind: Literal["none"] = "none"
 
 
 class Lv08(Model):
-    """SimGrid's model LV08 (Velho and Legrand, SIMUTools 2009): factors that were fitted to packet-level simulations,
-    a window, and less of a link for longer round trips. Headers and acknowledgements are in the factors: the latter, as
-    there, are 5 % of what goes the other way."""
+    """SimGrid's model LV08 (Velho and Legrand, SIMUTools 2009): factors fitted to packet-level simulations, a window,
+    and smaller shares for longer round trips. The factors include headers and acknowledgements, which are 5 % of the
+    opposite direction's traffic."""
 
     kind: Literal["lv08"] = "lv08"
     latency_factor: Annotated[float, Field(ge=1, le=1000)] = 13.01
-    """So many times its path's latency passes before a message goes over links, which brings it there: slow start is
-    in that."""
+    """Factor on the latency of a path, which includes slow start."""
     bandwidth_factor: Annotated[float, Field(gt=0, le=1)] = 0.97
-    """The part of a link's bandwidth that messages get."""
+    """Share of a link's bandwidth that messages get."""
     window: Window = 4 * 1024.0**2
-    """At most so much is under way in a round trip (SimGrid's `TCP-gamma`)."""
+    """Maximum in flight per round trip (SimGrid's `TCP-gamma`)."""
     sharing_size: Size = 20537.0
-    """A flow's part of a full link is in proportion to 1 / (latency of its path + what so much takes over each of its
-    links), when it begins (SimGrid's `weight-S`)."""
+    """A flow's share of a full link is proportional to 1 / (path latency + time of this size over each of its links),
+    at its start (SimGrid's `weight-S`)."""
 
 
 class Windows(Model):
-    """Each connection begins with a small window, of which a round trip brings as much again (slow start), until links
-    are full or it is as large as it can be. After that it is bound by its window over the round trip alone."""
+    """TCP windows: each connection starts with a small window, which doubles every round trip (slow start) until its
+    links are full or the window is at its maximum. From then on its rate is limited to window / RTT."""
 
     kind: Literal["window"] = "window"
     initial_window: Annotated[int, Field(ge=1, le=1_000_000)] = 10
-    """Segments of 1448 bytes that a connection begins with (RFC 6928)."""
+    """Initial window of a connection, in segments of 1448 bytes (RFC 6928)."""
     receive_window: Window = 3 * 1024.0**2
-    """At most so much of messages is under way in a round trip. By default what Linux tunes itself to: half of
-    `tcp_rmem`'s 6 MiB, as the other half is for bookkeeping (`tcp_adv_win_scale` 1)."""
+    """Maximum in flight per round trip. By default as Linux tunes it: half of `tcp_rmem`'s 6 MiB (`tcp_adv_win_scale`
+    1)."""
     idle_restart: bool = True
-    """Whether a window is halved, down to the initial one, for each retransmission timeout (200 ms and a round trip)
-    without anything to send (RFC 2861), as Linux does by default (`tcp_slow_start_after_idle`)."""
+    """Whether an idle connection's window is halved every retransmission timeout (200 ms plus RTT), down to the initial
+    one (RFC 2861), as Linux does by default (`tcp_slow_start_after_idle`)."""
 
 
 AnyTcp = NoTcp | Lv08 | Windows
 
 
 class Flows(Model):
-    """A message is a flow, and flows share links max-min fairly: what many packets come to, without queues."""
+    """Flow level: messages are flows that share links max-min fairly, without queues."""
 
     kind: Literal["flows"] = "flows"
 
 
 class Packets(Model):
-    """A message is its packets, each of which waits in the queue of every link, is marked there or dropped.
+    """Packet level: every packet of a message waits in the queue of each link, and may be marked or dropped there.
 
-    A machine's own NIC has no queue: it sends, when it is free, what may be sent.
+    A machine's own NIC has no queue: it sends as soon as it is free.
     """
 
     kind: Literal["packets"] = "packets"
     buffer: Annotated[QueueSize, Field(ge=1514)] = 150_000.0
-    """What may wait for a link; what comes then is dropped. One packet is 1514 bytes."""
+    """Size of each link's queue; packets beyond it are dropped. A full packet is 1514 bytes."""
     drop_above: QueueSize = 30_000.0
-    """Where more is waiting, packets that may be lost are dropped. Above the buffer: never."""
+    """Queue size above which packets that may be lost are dropped. Above the buffer: never."""
     mark_above: QueueSize = 30_000.0
-    """Where more is waiting, other packets are marked (ECN), from which senders see that it is much. Above the buffer:
-    never."""
+    """Queue size above which other packets are marked (ECN). Above the buffer: never."""
     burst: QueueSize = 0.0
-    """What a link lets pass at once after a pause in which it could have carried as much, as token buckets do."""
+    """Size of the token bucket: bytes that a link passes at once after a pause."""
     shared_buffer: bool = False
-    """Whether all links that a switch sends on have that buffer together, and not each its own."""
+    """Whether all outgoing links of a switch share one buffer."""
     fair: bool = False
-    """Whether at each link every connection has a queue of its own, to which all these sizes apply, and they are served
-    in turn, short frames first: as Linux's fq_codel does, and emulated networks without a model of packets."""
+    """Whether every connection has its own queue at each link, with all these sizes, served round-robin with short
+    frames first, as in Linux's fq_codel and in emulations without a packet model."""
     priorities: Annotated[int, Field(ge=1, le=8)] = 8
-    """How many priorities a link knows: of those that wait, the highest goes first."""
+    """Number of priorities at each link; the highest is sent first."""
     paths: Literal["hash", "spray"] = "hash"
-    """Where there are several ways (a fabric with spines): whether a connection keeps one, or each packet takes its
-    own."""
+    """Choice among several routes (a fabric's spines): one per connection, or one per packet."""
     delays: Literal["links", "receivers"] = "links"
-    """Where half of a round trip passes: on the way; or who receives holds messages back, and acknowledgements know
-    nothing of it, as in emulations on kernels that cannot delay."""
+    """Where latency applies: on the links; or at receivers, which hold messages back but acknowledge at once, as in
+    emulations on kernels without delays."""
     sample_every: Annotated[Duration, Field(ge=1e-6)] | None = None
-    """Time between rows of queues.parquet, which tell of every link's queue; by default that between evaluations."""
+    """Time between rows of queues.parquet, the state of all queues; by default the time between evaluations."""
 
     @model_validator(mode="after")
     def _has_one_kind_of_queue(self) -> Self:
         if self.fair and self.shared_buffer:
-            raise RuleError("is of queues that connections share", allowed="false, with fair", at=("shared_buffer",))
+            raise RuleError("is for queues that connections share", allowed="false, with fair", at=("shared_buffer",))
         return self
 
 
@@ -105,7 +102,7 @@ AnyNetworkModel = Flows | Packets
 
 
 class Network(Model):
-    """How a simulation models the network. Live runs have a real one, emulated ones that of the kernel."""
+    """Network model of simulations. Live runs use the real network, emulated runs the kernel's."""
 
     model: Annotated[
         Annotated[AnyNetworkModel, Field(discriminator="kind")],
@@ -114,7 +111,7 @@ class Network(Model):
             json_schema_input_type=Literal["flows", "packets"] | AnyNetworkModel,
         ),
     ] = Flows()
-    """Whether messages are flows or packets; a plain name is short for {kind: name}."""
+    """Flows or packets; a plain name is short for {kind: name}."""
     tcp: Annotated[
         Annotated[AnyTcp, Field(discriminator="kind")],
         BeforeValidator(
@@ -122,10 +119,10 @@ class Network(Model):
             json_schema_input_type=Literal["none", "lv08", "window"] | AnyTcp,
         ),
     ] = NoTcp()
-    """What TCP makes of flows; a plain name is short for {kind: name}."""
+    """Model of TCP for flows; a plain name is short for {kind: name}."""
 
     @model_validator(mode="after")
     def _has_one_tcp(self) -> Self:
         if isinstance(self.model, Packets) and not isinstance(self.tcp, NoTcp):
-            raise RuleError(f"{self.tcp.kind} is of flows", allowed="none, with model: packets", at=("tcp",))
+            raise RuleError(f"{self.tcp.kind} is a model for flows", allowed="none, with model: packets", at=("tcp",))
         return self

@@ -1,4 +1,4 @@
-"""How it is written in YAML when something is not there: intervals, how many there are, or a random process."""
+"""Outages in YAML: intervals, counts, machines, or a random process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.units import DURATION, Duration
 
 LEAST = 0.001
-"""Seconds that something is there, or is not, at least on average; and of a period."""
+"""Minimum in seconds of mean times up and down, and of a period."""
 
 Kind = Literal["crash", "preemption", "leave"]
 Lasting = Annotated[Duration, Field(ge=LEAST)]
@@ -24,7 +24,7 @@ def _read(given: object) -> tuple[float, float]:
     if isinstance(given, tuple):
         return given
     if not isinstance(given, list) or len(given) != 2:
-        raise RuleError("must be a pair of times", allowed="[10 s, 20 s]; [10 s, null] for good")
+        raise RuleError("must be a pair of times", allowed="[10 s, 20 s]; [10 s, null] for a permanent outage")
     begin, end = DURATION.parse(given[0]), math.inf if given[1] is None else DURATION.parse(given[1])
     if end <= begin:
         raise RuleError(f"ends at {DURATION.format(end)}, which is not after {DURATION.format(begin)}")
@@ -49,28 +49,28 @@ Interval = Annotated[
         }
     ),
 ]
-"""[from, to) in seconds; written as two times, the second null for good."""
+"""[from, to) in seconds; written as two times, the second null for a permanent outage."""
 
 
 class Timetable(Model):
-    """When something is down."""
+    """A list of outages."""
 
     down: list[Interval]
-    """From when until when it is down, in order; until null: for good."""
+    """Outages as [from, to], in order; to null: permanent."""
     repeat: Lasting | None = None
-    """Period after which these times begin anew; none: they don't."""
+    """Period after which the outages repeat. None: they do not."""
 
     @model_validator(mode="after")
     def _is_in_order(self) -> Self:
         for (_, end), (begin, _) in pairwise(self.down):
             if begin < end:
-                late = "is for good" if math.isinf(end) else f"lasts until {DURATION.format(end)}"
-                problem = f"one begins at {DURATION.format(begin)}, and the one before it {late}"
+                late = "is permanent" if math.isinf(end) else f"lasts until {DURATION.format(end)}"
+                problem = f"one begins at {DURATION.format(begin)}, and the previous one {late}"
                 raise RuleError(f"times must be one after another: {problem}", at=("down",))
         if self.repeat is None or not self.down:
             return self
         if self.down[-1][1] - self.down[0][0] > self.repeat:
-            problem = f"the last of these times ends after the first begins anew, {DURATION.format(self.repeat)} later"
+            problem = f"the last outage ends after the first one repeats, {DURATION.format(self.repeat)} later"
             raise RuleError(problem, at=("down",))
         if sum(end - begin for begin, end in self.down) >= self.repeat:
             raise RuleError("is down at all times", allowed="down: [[0 s, null]]", at=("down",))
@@ -78,31 +78,31 @@ class Timetable(Model):
 
 
 class OutageModel(Model):
-    """What all entries may say."""
+    """Keys of all entries."""
 
     kind: Kind | None = None
-    """How it goes; by default as `availability.kind`."""
+    """Kind of the outages; by default `availability.kind`."""
     notice: Duration | None = None
-    """How long before a preemption it is told; by default `availability.notice`."""
+    """Notice of a preemption; by default `availability.notice`."""
 
     @property
     def is_endless(self) -> bool:
-        """Whether it goes on for as long as the run."""
+        """Whether the outages repeat without end."""
         return getattr(self, "repeat", None) is not None
 
 
 class Down(Timetable, OutageModel):
-    """It is down at given times, e.g. {down: [[10 s, 20 s], [50 s, null]]}."""
+    """Outages at given times, e.g. {down: [[10 s, 20 s], [50 s, null]]}."""
 
 
 class Counts(OutageModel):
-    """So many are up, e.g. {counts: {0 s: 8, 100 s: 6}}, of a fleet of the highest count, or of all that the entry
-    names if these are more; which go, and which come back, is drawn by the seed."""
+    """Number of machines up over time, e.g. {counts: {0 s: 8, 100 s: 6}}, of a fleet as large as the highest count, or
+    as the entry's participants if these are more. The seed determines which ones leave and return."""
 
     counts: dict[Duration, Annotated[int, Field(ge=0, le=10_000)]]
-    """How many are up from each time on; the first time is 0."""
+    """Number up from each time on; the first time is 0."""
     repeat: Lasting | None = None
-    """Period after which these begin anew; none: the last one holds for ever."""
+    """Period after which the counts repeat. None: the last one applies until the end."""
 
     @model_validator(mode="after")
     def _is_in_order(self) -> Self:
@@ -117,11 +117,10 @@ class Counts(OutageModel):
 
 
 class Machines(OutageModel):
-    """Machines that are down at given times, each at its own. Which of all that the entry names is which of these is
-    drawn by the seed."""
+    """Machines with outages of their own. The seed determines which of the entry's participants gets which."""
 
     machines: Annotated[list[Timetable], Field(min_length=1)]
-    """When each machine is down."""
+    """The outages of each machine."""
 
     @property
     def is_endless(self) -> bool:
@@ -129,10 +128,10 @@ class Machines(OutageModel):
 
 
 class Process(OutageModel):
-    """It goes and comes back at random, each that the entry names for itself, by the run's seed."""
+    """Random outages by the run's seed, independent for each participant."""
 
     start: Literal["up", "down", "any"] = "up"
-    """Whether it is there at 0 s; any: as at a time long after the process began."""
+    """State at 0 s; any: drawn from the process's stationary distribution."""
 
     @property
     def is_endless(self) -> bool:
@@ -144,9 +143,9 @@ class ExponentialTimes(Process):
 
     process: Literal["exponential"]
     up: Lasting
-    """Mean time until it goes."""
+    """Mean time up."""
     down: Lasting
-    """Mean time until it is back."""
+    """Mean time down."""
 
 
 class WeibullTimes(Process):
@@ -154,26 +153,27 @@ class WeibullTimes(Process):
 
     process: Literal["weibull"]
     up: Lasting
-    """Mean time until it goes."""
+    """Mean time up."""
     down: Lasting
-    """Mean time until it is back."""
+    """Mean time down."""
     shape: Annotated[float, Field(ge=0.1, le=100)] = 0.7
-    """Shape of the times up. Less than 1: what has just come is the likeliest to go, as in clusters (Schroeder and
-    Gibson, DSN 2006: 0.7 to 0.8)."""
+    """Shape of the times up. Below 1, the failure rate falls with the time up, as in clusters (Schroeder and Gibson,
+    DSN 2006: 0.7 to 0.8)."""
     down_shape: Annotated[float, Field(ge=0.1, le=100)] = 1.0
     """Shape of the times down; 1: exponential."""
 
 
 class MarkovTimes(Process):
-    """After each step of time, what is up goes with one probability, and what is down comes back with another."""
+    """A Markov chain: at each step, a machine that is up fails, and one that is down recovers, with fixed
+    probabilities."""
 
     process: Literal["markov"]
     step: Lasting
     """Time between steps."""
     fail: Annotated[float, Field(gt=0, le=1)]
-    """Probability that it goes at a step."""
+    """Probability to fail at a step."""
     recover: Annotated[float, Field(gt=0, le=1)]
-    """Probability that it is back at a step."""
+    """Probability to recover at a step."""
 
     @model_validator(mode="after")
     def _lasts(self) -> Self:
@@ -185,13 +185,13 @@ class MarkovTimes(Process):
 
 
 class EmpiricalTimes(Process):
-    """Times up, and times down, are drawn from lists of such."""
+    """Times up and times down are drawn from lists."""
 
     process: Literal["empirical"]
     up: Annotated[list[Lasting], Field(min_length=1)]
-    """Times until it goes, each as likely."""
+    """Times up, all equally likely."""
     down: Annotated[list[Lasting], Field(min_length=1)]
-    """Times until it is back, each as likely."""
+    """Times down, all equally likely."""
 
 
 AnyProcess = ExponentialTimes | WeibullTimes | MarkovTimes | EmpiricalTimes
@@ -207,7 +207,7 @@ _PROCESSES: Mapping[object, type[Process]] = {
 
 
 def outage_model_of(given: Mapping[str, Any]) -> OutageModel:
-    """The entry that a mapping of YAML writes: a process by its name, and others by their main key.
+    """The entry of a mapping in YAML: a process by its name, other forms by their main key.
 
     Raises ValidationError or RuleError.
     """
@@ -218,7 +218,7 @@ def outage_model_of(given: Mapping[str, Any]) -> OutageModel:
         return _PROCESSES[process].model_validate(given)
     forms = [form for form in _FORMS if form in given]
     if len(forms) != 1:
-        problem = "says in several ways when it is down" if forms else "says not when it is down"
+        problem = "has several forms of outages" if forms else "has no outages"
         raise RuleError(problem, allowed=f"one of {', '.join([*_FORMS, 'trace', 'process'])}")
     found = _FORMS[forms[0]].model_validate(given)
     if isinstance(found, Counts) and len(found.counts) < len(given["counts"]):

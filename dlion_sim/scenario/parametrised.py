@@ -1,4 +1,4 @@
-"""Models and data sets that can be set to something, and how to write which one is meant."""
+"""Models and data sets with parameters, and their short forms."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dlion_sim.scenario.model import Model
 
 
 class Gpt(Model):
-    """A transformer for text, as GPT-2's; its context is the data set's."""
+    """A transformer for text like GPT-2, with the data set's context length."""
 
     name: Literal["gpt"]
     layers: Annotated[int, Field(ge=1, le=1000)] = 4
-    """Blocks of attention and a layer for each token."""
+    """Number of transformer blocks."""
     heads: Annotated[int, Field(ge=1)] = 4
-    """Heads of the attention of each block; they divide its width."""
+    """Attention heads per block; must divide the width."""
     width: Annotated[int, Field(ge=1, le=100_000)] = 128
-    """Numbers for each token, between blocks."""
+    """Size of a token's representation."""
 
     @model_validator(mode="after")
     def _divides(self) -> Self:
@@ -34,25 +34,25 @@ class Shakespeare(Model):
 
     name: Literal["shakespeare"]
     context: Annotated[int, Field(ge=1, le=16_384)] = 64
-    """Tokens of a sequence, which is a sample."""
+    """Tokens per sequence (sample)."""
     tokenizer: Literal["characters", "bpe"] = "characters"
-    """What is a token: a character; or of a byte-pair encoding also frequent pieces of words, 596 tokens in all."""
+    """Tokens: characters, or a byte-pair encoding of 596 tokens."""
 
 
 class Lora(Model):
-    """Low-rank adaptation (Hu et al., ICLR 2022): only small additions to dense layers are trained and sent."""
+    """Low-rank adaptation (Hu et al., ICLR 2022): only low-rank updates of dense layers are trained and sent."""
 
     rank: Annotated[int, Field(ge=1)] = 8
-    """How thin the two matrices are whose product is an addition."""
+    """Rank of the updates."""
     alpha: Annotated[float, Field(gt=0)] = 16.0
-    """Additions are multiplied by alpha / rank."""
+    """The updates are scaled by alpha / rank."""
     targets: Annotated[list[str], Field(min_length=1)] | None = None
-    """Ends of the names of the layers that have one, e.g. query_key_value. None: all dense layers."""
+    """Suffixes of the names of adapted layers, e.g. query_key_value. None: all dense layers."""
     base: str | None = None
-    """A file of the model's parameters, relative to the scenario file's folder, which torch.save wrote of a state_dict.
-    None: they are the initial ones."""
+    """File of the base model's parameters (torch.save of a state_dict), relative to the scenario file's folder. None:
+    the initial ones."""
     base_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
-    """What that file must be. None: as it is."""
+    """SHA-256 that the file must have. None: any."""
 
     @field_validator("base")
     @classmethod
@@ -64,7 +64,7 @@ class Lora(Model):
     @classmethod
     def _of_a_base(cls, base_sha256: str | None, info: ValidationInfo) -> str | None:
         if base_sha256 is not None and info.data.get("base", "") is None:
-            raise ValueError("is that of no file: without base there is none")
+            raise ValueError("has no file to apply to: base is not set")
         return base_sha256
 
 
@@ -85,7 +85,7 @@ DatasetSpec = Annotated[
 
 
 def named(spec: str | Model) -> tuple[str, dict[str, Any]]:
-    """The name of a model or data set, and what it is set to."""
+    """The name of a model or data set, and its parameters."""
     if isinstance(spec, str):
         return spec, {}
     parameters = spec.model_dump()

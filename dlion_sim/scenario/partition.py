@@ -1,4 +1,4 @@
-"""Which samples lie at which worker."""
+"""Partitions: which samples are stored at which worker."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from dlion_sim.scenario.model import Model
 
 
 class Iid(Model):
-    """Every worker draws from the same distribution: the samples are dealt out like cards."""
+    """Independent and identically distributed: samples are assigned to workers at random, in equal numbers."""
 
     kind: Literal["iid"] = "iid"
 
 
 class Dirichlet(Model):
-    """Each class is divided among the workers by proportions from a Dirichlet distribution."""
+    """Each class is split among the workers in proportions from a Dirichlet distribution."""
 
     kind: Literal["dirichlet"] = "dirichlet"
     alpha: Annotated[float, Field(gt=0)] = 0.5
-    """Concentration: the smaller, the fewer classes a worker sees."""
+    """Concentration: the smaller, the fewer classes per worker."""
 
 
 class LabelShards(Model):
-    """The samples are sorted by label and cut into shards, of which each worker gets some (McMahan et al., 2017)."""
+    """Samples are sorted by label and split into shards, and each worker gets some (McMahan et al., 2017)."""
 
     kind: Literal["label_shards"] = "label_shards"
     shards_per_worker: Annotated[int, Field(ge=1)] = 2
-    """Shards that each worker gets: the fewer, the fewer classes it sees."""
+    """Shards per worker: the fewer, the fewer classes per worker."""
 
 
 Held = Annotated[
@@ -42,20 +42,20 @@ Held = Annotated[
         lambda given: given if isinstance(given, list) else [given], json_schema_input_type=int | list[int]
     ),
 ]
-"""Owners by number; one alone may be written as such."""
+"""Numbers of owners; a single one may be written without a list."""
 
 
 class Owners(Model):
-    """The samples stay together by who owns them, e.g. their writer or site: the owners are dealt out like cards, or
-    lie where `at` says."""
+    """Samples of one owner, e.g. a writer or site, stay together: owners are assigned to workers at random, or as `at`
+    says."""
 
     kind: Literal["owners"] = "owners"
     at: Annotated[dict[str, Held], Field(min_length=1)] | None = None
-    """Whose samples lie at which cloud or worker: owners' numbers by place, e.g. {s3: 3, s1: [0, 4], s2/0: 1}. A
-    cloud's workers share what lies there, alike, but for those that are named themselves. Owners that are not named are
-    dealt to the workers at which nobody's samples lie. None: all are."""
+    """Owners by cloud or worker, e.g. {s3: 3, s1: [0, 4], s2/0: 1}. A cloud's owners are split equally among its
+    workers without an entry of their own. Other owners are assigned at random to the remaining workers. None: all
+    owners are."""
     without: Held | None = None
-    """Owners whose samples nobody trains on, by number, e.g. 3 or [3, 4]. None: all are trained on."""
+    """Owners that are left out, e.g. 3 or [3, 4]. None: all are used."""
 
     @model_validator(mode="after")
     def _lie_at_one_place(self) -> Self:
@@ -63,11 +63,13 @@ class Owners(Model):
         for place, held in (self.at or {}).items():
             for owner in held:
                 if owner in found:
-                    raise RuleError(f"owner {owner} lies at {found[owner]} already", at=("at", place))
+                    raise RuleError(f"owner {owner} is at {found[owner]} already", at=("at", place))
                 found[owner] = place
         for owner in self.without or ():
             if owner in found:
-                raise RuleError(f"owner {owner} lies at {found[owner]}", allowed="who is not in at", at=("without",))
+                raise RuleError(
+                    f"owner {owner} is at {found[owner]}", allowed="owners that are not in at", at=("without",)
+                )
         return self
 
     def workers_at(self, cluster: Cluster) -> dict[str, Sequence[int]]:
@@ -87,12 +89,16 @@ class Owners(Model):
                 allowed = f"{listed(clouds)}; or a worker of these, e.g. {cluster.workers[0].name}"
                 raise RuleError(problem, allowed=allowed, at=("at",))
             if not places[place]:
-                raise RuleError("all of its workers have their own", allowed="the cloud, or each", at=("at", place))
+                raise RuleError(
+                    "all of its workers have entries of their own",
+                    allowed="either the cloud or its workers",
+                    at=("at", place),
+                )
         return {place: places[place] for place in named}
 
 
 class Shared(Model):
-    """Every worker holds all samples, and takes them in an order of its own."""
+    """Every worker has all samples, in its own order."""
 
     kind: Literal["shared"] = "shared"
 

@@ -1,4 +1,5 @@
-"""A capacity over virtual time, piecewise constant: of a link (bit/s), a machine (cores), arrivals (samples/s)."""
+"""Schedules: piecewise constant capacities over virtual time, of links (bit/s), machines (cores) and arrivals
+(samples/s)."""
 
 from __future__ import annotations
 
@@ -13,15 +14,14 @@ from typing import Self
 from dlion_sim.scenario.units import DURATION
 
 _LEAST_STEP = 0.001
-"""Seconds, on average, of a step that comes again and again."""
+"""Minimum mean length of the steps of a repeating schedule, in seconds."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Capacity that holds from each step's time until the next step's; the last holds for ever, or until it repeats.
+    """Capacity from each step's time until the next step's; the last one applies until the end, or until it repeats.
 
-    It is in one unit throughout, which the name of whatever holds it tells: bits per second, cores, or samples per
-    second.
+    The unit depends on its use: bits per second, cores, or samples per second.
 
     Raises:
         ValueError: The steps don't start at 0, don't increase in time, start with an outage or hold a capacity that
@@ -31,7 +31,7 @@ class Schedule:
     steps: tuple[tuple[float, float], ...]
     """(time in seconds, capacity) in the order of time. Capacity 0 is an outage."""
     repeat: float | None = None
-    """Period in seconds after which the steps begin anew; None: they don't."""
+    """Period in seconds after which the steps repeat; None: they do not."""
 
     def __post_init__(self) -> None:
         times = [time for time, _ in self.steps]
@@ -81,7 +81,7 @@ class Schedule:
             yield step
 
     def mean(self, end_s: float) -> float:
-        """Over the time from 0 to `end_s` > 0, in the schedule's unit."""
+        """The mean from time 0 to `end_s` > 0, in the schedule's unit."""
         total, since, value = 0.0, 0.0, self.steps[0][1]
         for time, next_value in self.changes():
             if time >= end_s:
@@ -91,10 +91,9 @@ class Schedule:
         return (total + (end_s - since) * value) / end_s
 
     def finish_time(self, start_s: float, work: float) -> float:
-        """When `work` (in capacity x seconds: bits, or core-seconds) is done if it starts at `start_s` >= 0.
+        """The time at which `work` (capacity x seconds: bits, or core-seconds) started at `start_s` >= 0 is done.
 
-        That is the first time by which the integral of the capacity since the start reaches `work`; infinite if it
-        never does.
+        The first time at which the integral of the capacity since the start reaches `work`, or infinity.
         """
         if self.is_constant:
             return start_s + work / self.steps[0][1]
@@ -111,7 +110,7 @@ class Schedule:
             if self.repeat is None:
                 return math.inf
             a_period = sum(value * (end - begin) for begin, end, value in self._pieces(0.0))
-            # The last period is walked, even if it is wholly used: it may end with an outage.
+            # The last period is walked even if all of it is needed: it may end with an outage.
             skipped = max(math.ceil(work / a_period) - 1, 0)
             work = max(work - skipped * a_period, 0.0)
             period_start += (1 + skipped) * self.repeat

@@ -1,4 +1,4 @@
-"""The ready scenarios and sweeps that come with the project."""
+"""Scenarios and sweeps that ship with the project."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from dlion_sim.errors import InputError
 _PACKAGE = Path(__file__).parents[1]
 _INSTALLED, _CHECKOUT = _PACKAGE / "shipped_scenarios", _PACKAGE.parent / "scenarios"
 FOLDER = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
-"""Where they are."""
+"""Their folder."""
 _SWEEPS = "sweeps"
 REPRODUCTION = FOLDER / "reproduction"
-"""The sweeps that repeat papers' experiments, and what these claim."""
+"""Sweeps that repeat papers' experiments, and the papers' claims."""
 CLAIMS = REPRODUCTION / "claims.yaml"
-"""What the papers claim."""
+"""The papers' claims."""
 
 
 def shipped() -> list[Path]:
-    """The files of all ready scenarios, sorted."""
+    """The files of all shipped scenarios, sorted."""
     others = {_SWEEPS, REPRODUCTION.name}
     return sorted(file for file in FOLDER.rglob("*.yaml") if others.isdisjoint(file.relative_to(FOLDER).parts))
 
 
 def shipped_sweeps() -> list[Path]:
-    """The files of all ready sweeps but those of `REPRODUCTION`, sorted."""
+    """The files of all shipped sweeps except `REPRODUCTION`, sorted."""
     return sorted((FOLDER / _SWEEPS).glob("*.yaml"))
 
 
 def name_of(file: Path) -> str:
-    """The name by which a ready scenario's file is found, e.g. "paper/homo_a"."""
+    """The name of a shipped scenario, e.g. "paper/homo_a"."""
     return file.relative_to(FOLDER).with_suffix("").as_posix()
 
 
 def find(name: str | Path) -> Path:
-    """The file of that path or, if there is none, the ready scenario of that name, e.g. "paper/homo_a".
+    """The file of that path or, if there is none, the shipped scenario of that name, e.g. "paper/homo_a".
 
     Raises:
         InputError: There is neither; with the nearest names.
@@ -45,8 +45,8 @@ def find(name: str | Path) -> Path:
 
 
 def find_sweep(name: str | Path) -> Path:
-    """The file of that path or, if there is none, the ready sweep of that name, e.g. "sweeps/digits"
-    or "reproduction/E6".
+    """The file of that path or, if there is none, the shipped sweep of that name, e.g. "sweeps/digits" or
+    "reproduction/E6".
 
     Raises:
         InputError: There is neither; with the nearest names.
@@ -61,7 +61,7 @@ def _found(name: str | Path, ready: Iterable[Path], kind: str, others: Sequence[
         return path
     files = {name_of(file): file for file in ready}
     short = path.as_posix().removeprefix("scenarios/").removesuffix(".yaml")
-    # What is of another kind says so once it is read.
+    # Files of the other kind are refused when they are read.
     files_of_all = {name_of(file): file for file in FOLDER.rglob("*.yaml") if file != CLAIMS}
     if short in files_of_all:
         return files_of_all[short]

@@ -1,4 +1,4 @@
-"""What comes to the workers while they learn: how fast, what they keep of it, and how it changes."""
+"""Streams: samples that arrive during training, their rates, what workers keep of them, and drift."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ ClassNumber = Annotated[int, Field(ge=0)]
 
 
 class ArrivalRates(ShortForm):
-    """How fast samples come to the workers; "50/s" or a schedule is short for {rate: ...}."""
+    """Arrival rates; "50/s" or a schedule is short for {rate: ...}."""
 
     short_form: ClassVar[dict[str, Any]] = {"type": ["string", "object"], "examples": ["50/s"]}
 
     rate: RateSchedule
-    """Samples that come to each worker in a second; may change over time, as a capacity."""
+    """Samples per second at each worker; may change over time, like a capacity."""
     of: dict[str, RateSchedule] = Field(default_factory=dict)
-    """The rates of workers that differ, by the name of their micro-cloud, or of the worker: {west: 10/s, west/0: 5/s}.
-    """
+    """Rates of other workers, by name of micro-cloud or worker: {west: 10/s, west/0: 5/s}."""
 
     @classmethod
     def expand(cls, given: object) -> object:
@@ -36,58 +35,58 @@ class ArrivalRates(ShortForm):
         return given if holds_fields or isinstance(given, ArrivalRates) else {"rate": given}
 
     def at(self, cloud: str, worker: str) -> Schedule:
-        """That of a worker, by the name of its micro-cloud and its own."""
+        """The rate of a worker, by the names of its micro-cloud and its own."""
         return self.of.get(worker, self.of.get(cloud, self.rate))
 
 
 class Keep(ShortForm):
-    """What a worker keeps of what has come, to train on: one of these, or all."""
+    """Which arrived samples a worker trains on: a window, a reservoir, or all."""
 
     short_form: ClassVar[dict[str, Any]] = {"const": "all"}
 
     window: Annotated[int, Field(ge=1)] | None = None
-    """The newest so many samples."""
+    """Number of newest samples."""
     reservoir: Annotated[int, Field(ge=1)] | None = None
-    """So many samples, each that has come with equal probability (Vitter's algorithm R, TOMS 1985)."""
+    """Size of a uniform random sample of all that arrived (Vitter's algorithm R, TOMS 1985)."""
 
     @classmethod
     def expand(cls, given: object) -> object:
         if isinstance(given, str) and given != "all":
-            raise RuleError(f"{given!r} is no way to keep samples", allowed="all, {window: 2000}, {reservoir: 2000}")
+            raise RuleError(f"{given!r} is not a way to keep samples", allowed="all, {window: 2000}, {reservoir: 2000}")
         return {} if given == "all" else given
 
     @property
     def most(self) -> int | None:
-        """Samples that are kept, at most; None: no bound."""
+        """Maximum number of samples kept; None: no limit."""
         return self.reservoir if self.window is None else self.window
 
     @model_validator(mode="after")
     def _keeps_in_one_way(self) -> Self:
         if self.window is not None and self.reservoir is not None:
-            raise RuleError("window and reservoir are two ways to keep samples", allowed="all, or one of them")
+            raise RuleError("window and reservoir exclude each other", allowed="all, or one of them")
         return self
 
 
 class _OfClasses(Model):
-    """Changes how often classes come."""
+    """A change of class frequencies."""
 
     clouds: list[str] = Field(default_factory=list)
-    """Only at workers of these micro-clouds. None: at all."""
+    """Micro-clouds whose workers it applies to. None: all."""
 
     def concerns(self, cloud: str) -> bool:
-        """Whether it changes what comes to workers of a micro-cloud."""
+        """Whether it applies to workers of a micro-cloud."""
         return not self.clouds or cloud in self.clouds
 
 
 class LabelShift(_OfClasses):
-    """Classes come more or less often than the workers' shards have them, and that changes."""
+    """The frequency of classes changes, relative to the workers' shards."""
 
     kind: Literal["label_shift"] = "label_shift"
     classes: Annotated[list[ClassNumber], Field(min_length=1)]
-    """Which ones."""
+    """The classes."""
     weight: Annotated[dict[Duration, Annotated[float, Field(ge=0, le=1e6)]], Field(min_length=1)]
-    """By what their share is multiplied, before the shares are made to sum to one again: at each of these times, along
-    a line between two of them, e.g. {60 s: 1, 120 s: 0.1}. Before the first and after the last it stays."""
+    """Factor on their share at given times, interpolated linearly and constant outside, e.g. {60 s: 1, 120 s: 0.1}.
+    Shares are normalized afterwards."""
 
     @field_validator("weight", mode="wrap")
     @classmethod
@@ -99,70 +98,70 @@ class LabelShift(_OfClasses):
 
     @property
     def what(self) -> str:
-        """What happens, in words."""
+        """Description of the change."""
         return "labels shift"
 
     @property
     def span(self) -> tuple[float, float]:
-        """From when to when (s)."""
+        """Start and end (s)."""
         return min(self.weight), max(self.weight)
 
     @property
     def changing(self) -> Sequence[int]:
-        """The classes that it changes."""
+        """The affected classes."""
         return self.classes
 
     def weight_at(self, times: Floats) -> Floats:
-        """By what the classes' share is multiplied at some times (s) [N]."""
+        """Factor on the classes' share at some times (s) [N]."""
         return np.interp(times, list(self.weight), list(self.weight.values()))
 
 
 class LateClass(_OfClasses):
-    """A class of which nothing comes until some time."""
+    """A class whose samples arrive only from some time on."""
 
     kind: Literal["late_class"] = "late_class"
     late: Annotated[ClassNumber, Field(alias="class")]
-    """Which one."""
+    """The class."""
     since: Annotated[PositiveDuration, Field(alias="from")]
-    """When it begins to come."""
+    """Time of its first arrivals."""
 
     @property
     def what(self) -> str:
-        """What happens, in words."""
+        """Description of the change."""
         return f"class {self.late} comes"
 
     @property
     def span(self) -> tuple[float, float]:
-        """A moment: from when to when (s)."""
+        """Start and end (s), which are equal."""
         return self.since, self.since
 
     @property
     def changing(self) -> Sequence[int]:
-        """The class."""
+        """The affected class."""
         return [self.late]
 
     def weight_at(self, times: Floats) -> Floats:
-        """By what the class's share is multiplied at some times (s) [N]."""
+        """Factor on the class's share at some times (s) [N]."""
         return (times >= self.since).astype(np.float64)
 
 
 class _OfInputs(Model):
-    """Changes inputs, evenly over a time; what has come stays as it came."""
+    """A gradual change of inputs; samples that arrived earlier are unchanged."""
 
     kind: str
     since: Annotated[Duration, Field(alias="from")] = 0.0
-    """When the change begins."""
+    """Start of the change."""
     until: Annotated[PositiveDuration, Field(alias="to")]
-    """When it is complete, and stays."""
+    """End of the change, which then stays complete."""
 
     @property
     def what(self) -> str:
-        """What happens, in words."""
+        """Description of the change."""
         return self.kind
 
     @property
     def span(self) -> tuple[float, float]:
-        """From when to when (s)."""
+        """Start and end (s)."""
         return self.since, self.until
 
     @model_validator(mode="after")
@@ -172,41 +171,41 @@ class _OfInputs(Model):
         return self
 
     def part_at(self, times: Floats) -> Floats:
-        """How much of the change there is at some times (s) [N], from 0 to 1."""
+        """Progress of the change at some times (s) [N], from 0 to 1."""
         return np.interp(times, [self.since, self.until], [0.0, 1.0])
 
 
 class Brightness(_OfInputs):
-    """Images become brighter, or darker."""
+    """Images become brighter or darker."""
 
     kind: Literal["brightness"] = "brightness"
     by: Annotated[float, Field(ge=-1, le=1)]
-    """What is added in the end to each entry, as a part of the range that entries have; they stay in that range."""
+    """Final addition to each entry, as a share of the range of entries, to which they are clipped."""
 
 
 class Rotation(_OfInputs):
-    """Images turn."""
+    """Images are rotated."""
 
     kind: Literal["rotation"] = "rotation"
     by: Annotated[float, Field(ge=-360, le=360)]
-    """Degrees by which they have turned in the end, counter-clockwise."""
+    """Final rotation in degrees, counter-clockwise."""
 
 
 Drift = Annotated[LabelShift | LateClass | Brightness | Rotation, Field(discriminator="kind")]
 
 
 class Stream(Model):
-    """Samples come to the workers while they learn: a worker trains on those of its shard that have come by then.
-    Each is tested before it is trained on; what comes may change."""
+    """Samples arrive during training: a worker trains on the samples of its shard that have arrived. Each is tested
+    before it is trained on (prequential). Classes and inputs may drift."""
 
     arrivals: ArrivalRates
-    """How fast samples come."""
+    """Arrival rates."""
     initial: Annotated[int, Field(ge=1)] = 500
-    """Samples that each worker has from the start: a batch, at least."""
+    """Samples of each worker at the start, at least a batch."""
     keep: Keep = Keep()
-    """What of it a worker trains on, e.g. {window: 2000} or {reservoir: 2000}. By default all."""
+    """Which arrived samples a worker trains on, e.g. {window: 2000} or {reservoir: 2000}; by default all."""
     drift: list[Drift] = Field(default_factory=list)
-    """How what comes changes; changes of one kind add up, and weights of one class multiply."""
+    """Changes of the arriving samples; changes of one kind add up, weights of one class multiply."""
 
     @property
     def of_classes(self) -> list[tuple[int, LabelShift | LateClass]]:

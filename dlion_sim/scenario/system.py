@@ -1,25 +1,120 @@
-"""Which training system runs: a named composition of four choices, any of which may be replaced."""
+"""The training system: a named composition of four choices, and the topology."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_serializer
+from pydantic import BeforeValidator, Field, model_serializer
 
-from dlion_sim.scenario.model import ShortForm
-from dlion_sim.scenario.topology import Topology
+from dlion_sim.scenario.machines import GIGABIT, Nic, Rented
+from dlion_sim.scenario.model import Model, ShortForm
+
+
+class AllToAll(Model):
+    """Every worker exchanges with all others."""
+
+    kind: Literal["all_to_all"] = "all_to_all"
+
+
+class Ring(Model):
+    """Each worker exchanges with its predecessor and successor."""
+
+    kind: Literal["ring"] = "ring"
+
+
+class Bipartite(Model):
+    """Each even-numbered worker exchanges with each odd-numbered one."""
+
+    kind: Literal["bipartite"] = "bipartite"
+
+
+class Torus(Model):
+    """Each worker exchanges with four neighbours on a torus that is as square as possible."""
+
+    kind: Literal["torus"] = "torus"
+
+
+class Exponential(Model):
+    """Each worker exchanges with those at distance 1, 2, 4, 8, ... in both directions."""
+
+    kind: Literal["exponential"] = "exponential"
+
+
+class Regular(Model):
+    """Workers exchange with their neighbours in a random regular graph."""
+
+    kind: Literal["regular"] = "regular"
+    degree: Annotated[int, Field(ge=1)] = 3
+    """Neighbours of each worker."""
+
+
+class SmallWorld(Model):
+    """Workers exchange along a ring of near neighbours, with some links rewired at random (Watts and Strogatz, 1998).
+
+    All workers stay connected.
+    """
+
+    kind: Literal["small_world"] = "small_world"
+    neighbours: Annotated[int, Field(ge=2)] = 4
+    """Neighbours of each worker on the ring, before rewiring."""
+    rewiring: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """Probability that a link is rewired."""
+
+
+class Edges(Model):
+    """Workers exchange along given links."""
+
+    kind: Literal["edges"] = "edges"
+    edges: Annotated[list[Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]], Field()]
+    """The links, as pairs of worker numbers."""
+
+
+class ServerHost(Rented):
+    """A machine of a parameter server without a worker."""
+
+    cloud: str
+    """Its micro-cloud."""
+    nic: Nic = GIGABIT
+    """Its bandwidths."""
+
+
+def _first_worker() -> list[int | ServerHost]:
+    return [0]
+
+
+class ParameterServers(Model):
+    """Workers exchange with parameter servers, each of which has an equal part of the parameters."""
+
+    kind: Literal["parameter_server"] = "parameter_server"
+    hosts: Annotated[list[Annotated[int, Field(ge=0)] | ServerHost], Field(min_length=1)] = Field(
+        default_factory=_first_worker
+    )
+    """Host of each server: the number of the worker whose machine and NIC it shares, or a machine of its own."""
+
+
+AnyTopology = AllToAll | Ring | Bipartite | Torus | Exponential | Regular | SmallWorld | Edges | ParameterServers
+Topology = Annotated[
+    Annotated[AnyTopology, Field(discriminator="kind")],
+    BeforeValidator(
+        lambda given: {"kind": given} if isinstance(given, str) else given,
+        json_schema_input_type=Literal[
+            "all_to_all", "ring", "bipartite", "torus", "exponential", "regular", "small_world", "parameter_server"
+        ]
+        | AnyTopology,
+    ),
+]
 
 
 class ChoiceSpec(ShortForm):
-    """One of a system's choices. Written as its kind, or as a mapping of `kind` and the kind's own parameters."""
+    """One of a system's four choices: its kind, or a mapping of `kind` and the kind's parameters."""
 
     short_form: ClassVar[dict[str, Any]] = {"type": ["string", "object"], "properties": {"kind": {"type": "string"}}}
 
     kind: str | None = None
-    """Name of the choice; by default the system's own, with other parameters."""
+    """Name of the choice; by default the system's."""
     parameters: dict[str, Any] = Field(default_factory=dict)
-    """What the choice is set to; which names it knows is the choice's matter."""
+    """Parameters, which the choice checks."""
 
     @classmethod
     def expand(cls, given: object) -> object:
@@ -42,15 +137,15 @@ class SystemSpec(ShortForm):
     name: str
     """Name of the composition, e.g. dlion, baseline, ako, gaia or hop."""
     batching: ChoiceSpec | None = None
-    """How many samples a worker takes at a time. By default, here and below, it is the system's own choice."""
+    """Batch sizes. By default, here and below, the system's own choice."""
     exchange: ChoiceSpec | None = None
-    """What goes to whom."""
+    """What workers send to whom."""
     synchronization: ChoiceSpec | None = None
-    """When a worker goes on."""
+    """When a worker starts its next iteration."""
     knowledge_transfer: ChoiceSpec | None = None
-    """Whose weights are merged."""
+    """Whose parameters are merged."""
     topology: Topology | None = None
-    """Who exchanges with whom; a plain name is short for {kind: name}."""
+    """Which workers exchange; a plain name is short for {kind: name}."""
 
     @classmethod
     def expand(cls, given: object) -> object:

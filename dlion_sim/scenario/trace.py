@@ -1,4 +1,4 @@
-"""Reading measured capacities from a CSV file."""
+"""Reading traces of measured capacities from CSV files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TIME, SERIES = "time_s", "trace"
-"""The columns of the time in seconds and, in a file of several series, of the series' name."""
+"""The columns of the time in seconds and, with several series, of the series' name."""
 
 
 def read_trace(file: Path, *, series: str | None, value: str | None) -> list[tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""What carries messages: reliably, as TCP does; with the shortest first; or with a bound on what may be lost."""
+"""Transports: reliable like TCP, shortest message first (pFabric), or with bounded loss (DLCP)."""
 
 from __future__ import annotations
 
@@ -15,50 +15,50 @@ from dlion_sim.scenario.network import Window
 from dlion_sim.scenario.units import PositiveDuration
 
 Bound = Annotated[float, Field(ge=0, lt=1)]
-"""Part of the bytes that may be lost."""
+"""Share of the bytes that may be lost."""
 InitialWindow = Annotated[int, Field(ge=1, le=1_000_000)]
 """Packets."""
 
 
 class Reliable(Model):
-    """All of a message arrives, in order, as over TCP. Its settings are those of simulated packets (DCTCP, with
-    selective acknowledgements); flows have what `network.tcp` says, and real nodes the kernel's TCP."""
+    """Reliable, ordered delivery as with TCP. Its settings are for simulated packets (DCTCP with selective
+    acknowledgements); flows use `network.tcp`, real nodes the kernel's TCP."""
 
     kind: Literal["reliable"] = "reliable"
     initial_window: InitialWindow = 10
-    """Segments of 1448 bytes that a connection begins with (RFC 6928)."""
+    """Initial window of a connection, in segments of 1448 bytes (RFC 6928)."""
     receive_window: Window = 3 * 1024.0**2
-    """At most so much of messages is under way in a round trip."""
+    """Maximum in flight per round trip."""
     least_timeout: PositiveDuration = 0.2
-    """At least so long after a round trip what is not acknowledged is taken for lost; by default as in Linux."""
+    """Minimum retransmission timeout, in addition to a round trip; by default as in Linux."""
     recovery: Literal["plain", "linux"] = "plain"
-    """How losses are found and mended. plain: three later segments tell of a loss, or else the timeout. linux: near a
-    message's end a round trip or two tell as well (RACK-TLP, RFC 8985), what is lost first is sent again at once (RFC
-    6675), and windows are of whole segments."""
+    """Loss detection and recovery. plain: by three later segments, or the timeout. linux: also by probes near the end
+    of a message (RACK-TLP, RFC 8985), with immediate retransmission of the first loss (RFC 6675) and windows of whole
+    segments."""
 
 
 class Pfabric(Model):
-    """All of a message arrives; the fewer bytes of it are left to send, the earlier packets go first and the later they
-    are dropped (pFabric: Alizadeh et al., SIGCOMM'13). Of simulated packets only."""
+    """Reliable delivery where packets of messages with fewer remaining bytes are sent first and dropped last (pFabric:
+    Alizadeh et al., SIGCOMM'13). For simulated packets only."""
 
     kind: Literal["pfabric"] = "pfabric"
     least_timeout: PositiveDuration | None = None
-    """The time after which what is not acknowledged is taken for lost; by default three round trips."""
+    """Retransmission timeout; by default three round trips."""
 
 
 class StageBounds(Model):
-    """What part may be lost of the bytes of each stage's messages."""
+    """Loss bounds of the messages of each stage."""
 
     push: Bound = 0.0
-    """Gradients, on their way to servers or peers."""
+    """Gradients to servers or peers."""
     pull: Bound = 0.0
-    """Parameters, as servers answer."""
+    """Parameters from servers."""
     reduce: Bound = 0.0
-    """Chunks of a ring on which sums grow: what is lost is a part of all gradients so far."""
+    """Chunks of a ring during reduction: a loss affects all gradients summed so far."""
     gather: Bound = 0.0
-    """Chunks of a ring that are summed up: where they are lost, replicas differ."""
+    """Summed chunks of a ring: after a loss, replicas differ."""
     mix: Bound = 0.0
-    """Parameters, for peers that mix them."""
+    """Parameters that peers average."""
 
 
 AnyBound = Annotated[
@@ -68,64 +68,65 @@ AnyBound = Annotated[
 
 
 class LossPhase(Model):
-    """Bounds that are tighter or wider from an iteration on."""
+    """A factor on the bounds from an iteration on."""
 
     since: Annotated[int, Field(alias="from", ge=0)]
-    """The iteration of the message."""
+    """First iteration."""
     factor: Annotated[float, Field(ge=0, le=1000)]
-    """Bounds of `loss_bound` and `by_tensor` are multiplied by it."""
+    """Factor on `loss_bound` and `by_tensor`."""
 
 
 class Dlcp(Model):
-    """A message arrives when no more of it is missing than a bound lets be, and its packets in any order (DLCP: Wang et
-    al., arXiv 2008.08445; MLT, NSDI'24). Of simulated packets, or UDP between real nodes."""
+    """Bounded loss: a message is complete when the missing share is within a bound, with packets in any order (DLCP:
+    Wang et al., arXiv 2008.08445; MLT, NSDI'24). For simulated packets, or UDP between real nodes."""
 
     kind: Literal["dlcp"] = "dlcp"
     loss_bound: AnyBound = 0.1
-    """What part of a message's bytes may be lost: a number, or one for each stage, with 0 for those that are not named.
-    The default is the value of the paper's evaluations."""
+    """Share of a message's bytes that may be lost: a number, or one for each stage, by default 0. The default is that
+    of the paper's evaluations."""
     by_tensor: dict[str, Bound] = Field(default_factory=dict)
-    """Bounds of variables by their names, or ends of names such as `weight`, the longest that fits. If any are given,
-    each variable's bytes are counted by themselves; they hold in stages that may lose anything, for dense messages."""
+    """Bounds of variables by name, or by the longest matching suffix such as `weight`. If any are given, each
+    variable's bytes are counted separately, in dense messages of stages that may lose anything."""
     phases: list[LossPhase] = Field(default_factory=list)
-    """Factors on the bounds by iteration, as for a critical beginning (as DBLP, arXiv 2605.01989, has it): each from
-    its iteration until the next one's. Messages that name no iteration, pairwise averaging's, have none."""
+    """Factors on the bounds by iteration, e.g. for a critical first phase (as in DBLP, arXiv 2605.01989): each from its
+    iteration to the next phase's. They do not apply to messages without iteration (pairwise averaging)."""
     fill: Literal["zero", "rescale", "stale"] = "zero"
-    """What takes the place of gradients that are missing: nothing (the paper's), which makes sums too small; nothing,
-    while the rest of the message is scaled up, right in the mean; or those of the sender's previous message. Missing
-    parameters are always those of the previous message, and the first one has to be whole."""
+    """Replacement of missing gradients. zero: 0 (the paper's), which makes sums too small. rescale: 0, with the rest of
+    the message scaled up, unbiased. stale: those of the sender's previous message. Missing parameters are always taken
+    from the previous message; the first one must be complete."""
     drop: Literal["none", "layer", "magnitude", "layer+magnitude"] = "layer+magnitude"
-    """Which packets switches drop early, where they mark the others: none, those of front layers, those of small
-    gradients, or those that are both."""
+    """Packets that switches drop early, where they mark others: none, those of front layers, those of small gradients,
+    or those of both."""
     front: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """Part of the variables that counts as front layers (chosen here)."""
+    """Share of the variables that are front layers (chosen here)."""
     quantile: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """A packet is of large gradients where its mean magnitude is at least this quantile of its variable's packets'
-    (chosen here)."""
+    """A packet has large gradients if its mean magnitude is at least this quantile of its variable's packets (chosen
+    here)."""
     order: Literal["layer", "none"] = "layer"
-    """Whether front layers come first in switches' queues, and large gradients before small ones: those of front layers
-    first of the large, and last of the small, which are the first to be missing."""
+    """Priorities in switches' queues. layer: large gradients first, among them front layers first; then small
+    gradients, among them front layers last."""
     stop_early: bool = True
-    """Whether the receiver ends a message as soon as little enough is missing; otherwise it waits until all packets
-    have been sent once."""
+    """Whether the receiver completes a message as soon as the missing share is within the bound; otherwise after all
+    packets were sent once."""
     congestion_control: Literal["dctcp", "none"] = "dctcp"
-    """Whether a window follows marks and losses, as DCTCP's does, or packets go as fast as the machine sends them."""
+    """Congestion control by marks and losses as in DCTCP, or none: packets are sent at the NIC's rate."""
     initial_window: InitialWindow = 10
-    """Packets that a connection begins with (chosen here)."""
+    """Initial window of a connection, in packets (chosen here)."""
     least_timeout: PositiveDuration = 0.01
-    """At least so long after a round trip without feedback all that is under way is taken for lost (chosen here)."""
+    """Minimum timeout without feedback, in addition to a round trip, after which all packets in flight count as lost
+    (chosen here)."""
 
     @property
     def bounds(self) -> dict[str, float]:
-        """What part may be lost in each stage, before `phases`."""
+        """Loss bound of each stage, before `phases`."""
         if isinstance(self.loss_bound, StageBounds):
             return self.loss_bound.model_dump()
         return dict.fromkeys(StageBounds.model_fields, self.loss_bound)
 
     def by_variable(self, names: Sequence[str]) -> list[float | None]:
-        """The bound of its own that each of a model's variables has, by their names.
+        """The bounds by variable name of a model's variables, None for those without one.
 
-        Raises InputError for a bound of a variable that the model does not have.
+        Raises InputError for an unknown variable.
         """
         for end in self.by_tensor:
             if not any(name.endswith(end) for name in names):

@@ -1,4 +1,4 @@
-"""Quantities as people write them ("50 Mbps", "80 ms", "24 cores") and as the code computes with them (SI floats)."""
+"""Quantities with units, as written ("50 Mbps", "80 ms", "24 cores") and in the code (SI floats)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pydantic_core import CoreSchema, core_schema
 
 _NUMBER = re.compile(r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3}(?!\d))?|nan|inf)")
 _MOST_CHARACTERS = 100
-"""Of a quantity; no sensible one has as many."""
+"""Maximum length of a quantity."""
 
 
 class UnitError(ValueError):
-    """A quantity is in a unit that is none; who makes the mistake once makes it everywhere."""
+    """An unknown unit; equal mistakes are reported once."""
 
     def __init__(self, problem: str, quantity: str, suffix: str) -> None:
         super().__init__(problem)
@@ -28,7 +28,7 @@ class UnitError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """A quantity and the suffixes that it may be written with.
+    """A quantity and its suffixes.
 
     Reading and writing are exact: `parse(format(x)) == x` for every finite x >= 0. Scaling happens in decimal, so
     "0.3 ms" is the float nearest to 0.0003 and not a product of two rounded floats.
@@ -37,21 +37,21 @@ class Unit:
     quantity: str
     example: str
     base: str
-    """The suffix of the unit that floats are in."""
+    """The suffix of the base unit, which floats are in."""
     factors: Mapping[str, str]
-    """What one of each suffix is worth in the base unit, in decimal."""
+    """Value of each suffix in the base unit, in decimal."""
     written: tuple[str, ...]
-    """The suffixes that `format` chooses from, largest first."""
+    """Suffixes that `format` uses, largest first."""
     most: float
-    """The largest value; beyond it are slips of the pen, and floats that overflow."""
+    """The largest allowed value; larger ones are typing errors, or overflow."""
     bare: bool
-    """Whether a number without a suffix is understood, as one in the base unit. A 0 always is."""
+    """Whether a number without suffix is allowed, in the base unit. 0 always is."""
 
     def parse(self, given: object) -> float:
         """Read a text such as "50 Mbps", or a bare number where the unit takes one.
 
         Raises:
-            ValueError: It is no such quantity, or is negative or not finite.
+            ValueError: It is not such a quantity, or is negative or not finite.
         """
         text = str(given).strip() if isinstance(given, str | int | float) else ""
         match = _NUMBER.match(text) if len(text) <= _MOST_CHARACTERS else None
@@ -63,7 +63,7 @@ class Unit:
             raise self._no_quantity(given, suffix)
         value = float(number * Decimal(self.factors[suffix])) if number.is_finite() else math.inf
         if math.isinf(value):
-            raise ValueError(f"{given!r} is no finite {self.quantity}")
+            raise ValueError(f"{given!r} is not a finite {self.quantity}")
         if value < 0:
             raise ValueError(f"{given!r} is negative; a {self.quantity} is 0 or more")
         if value > self.most:
@@ -87,7 +87,7 @@ class Unit:
         return f"{scaled:f} {suffix}" if -6 <= scaled.adjusted() <= 15 else f"{scaled} {suffix}"
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """As an annotation of a float, it reads and writes that."""
+        """As annotation of a float: parses and formats it."""
         return core_schema.no_info_before_validator_function(
             self.parse,
             handler(source),
@@ -98,7 +98,7 @@ class Unit:
         return self.json_schema()
 
     def json_schema(self) -> dict[str, Any]:
-        """How JSON Schema describes the written form."""
+        """JSON Schema of the written form."""
         kinds = ["string", "number"] if self.bare else "string"
         units = ", ".join(self.factors)
         return {"type": kinds, "title": self.quantity, "description": f"units: {units}", "examples": [self.example]}

@@ -1,4 +1,4 @@
-"""Settings that a scenario has, and nothing reads: whoever sets one wants something, and would get nothing."""
+"""Settings of a scenario without effect, which are refused as overrides, and warned of in files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario.faults import RuleError
-from dlion_sim.scenario.topology import ParameterServers, ServerHost
+from dlion_sim.scenario.system import ParameterServers, ServerHost
 from dlion_sim.scenario.wan import MATRICES
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def check_read(scenario: Scenario, override: Override, places: Sequence[Keys]) -> None:
-    """Raise InputError, with what to set in its stead, where nothing in the scenario reads any of what was set."""
+    """Raise InputError, with the setting to use instead, if an override has no effect."""
     faults = [_why_unread(scenario, keys) for keys in places]
     if faults and (first := faults[0]) is not None and all(faults):
         raise override.fault(InputError(first.problem, path=".".join(map(str, places[0])), allowed=first.allowed))
 
 
 def unread(scenario: Scenario, data: object, keys: Keys = ()) -> Iterator[tuple[Keys, RuleError]]:
-    """The parts of the data of a scenario that nothing reads, and what to set in their stead."""
+    """The parts of a scenario's data without effect, and the settings to use instead."""
     if data is None:
         return
     if keys and (fault := _why_unread(scenario, keys)):
@@ -59,7 +59,7 @@ def _why_unread(scenario: Scenario, keys: Sequence[str | int]) -> RuleError | No
 
 
 def _hidden(scenario: Scenario, place: Sequence[str | int]) -> RuleError | None:
-    """Of a place in the WAN that no path reads, and where something else stands in the way."""
+    """The fault of a place in the WAN that other settings override."""
     wan = scenario.cluster.wan
     match place:
         case [("bandwidth" | "rtt" | "loss") as key]:

@@ -1,4 +1,4 @@
-"""What is learned: data, model, optimizer, and what a computation costs."""
+"""What is learned: data, model, optimizer, and the cost of computations and input."""
 
 from __future__ import annotations
 
@@ -9,71 +9,103 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from dlion_sim.scenario.faults import RuleError
-from dlion_sim.scenario.input_pipeline import Input
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.parametrised import DatasetSpec, Lora, ModelSpec
 from dlion_sim.scenario.partition import Iid, Partition, Shared
 from dlion_sim.scenario.stream import Stream
-from dlion_sim.scenario.units import Duration, Flops, Parameters
+from dlion_sim.scenario.units import Bandwidth, Duration, Flops, Parameters, Size
+
+_BITS = 8
+
+
+class Input(Model):
+    """Input pipeline of each machine: samples are read from disk and preprocessed, the next batch during the current
+    iteration. A computation waits for the remainder (as in DS-Analyzer: Mohan et al., VLDB'21)."""
+
+    prep_rate: Annotated[float, Field(gt=0)] | None = None
+    """Samples preprocessed (decoded, augmented) per second. None: no limit."""
+    disk: Annotated[Bandwidth, Field(gt=0)] | None = None
+    """Read bandwidth of the disk, e.g. 525 MB/s. None: no limit."""
+    sample_bytes: Annotated[Size, Field(gt=0)] | None = None
+    """Size of a sample on disk, e.g. 110 kB."""
+    cache: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of samples cached in memory after the first epoch, in which a worker reads all from disk."""
+
+    @model_validator(mode="after")
+    def _feeds(self) -> Self:
+        if self.prep_rate is None and self.disk is None:
+            raise RuleError("has no rate of input", allowed="prep_rate, disk, or both")
+        if (self.disk is None) != (self.sample_bytes is None):
+            raise RuleError("disk and sample_bytes go together", allowed="both or neither")
+        return self
+
+    def preparing(self, samples: int) -> float:
+        """Time to preprocess a number of samples (s)."""
+        return samples / self.prep_rate if self.prep_rate else 0.0
+
+    def reading(self, samples: int, taken: int, shard_samples: int) -> float:
+        """Time (s) to read a number of samples after `taken` others of its shard: in the first epoch, all from disk."""
+        if self.disk is None or self.sample_bytes is None:
+            return 0.0
+        new = min(max(shard_samples - taken, 0), samples)
+        return _BITS * (new + (1 - self.cache) * (samples - new)) * self.sample_bytes / self.disk
 
 
 class ConstantRate(Model):
-    """The learning rate stays as it is."""
+    """A constant learning rate."""
 
     kind: Literal["constant"] = "constant"
 
     def factor(self, step: int) -> float:
-        """The part of the learning rate that is left after `step` steps."""
+        """Factor on the learning rate after `step` steps."""
         return 1.0
 
 
 class StepDecay(Model):
-    """The learning rate falls by a factor again and again."""
+    """The learning rate is multiplied by a factor at regular intervals."""
 
     kind: Literal["step"] = "step"
     every: Annotated[int, Field(ge=1)]
-    """Steps between two falls."""
+    """Steps between two decays."""
     by: Annotated[float, Field(gt=0, le=1)] = 0.1
-    """The factor of each fall."""
+    """Factor of each decay."""
 
     def factor(self, step: int) -> float:
-        """The part of the learning rate that is left after `step` steps."""
+        """Factor on the learning rate after `step` steps."""
         return self.by ** (step // self.every)
 
 
 class CosineDecay(Model):
-    """The learning rate falls along half a cosine (Loshchilov and Hutter, ICLR 2017, without restarts)."""
+    """Cosine decay (Loshchilov and Hutter, ICLR 2017, without restarts)."""
 
     kind: Literal["cosine"] = "cosine"
     steps: Annotated[int, Field(ge=1)]
-    """Steps until it has fallen; from then on it stays."""
+    """Steps of the decay; constant afterwards."""
     end: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """The part of the learning rate that is left then."""
+    """Final factor on the learning rate."""
 
     def factor(self, step: int) -> float:
-        """The part of the learning rate that is left after `step` steps."""
+        """Factor on the learning rate after `step` steps."""
         return self.end + (1 - self.end) * (1 + math.cos(math.pi * min(1.0, step / self.steps))) / 2
 
 
 class Optimizer(Model):
-    """How a worker's own gradient and those that it receives change its weights."""
+    """The optimizer that applies own and received gradients."""
 
     kind: Literal["sgd", "adam", "adamw"] = "sgd"
-    """The rule by which gradients become a step."""
+    """Update rule."""
     learning_rate: Annotated[float, Field(gt=0, le=1000)] = 0.05
-    """Step size."""
+    """Learning rate."""
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Momentum of sgd; adam and adamw have their own."""
     weight_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """The part of the weights that sgd adds to the gradient, or that adamw, times the learning rate, takes off the
-    weights; adam has none."""
+    """Weight decay: L2 for sgd, decoupled for adamw; not for adam."""
     clip_norm: Annotated[float, Field(gt=0)] | None = None
-    """The length of the gradient of a step, at most: a longer one is shortened to it. A parameter server sees that of
-    its part. None: as long as it is."""
+    """Maximum norm of a step's gradient (clipping); at a parameter server, of its part. None: no clipping."""
     warmup: Annotated[int, Field(ge=0)] = 0
-    """Steps over which the learning rate rises evenly, before its schedule begins."""
+    """Steps of linear warm-up before the schedule."""
     schedule: Annotated[ConstantRate | StepDecay | CosineDecay, Field(discriminator="kind")] = ConstantRate()
-    """How the learning rate falls with the steps of whoever takes them: a worker, or a parameter server."""
+    """Learning rate schedule over the steps of a worker, or of a parameter server."""
 
     @field_validator("momentum")
     @classmethod
@@ -90,90 +122,88 @@ class Optimizer(Model):
         return weight_decay
 
     def factor(self, step: int) -> float:
-        """The part of the learning rate that the step after `step` others has."""
+        """Factor on the learning rate of the step after `step` others."""
         if step < self.warmup:
             return (step + 1) / (self.warmup + 1)
         return self.schedule.factor(step - self.warmup)
 
 
 _LEAST_COST = 1e-6
-"""Seconds of an iteration of one sample on one core."""
+"""Minimum time (s) of an iteration of one sample on one core."""
 
 
 class ComputeTime(Model):
-    """Time of an iteration with b samples on a machine with c cores: T(b) = alpha + beta * b / c."""
+    """Compute time of an iteration with b samples on c cores: T(b) = alpha + beta * b / c."""
 
     alpha: Duration = 0.01
     """Fixed cost of an iteration."""
     beta: Duration | None = None
-    """Cost of one sample on one core. By default it is what the FLOPs of the model, or of `cost_as`, take at 1.9
-    GFLOP/s, a core's speed by TF.AKO's published runs."""
+    """Time of one sample on one core. By default the FLOPs of the model, or of `cost_as`, at 1.9 GFLOP/s, a core's
+    speed in TF.AKO's published runs."""
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:
         if self.beta is not None and self.alpha + self.beta < _LEAST_COST:
-            raise ValueError("alpha and beta are both next to nothing: time would stand still; at least 1 us together")
+            raise ValueError("alpha and beta must be at least 1 us together")
         return self
 
 
 class CostAs(Model):
-    """A larger model that the one which learns stands for: time and bytes are the larger one's. In simulations only."""
+    """A larger model whose compute time and bytes are charged in place of the trained one's. In simulations only."""
 
     parameters: Annotated[Parameters, Field(gt=0)]
-    """That the larger one trains: each entry of what the smaller one sends is charged as so many as there are for one
-    of its parameters."""
+    """Parameters of the larger model: bytes are scaled by its ratio to the trained model's parameters."""
     flops: Annotated[Flops, Field(gt=0)] | None = None
-    """Floating-point operations of forward and backward pass for one sample. None: as many more than the smaller
-    one's as it has parameters more. What an iteration costs is `compute_time`'s where that has a beta."""
+    """FLOPs of forward and backward pass for one sample. None: scaled like the parameters. No effect if `compute_time`
+    has a beta."""
 
 
 class Workload(Model):
-    """What is learned."""
+    """Data, model and training."""
 
     dataset: DatasetSpec
     """Name of the data set, e.g. digits or cifar10; or package.module:name, a function of your own that returns one."""
     model: ModelSpec = "mlp"
     """Name of the model, e.g. mlp or cipher; or package.module:name, a function of your own that returns one."""
     lora: Lora | None = None
-    """Low-rank additions that are trained in place of the model itself. None: all of it is."""
+    """Low-rank adaptation (LoRA). None: all parameters are trained."""
     initial_parameters: Literal["same", "own"] = "same"
-    """What workers begin with: all with the same parameters, or each with its own draw, as in TF.AKO's code. Who
-    fetches parameters from a server goes on with those."""
+    """Initial parameters: the same at all workers, or drawn by each, as in TF.AKO's code. Parameters fetched from a
+    server replace them."""
     optimizer: Optimizer = Optimizer()
-    """How gradients change the weights."""
+    """The optimizer."""
     batch_size: Annotated[int, Field(ge=1)] = 32
-    """Local batch size, in samples, that every worker begins with."""
+    """Initial local batch size of every worker, in samples."""
     partition: Partition = Iid()
-    """Which samples lie at which worker; a plain name is short for {kind: name}."""
+    """Which samples are stored at which worker; a plain name is short for {kind: name}."""
     stream: Stream | None = None
-    """How samples come to the workers. None: all are there from the start."""
+    """Samples that arrive during training. None: all are available from the start."""
     validation: Annotated[float, Field(ge=0, le=0.5)] = 0.0
-    """The part of the training samples, of each class alike where there are classes, that nobody trains on: if any, all
-    evaluations are on these, and the run never sees the test set. Whatever is chosen by how well it does, such as a
-    learning rate, needs them."""
+    """Share of the training samples that is held out, stratified by class: if above 0, all evaluations use these
+    samples and never the test set. Required for choosing anything, such as a learning rate."""
     evaluate_every: Annotated[Duration, Field(ge=0.001)] = 20.0
-    """Virtual time between evaluations, which take none. They are on the test set, or else on validation samples."""
+    """Virtual time between evaluations, which take no virtual time. They use the test set, or validation samples."""
     evaluation_samples: Annotated[int, Field(ge=1)] | None = None
-    """How many samples, the first ones, every evaluation is on, and so whether a target is reached; by default all.
-    Where there are more, the run ends with one evaluation on all, the summary's `full_accuracy` (`full_metric`)."""
+    """Number of (first) samples that evaluations and targets use; by default all. With fewer, the run ends with one
+    evaluation on all samples, `full_accuracy` (`full_metric`) in the summary."""
     compute_time: ComputeTime = ComputeTime()
-    """How long an iteration takes."""
+    """Compute time of iterations."""
     input: Input | None = None
-    """What feeds the machines. None: their samples are there whenever they are needed."""
+    """Input pipeline. None: samples are always available."""
     cost_as: CostAs | None = None
-    """A larger model whose time and bytes are charged, while this one learns. None: its own are."""
+    """A larger model whose time and bytes are charged. None: the trained model's own."""
     kernels: Literal["fast", "torch"] = "fast"
-    """What computes gradients and evaluations on a CPU. fast: compiled kernels for the layers that they suit, within
-    rounding of PyTorch's, and PyTorch's for all where they cannot be compiled; torch: PyTorch's for all."""
+    """CPU kernels. fast: compiled kernels for supported layers, equal to PyTorch's up to rounding, with PyTorch as
+    fallback. torch: PyTorch's."""
 
     @model_validator(mode="after")
     def _tests_before_it_trains(self) -> Self:
         if self.stream is not None and isinstance(self.partition, Shared):
-            problem = "of a stream, no sample may have been trained on elsewhere before it comes and is tested"
+            problem = "with a stream, samples must not be trained on at other workers before they are tested"
             raise RuleError(problem, allowed="iid, dirichlet, label_shards, owners", at=("partition",))
         return self
 
     @property
     def evaluated_on(self) -> Literal["test", "validation"]:
-        """The set that all evaluations are on."""
+        """The set of samples that evaluations use."""
         return "validation" if self.validation else "test"

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from dlion_sim.scenario import Cluster, Fabric, Schedule, WorkerPlace
 from dlion_sim.scenario.machines import Nic
-from dlion_sim.scenario.topology import ServerHost
+from dlion_sim.scenario.system import ServerHost
 
 BITS_PER_BYTE = 8
 

@@ -3,11 +3,9 @@
 from dlion_sim.sweep import metric, space
 from dlion_sim.sweep.checking import alike, check, check_data
 from dlion_sim.sweep.estimating import Estimate, estimate, run_seconds
-from dlion_sim.sweep.executor import Executor, Started, run_all
-from dlion_sim.sweep.job import Ended, Job, Progressed
-from dlion_sim.sweep.loading import load_search, load_sweep
+from dlion_sim.sweep.job import Ended, Executor, Job, Progressed, Started, run_all
+from dlion_sim.sweep.loading import SearchSpec, load_search, load_sweep
 from dlion_sim.sweep.lock import locked
-from dlion_sim.sweep.model import SearchSpec
 from dlion_sim.sweep.points import Base, Point
 from dlion_sim.sweep.processes import LocalProcesses, cores
 from dlion_sim.sweep.search import Search, Trial

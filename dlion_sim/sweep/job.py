@@ -1,12 +1,12 @@
-"""One run of a sweep as a job that any process can do that sees its folder, and what it tells on the way."""
+"""A sweep's jobs: what any process with access to its folder can do, and the interface of executors that do them."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -152,3 +152,65 @@ def fraction_done(scenario: Scenario, until: float | None, progress: Any) -> flo
         progress.iterations / scenario.iterations if scenario.iterations else 0.0,
     ]
     return min(1.0, max(ends))
+
+
+class Executor(Protocol):
+    """Does jobs side by side. Each job that was started ends with one `Ended`, whatever happens to its process."""
+
+    @property
+    def free(self) -> int:
+        """How many more jobs may be started now."""
+
+    def start(self, job: Job) -> None:
+        """Begin a job; only while some are free."""
+
+    def events(self, timeout: float) -> list[Progressed | Ended]:
+        """What has happened since the last call; waits for so many seconds if that is nothing."""
+
+    def interrupt(self) -> None:
+        """Ask all jobs to end early, each in a run folder that says so."""
+
+
+class Started(msgspec.Struct, frozen=True):
+    """A run begins."""
+
+    name: str
+
+
+_POLL_SECONDS = 0.1
+
+
+def run_all(
+    jobs: Iterable[Job | None], executor: Executor, interrupted: Callable[[], bool]
+) -> Iterator[Started | Progressed | Ended]:
+    """Have all jobs done, and tell what happens; a job that fails is recorded and stops no other one.
+
+    Jobs may depend on what others came to: None among them is none for now, and the next one is asked for only after
+    whoever iterates has seen what happened until then.
+    `interrupted` is asked several times a second: once it says so no more jobs begin, and those that run end early.
+    """
+    waiting = iter(jobs)
+    running: dict[str, Job] = {}
+    asked = False
+    while True:
+        if not asked and interrupted():
+            asked = True
+            executor.interrupt()
+        while not asked and executor.free and (job := next(waiting, None)):
+            executor.start(job)
+            running[job.name] = job
+            yield Started(job.name)
+        if not running:
+            return
+        for event in executor.events(_POLL_SECONDS):
+            if isinstance(event, Ended):
+                job = running.pop(event.name)
+                if event.status == "failed":
+                    _record(job, event)
+            yield event
+
+
+def _record(job: Job, event: Ended) -> None:
+    # Where the folder cannot be written, which is likely why the run failed, it reads as interrupted or to do.
+    with suppress(OSError, InputError):
+        record_failure(job, event)

@@ -1,15 +1,31 @@
-"""What runs on the machines of a Ray cluster: a job, as a task, and the board where all jobs tell how far they are."""
+"""The parts of a Ray cluster that do not import Ray: its set-up, the task that does a job, and the progress board."""
 
 from __future__ import annotations
 
+import os
+import secrets
 import signal
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from dlion_sim.errors import InputError
 from dlion_sim.sweep.job import Ended, Job, Progressed, work
 from dlion_sim.sweep.lock import shared
+
+
+def prepare_ray(*, private: bool) -> None:
+    """Have Ray report nothing home and, if `private`, take orders from nobody but this process.
+
+    A Ray that is started listens on every interface, and does whatever it is sent; so it gets a secret to be asked for.
+    Raises InputError where Ray is not installed.
+    """
+    if find_spec("ray") is None:
+        raise InputError("needs the package ray", allowed="pip install 'dlion-sim[ray]'")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if private:
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
 
 
 class Board:

@@ -15,7 +15,7 @@ from dlion_sim.sweep import metric, space
 from dlion_sim.sweep.axes import Value
 from dlion_sim.sweep.checking import check
 from dlion_sim.sweep.job import Ended, Job
-from dlion_sim.sweep.model import SearchSpec
+from dlion_sim.sweep.loading import SearchSpec
 from dlion_sim.sweep.points import Point
 from dlion_sim.sweep.state import State, survey
 from dlion_sim.sweep.study import Study

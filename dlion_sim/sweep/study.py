@@ -13,7 +13,7 @@ import msgspec
 from dlion_sim.errors import InputError
 from dlion_sim.streams import stream_seed
 from dlion_sim.sweep import metric, space
-from dlion_sim.sweep.model import SearchSpec
+from dlion_sim.sweep.loading import SearchSpec
 from dlion_sim.sweep.state import changes
 
 if TYPE_CHECKING:

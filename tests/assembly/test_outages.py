@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dlion_sim.assembly import Outage, Outages
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import Schedule, from_data
-from dlion_sim.scenario.topology import ServerHost
+from dlion_sim.scenario.system import ServerHost
 
 WAN = {"bandwidth": "40 Mbps", "rtt": "60 ms"}
 

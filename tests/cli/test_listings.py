@@ -13,7 +13,7 @@ from dlion_sim.learning.datasets.registry import DATASETS
 from dlion_sim.learning.models import MODELS
 from dlion_sim.scenario import CATALOGS, DEVICES, shipped
 from dlion_sim.scenario.shipped import FOLDER, name_of, shipped_sweeps
-from dlion_sim.sweep.model import Sweep
+from dlion_sim.sweep.loading import Sweep
 from tests.command import dlion
 
 KINDS = ["systems", "models", "datasets", "devices", "catalogs", "scenarios"]

@@ -105,7 +105,7 @@ def test_a_cluster_gets_the_jobs_where_one_is_asked_for(monkeypatch, here, gpus,
             started.append(job)
             super().start(msgspec.structs.replace(job, device="cpu"))
 
-    monkeypatch.setattr("dlion_sim.sweep.ray_setup.prepare_ray", lambda private: None)
+    monkeypatch.setattr("dlion_sim.sweep.ray_task.prepare_ray", lambda private: None)
     monkeypatch.setitem(sys.modules, "dlion_sim.sweep.ray_cluster", SimpleNamespace(RayCluster=Cluster))
     ray = ["--executor", "ray", "--address", "head:6379", *gpus]
     assert dlion(monkeypatch, *ASKED, "--deadline", "1 min", "--quiet", *ray) == 0

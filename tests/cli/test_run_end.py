@@ -3,7 +3,7 @@
 import pytest
 import typer
 
-from dlion_sim.cli.run_end import report
+from dlion_sim.cli.scenario_runs import report
 from tests.made_up import made_up_run
 
 

@@ -5,7 +5,7 @@ from numba import njit
 from rich.console import Console
 
 from dlion_sim.cli import progress
-from dlion_sim.cli.slow_runs import Pace, in_words
+from dlion_sim.cli.progress import Pace, in_words
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY
 from dlion_sim.simulation import Progress

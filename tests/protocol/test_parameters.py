@@ -12,7 +12,7 @@ from dlion_sim.protocol.messages import Contribution
 from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
 from dlion_sim.scenario import SystemSpec
-from dlion_sim.scenario.topology import Topology
+from dlion_sim.scenario.system import Topology
 from tests.protocol.joined import run, setup, workers_of
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from dlion_sim.protocol.schema import scenario_schema
 from dlion_sim.scenario import shipped
-from dlion_sim.scenario.topology import AnyTopology
+from dlion_sim.scenario.system import AnyTopology
 
 DOCS = Path(__file__).parents[2] / "docs"
 VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())

@@ -10,7 +10,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.topology import mixing_weights, sides
 from dlion_sim.scenario import SystemSpec
-from dlion_sim.scenario.topology import Topology
+from dlion_sim.scenario.system import Topology
 
 topology = TypeAdapter(Topology).validate_python
 

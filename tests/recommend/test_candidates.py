@@ -8,7 +8,7 @@ import pytest
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.compose import compose
 from dlion_sim.recommend import KEY_PARAMETERS, SYSTEMS, Choices, Goal, Study
-from dlion_sim.recommend.systems import variants
+from dlion_sim.recommend.candidates import variants
 from dlion_sim.scenario import SystemSpec
 from dlion_sim.sweep import Base
 from dlion_sim.yaml_text import read_file, read_yaml

@@ -9,9 +9,8 @@ from dlion_sim.analysis.statistics import Duration, mean_of
 from dlion_sim.cli.recommended import _quantity
 from dlion_sim.recommend.candidates import Candidate
 from dlion_sim.recommend.document import _of_seeds, _why_not, sentence
-from dlion_sim.recommend.goal import Goal
+from dlion_sim.recommend.goal import Goal, compared, duration
 from dlion_sim.recommend.options import Option, of_seeds
-from dlion_sim.recommend.words import compared, duration
 
 
 def option(name, seconds, money):

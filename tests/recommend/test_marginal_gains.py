@@ -3,7 +3,7 @@
 import pytest
 
 from dlion_sim.recommend import Goal, write_recommendation
-from dlion_sim.recommend.counterfactuals import counterfactuals
+from dlion_sim.recommend.sensitivity import counterfactuals
 from tests.recommend.digits import SCENARIO, in_this_process, study_of
 
 GOAL = Goal(deadline=90.0)

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from dlion_sim.recommend.estimate import estimate
 from dlion_sim.recommend.goal import Goal
-from dlion_sim.recommend.observed import Curve
+from dlion_sim.recommend.observed import Curve, estimate
 from dlion_sim.recommend.race import Start
 from tests.recommend.digits import in_this_process, study_of
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from dlion_sim.recommend.candidates import Candidate
-from dlion_sim.recommend.estimate import estimate, leader
 from dlion_sim.recommend.goal import Goal
-from dlion_sim.recommend.observed import Curve
+from dlion_sim.recommend.observed import Curve, estimate, leader
 from dlion_sim.recommend.race import FINALISTS, Race
 
 EVERY = 1.0

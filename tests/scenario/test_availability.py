@@ -70,7 +70,7 @@ def test_what_an_entry_is_of() -> None:
         ),
         (f"{{links: {{east-wst: {DOWN}}}}}", ".links.east-wst", ["did you mean 'east-west'?", "allowed: east-west"]),
         (f'{{links: {{"a>b": {DOWN}}}}}', ".links.a>b", ["no link 'a>b'", "allowed: east>west, west>east"]),
-        ("{workers: {east/1: {}}}", ".workers.east/1", ["says not when", "down, counts, machines, trace, process"]),
+        ("{workers: {east/1: {}}}", ".workers.east/1", ["has no outages", "down, counts, machines, trace, process"]),
         ("{workers: {east/1: [1 s, 2 s]}}", ".workers.east/1", ["a mapping", "not a list"]),
         ("{workers: {east/1: {down: [[1 s]]}}}", ".workers.east/1.down.0", ["a pair of times", "[10 s, 20 s]"]),
         ("{workers: {east/1: {down: [[1, 2 s]]}}}", ".workers.east/1.down.0", ["1 is not a duration"]),
@@ -83,9 +83,9 @@ def test_what_an_entry_is_of() -> None:
         (
             "{workers: {east/1: {down: [[1 s, null], [2 s, 4 s]]}}}",
             ".workers.east/1.down",
-            ["one after another", "for good"],
+            ["one after another", "is permanent"],
         ),
-        ("{workers: {east/1: {down: [[1 s, 9 s]], repeat: 5 s}}}", ".workers.east/1.down", ["begins anew, 5 s later"]),
+        ("{workers: {east/1: {down: [[1 s, 9 s]], repeat: 5 s}}}", ".workers.east/1.down", ["repeats, 5 s later"]),
         ("{workers: {east/1: {down: [[0 s, 5 s]], repeat: 5 s}}}", ".workers.east/1.down", ["down at all times"]),
         ("{workers: {east/1: {counts: {1 s: 3}}}}", ".workers.east/1.counts", ["first count must be at 0 s"]),
         ("{workers: {east/1: {counts: {0 s: 3, 0 ms: 2}}}}", ".workers.east/1.counts", ["two counts", "same time"]),
@@ -120,10 +120,10 @@ def test_what_cannot_be(file: Path, written: str, path: str, words: list[str]) -
 
 def test_links_need_a_bandwidth_that_can_be_0_and_an_end(file: Path) -> None:
     link = f"availability={{links: {{east-west: {DOWN}}}}}"
-    with pytest.raises(InputError, match=r"links.east-west: the path from 'east' to 'west' has no bandwidth"):
+    with pytest.raises(InputError, match=r"links.east-west: the path from 'east' to 'west' is unlimited"):
         load(file, [link, "cluster.wan={bandwidth: unlimited, rtt: 60 ms}"])
     endless = "availability={links: {east-west: {process: exponential, up: 1 min, down: 1 s}}}"
-    with pytest.raises(InputError, match="nothing says how long the run is; allowed: with duration"):
+    with pytest.raises(InputError, match="the run has no duration; allowed: with duration"):
         load(file, [endless, "duration=null", "iterations=5"])
     load(file, [link, "duration=null", "iterations=5"])
     load(file, [endless])

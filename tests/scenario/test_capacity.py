@@ -109,7 +109,7 @@ def test_a_loaded_trace_needs_its_file_no_more(file: Path) -> None:
         ("time_s,up\n0,1\n5,1\n5,2\n", "{trace: t.csv}", ["line 4", "times must increase"]),
         ("time_s,up\n0,1\n5,-1\n", "{trace: t.csv}", ["negative"]),
         ("time_s,up\n0,0\n5,1\n", "{trace: t.csv}", ["must not start with an outage"]),
-        ("time_s,up\n0,1\n", "{trace: t.csv, unit: Mb}", ["no unit of a bandwidth", "Mbps"]),
+        ("time_s,up\n0,1\n", "{trace: t.csv, unit: Mb}", ["not a unit of a bandwidth", "Mbps"]),
         ("time_s,up\n0,1\n", "{trace: t.csv, repaet: true}", ["unknown key 'repaet'", "'repeat'"]),
     ],
 )

@@ -80,7 +80,7 @@ def test_the_scenario_of_a_former_run_means_what_it_meant(data: dict[str, Any], 
     former = {**data, "cluster": {**data["cluster"], "wan": {"rtt": "60 ms"}}}
     file = tmp_path / "scenario.yaml"
     file.write_text(yaml.safe_dump(former))
-    with pytest.raises(InputError, match="nothing says how much the path from 'east' to 'west' carries"):
+    with pytest.raises(InputError, match="the path from 'east' to 'west' has no bandwidth"):
         load(file)
     (tmp_path / "manifest.json").write_text("{}")
     assert load(file).cluster.wan_path("east", "west") == (None, 0.06)

@@ -91,7 +91,7 @@ def test_json_schema_speaks_human_units() -> None:
     definitions = Scenario.model_json_schema()["$defs"]
     assert definitions["ComputeTime"]["properties"]["alpha"]["default"] == "10 ms"
     assert definitions["WorkerGroup"]["properties"]["nic"]["default"] == {"up": "1 Gbps", "down": "1 Gbps"}
-    assert definitions["Workload"]["properties"]["batch_size"]["description"].startswith("Local batch size")
+    assert definitions["Workload"]["properties"]["batch_size"]["description"].startswith("Initial local batch size")
 
 
 def test_find(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ def test_windows_know_no_fabrics(data: dict[str, Any]) -> None:
     data["cluster"]["clouds"][0]["lan"] = {"fabric": {"leaves": 3, "spines": 2}}
     assert from_data(data).cluster.first_fabric
     with pytest.raises(
-        InputError, match=r"cluster\.clouds\.0\.lan\.fabric: window knows no fabrics; allowed: with net"
+        InputError, match=r"cluster\.clouds\.0\.lan\.fabric: window does not support fabrics; allowed: with net"
     ):
         from_data({**data, "network": {"tcp": "window"}})
 

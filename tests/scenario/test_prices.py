@@ -86,7 +86,7 @@ def test_without_prices_there_is_no_tariff_and_nothing_of_it_in_the_scenario(fil
 def test_a_parameter_server_on_a_machine_of_its_own_has_its_price(file: Path) -> None:
     server = "system={name: parameter_server, topology: {kind: parameter_server, hosts: [{cloud: west, %s}]}}"
     assert priced(file, CATALOG, server % "instance: p2.8xlarge")["per_hour"] == [12.24, 12.24, 1, 7.2]
-    with pytest.raises(InputError, match=r"system\.topology\.hosts\.0: nothing says what an hour of it costs"):
+    with pytest.raises(InputError, match=r"system\.topology\.hosts\.0: has no price per hour"):
         priced(file, CATALOG, server % "nic: 1 Gbps")
 
 
@@ -134,9 +134,9 @@ def test_the_resolved_scenario_needs_the_catalog_no_more(file: Path) -> None:
 GROUP = "cluster.clouds.0.workers.0"
 BAD = [
     # what is said of east's workers, of the prices, and in the line: where, what is wrong, what is allowed
-    ("{instance: p3.2xlarge}", "{}", [GROUP, "nothing says what a 'p3.2xlarge' is and costs", "catalog"]),
+    ("{instance: p3.2xlarge}", "{}", [GROUP, "'p3.2xlarge' has no compute or price", "catalog"]),
     ("{instance: p3.xlarge}", "{catalog: aws-2020-p2p3}", [f"{GROUP}.instance", "did you mean 'p3.8xlarge'", "p3.2xl"]),
-    ("{count: 2}", "{catalog: aws-2020-p2p3}", [GROUP, "nothing says what an hour of it costs", "allowed: price"]),
+    ("{count: 2}", "{catalog: aws-2020-p2p3}", [GROUP, "has no price per hour", "allowed: e.g. price"]),
     ("{price: -1}", "{}", [f"{GROUP}.price", "0 or more"]),
     ("{instance: a}", "{catalog: aws-2020}", ["prices.catalog", "did you mean 'aws-2020-p2p3'", "aws-skypilot"]),
     ("{instance: a}", "{catalog: aws-2020-p2p3, region: x}", ["prices", "unknown key 'region'", "allowed: catalog"]),
@@ -156,7 +156,7 @@ def test_unusable_prices(file: Path, east: str, prices: str, words: list[str]) -
 
 
 def test_one_machine_with_a_price_asks_for_all(file: Path) -> None:
-    with pytest.raises(InputError, match=r"clouds\.1\.workers\.0: nothing says what an hour"):
+    with pytest.raises(InputError, match=r"clouds\.1\.workers\.0: has no price"):
         load(file, [WORKERS.format(0, "{price: 1}")])
 
 
@@ -174,8 +174,12 @@ ROW = "g,V100,1,8,61,,3,,here,"
         (HEADS, [ROW + ",b,c"], ["not a readable CSV"]),
         (HEADS, [ROW, ROW + ",b,c"], ["not a readable CSV"]),
         (HEADS, ["g,V100,1,8,61,,,,here,"], [f"{GROUP}.instance", "no on-demand price of 'g'"]),
-        (HEADS, ["g,Gaudi,8,96,61,,13,,here,"], [GROUP, "its GPU, Gaudi, is no device", "compute beside it", "V100"]),
-        (HEADS, ["g,,,,61,,13,,here,"], [GROUP, "it tells of no processor"]),
+        (
+            HEADS,
+            ["g,Gaudi,8,96,61,,13,,here,"],
+            [GROUP, "its GPU, Gaudi, is no known device", "compute beside it", "V100"],
+        ),
+        (HEADS, ["g,,,,61,,13,,here,"], [GROUP, "the catalog has no processor of it"]),
     ],
 )
 def test_unusable_catalogs(file: Path, heads: str, rows: list[str], words: list[str]) -> None:

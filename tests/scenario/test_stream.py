@@ -48,8 +48,8 @@ def test_weights_and_amounts_go_along_lines(data):
     ("stream", "path", "problem"),
     [
         ({"arrivals": 50}, "arrivals", "50 is not a rate of samples; write e.g. '50/s'"),
-        ({"keep": "some"}, "keep", "'some' is no way to keep samples"),
-        ({"keep": {"window": 5, "reservoir": 5}}, "keep", "two ways"),
+        ({"keep": "some"}, "keep", "'some' is not a way to keep samples"),
+        ({"keep": {"window": 5, "reservoir": 5}}, "keep", "exclude each other"),
         ({"drift": [{"kind": "late"}]}, "drift.0", "kind 'late' is unknown"),
         ({"drift": [{**DRIFT[3], "to": "5 s"}]}, "drift.0.to", "must end after it begins"),
         ({"drift": [{**DRIFT[1], "weight": {"1 s": 1, "1000 ms": 2}}]}, "drift.0.weight", "at the same time"),
@@ -65,6 +65,6 @@ def test_what_cannot_be_is_said_with_its_place(data, stream, path, problem):
 
 def test_samples_that_all_workers_hold_are_no_stream(data):
     data["workload"]["partition"] = "shared"
-    with pytest.raises(InputError, match="trained on elsewhere") as refused:
+    with pytest.raises(InputError, match="trained on at other workers") as refused:
         with_stream(data)
     assert refused.value.path == "workload.partition"

@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 
 from dlion_sim.scenario import from_data
-from dlion_sim.scenario.topology import ServerHost
+from dlion_sim.scenario.system import ServerHost
 from dlion_sim.simulation.carrier import Listener
 from dlion_sim.simulation.delivery import Transport
 from dlion_sim.simulation.event_queue import EventQueue

@@ -14,7 +14,7 @@ import pytest
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run
 from dlion_sim.sweep import Ended, Job, LocalProcesses, Progressed, load_sweep, locked, run_all
-from dlion_sim.sweep.ray_setup import prepare_ray
+from dlion_sim.sweep.ray_task import prepare_ray
 from tests.cli.test_sweep import contents
 from tests.sweep.scenarios import write_sweep
 

@@ -38,10 +38,9 @@ from dlion_sim.protocol.state_transfer import StateTransfer
 from dlion_sim.protocol.training import Training
 from dlion_sim.protocol.updates import Update, WeightedSums
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.scenario.input_pipeline import Input
 from dlion_sim.scenario.machines import Compute
 from dlion_sim.scenario.schedule import Schedule
-from dlion_sim.scenario.workload import ConstantRate, CosineDecay, Optimizer, StepDecay
+from dlion_sim.scenario.workload import ConstantRate, CosineDecay, Input, Optimizer, StepDecay
 from dlion_sim.simulation.carrier import CapacityChanges, Listener
 from dlion_sim.simulation.churn import Churn, Delays
 from dlion_sim.simulation.computing import Computing, Node

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dlion_sim.errors import InputError
-from dlion_sim.scenario.complaints import as_input_error
+from dlion_sim.scenario.faults import as_input_error
 from dlion_sim.scenario.loading import read_data
 from dlion_sim.scenario.model import Model
 from dlion_sim.scenario.shipped import CLAIMS, REPRODUCTION

@@ -1,17 +1,21 @@
-"""The scenario that a command is to run, and where its run goes."""
+"""How commands that run a scenario begin, with the scenario and its folder, and end, with a report and an exit code."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dlion_sim.cli.conventions import RUNS
+import typer
+from rich.console import Console
+
+from dlion_sim.cli.conventions import DIVERGED, FAILED, INTERRUPTED, RUNS, some
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
+    from dlion_sim.results import Run
     from dlion_sim.scenario import Scenario
 
 
@@ -45,3 +49,30 @@ def chosen(
             yield scenario, output or free_folder(RUNS / "-".join(parts))
     except InputError as error:
         raise located(error, read_all(overrides)).within(file) from None
+
+
+def report(run: Run, *, quiet: bool) -> None:
+    """Plot and print what came of a run, and exit accordingly."""
+    from dlion_sim.cli.run_report import run_report
+    from dlion_sim.figures import plot_accuracy
+
+    plot_accuracy(run, run.plot)
+    if not quiet:
+        Console().print(run_report(run))
+        if run.manifest["status"] == "interrupted" and run.is_virtual:
+            print(f"interrupted; dlion run --resume {run.folder} goes on")
+    if diverged := run.diverged:
+        print(f"dlion: diverged: {some(diverged)}; a lower learning rate may help", file=sys.stderr)
+    exit_as(run.summary or {})
+    if diverged:
+        raise typer.Exit(DIVERGED)
+
+
+def exit_as(summary: Mapping[str, Any]) -> None:
+    """End the command where a run failed or was interrupted."""
+    match summary["status"]:
+        case "failed":
+            print(f"dlion: the run failed: {summary['stopped_by']}", file=sys.stderr)
+            raise typer.Exit(FAILED)
+        case "interrupted":
+            raise typer.Exit(INTERRUPTED)

@@ -1,13 +1,17 @@
-"""What one more of something would bring: a machine, or bandwidth between the clouds."""
+"""What one more hour, 10 % more money, one more machine or twice the WAN bandwidth would change."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dlion_sim.recommend.candidates import ALONE, Candidate
-from dlion_sim.recommend.race import Start
+from dlion_sim.recommend.goal import best_first, duration
+from dlion_sim.recommend.options import Option, of, of_seeds
+from dlion_sim.recommend.race import Race, Start
+from dlion_sim.results.numbers import number
 from dlion_sim.scenario import Scenario, Schedule, Wan
 
 _Bandwidth = Schedule | Literal["unlimited"] | None
@@ -64,3 +68,46 @@ def _doubled(bandwidth: _Bandwidth) -> _Bandwidth:
     if not isinstance(bandwidth, Schedule):
         return bandwidth
     return Schedule(tuple((time, 2 * value) for time, value in bandwidth.steps), bandwidth.repeat)
+
+
+_MORE_SECONDS, _MORE_MONEY = 3600.0, 1.1
+"""What the bound is relaxed by: one more hour, 10 % more money."""
+
+
+def sensitivity(race: Race, known: Sequence[Option], simulated: Sequence[Counterfactual]) -> list[dict[str, Any]]:
+    """The change for the winner with a wider bound, and with each counterfactual that was simulated."""
+    best = of(known, race.winners[0])
+    told = [_relaxed(race, best, known)]
+    with_one = " with the same seed" if race.seeds > 1 else ""
+    for each in simulated:
+        seen = race.look(each.start)
+        if isinstance(seen, str) or seen.reached is None:
+            told.append({"with": each.what, "told": "does not come to the target"})
+            continue
+        first = race.seen[best.candidate.name]
+        changed = of_seeds(each.start.candidate, [seen])
+        told.append(
+            {
+                "with": each.what,
+                "run": seen.run.folder.name,
+                "seconds": seen.seconds,
+                "money": seen.money,
+                "told": f"{changed.takes}, in place of {duration(first.seconds)} and {number(first.money)}{with_one}",
+            }
+        )
+    return told
+
+
+def _relaxed(race: Race, best: Option, known: Sequence[Option]) -> dict[str, Any]:
+    """Who would win within a wider bound."""
+    goal = race.goal
+    wider = goal.relaxed(_MORE_SECONDS, _MORE_MONEY)
+    others = [
+        each for each in known if not each.is_least and not goal.allows(*each.means) and wider.allows(*each.means)
+    ]
+    new, *_ = best_first([best, *others], lambda each: race.takes(each.candidate, *each.means))
+    what = {"with": "one more hour" if goal.deadline else "10 % more money", "winner": new.candidate.name}
+    if new is best:
+        return {**what, "told": "the same"}
+    about = "" if new.seeds else ", by estimate"
+    return {**what, "told": f"{new.candidate.in_words}: {new.takes}{about}"}
