@@ -12,7 +12,7 @@ from dlion_sim.assembly.transfer import PROBE_BYTES, Loss
 from dlion_sim.bounded_loss.cutting import Cut
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.results import QueuesRow
-from dlion_sim.scenario import Dlcp, Packets, Pfabric
+from dlion_sim.scenario import Dlcp, Packets, Pfabric, Transport
 from dlion_sim.simulation.carrier import CapacityChanges, Listener
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.packets.lossy import LossyMessages, loss
@@ -39,9 +39,8 @@ def packet_delivery(setting: Setting) -> Callable[..., PacketDelivery]:
     return partial(
         PacketDelivery,
         model=model,
-        routes_of=partial(PacketRoutes, model=model, transport=transport),
+        transport=transport,
         lossy=LossyMessages.of(setting, transport, model.priorities) if isinstance(transport, Dlcp) else None,
-        by_size=isinstance(transport, Pfabric),
         scale=setting.scale,
         seed=scenario.seed,
         end=math.inf if scenario.duration is None else scenario.duration,
@@ -62,9 +61,8 @@ class PacketDelivery:
         listener: Listener,
         *,
         model: Packets,
-        routes_of: Callable[[Routing], PacketRoutes],
+        transport: Transport,
         lossy: LossyMessages | None = None,
-        by_size: bool = False,
         scale: float = 1.0,
         seed: int = 0,
         end: float = math.inf,
@@ -74,11 +72,16 @@ class PacketDelivery:
         self._lossy = lossy
         self._scale = scale
         self._end = end
-        self._routes = routes_of(routing)
+        self._routes = PacketRoutes(routing, model, transport)
         ports, switches = ports_of(routing, model)
-        spray, stream = model.paths == "spray", stream_seed(seed, "packets")
+        stream = stream_seed(seed, "packets")
         self._network = PacketNetwork(
-            ports, switches=switches, spray=spray, by_size=by_size, fair=model.fair, seed=stream
+            ports,
+            switches=switches,
+            spray=model.paths == "spray",
+            by_size=isinstance(transport, Pfabric),
+            fair=model.fair,
+            seed=stream,
         )
         self._queues = Queues(self._network, routing.names)
         self._connections: dict[_Queue, int] = {}
@@ -96,7 +99,7 @@ class PacketDelivery:
         """Of messages of which a part may be missing."""
         self._waiting: dict[_Queue, deque[Transfer]] = {}
         """Such messages that wait for the acknowledgement of the one before. Empty while one is under way alone."""
-        self._known: dict[_Queue, float] = {}
+        self._acknowledged_at: dict[_Queue, float] = {}
         """When the last message was acknowledged, by interpolation."""
         self._is_due = False
         self._listener = listener
@@ -199,7 +202,7 @@ class PacketDelivery:
     def _catch_up(self) -> None:
         """Advance the network to the present, and further at the end of this instant."""
         if self._network.now < self._event_queue.now:
-            self._plan(self._network.run(self._event_queue.now))
+            self._schedule(self._network.run(self._event_queue.now))
         self._request_advance()
 
     def _request_advance(self) -> None:
@@ -211,15 +214,15 @@ class PacketDelivery:
         """Advance the network to the next event of a message, or to the next scheduled call."""
         self._is_due = False
         now, until = self._event_queue.now, min(self._event_queue.next_time, self._end)
-        news, is_up_to_date = self._network.step(until)
-        self._plan(news)
-        if not news and not is_up_to_date:
+        completions, is_up_to_date = self._network.step(until)
+        self._schedule(completions)
+        if not completions and not is_up_to_date:
             self._event_queue.after(max(0.0, self._network.now - now), self._request_advance, background=True)
-        elif not news and not self._network.is_quiet and now < until:
+        elif not completions and not self._network.is_quiet and now < until:
             self._event_queue.after(until - now, self._request_advance, background=True)
 
-    def _plan(self, news: Sequence[Completion]) -> None:
-        for each in news:
+    def _schedule(self, completions: Sequence[Completion]) -> None:
+        for each in completions:
             self._event_queue.after(
                 max(0.0, each.time - self._event_queue.now), partial(self._report, each.what, each.message)
             )
@@ -241,10 +244,10 @@ class PacketDelivery:
     def _on_sent(self, number: int, transfer: Transfer) -> None:
         self._sent_at[number] = now = self._event_queue.now
         queue = self._queue(transfer)
-        if leaving := self._sending.get(queue):
-            leaving.popleft()
-            if leaving:
-                self._transfers[leaving[0]].began = now
+        if sending := self._sending.get(queue):
+            sending.popleft()
+            if sending:
+                self._transfers[sending[0]].began = now
             else:
                 del self._sending[queue]
         self._listener.sent(transfer)
@@ -285,10 +288,10 @@ class PacketDelivery:
         size, probe = transfer.size, self._probed.pop(number, None)
         first = last = Acknowledged(self._event_queue.now, size)
         if number not in self._cuts:
-            first, last = self._network.known(number)
+            first, last = self._network.acknowledged(number)
         if probe is not None:
-            at, known = self._network.known(probe)[1]
-            last, size = Acknowledged(at, size + known), size + PROBE_BYTES
+            at, acknowledged = self._network.acknowledged(probe)[1]
+            last, size = Acknowledged(at, size + acknowledged), size + PROBE_BYTES
             del self._probes[probe]
             self._network.release(probe)
         return self._paced(queue, transfer.began, size, first, last) * transfer.size / size
@@ -299,12 +302,12 @@ class PacketDelivery:
         It is extrapolated from the time between both; if they are too close, from the begin of transmission, less a
         round trip after a pause.
         """
-        since = max(began, self._known.get(queue, 0.0))
+        since = max(began, self._acknowledged_at.get(queue, 0.0))
         if last.size - first.size >= size / 2:
             seconds = (last.at - first.at) * size / (last.size - first.size)
         else:
             pause = max(0.0, began + self._routes.round_trip(*queue[:2]) - since)
             elapsed = last.at - since
             seconds = max(elapsed - pause, elapsed / 2) * size / last.size
-        self._known[queue] = last.at + seconds * (1 - last.size / size)
+        self._acknowledged_at[queue] = last.at + seconds * (1 - last.size / size)
         return seconds

@@ -187,8 +187,8 @@ class PacketNetwork:
         """Advance to a time, and return the events of messages, in order; if infinite, until there are no more."""
         completions = []
         while True:
-            news, is_up_to_date = self.step(until)
-            completions += news
+            more, is_up_to_date = self.step(until)
+            completions += more
             if is_up_to_date:
                 return completions
 
@@ -206,9 +206,9 @@ class PacketNetwork:
             if self._state["free"] < SPARE:
                 self._memory.more_packets()
             why = advance(memory.at, min(until, NEVER), _MOST_EVENTS)
-            news = list(self._read_notes())
-            if news or why != GROWS:
-                return news, why == UP_TO_DATE
+            completions = list(self._read_notes())
+            if completions or why != GROWS:
+                return completions, why == UP_TO_DATE
 
     def counters(self) -> npt.NDArray[Any]:
         """A record of each port since the start, [ports]: by class `carried` bytes, `dropped` and `marked` packets
@@ -225,7 +225,7 @@ class PacketNetwork:
         """Bytes of a message that have not been sent."""
         return int(self._memory["messages"]["left"][message])
 
-    def known(self, message: int) -> tuple[Acknowledged, Acknowledged]:
+    def acknowledged(self, message: int) -> tuple[Acknowledged, Acknowledged]:
         """The first acknowledgement of a message that was not cut, and that of nearly all its bytes."""
         record = self._memory["messages"][message]
         first = Acknowledged(float(record["first_known_at"]), int(record["first_known"]))

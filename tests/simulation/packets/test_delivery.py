@@ -6,11 +6,10 @@ import torch
 
 from dlion_sim.assembly.transfer import PROBE_BYTES
 from dlion_sim.protocol.messages import Channel
-from dlion_sim.scenario import Packets, Pfabric, Reliable
+from dlion_sim.scenario import Packets, Reliable
 from dlion_sim.simulation.carrier import Listener
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.packets.delivery import PacketDelivery
-from dlion_sim.simulation.packets.routes import PacketRoutes
 from dlion_sim.simulation.routing import Routing
 from tests.simulation.agendas import finish
 from tests.simulation.test_delivery import CLUSTER, gradient, routing, weights
@@ -41,8 +40,7 @@ class World:
                 changed=lambda: None,
             ),
             model=model,
-            routes_of=lambda routing: PacketRoutes(routing, model, transport),
-            by_size=isinstance(transport, Pfabric),
+            transport=transport,
         )
 
 

@@ -144,7 +144,7 @@ def test_when_some_and_nearly_all_of_a_message_was_known_is_kept():
     star.network.run(now + 1)
     star.network.resize(3, RATE)
     told = star.network.run()
-    first, nearly = star.network.known(message)
+    first, nearly = star.network.acknowledged(message)
     assert 0.002 < first.at < 0.003
     assert first.size == 2 * SEGMENT
     assert 0.95 * 2_000_000 <= nearly.size < 0.96 * 2_000_000
