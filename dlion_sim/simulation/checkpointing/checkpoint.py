@@ -14,7 +14,7 @@ from dlion_sim.learning.arithmetic import arithmetic
 from dlion_sim.results import RunWriter, environment
 from dlion_sim.results.atomic import replacing
 from dlion_sim.results.run_folder import CHECKPOINT, SCENARIO, remove_checkpoint
-from dlion_sim.scenario import Packets, to_data
+from dlion_sim.scenario import to_data
 from dlion_sim.simulation.checkpointing.decoding import Decoder
 from dlion_sim.simulation.checkpointing.encoding import encode
 from dlion_sim.simulation.checkpointing.file import Header, read_header, read_state, write
@@ -49,7 +49,7 @@ class Identity:
             scenario=to_data(setting.scenario.model_copy(update={"modules": None})),  # as sources identify it better
             versions={**environment()["versions"], **setting.own_sources},
             arithmetic={**arithmetic(setting.device), "kernels": setting.kernels},
-            kinds=Kinds(setting.system.own_modules, packets=isinstance(setting.scenario.network.model, Packets)),
+            kinds=Kinds(setting.system.own_modules),
         )
 
 
