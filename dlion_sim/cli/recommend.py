@@ -103,10 +103,10 @@ def recommend(
             if not quiet:
                 print("interrupted; the same command goes on")
             raise typer.Exit(INTERRUPTED)
-        told = write_recommendation(study)
+        content = write_recommendation(study)
     if not quiet:
-        print_recommendation(study, told, Console())
-    if told["winner"] is None:
+        print_recommendation(study, content, Console())
+    if content["winner"] is None:
         raise typer.Exit(FAILED)
 
 

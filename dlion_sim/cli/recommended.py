@@ -13,7 +13,7 @@ from dlion_sim.cli.fitting import Fitted
 from dlion_sim.cli.progress import in_words
 from dlion_sim.errors import InputError
 from dlion_sim.recommend import DOCUMENT, FIGURES, WINNER, Candidate, Study
-from dlion_sim.recommend.data_placement import told_of_data
+from dlion_sim.recommend.data_placement import data_placement
 from dlion_sim.recommend.goal import duration
 from dlion_sim.results.numbers import in_bytes, number, percent
 
@@ -29,7 +29,7 @@ def print_candidates(study: Study) -> None:
         print(f"... and {len(study.candidates) - _MOST_ROWS} more")
     for refused in study.refused:
         print(f"{refused.name}: {refused.reason}")
-    print(told_of_data(study.scenario)["told"])
+    print(data_placement(study.scenario)["told"])
     print(f"{len(study.candidates)} candidates")
 
 
@@ -45,20 +45,20 @@ def print_time(study: Study, jobs: int, device: Literal["auto", "cpu", "cuda"], 
     print(f"all candidates up to the {study.goal.bound}, with one seed, take {words} {here}", flush=True)
 
 
-def print_recommendation(study: Study, told: Mapping[str, Any], console: Console) -> None:
+def print_recommendation(study: Study, content: Mapping[str, Any], console: Console) -> None:
     """Print the candidates that did best, and what is recommended."""
-    best = told["winner"] and told["winner"]["candidate"]
-    shown = _shown(study, told)
+    best = content["winner"] and content["winner"]["candidate"]
+    shown = _shown(study, content)
     rows = [_row(study, each) for each in shown]
     headings = [*_HEADINGS, "time", "cost", "WAN bytes", "bytes in all", "seeds", "why not"]
     bold = [place for place, each in enumerate(shown) if each["candidate"] == best]
-    title = f"{told['scenario']} to {told['target']['value']:g} {told['target']['metric']}, {study.goal.bound}"
+    title = f"{content['scenario']} to {content['target']['value']:g} {content['target']['metric']}, {study.goal.bound}"
     if any(each["seeds"] > 1 for each in shown):
         title += " (± 95 % t-interval over seeds)"
     if rows:
         numbers = ["time", "cost", "WAN bytes", "bytes in all"]
         console.print(Fitted(headings, rows, title=title, numbers=numbers, bold=bold, names=4, box=HEAVY_HEAD))
-    for line in _lines(study, told):
+    for line in _lines(study, content):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -69,17 +69,17 @@ def _named(candidate: Candidate) -> list[str]:
     return [*(candidate.labels[key] for key in ("instance", "count", "clouds")), candidate.system]
 
 
-def _shown(study: Study, told: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _shown(study: Study, content: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The best, those within the bound by what was asked for, others by what they need; the measured ones first."""
     goal = study.goal
 
     def rank(each: Mapping[str, Any]) -> tuple[bool, bool, float]:
         seconds, money = each["seconds"]["mean"], each["money"]["mean"]
-        decides = goal.spent if goal.allows(seconds, money) else goal.bounded
+        decides = goal.objective if goal.allows(seconds, money) else goal.constrained
         return not goal.allows(seconds, money), not each["seeds"], decides(seconds, money)
 
-    first = told["winner"] and told["winner"]["candidate"]
-    return sorted(told["candidates"], key=lambda each: (each["candidate"] != first, *rank(each)))[:_BEST_SHOWN]
+    first = content["winner"] and content["winner"]["candidate"]
+    return sorted(content["candidates"], key=lambda each: (each["candidate"] != first, *rank(each)))[:_BEST_SHOWN]
 
 
 def _row(study: Study, each: Mapping[str, Any]) -> list[str]:
@@ -103,21 +103,21 @@ def _quantity(each: Mapping[str, Any], what: str, written: Callable[[float], str
     return how + written(value) + (f" ± {written(half)}" if half > 0 else "")
 
 
-def _lines(study: Study, told: Mapping[str, Any]) -> Iterator[str]:
-    yield told["told"]
-    if winner := told["winner"]:
-        yield told["confidence"]["told"]
+def _lines(study: Study, content: Mapping[str, Any]) -> Iterator[str]:
+    yield content["told"]
+    if winner := content["winner"]:
+        yield content["confidence"]["told"]
         yield f"{winner['stalls']['told']}"
-        if told["next_best"]:
-            yield f"next best: {told['next_best']['in_words']}: {told['next_best']['why']}"
-        yield from (f"with {each['with']}: {each['told']}" for each in told["margins"])
-    yield told["data"]["told"]
-    if study.holds_out:
-        yield f"chosen by {percent(study.holds_out)} of the training samples, held out for it: not by the test set"
-    samples = told["samples"]
+        if content["next_best"]:
+            yield f"next best: {content['next_best']['in_words']}: {content['next_best']['why']}"
+        yield from (f"with {each['with']}: {each['told']}" for each in content["margins"])
+    yield content["data"]["told"]
+    if study.held_out_share:
+        yield f"chosen by {percent(study.held_out_share)} of the training samples, held out for it: not by the test set"
+    samples = content["samples"]
     yield (
         f"{samples['simulated']:,} samples simulated for {len(study.candidates)} candidates; to the end with "
         f"{study.seeds} seeds, all of them would take about {samples['exhaustive']:,}"
     )
-    files = [DOCUMENT, *([WINNER] if told["winner"] else []), *FIGURES]
+    files = [DOCUMENT, *([WINNER] if content["winner"] else []), *FIGURES]
     yield f"written: {', '.join(str(study.output / file) for file in files)}"

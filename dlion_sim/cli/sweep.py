@@ -114,7 +114,7 @@ def _search(
         if not quiet:
             print(counted(search), flush=True)
         runs, work = search.remaining * search.runs_per_trial, search.jobs(options.device_of_jobs)
-        failures, interrupted = _run(work, runs, search.check, output, options, lock, quiet=quiet, told=search.tell)
+        failures, interrupted = _run(work, runs, search.check, output, options, lock, quiet=quiet, told=search.report)
     if not quiet:
         print_best(search)
     # A trial that diverges is no failure of the search.

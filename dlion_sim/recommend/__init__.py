@@ -1,4 +1,4 @@
-"""Which system on which machines reaches a target in time, or for the money."""
+"""Recommendations: the machines and system that reach a target within a deadline or budget."""
 
 from dlion_sim.recommend.candidates import COUNTS, KEY_PARAMETERS, SYSTEMS, Candidate, Choices
 from dlion_sim.recommend.goal import Goal

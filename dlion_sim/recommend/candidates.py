@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dlion_sim.errors import InputError, did_you_mean
-from dlion_sim.recommend.data_placement import data_stay, kept_in_clouds
+from dlion_sim.recommend.data_placement import data_are_local, local_partition
 from dlion_sim.results import in_words
 from dlion_sim.scenario import DURATION, Catalog, Scenario, WorkerGroup
 from dlion_sim.scenario.faults import RuleError, listed
@@ -19,8 +19,8 @@ from dlion_sim.sweep import Base, Point
 from dlion_sim.sweep.points import name_of
 
 SYSTEMS = ("dlion", "dlion_sparse", "ring_allreduce", "local_sgd", "diloco")
-"""Beside the scenario's own. They differ in kind: what each link carries of gradients, the largest of what peers lack,
-whole gradients in a ring, parameters now and then, and their movement as a gradient."""
+"""Default systems beside the scenario's own. They differ in kind: gradients sized to each link, sparse gradients, ring
+all-reduce, periodic averaging, and outer optimization."""
 KEY_PARAMETERS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "dlion": ("exchange.n_min", (0.85, 10)),
     "dlion_sparse": ("exchange.density", (0.0003, 0.01)),
@@ -28,21 +28,21 @@ KEY_PARAMETERS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "local_sgd": ("exchange.period", (4, 16)),
     "diloco": ("exchange.period", (20, 100)),
 }
-"""By system the parameter, a path below `system`, and the values that it is tried with."""
+"""Key parameter by system: a path below `system`, and the values to try."""
 
 
 @dataclass(frozen=True)
-class Tried:
-    """A system to try."""
+class SystemVariant:
+    """A system with the value of its key parameter."""
 
     labels: Mapping[str, str]
-    """`system`, and what its key parameter is set to by its path."""
+    """`system`, and the key parameter's value by path."""
     spec: dict[str, Any]
-    """As a scenario has it."""
+    """The system as in a scenario."""
 
 
-def variants(own: Mapping[str, Any], names: Sequence[str]) -> Iterator[Tried]:
-    """The systems of these names, with each value of their key parameters; that of the scenario's `own` as it says.
+def variants(own: Mapping[str, Any], names: Sequence[str]) -> Iterator[SystemVariant]:
+    """The systems of these names with each value of their key parameters; the scenario's `own` keeps its parameters.
 
     Without names, the scenario's own and `SYSTEMS`.
     """
@@ -50,35 +50,35 @@ def variants(own: Mapping[str, Any], names: Sequence[str]) -> Iterator[Tried]:
         spec = dict(own) if name == own["name"] else {"name": name}
         path, values = KEY_PARAMETERS.get(name, ("", ()))
         if not values or path.split(".")[0] in spec:
-            yield Tried({"system": name}, spec)
+            yield SystemVariant({"system": name}, spec)
             continue
         for value in values:
             changed = copy.deepcopy(spec)
             set_value(changed, path.split("."), value)
-            yield Tried({"system": name, f"system.{path}": str(value)}, changed)
+            yield SystemVariant({"system": name, f"system.{path}": str(value)}, changed)
 
 
 COUNTS = (1, 2, 4)
-"""Workers in each cloud that are tried, where nobody says which."""
+"""Default numbers of workers in each cloud."""
 ALL = "all"
 VALIDATION = 0.1
-"""Held out where the scenario holds out nothing: what is chosen must not be chosen by the test set."""
+"""Default share of validation samples: a choice must not use the test set."""
 _NEVER = DURATION.format(DURATION.most)
 ALONE = "alone"
-"""What a single worker does, whatever its system."""
+"""The system label of a single worker."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Machines and a system, which may be the answer."""
+    """Machines and a system that may be recommended."""
 
     name: str
     labels: Mapping[str, str]
-    """What it is called: `instance`, `count` of workers a cloud, `clouds`, `system`, and a key parameter's path."""
+    """Labels: `instance`, `count` of workers per cloud, `clouds`, `system`, and the path of a key parameter."""
     values: Mapping[str, Any]
-    """What of the scenario it sets, by dotted path."""
+    """Values to set in the scenario, by dotted path."""
     per_hour: float
-    """What its machines cost, all together."""
+    """Price of all its machines per hour."""
 
     @property
     def system(self) -> str:
@@ -94,7 +94,7 @@ class Candidate:
         return f"{self.system} on {self.labels['count']} {self.labels['instance']} {where}"
 
     def point(self, base: Base, seed: int) -> Point:
-        """Its run with a seed, which goes on for as long as the target is not reached."""
+        """Its run with a seed, without end until the target is reached."""
         return Point(
             name=f"{self.name}-seed{seed}",
             base=base,
@@ -106,7 +106,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Refused:
-    """What cannot be a candidate."""
+    """An instance or candidate that cannot be used."""
 
     name: str
     reason: str
@@ -115,19 +115,19 @@ class Refused:
 
 @dataclass(frozen=True)
 class Choices:
-    """What candidates are made of; what is empty is as by default."""
+    """The choices that form candidates; empty ones have defaults."""
 
     catalog: str
-    """One that ships, or a CSV file, relative to the current folder."""
+    """A shipped catalog, or a CSV file relative to the current folder."""
     instances: Sequence[str] = ()
     counts: Sequence[int] = COUNTS
     systems: Sequence[str] = ()
 
 
 def candidates(base: Base, scenario: Scenario, choices: Choices) -> tuple[list[Candidate], list[Refused]]:
-    """All candidates of a scenario, which is what stands in `base`, and what cannot be one.
+    """All candidates of the scenario in `base`, and the refused ones.
 
-    Raises InputError for a catalog that cannot be read, instances that it does not have, and where none is left.
+    Raises InputError for an unreadable catalog, for unknown instances, and if there is no candidate.
     """
     refused: list[Refused] = []
     catalog = _catalog(choices.catalog)
@@ -137,7 +137,9 @@ def candidates(base: Base, scenario: Scenario, choices: Choices) -> tuple[list[C
         _candidate(base, scenario, place, count, system)
         for place in _places(scenario, catalog, choices.instances, refused)
         for count in choices.counts
-        for system in (tried if count * len(place.machines) > 1 else [Tried({"system": ALONE}, {"name": "baseline"})])
+        for system in (
+            tried if count * len(place.machines) > 1 else [SystemVariant({"system": ALONE}, {"name": "baseline"})]
+        )
     ]
     if not found:
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in refused)
@@ -148,11 +150,11 @@ def candidates(base: Base, scenario: Scenario, choices: Choices) -> tuple[list[C
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the machines of a candidate are, and what they are there."""
+    """The clouds of a candidate, and its machines there."""
 
     instance: str
     name: str
-    """A cloud's, or `ALL`."""
+    """A cloud's name, or `ALL`."""
     machines: Mapping[str, WorkerGroup]
     """By cloud."""
 
@@ -165,8 +167,8 @@ def _catalog(name: str) -> Catalog:
 
 
 def _places(scenario: Scenario, catalog: Catalog, instances: Sequence[str], refused: list[Refused]) -> Iterator[_Place]:
-    """Each instance in all clouds and, unless data stay in theirs, in the one where it is cheapest; what cannot be had
-    is added to `refused`."""
+    """Each instance in all clouds and, unless data are local, in its cheapest cloud; adds unavailable ones to
+    `refused`."""
     spot = bool(scenario.prices and scenario.prices.spot)
     names = list(dict.fromkeys(catalog.rows["InstanceType"]))
     for name in instances or names:
@@ -184,12 +186,12 @@ def _places(scenario: Scenario, catalog: Catalog, instances: Sequence[str], refu
             refused.append(fault)
         elif len(machines) > 1:
             yield _Place(name, ALL, machines)
-        if machines and (len(scenario.cluster.clouds) == 1 or not data_stay(scenario)):
+        if machines and (len(scenario.cluster.clouds) == 1 or not data_are_local(scenario)):
             cheapest = min(machines, key=lambda cloud: machines[cloud].price or 0.0)
             yield _Place(name, cheapest, {cheapest: machines[cheapest]})
 
 
-def _candidate(base: Base, scenario: Scenario, place: _Place, count: int, system: Tried) -> Candidate:
+def _candidate(base: Base, scenario: Scenario, place: _Place, count: int, system: SystemVariant) -> Candidate:
     labels = {"instance": place.instance, "count": str(count), "clouds": place.name, **system.labels}
     values: dict[str, Any] = {
         "cluster.clouds": [
@@ -199,7 +201,7 @@ def _candidate(base: Base, scenario: Scenario, place: _Place, count: int, system
         ],
         "system": system.spec,
         "prices.catalog": None,
-        **kept_in_clouds(scenario),
+        **local_partition(scenario),
     }
     if len(place.machines) == 1:
         values |= {"cluster.wan": None, "prices.egress": None}
@@ -210,7 +212,7 @@ def _candidate(base: Base, scenario: Scenario, place: _Place, count: int, system
 
 
 def _group(machine: WorkerGroup, count: int) -> dict[str, Any]:
-    """As a scenario says it, complete in itself."""
+    """The group as in a scenario, self-contained."""
     return {**machine.model_dump(mode="json", by_alias=True, exclude_none=True), "count": count}
 
 

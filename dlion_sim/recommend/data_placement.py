@@ -1,4 +1,4 @@
-"""Where training samples lie in the candidates: at their owners' clouds, or else what is assumed of them."""
+"""Placement of training samples in candidates: at their owners' clouds, or an assumption."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from dlion_sim.scenario import Owners, Scenario
 
 
-def data_stay(scenario: Scenario) -> bool:
-    """Whether samples have owners that keep them, so that every cloud has to take part."""
+def data_are_local(scenario: Scenario) -> bool:
+    """Whether samples have owners that keep them, so that every cloud must participate."""
     return isinstance(scenario.workload.partition, Owners)
 
 
-def kept_in_clouds(scenario: Scenario) -> dict[str, Any]:
-    """What a candidate sets for a worker's samples to stay in its cloud, whatever workers the candidate has there."""
+def local_partition(scenario: Scenario) -> dict[str, Any]:
+    """The partition by cloud that a candidate sets, for any number of workers."""
     partition = scenario.workload.partition
     if not isinstance(partition, Owners) or partition.at is None:
         return {}
@@ -23,30 +23,30 @@ def kept_in_clouds(scenario: Scenario) -> dict[str, Any]:
     return {"workload.partition": {"kind": "owners", "at": at}}
 
 
-def told_of_data(scenario: Scenario) -> dict[str, Any]:
-    """As a recommendation tells it: whether data `stay`, and in words (`told`) where they are."""
-    return {"stay": data_stay(scenario), "told": _in_words(scenario)}
+def data_placement(scenario: Scenario) -> dict[str, Any]:
+    """The entry of a recommendation: whether data `stay`, and where they are, in words (`told`)."""
+    return {"stay": data_are_local(scenario), "told": _in_words(scenario)}
 
 
 def _in_words(scenario: Scenario) -> str:
     partition, clouds = scenario.workload.partition, [cloud.name for cloud in scenario.cluster.clouds]
     how = f"workload.partition: {{kind: owners, at: {{{clouds[0]}: 0, ...}}}}"
     if len(clouds) == 1:
-        return f"all training samples lie in {clouds[0]}"
+        return f"all training samples are in {clouds[0]}"
     if isinstance(partition, Owners):
         named = {_cloud(place) for place in partition.at or ()}
         if named == {*clouds}:
-            return "each owner's samples stay in their cloud, and every cloud takes part (workload.partition.at)"
+            return "each owner's samples stay in their cloud, and every cloud participates (workload.partition.at)"
         which = "owners that workload.partition.at does not name" if named else "all owners"
         return (
-            f"assumed: every cloud takes part, and the samples of {which} lie where a draw says, which differs by seed "
-            f"and number of workers; {how} says where they are"
+            f"assumed: every cloud participates, and the samples of {which} are assigned at random, by seed "
+            f"and number of workers; {how} sets their place"
         )
     if partition.kind == "shared":
-        return "assumed: in every cloud every worker holds all training samples (workload.partition: shared)"
+        return "assumed: every worker has all training samples (workload.partition: shared)"
     return (
-        f"assumed: training samples are dealt to the workers of each candidate anew (workload.partition: "
-        f"{partition.kind}), and a cloud alone has them all; where clouds have data of their own, say so: {how}"
+        f"assumed: training samples are partitioned among the workers of each candidate (workload.partition: "
+        f"{partition.kind}), and a single cloud has all of them; if clouds have data of their own, use {how}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Why a candidate is out, in words."""
+"""Reasons for the elimination of candidates."""
 
 from __future__ import annotations
 
@@ -9,75 +9,81 @@ from dlion_sim.recommend.goal import Goal, duration
 from dlion_sim.recommend.observed import Estimate, Observed
 from dlion_sim.results.numbers import number
 
-_SURE = 0.1
-"""Of the target's progress: before, how steeply somebody learns says nothing."""
+_MIN_PROGRESS = 0.1
+"""Minimum progress to the target for extrapolation."""
 
 
 @dataclass(frozen=True)
 class Elimination:
-    """Why a candidate is out."""
+    """The elimination of a candidate."""
 
     rung: int | None
-    """After which one, from 1; None: at the end."""
+    """The rung after which it was eliminated, from 1; None: at the end."""
     reason: str
-    is_behind: bool = False
-    """Whether that is only that others do better."""
+    is_relative: bool = False
+    """Whether the reason is only that others are better."""
 
 
-def out(rung: int, seen: Observed, goal: Goal, most_seconds: float) -> Elimination | None:
-    """Why a run that may last so long (s) cannot be the answer; None where it can."""
-    if seen.reached is not None:
-        if seen.is_each_alone:
+def own_elimination(rung: int, observation: Observed, goal: Goal, max_seconds: float) -> Elimination | None:
+    """Elimination by a candidate's own run, which may last `max_seconds`; None if it may still win."""
+    if observation.reached is not None:
+        if observation.reaches_alone:
             return Elimination(
-                rung, f"its workers come to the target at {duration(seen.seconds)}, before they exchange anything"
+                rung,
+                f"its workers come to the target at {duration(observation.seconds)}, before they exchange anything",
             )
-        if goal.allows(seen.reached, seen.money):
+        if goal.allows(observation.reached, observation.money):
             return None
         return Elimination(
-            rung, f"reaches the target at {duration(seen.seconds)} for {number(seen.money)}; {goal.bound}"
+            rung, f"reaches the target at {duration(observation.seconds)} for {number(observation.money)}; {goal.bound}"
         )
-    if seen.problem:
-        return Elimination(rung, seen.problem)
-    if seen.until >= most_seconds * (1 - 1e-9):
-        return Elimination(rung, f"{progress(seen)}, and no more; {goal.bound}")
-    needed = seen.curve.least_seconds
-    if seen.curve.last >= _SURE and needed > most_seconds:
-        money = "" if goal.deadline else f", which costs {number(seen.money_by(needed))}"
-        return Elimination(rung, f"{progress(seen)}; needs {duration(needed)} at the least{money}; {goal.bound}")
+    if observation.problem:
+        return Elimination(rung, observation.problem)
+    if observation.until >= max_seconds * (1 - 1e-9):
+        return Elimination(rung, f"{progress(observation)}, and no more; {goal.bound}")
+    needed = observation.curve.lower_bound_seconds
+    if observation.curve.last >= _MIN_PROGRESS and needed > max_seconds:
+        money = "" if goal.deadline else f", which costs {number(observation.money_by(needed))}"
+        return Elimination(rung, f"{progress(observation)}; needs {duration(needed)} at the least{money}; {goal.bound}")
     return None
 
 
-def unseen(rung: int, spent: float, goal: Goal, best: float) -> Elimination:
-    """It takes more than the best before anything is known of it."""
-    reason = f"takes {written(goal, spent)} until it is first evaluated; the best takes {written(goal, best)}"
-    return Elimination(rung, reason, is_behind=True)
+def not_evaluated(rung: int, objective: float, goal: Goal, best: float) -> Elimination:
+    """Its first evaluation costs more than the best candidate."""
+    own, others = objective_text(goal, objective), objective_text(goal, best)
+    reason = f"takes {own} until it is first evaluated; the best takes {others}"
+    return Elimination(rung, reason, is_relative=True)
 
 
-def behind(rung: int, seen: Observed, told: Estimate, goal: Goal, best: str, of_best: Estimate) -> Elimination:
-    """Others do better."""
-    if seen.reached is not None:
-        way = f"reaches the target at {duration(seen.seconds)} for {number(seen.money)}"
-    elif math.isinf(told.seconds):
-        way = progress(seen)
+def slower(
+    rung: int, observation: Observed, expected: Estimate, goal: Goal, best: str, of_best: Estimate
+) -> Elimination:
+    """Others are better."""
+    if observation.reached is not None:
+        way = f"reaches the target at {duration(observation.seconds)} for {number(observation.money)}"
+    elif math.isinf(expected.seconds):
+        way = progress(observation)
     else:
-        least = " at the least" if told.is_least else " or so"
-        late = "" if goal.allows(told.seconds, told.money) else f"; {goal.bound}"
-        way = f"{progress(seen)}; needs {duration(told.seconds)} and {number(told.money)}{least}{late}"
-    spent = goal.spent(of_best.seconds, of_best.money)
-    reason = f"{way}; {best} needs {written(goal, spent)}{' at the least' * of_best.is_least}"
-    return Elimination(rung, reason, is_behind=True)
+        qualifier = " at the least" if expected.is_lower_bound else " or so"
+        late = "" if goal.allows(expected.seconds, expected.money) else f"; {goal.bound}"
+        way = (
+            f"{progress(observation)}; needs {duration(expected.seconds)} and {number(expected.money)}{qualifier}{late}"
+        )
+    objective = goal.objective(of_best.seconds, of_best.money)
+    reason = f"{way}; {best} needs {objective_text(goal, objective)}{' at the least' * of_best.is_lower_bound}"
+    return Elimination(rung, reason, is_relative=True)
 
 
-def progress(seen: Observed) -> str:
+def progress(observation: Observed) -> str:
     """E.g. "35 % of the target's progress at 10 min"."""
-    return f"{part(seen)} of the target's progress at {duration(seen.seconds)}"
+    return f"{progress_share(observation)} of the target's progress at {duration(observation.seconds)}"
 
 
-def part(seen: Observed) -> str:
-    """How much of the target's progress was made, e.g. "35 %"."""
-    return f"{100 * max(0.0, seen.curve.last):.0f} %"
+def progress_share(observation: Observed) -> str:
+    """Progress to the target, e.g. "35 %"."""
+    return f"{100 * max(0.0, observation.curve.last):.0f} %"
 
 
-def written(goal: Goal, spent: float) -> str:
-    """What was spent, time or money."""
-    return number(spent) if goal.deadline else duration(spent)
+def objective_text(goal: Goal, objective: float) -> str:
+    """The objective, time or money, as text."""
+    return number(objective) if goal.deadline else duration(objective)

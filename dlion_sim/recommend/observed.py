@@ -17,30 +17,30 @@ from dlion_sim.analysis.traffic import sent_until
 from dlion_sim.results import Run
 from dlion_sim.results.cost import billed_hours
 
-_LATE_PART = 0.5
-"""Of the time: in the last half of it a run's steepness counts by itself."""
+_RECENT_PART = 0.5
+"""Last share of the time for which the slope is computed separately."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The best progress up to each evaluation: 0 at the beginning, and 1 or more once the target is reached."""
+    """The best progress up to each evaluation: 0 at the start, 1 or more once the target is reached."""
 
     times: npt.NDArray[np.float64]
-    """In virtual seconds; the first one is 0."""
+    """Virtual seconds, from 0."""
     progress: npt.NDArray[np.float64]
 
     @property
     def last(self) -> float:
-        """How far it gets."""
+        """The final progress."""
         return float(self.progress[-1])
 
     @property
     def is_known(self) -> bool:
-        """Whether anything was measured after the beginning."""
+        """Whether there is an evaluation after the start."""
         return len(self.times) > 1
 
     def seconds_to(self, progress: float) -> float:
-        """When it comes to some progress, on straight lines between evaluations; infinite where it never does."""
+        """The time of some progress, linearly interpolated; infinite if it is not reached."""
         if progress > self.last:
             return math.inf
         place = int(np.searchsorted(self.progress, progress))
@@ -51,43 +51,43 @@ class Curve:
         return float(begin + (end - begin) * (progress - since) / (until - since))
 
     @property
-    def least_seconds(self) -> float:
-        """When it would come to the target if it went on as steeply as on the whole, or lately if that is steeper.
+    def lower_bound_seconds(self) -> float:
+        """Time of the target at the mean slope, or the recent one if that is steeper; infinite without progress.
 
-        Learning slows down, so that it takes longer than this. Infinite without progress.
+        It is a lower bound, as learning slows down.
         """
         end = float(self.times[-1])
         if self.last >= 1:
             return self.seconds_to(1.0)
         if self.last <= 0:
             return math.inf
-        late = np.interp((1 - _LATE_PART) * end, self.times, self.progress)
-        steepest = max(self.last, (self.last - late) / _LATE_PART) / end
+        late = np.interp((1 - _RECENT_PART) * end, self.times, self.progress)
+        steepest = max(self.last, (self.last - late) / _RECENT_PART) / end
         return float(end + (1 - self.last) / steepest)
 
 
 @dataclass(frozen=True)
 class Observed:
-    """A run up to a virtual time."""
+    """Observation of a run up to a virtual time."""
 
     run: Run
     until: float
-    """In seconds: that time, or the end of the run where it was earlier."""
+    """That time (s), or the end of the run if earlier."""
     curve: Curve
     reached: float | None
     """The virtual time (s) of the first evaluation that is as good as the target."""
     problem: str
-    """Why nothing will come of it; empty where there is no reason."""
+    """Why the run cannot reach the target; else empty."""
 
     @classmethod
     def of(cls, run: Run, target: float, until: float) -> Observed:
-        """Up to `until` (s). Raises InputError where the run cannot be read."""
+        """Up to `until` (s). Raises InputError if the run cannot be read."""
         metric, values = run.metric, mean_metric(run)
         values = values[values.index <= until]
         first = float(values.iloc[0])
         way = target - first
         progress = ((values.to_numpy() - first) / way if way else np.ones(len(values))).astype(float)
-        # What is as good as the target is there, whatever rounding makes of it.
+        # A value that reaches the target has progress 1 or more, regardless of rounding.
         good = np.array([metric.reaches(value, target) for value in values])
         progress = np.maximum.accumulate(np.where(good, np.maximum(progress, 1.0), np.minimum(progress, 1 - 1e-12)))
         reached = float(values.index[int(good.argmax())]) if good.any() else None
@@ -102,57 +102,57 @@ class Observed:
 
     @property
     def seconds(self) -> float:
-        """Until the target, or until the last evaluation, up to which tables are the same however it goes on."""
+        """Time (s) to the target, or of the last evaluation; up to it, tables do not change if the run continues."""
         return float(self.curve.times[-1]) if self.reached is None else self.reached
 
     @property
     def took(self) -> Duration:
-        """Until the target, or so long without it."""
+        """Time to the target, or censored at the last evaluation."""
         earlier = self.curve.times[self.curve.times < self.seconds]
         gap = self.seconds - float(earlier[-1]) if len(earlier) else 0.0
         return Duration(self.seconds, self.reached is not None, gap)
 
     @property
-    def is_each_alone(self) -> bool:
-        """Whether its workers came to the target before any of them took in anything from another."""
+    def reaches_alone(self) -> bool:
+        """Whether its workers reached the target before any exchange."""
         alone = len(self.run.without_exchange) == len(self.run.manifest["workers"])
         return alone and self.reached is not None
 
     @cached_property
     def money(self) -> float:
-        """What it had cost by then."""
+        """Cost by then."""
         return costs_until(self.run, [self.seconds])[0]
 
     def money_by(self, seconds: float) -> float:
-        """What it will have cost after so many seconds, if it goes on to send as much as so far."""
+        """Expected cost after `seconds`, at the present rate of traffic."""
         tariff = self.run.manifest["tariff"]
         now, then = (billed_hours(tariff, time) * sum(tariff["per_hour"]) for time in (self.seconds, seconds))
         return float(then + (self.money - now) * seconds / self.seconds)
 
     @cached_property
     def sent(self) -> Mapping[str, int]:
-        """What all had sent by then: `wan_bytes` and `bytes_sent`."""
+        """Bytes sent by then: `wan_bytes` and `bytes_sent`."""
         return sent_until(self.run, self.seconds)
 
     @property
     def wan_bytes(self) -> int:
-        """That had gone from one micro-cloud to another by then."""
+        """Bytes between micro-clouds by then."""
         return self.sent["wan_bytes"]
 
     @property
     def bytes(self) -> int:
-        """That all had sent by then."""
+        """All bytes sent by then."""
         return self.sent["bytes_sent"]
 
     @cached_property
     def samples(self) -> int:
-        """Whose gradients were applied by then, or by the end of what was seen."""
+        """Samples in iterations up to `until`."""
         iterations = self.run.iterations()
         return int(iterations.loc[iterations["virtual_time"] <= self.until, "batch_size"].sum())
 
     @property
     def metric(self) -> float:
-        """The workers' mean of the task's metric at the last evaluation by then."""
+        """The workers' mean metric at the last evaluation by then."""
         values = mean_metric(self.run)
         return float(values[values.index <= self.seconds].iloc[-1])
 
@@ -170,36 +170,36 @@ def _problem(run: Run, until: float) -> str:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What reaching the target takes."""
+    """Estimate of what the target takes."""
 
     seconds: float
-    """Infinite where nothing was learned yet."""
+    """Infinite without progress."""
     money: float
     is_measured: bool
-    """Whether a simulation came to the target, and so long ago as this says."""
-    is_least: bool = False
-    """Whether it takes longer than this: nobody has come to the target, by which the rest could be told."""
+    """Whether a simulation reached the target at that time."""
+    is_lower_bound: bool = False
+    """Whether it is a lower bound: no candidate has reached the target yet."""
 
 
-def leader(seen: Iterable[Observed]) -> Observed:
-    """Who is farthest; of several the one that was evaluated most often on the way, whose curve tells most."""
-    return max(seen, key=lambda each: (min(each.curve.last, 1.0), len(each.curve.times)))
+def leader(observation: Iterable[Observed]) -> Observed:
+    """The observation with most progress; of equal ones, that with most evaluations."""
+    return max(observation, key=lambda each: (min(each.curve.last, 1.0), len(each.curve.times)))
 
 
-def estimate(seen: Observed, ahead: Observed) -> Estimate:
-    """What the target takes: as many times what it takes whom is `ahead` as it took to come as far as this.
+def estimate(observation: Observed, ahead: Observed) -> Estimate:
+    """What the target takes, by scaling the time of the run `ahead` with the ratio of their times at equal progress.
 
-    So all are taken to learn along one curve, faster or slower. Where nobody has come to the target, the rest of the
-    way is taken as steep as the steepest part of the way so far, so that the estimate is too low.
+    So all candidates are assumed to follow one learning curve at different speeds. If none has reached the target, the
+    rest is extrapolated at the steepest slope so far, which gives a lower bound.
     """
-    if seen.reached is not None:
-        return Estimate(seen.reached, seen.money, is_measured=True)
-    if not seen.curve.is_known:
+    if observation.reached is not None:
+        return Estimate(observation.reached, observation.money, is_measured=True)
+    if not observation.curve.is_known:
         return Estimate(math.inf, math.inf, is_measured=False)
-    own, other = seen.curve, ahead.curve
-    seconds = max(own.least_seconds, seen.until)
+    own, other = observation.curve, ahead.curve
+    seconds = max(own.lower_bound_seconds, observation.until)
     if own.last > 0 and (of_ahead := other.seconds_to(own.last)) > 0:
-        whole = other.least_seconds if ahead.reached is None else ahead.reached
+        whole = other.lower_bound_seconds if ahead.reached is None else ahead.reached
         seconds = max(seconds, own.seconds_to(own.last) * whole / of_ahead)
-    money = seen.money_by(seconds) if math.isfinite(seconds) else math.inf
-    return Estimate(seconds, money, is_measured=False, is_least=ahead.reached is None)
+    money = observation.money_by(seconds) if math.isfinite(seconds) else math.inf
+    return Estimate(seconds, money, is_measured=False, is_lower_bound=ahead.reached is None)

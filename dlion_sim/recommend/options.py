@@ -1,4 +1,4 @@
-"""What each candidate comes to, as far as it was seen: the mean over seeds, or an estimate."""
+"""Time, cost and traffic of each candidate: the mean over seeds, or an estimate."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from dlion_sim.results.numbers import number
 
 @dataclass(frozen=True)
 class Option:
-    """What a candidate takes to the target."""
+    """What a candidate takes to reach the target."""
 
     candidate: Candidate
     seconds: Interval
     money: Interval
     wan_bytes: Interval
     bytes: Interval
-    """In all."""
+    """In total."""
     metric: Interval
-    """At the target; NaN of an estimate."""
+    """At the target; NaN for an estimate."""
     seeds: int
-    """Over how many seeds this was measured; 0: it is an estimate."""
+    """Number of measured seeds; 0: an estimate."""
     missed: int
-    """With how many more it did not come to the target, of which the means tell nothing."""
-    is_least: bool
-    """Of an estimate: whether it is too low, as nobody came to the target."""
+    """Number of seeds that missed the target, which the means exclude."""
+    is_lower_bound: bool
+    """Whether an estimate is a lower bound, as no candidate reached the target."""
 
     @property
     def means(self) -> tuple[float, float]:
@@ -46,8 +46,8 @@ class Option:
         seconds, money = duration(self.seconds.value), number(self.money.value)
         return f"{self.seconds.bound} {seconds}".lstrip() + " and " + f"{self.money.bound} {money}".lstrip()
 
-    def told(self) -> dict[str, Any]:
-        """As JSON tells it."""
+    def as_json(self) -> dict[str, Any]:
+        """The option as JSON."""
         candidate = self.candidate
         return {
             "candidate": candidate.name,
@@ -61,11 +61,11 @@ class Option:
             "metric": _interval(self.metric),
             "seeds": self.seeds,
             "missed": self.missed,
-            **({} if self.seeds else {"estimated": "at the least" if self.is_least else "about"}),
+            **({} if self.seeds else {"estimated": "at the least" if self.is_lower_bound else "about"}),
         }
 
     def is_worse_than(self, other: Option) -> bool:
-        """Whether the other takes no more of anything, and less of something."""
+        """Whether the other one dominates it (Pareto)."""
         own, others = ((each.seconds.value, each.money.value, each.wan_bytes.value) for each in (self, other))
         return others != own and all(a <= b for a, b in zip(others, own, strict=True))
 
@@ -75,37 +75,39 @@ def _interval(value: Interval) -> dict[str, float | str]:
 
 
 def options(race: Race) -> list[Option]:
-    """What all candidates take of whom anything is known, in their order."""
-    if not race.seen:
+    """The options of all observed candidates, in their order."""
+    if not race.observed:
         return []
     winners = race.winners
-    ahead = race.seen[winners[0].name] if winners else leader(race.seen.values())
-    shown = [each for each in race.candidates if each.name in race.seen and not race.seen[each.name].is_each_alone]
+    ahead = race.observed[winners[0].name] if winners else leader(race.observed.values())
+    shown = [
+        each for each in race.candidates if each.name in race.observed and not race.observed[each.name].reaches_alone
+    ]
     found = [_option(each, race, ahead) for each in shown]
     return [each for each in found if math.isfinite(each.seconds.value)]
 
 
 def of(known: Sequence[Option], candidate: Candidate) -> Option:
-    """That of a candidate."""
+    """The option of a candidate."""
     return next(each for each in known if each.candidate.name == candidate.name)
 
 
 def front(known: Sequence[Option]) -> list[Option]:
-    """Those that were measured, and that none other is better than in time, money and WAN bytes; by time."""
+    """The Pareto front of measured options in time, money and WAN bytes, by time."""
     measured = [each for each in known if each.seeds]
     best = [each for each in measured if not any(map(each.is_worse_than, measured))]
     return sorted(best, key=lambda each: each.seconds.value)
 
 
-def least(goal: Goal, known: Sequence[Option]) -> Option | None:
-    """Who takes least of what is bounded: of those that were measured, if there are any."""
-    ranked = [(not each.seeds, goal.bounded(each.seconds.value, each.money.value)) for each in known]
+def nearest_option(goal: Goal, known: Sequence[Option]) -> Option | None:
+    """The option with the least of the bounded quantity, measured ones first."""
+    ranked = [(not each.seeds, goal.constrained(each.seconds.value, each.money.value)) for each in known]
     return known[ranked.index(min(ranked))] if ranked else None
 
 
-def of_seeds(candidate: Candidate, reached: Sequence[Observed], missed: int = 0) -> Option:
-    """What the runs of a candidate took that came to the target, beside which so many did not."""
-    seconds = restricted_mean([seen.took for seen in reached])
+def measured_option(candidate: Candidate, reached: Sequence[Observed], missed: int = 0) -> Option:
+    """The option of runs that reached the target; `missed` others did not."""
+    seconds = restricted_mean([observation.took for observation in reached])
 
     def until(values: Sequence[float]) -> Interval:
         mean = mean_of(values)
@@ -114,43 +116,45 @@ def of_seeds(candidate: Candidate, reached: Sequence[Observed], missed: int = 0)
     return Option(
         candidate,
         seconds=seconds,
-        money=until([seen.money for seen in reached]),
-        wan_bytes=until([seen.wan_bytes for seen in reached]),
-        bytes=until([seen.bytes for seen in reached]),
-        metric=mean_of([seen.metric for seen in reached]),
+        money=until([observation.money for observation in reached]),
+        wan_bytes=until([observation.wan_bytes for observation in reached]),
+        bytes=until([observation.bytes for observation in reached]),
+        metric=mean_of([observation.metric for observation in reached]),
         seeds=len(reached),
         missed=missed,
-        is_least=False,
+        is_lower_bound=False,
     )
 
 
 def _option(candidate: Candidate, race: Race, ahead: Observed) -> Option:
-    seen = race.seen[candidate.name]
-    reached = [each for each in race.finals.get(candidate.name, [seen]) if each.reached is not None]
+    observation = race.observed[candidate.name]
+    reached = [each for each in race.finals.get(candidate.name, [observation]) if each.reached is not None]
     tried = race.seeds if candidate.name in race.finals else 1
     if reached:
-        return of_seeds(candidate, reached, missed=tried - len(reached))
-    told = estimate(seen, ahead)
-    over_wan, carried = (_will_send(seen, each, told.seconds) for each in (seen.wan_bytes, seen.bytes))
+        return measured_option(candidate, reached, missed=tried - len(reached))
+    expected = estimate(observation, ahead)
+    over_wan, carried = (
+        _expected_bytes(observation, each, expected.seconds) for each in (observation.wan_bytes, observation.bytes)
+    )
     return Option(
         candidate,
-        seconds=Interval(told.seconds),
-        money=Interval(told.money),
+        seconds=Interval(expected.seconds),
+        money=Interval(expected.money),
         wan_bytes=Interval(over_wan),
         bytes=Interval(carried),
         metric=Interval(),
         seeds=0,
         missed=0,
-        is_least=told.is_least,
+        is_lower_bound=expected.is_lower_bound,
     )
 
 
-def _will_send(seen: Observed, sent: float, seconds: float) -> float:
-    """The bytes by then, of which so many were `sent` so far, if all goes on like that.
+def _expected_bytes(observation: Observed, sent: float, seconds: float) -> float:
+    """Bytes after `seconds` at the present rate.
 
-    NaN where nothing is known of what peers will send each other.
+    NaN if workers have not exchanged anything yet.
     """
-    has_peers = len(seen.run.manifest["workers"]) > 1
-    if not math.isfinite(seconds) or (has_peers and not seen.bytes):
+    has_peers = len(observation.run.manifest["workers"]) > 1
+    if not math.isfinite(seconds) or (has_peers and not observation.bytes):
         return math.nan
-    return sent * seconds / seen.seconds
+    return sent * seconds / observation.seconds

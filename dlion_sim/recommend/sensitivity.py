@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from dlion_sim.recommend.candidates import ALONE, Candidate
 from dlion_sim.recommend.goal import best_first, duration
-from dlion_sim.recommend.options import Option, of, of_seeds
+from dlion_sim.recommend.options import Option, measured_option, of
 from dlion_sim.recommend.race import Race, Start
 from dlion_sim.results.numbers import number
 from dlion_sim.scenario import Scenario, Schedule, Wan
@@ -19,14 +19,14 @@ _Bandwidth = Schedule | Literal["unlimited"] | None
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """The winner with more of something, simulated with the first seed."""
+    """The winner with a change, simulated with the first seed."""
 
     what: str
     start: Start
 
 
 def counterfactuals(scenario: Scenario, winner: Candidate, until: float) -> list[Counterfactual]:
-    """What to simulate, up to a virtual time (s): one more machine; twice the bandwidth of paths that have one."""
+    """The changes to simulate, up to a virtual time (s): one more machine, and twice the bandwidth of limited paths."""
     larger = _with_one_more(winner)
     joined = "" if larger.labels["system"] == winner.labels["system"] else f" and {larger.system}"
     changed = {f"one more machine{joined}": larger}
@@ -38,7 +38,7 @@ def counterfactuals(scenario: Scenario, winner: Candidate, until: float) -> list
 
 
 def _with_one_more(winner: Candidate) -> Candidate:
-    """In the cloud where it costs least. Who was alone then has a peer, and a system."""
+    """One more machine in the cheapest cloud; a single worker then has a peer and a system."""
     clouds: list[dict[str, Any]] = copy.deepcopy(winner.values["cluster.clouds"])
     (group,) = min((cloud["workers"] for cloud in clouds), key=lambda groups: float(groups[0]["price"]))
     group["count"] += 1
@@ -55,7 +55,7 @@ def _with_one_more(winner: Candidate) -> Candidate:
 
 
 def _twice(wan: Wan) -> dict[str, Any] | None:
-    """The network between the clouds with twice its bandwidths; None where it states none."""
+    """The WAN with doubled bandwidths; None if it has none."""
     paths = [path.model_copy(update={"bandwidth": _doubled(path.bandwidth)}) for path in wan.paths]
     matrix = {a: {b: _doubled(each) for b, each in row.items()} for a, row in (wan.matrix or {}).items()}
     wider = wan.model_copy(update={"bandwidth": _doubled(wan.bandwidth), "matrix": matrix or None, "paths": paths})
@@ -71,41 +71,41 @@ def _doubled(bandwidth: _Bandwidth) -> _Bandwidth:
 
 
 _MORE_SECONDS, _MORE_MONEY = 3600.0, 1.1
-"""What the bound is relaxed by: one more hour, 10 % more money."""
+"""Relaxation of the bound: one more hour, 10 % more money."""
 
 
 def sensitivity(race: Race, known: Sequence[Option], simulated: Sequence[Counterfactual]) -> list[dict[str, Any]]:
     """The change for the winner with a wider bound, and with each counterfactual that was simulated."""
     best = of(known, race.winners[0])
-    told = [_relaxed(race, best, known)]
+    entries = [_relaxed(race, best, known)]
     with_one = " with the same seed" if race.seeds > 1 else ""
     for each in simulated:
-        seen = race.look(each.start)
-        if isinstance(seen, str) or seen.reached is None:
-            told.append({"with": each.what, "told": "does not come to the target"})
+        observation = race.observe(each.start)
+        if isinstance(observation, str) or observation.reached is None:
+            entries.append({"with": each.what, "told": "does not reach the target"})
             continue
-        first = race.seen[best.candidate.name]
-        changed = of_seeds(each.start.candidate, [seen])
-        told.append(
+        first = race.observed[best.candidate.name]
+        changed = measured_option(each.start.candidate, [observation])
+        entries.append(
             {
                 "with": each.what,
-                "run": seen.run.folder.name,
-                "seconds": seen.seconds,
-                "money": seen.money,
+                "run": observation.run.folder.name,
+                "seconds": observation.seconds,
+                "money": observation.money,
                 "told": f"{changed.takes}, in place of {duration(first.seconds)} and {number(first.money)}{with_one}",
             }
         )
-    return told
+    return entries
 
 
 def _relaxed(race: Race, best: Option, known: Sequence[Option]) -> dict[str, Any]:
-    """Who would win within a wider bound."""
+    """The winner with the relaxed bound."""
     goal = race.goal
     wider = goal.relaxed(_MORE_SECONDS, _MORE_MONEY)
     others = [
-        each for each in known if not each.is_least and not goal.allows(*each.means) and wider.allows(*each.means)
+        each for each in known if not each.is_lower_bound and not goal.allows(*each.means) and wider.allows(*each.means)
     ]
-    new, *_ = best_first([best, *others], lambda each: race.takes(each.candidate, *each.means))
+    new, *_ = best_first([best, *others], lambda each: race.resources(each.candidate, *each.means))
     what = {"with": "one more hour" if goal.deadline else "10 % more money", "winner": new.candidate.name}
     if new is best:
         return {**what, "told": "the same"}

@@ -1,4 +1,4 @@
-"""The search for a recommendation in a folder: what is run there, and what of it is there already."""
+"""The study of a recommendation: its runs in a folder, done or to do."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from dlion_sim.scenario import DURATION, Scenario, from_data
 from dlion_sim.sweep import Base, Estimate, Found, Job, Point, State, check, estimate, survey
 
 Execute = Callable[[str, Sequence[Job]], bool]
-"""Does the jobs of a rung, whose title it is told; whether it has done so, and was not interrupted."""
+"""Does the jobs of a rung with that title; returns whether it was not interrupted."""
 _FREE = "costs nothing, so no budget ends it"
 _BEYOND = 4.0
-"""Times the bound: so far somebody goes on where nobody is within it."""
+"""Maximum run time as a multiple of the bound, if no candidate is within it."""
 Device = Literal["auto", "cpu", "cuda"]
 
 
 class Study:
-    """A goal, the candidates for it, and the folder that their runs are in."""
+    """A goal, its candidates, and the folder of their runs."""
 
     def __init__(self, base: Base, choices: Choices, goal: Goal, seeds: int, output: Path) -> None:
-        """Of the scenario in `base`, with so many `seeds` for whoever is in at the end.
+        """For the scenario in `base`, with a number of `seeds` for finalists.
 
-        Raises InputError where that is none or has no target, or where there is no candidate.
+        Raises InputError if the scenario is invalid or has no target, or if there is no candidate.
         """
         self.base = base
         self.scenario = scenario = scenario_of(base)
@@ -49,17 +49,17 @@ class Study:
         self.candidates = found = [each for each in found if each not in free]
         if not found:
             raise InputError(f"{free[0].name} {_FREE}", file=base.file, allowed="a deadline, or prices")
-        self.race = Race(found, goal, scenario.workload.evaluate_every, seeds, self.look)
+        self.race = Race(found, goal, scenario.workload.evaluate_every, seeds, self.observe)
         self.counterfactuals: list[Counterfactual] = []
-        """Of the winner, once there is one."""
+        """Of the winner, once known."""
 
     @property
-    def holds_out(self) -> float | None:
-        """The part of the training samples that is held out for it, where the scenario holds out nothing."""
+    def held_out_share(self) -> float | None:
+        """The share of training samples held out for the study, if the scenario has no validation samples."""
         return None if self.scenario.workload.validation else VALIDATION
 
     def check(self) -> None:
-        """Raise InputError where no candidate's scenario can be; leave out those of which some can."""
+        """Remove candidates with invalid scenarios. Raises InputError if none is left."""
         faults: list[InputError] = []
         good = []
         for each in self.candidates:
@@ -75,46 +75,45 @@ class Study:
         self.candidates = self.race.candidates = good
 
     def run(self, execute: Execute, device: Device) -> bool:
-        """Have all be simulated that the recommendation follows from; whether it was, and not interrupted.
+        """Do all missing simulations of the study; returns whether it was not interrupted.
 
-        What is in the folder is not done again. Once there is a winner, no run there goes on: checkpoints, which take
-        most of the space, are removed. Raises InputError for runs there of another scenario, and where all
-        candidates fail alike.
+        Once there is a winner, checkpoints, which take most of the space, are removed. Raises InputError for runs of
+        another scenario in the folder, and if all candidates fail.
         """
         for rung in self.race.rungs():
             if not self._execute(execute, rung.title, rung.starts, device):
                 return False
         self._check_failures()
         if not self.race.winners:
-            return self._beyond(execute, device)
+            return self._run_beyond_bound(execute, device)
         is_done = self._what_if(execute, device)
         if is_done:
             self._remove_checkpoints()
         return is_done
 
     def _what_if(self, execute: Execute, device: Device) -> bool:
-        """Simulate the winner with more of something."""
+        """Simulate the counterfactuals of the winner."""
         winner = self.race.winners[0]
-        long_enough = max(self.goal.most_seconds(winner.per_hour), self.race.seen[winner.name].seconds)
+        long_enough = max(self.goal.max_seconds(winner.per_hour), self.race.observed[winner.name].seconds)
         self.counterfactuals = counterfactuals(self.scenario, winner, long_enough)
         return self._execute(execute, "what if", [each.start for each in self.counterfactuals], device)
 
-    def _beyond(self, execute: Execute, device: Device) -> bool:
-        """Have who seems to need least go on beyond the bound, to see what that is; then who may need even less."""
+    def _run_beyond_bound(self, execute: Execute, device: Device) -> bool:
+        """Continue the most promising candidates beyond the bound, to measure what they need."""
         for _ in range(FINALISTS):
             known = options(self.race)
-            nearest = min(known, key=lambda each: self.goal.bounded(*each.means), default=None)
+            nearest = min(known, key=lambda each: self.goal.constrained(*each.means), default=None)
             if nearest is None or nearest.seeds:
                 return True
             candidate = nearest.candidate
-            start = Start(candidate, 0, _BEYOND * self.goal.most_seconds(candidate.per_hour))
+            start = Start(candidate, 0, _BEYOND * self.goal.max_seconds(candidate.per_hour))
             if not self._execute(execute, "beyond the bound", [start], device):
                 return False
-            seen = self.look(start)
-            if isinstance(seen, str):
+            observation = self.observe(start)
+            if isinstance(observation, str):
                 return True
-            self.race.seen[candidate.name] = seen
-            if seen.reached is None:
+            self.race.observed[candidate.name] = observation
+            if observation.reached is None:
                 return True
         return True
 
@@ -123,29 +122,29 @@ class Study:
         for start in [*starts, *(each.start for each in self.counterfactuals)]:
             folder = self.output / self._point(start).name
             if holds_run(folder):
-                with suppress(InputError), closing(FolderLock(folder)):  # Somebody may have it go on by hand.
+                with suppress(InputError), closing(FolderLock(folder)):  # A user may be running it.
                     remove_checkpoint(folder)
 
     @property
     def is_begun(self) -> bool:
-        """Whether some candidate's run is in the folder already."""
+        """Whether the folder has a candidate's run."""
         return any(self._found(Start(each, 0, 0.0)).run for each in self.candidates)
 
     def takes(self, jobs: int, device: Device, *, most: int, watch: float) -> Estimate:
-        """The wall time of all candidates up to the bound with the first seed, of which the search leaves out a part.
+        """Wall time of all candidates up to the bound with the first seed: an upper bound, as many are eliminated.
 
-        The arguments are those of `sweep.estimate`. Raises InputError where a run cannot be begun.
+        The arguments are those of `sweep.estimate`. Raises InputError if a run cannot be started.
         """
         points = [each.point(self.base, self.scenario.seed) for each in self.candidates]
-        longest = [DURATION.format(self.goal.most_seconds(each.per_hour)) for each in self.candidates]
-        bounded = [
+        longest = [DURATION.format(self.goal.max_seconds(each.per_hour)) for each in self.candidates]
+        constrained = [
             replace(point, values={**point.values, "duration": seconds})
             for point, seconds in zip(points, longest, strict=True)
         ]
-        return estimate(bounded, survey(points, self.output), jobs=jobs, device=device, most=most, watch=watch)
+        return estimate(constrained, survey(points, self.output), jobs=jobs, device=device, most=most, watch=watch)
 
-    def look(self, start: Start) -> Observed | str:
-        """What a run came to that was done, or why it failed. Raises InputError where it cannot be read."""
+    def observe(self, start: Start) -> Observed | str:
+        """The observation of a run, or why it failed. Raises InputError if it cannot be read."""
         found = self._found(start)
         if found.run is None or found.state is State.FAILED:
             return str(found.run.manifest.get("problem", "")) if found.run else "there is no run"
@@ -153,9 +152,9 @@ class Study:
 
     @property
     def samples(self) -> int:
-        """How many were simulated for the choice, what the margins took left out."""
-        others = [seen for finals in self.race.finals.values() for seen in finals[1:]]
-        return sum(seen.samples for seen in (*self.race.seen.values(), *others))
+        """Number of samples simulated, without those of the sensitivity."""
+        others = [observation for finals in self.race.finals.values() for observation in finals[1:]]
+        return sum(observation.samples for observation in (*self.race.observed.values(), *others))
 
     def _execute(self, execute: Execute, title: str, starts: Sequence[Start], device: Device) -> bool:
         jobs = [self._job(start, device) for start in starts if not _is_done(self._found(start), start.until)]
@@ -172,25 +171,25 @@ class Study:
         return start.candidate.point(self.base, self.scenario.seed + start.seed)
 
     def _check_failures(self) -> None:
-        if not self.race.seen:
-            first = next(iter(self.race.left.values()))
+        if not self.race.observed:
+            first = next(iter(self.race.eliminated.values()))
             raise InputError(f"no candidate can be run; the first {first.reason}", file=self.base.file)
 
 
 def _is_done(found: Found, until: float) -> bool:
-    """Whether a run has come so far (s), or will come no further."""
+    """Whether a run has reached that time (s), or has ended."""
     if found.state is State.INTERRUPTED and found.run is not None and found.run.summary is not None:
         return bool(found.run.summary["virtual_seconds"] >= until * (1 - 1e-9))
     return found.state is State.DONE
 
 
 def scenario_of(base: Base) -> Scenario:
-    """That of a base. Its own machines, which candidates have others for, need no prices where traffic has one.
+    """The scenario of a base. Its own machines, which candidates replace, need no prices.
 
     Raises InputError, which does not name the file.
     """
     data = copy.deepcopy(base.data)
-    with suppress(AttributeError, KeyError, TypeError):  # what is wrong is told below
+    with suppress(AttributeError, KeyError, TypeError):  # `from_data` reports what is wrong
         for group in (group for cloud in data["cluster"]["clouds"] for group in cloud["workers"]):
             if "instance" not in group:
                 group.setdefault("price", 0)
@@ -201,7 +200,7 @@ def _target(scenario: Scenario) -> float:
     target = scenario.target if scenario.target_accuracy is None else scenario.target_accuracy
     if target is None:
         raise InputError(
-            "nothing says what is to be reached",
+            "there is no target",
             path="target_accuracy",
             allowed="`target_accuracy`, or one in the scenario",
         )

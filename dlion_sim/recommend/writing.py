@@ -1,4 +1,4 @@
-"""Putting a recommendation into its folder: the document, the winner's scenario, the figure."""
+"""Writes a recommendation into its folder: document, winner's scenario, figures."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DOCUMENT, WINNER, FIGURES = "recommendation.json", "winner.yaml", ("pareto.png",
 
 
 def write_recommendation(study: Study) -> dict[str, Any]:
-    """Write all that a study came to into its folder; returns what the document tells.
+    """Write the results of a study into its folder; returns the content of recommendation.json.
 
-    Raises InputError where a run cannot be read, and OSError where the folder cannot be written.
+    Raises InputError if a run cannot be read, and OSError if the folder cannot be written.
     """
-    told = document(study)
+    content = document(study)
     known = options(study.race)
-    best = told["winner"] and told["winner"]["candidate"]
+    best = content["winner"] and content["winner"]["candidate"]
     on_front = {each.candidate.name for each in front(known)}
     points = [
         Point(
@@ -42,21 +42,21 @@ def write_recommendation(study: Study) -> dict[str, Any]:
         plot_pareto(points, title, study.output / name, deadline=goal.deadline, budget=goal.budget)
     winner = study.output / WINNER
     if best:
-        write(winner, _winner(study, told["told"]).encode())
+        write(winner, _winner(study, content["told"]).encode())
     else:
         winner.unlink(missing_ok=True)
-    write(study.output / DOCUMENT, json_bytes(told))
-    return told
+    write(study.output / DOCUMENT, json_bytes(content))
+    return content
 
 
 def _winner(study: Study, description: str) -> str:
-    """The winner's scenario as YAML, complete in itself; it holds out as much for validation as the one asked about."""
+    """The winner's scenario as self-contained YAML, with the validation share of the given scenario."""
     winner = study.race.winners[0]
     scenario = winner.point(study.base, study.scenario.seed).scenario()
     held_out = {"validation": study.scenario.workload.validation}
     update = {
         "description": description,
-        "duration": study.goal.most_seconds(winner.per_hour),
+        "duration": study.goal.max_seconds(winner.per_hour),
         "workload": scenario.workload.model_copy(update=held_out),
     }
     return dump(scenario.model_copy(update=update))

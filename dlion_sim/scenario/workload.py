@@ -159,7 +159,7 @@ class CostAs(Model):
 
 
 class Workload(Model):
-    """Data, model and training."""
+    """What the workers learn, and what computations cost."""
 
     dataset: DatasetSpec
     """Name of the data set, e.g. digits or cifar10; or package.module:name, a function of your own that returns one."""

@@ -1,4 +1,4 @@
-"""Sweeps: many scenarios that differ along axes, run side by side, and resumed by their folders alone."""
+"""Sweeps: scenarios that differ along axes, run in parallel, and resumed from their folders alone."""
 
 from dlion_sim.sweep import metric, space
 from dlion_sim.sweep.checking import alike, check, check_data

@@ -1,4 +1,4 @@
-"""The values along an axis of a sweep, as YAML says them: a list, labelled values, a range or a logarithmic range."""
+"""The axes of a sweep in YAML: a list, labelled values, a range or a logarithmic range."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dlion_sim.scenario.faults import RuleError
 from dlion_sim.scenario.model import Model
 
 Value = tuple[str, Any]
-"""What a value is called, and what it sets."""
+"""A value's label, and the value to set."""
 
 
 class Range(Model):
-    """Numbers one step apart."""
+    """Numbers with a constant step."""
 
     first: float = Field(alias="from")
     """The first number."""
     last: float = Field(alias="to")
-    """No number is beyond this one."""
+    """Upper bound of the numbers."""
     step: Annotated[float, Field(gt=0)] = 1
-    """From each number to the next."""
+    """Difference between neighbours."""
     unit: str = ""
-    """Written after each number, e.g. Mbps."""
+    """Unit of the numbers, e.g. Mbps."""
 
     @model_validator(mode="after")
     def _goes_up(self) -> Self:
@@ -36,26 +36,26 @@ class Range(Model):
 
     @property
     def numbers(self) -> list[float]:
-        """Computed in decimal, so that 0.1 + 0.2 is 0.3."""
+        """The numbers, computed in decimal, so that 0.1 + 0.2 is 0.3."""
         first, last, step = (Decimal(repr(number)) for number in (self.first, self.last, self.step))
         return [float(first + number * step) for number in range(int((last - first) / step) + 1)]
 
 
 class LogRange(Model):
-    """Numbers one factor apart, from the first to the last."""
+    """Numbers with a constant ratio."""
 
     first: Annotated[float, Field(gt=0)] = Field(alias="from")
     """The first number."""
     last: Annotated[float, Field(gt=0)] = Field(alias="to")
     """The last number."""
     count: Annotated[int, Field(ge=2)]
-    """How many numbers there are."""
+    """Number of values."""
     unit: str = ""
-    """Written after each number, e.g. Mbps."""
+    """Unit of the numbers, e.g. Mbps."""
 
     @property
     def numbers(self) -> list[float]:
-        """To six significant digits, both ends as they were given."""
+        """The numbers to six significant digits, with the ends as given."""
         factor = (self.last / self.first) ** (1 / (self.count - 1))
         between = [float(f"{self.first * factor**number:.6g}") for number in range(1, self.count - 1)]
         return [self.first, *between, self.last]
@@ -82,14 +82,14 @@ class OfLogRange(Model):
 
 
 def label_of(value: object) -> str:
-    """What a plain value is called: as YAML writes it."""
+    """The label of a scalar, as in YAML."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def only_key(given: object) -> str | None:
-    """The key of a mapping, or the field of a model, that has but one."""
+    """The only key of a mapping, or field of a model; None if there are several."""
     keys = type(given).model_fields if isinstance(given, Model) else given if isinstance(given, Mapping) else ()
     return str(next(iter(keys))) if len(keys) == 1 else None
 
@@ -103,10 +103,10 @@ def _kind(given: object) -> str:
 def _check_listed(values: list[Any]) -> list[Any]:
     for place, value in enumerate(values):
         if isinstance(value, list | dict):
-            problem = "a value that is no plain one needs a label: write the axis as {label: value, ...}"
+            problem = "lists and mappings need labels: write the axis as {label: value, ...}"
             raise RuleError(problem, at=(place,))
         if label_of(value) in map(label_of, values[:place]):
-            raise RuleError(f"'{label_of(value)}' stands twice", at=(place,))
+            raise RuleError(f"'{label_of(value)}' exists twice", at=(place,))
     return values
 
 

@@ -1,4 +1,4 @@
-"""Checking points before anything runs, so that a misspelt value costs nothing."""
+"""Checks of points before any run starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FAULTS_TOLD = 10
 
 
 def check(points: Sequence[Point]) -> None:
-    """Raise InputError for points whose scenarios or systems cannot be, a fault for each place that is wrong."""
+    """Raise InputError for invalid scenarios or systems of points, with a fault for each invalid place."""
     systems: dict[tuple[str, str | None], tuple[Point, SystemSpec]] = {}
     with _Faults() as faults:
         for point in points:
@@ -33,7 +33,7 @@ def check(points: Sequence[Point]) -> None:
 
 
 def check_data(points: Sequence[Point]) -> None:
-    """Have the files of all published data sets that points learn from on this machine, or raise InputError."""
+    """Fetch the files of all published data sets of the points, or raise InputError."""
     firsts: dict[str, Point] = {}
     for point in points:
         firsts.setdefault(named(point.scenario().workload.dataset)[0], point)
@@ -49,7 +49,7 @@ def check_data(points: Sequence[Point]) -> None:
 
 
 def alike(points: Sequence[Point]) -> list[list[str]]:
-    """The names of those checked points whose scenarios are the same, which would only do the same again."""
+    """Groups of names of checked points with equal scenarios."""
     from dlion_sim.protocol.compose import compose
 
     systems: dict[tuple[str, str | None], SystemSpec] = {}
@@ -65,14 +65,14 @@ def alike(points: Sequence[Point]) -> list[list[str]]:
 
 
 class _Faults:
-    """Gathers the faults of points, the same one once; raises them together when the block ends."""
+    """Collects distinct faults of points; raises them together when the block ends."""
 
     def __init__(self) -> None:
         self._faults: dict[str, InputError] = {}
 
     @contextmanager
     def of(self, point: Point) -> Iterator[None]:
-        """Gather what the block raises, which is a point's fault."""
+        """Collect a fault of this point that the block raises."""
         try:
             yield
         except InputError as error:

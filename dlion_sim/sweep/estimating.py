@@ -1,4 +1,4 @@
-"""How long runs will take here: by runs of their kind that are done, or else by beginning one of each kind."""
+"""Estimates of a sweep's wall time, from completed runs of the same kind, or by starting one run of each kind."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from dlion_sim.sweep.processes import cores
 from dlion_sim.sweep.state import Found, State
 
 MOST_BEGUN = 6
-"""Kinds of runs that are begun; what all others take is taken to be the mean of those."""
+"""Maximum number of kinds that are measured; others are assumed to take the mean of these."""
 WATCHED_SECONDS = 2.0
-"""So long is each of these watched, of wall time."""
+"""Wall time for which each of them is measured."""
 _OFF_BY = {True: 1.25, False: 2.0}
-"""The factor that estimates are off by, by whether they follow from whole runs."""
+"""Error factor of estimates, by whether they are from completed runs."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Wall time, in seconds. Where a target may end a run early, all of these are upper bounds."""
+    """Wall time in seconds. If a target may end runs early, all values are upper bounds."""
 
     seconds: float
     low: float
@@ -131,14 +131,14 @@ def run_seconds(
 
 
 def _kind(scenario: Scenario) -> str:
-    """The same for scenarios that differ in what costs no time."""
+    """Equal for scenarios that differ only in what does not affect wall time."""
     costs = scenario.workload.model_copy(update={"optimizer": {"kind": scenario.workload.optimizer.kind}})
     alike = scenario.model_copy(update={"seed": 0, "name": "-", "description": "", "workload": costs})
     return repr(alike)
 
 
 def _seconds_of_done(points: Sequence[Point], found: Mapping[str, Found]) -> float | None:
-    """The mean of runs that are done; None without any."""
+    """The mean of completed runs; None without any."""
     runs = [each.run for point in points if (each := found[point.name]).state is State.DONE and each.run]
     took = [run.summary["wall_seconds"] for run in runs if run.summary]
     return fmean(took) if took else None
@@ -146,7 +146,7 @@ def _seconds_of_done(points: Sequence[Point], found: Mapping[str, Found]) -> flo
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
-    """Let gradients be computed by so many threads, as in a process of a sweep."""
+    """Compute gradients with this number of threads, as in a process of a sweep."""
     import torch
 
     former = torch.get_num_threads()

@@ -19,23 +19,23 @@ from dlion_sim.yaml_text import read_yaml
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What to run and where to; complete in itself, and plain enough for JSON."""
+    """A run to do: self-contained, and encodable as JSON."""
 
     name: str
     folder: str
-    """The run folder. Whatever run it holds is one that was not done."""
+    """The run folder. A run in it is not completed."""
     scenario: str
-    """As YAML, resolved: what the run folder will hold."""
+    """The resolved scenario as YAML, as the run folder will have it."""
     manifest: dict[str, Any]
-    """What the run folder's manifest tells of the sweep, and of the system even if the run never begins."""
+    """Entries of the run folder's manifest about the sweep and the system."""
     device: Literal["auto", "cpu", "cuda"]
     until: float | None = None
-    """The virtual time (s) at which the run is to pause; None: it is to be completed."""
+    """The virtual time (s) at which the run pauses; None: it is completed."""
 
     @classmethod
     def of(cls, point: Point, output: Path, device: Literal["auto", "cpu", "cuda"], until: float | None = None) -> Job:
         """The job of a point that was checked, with its run folder in `output`."""
-        from dlion_sim.protocol.compose import compose  # PyTorch, which a sweep without jobs does without
+        from dlion_sim.protocol.compose import compose  # imports PyTorch, which a sweep without jobs does not need
 
         scenario = point.scenario()
         system = compose(scenario.system, scenario.modules)
@@ -54,30 +54,30 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Progressed(msgspec.Struct, frozen=True, tag="progressed"):
-    """How far a run is."""
+    """Progress of a run."""
 
     name: str
     fraction: float
     """From 0 to 1."""
     told: str
-    """The metric's mean over the workers at the last evaluation, in words; empty before there is one."""
+    """The workers' mean metric at the last evaluation, as text; empty before one."""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
-    """A run is not running any more."""
+    """A run has ended."""
 
     name: str
     status: Status
     problem: str = ""
-    """What made it fail, in a line."""
+    """Why it failed, in a line."""
     trace: str = ""
-    """Where, if that was no fault of the input: Python's traceback."""
+    """Python's traceback, unless the input is at fault."""
 
 
 def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed], None]) -> Ended:
     """Do a job, until `interrupted`; returns how it ended, whatever goes wrong.
 
-    A run of it that was ended early goes on from its last checkpoint. One that pauses where it was to is "completed".
+    A run that ended early is resumed from its last checkpoint. One that pauses at its `until` is "completed".
     """
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.simulation import Progress, resume, simulate
@@ -92,7 +92,7 @@ def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed],
         run = None
         with own_errors_told(scenario.references):
             if _is_begun(job):
-                # Without a checkpoint, or with one of other software, it is done anew.
+                # Without a usable checkpoint, it starts again.
                 with suppress(InputError):
                     run = resume(folder, until=job.until, interrupted=interrupted, observe=observe)
             run = run or simulate(
@@ -120,7 +120,7 @@ def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed],
 
 
 def record_failure(job: Job, ended: Ended) -> None:
-    """Have the job's folder say that the run failed and why, even if it was never begun. Raises OSError, InputError."""
+    """Record the failure in the job's folder, even if the run did not start. Raises OSError, InputError."""
     folder = Path(job.folder)
     if not holds_run(folder):
         scenario = from_data(read_yaml(job.scenario))
@@ -131,7 +131,7 @@ def record_failure(job: Job, ended: Ended) -> None:
 
 
 def _is_begun(job: Job) -> bool:
-    """Whether the job's folder holds the same run, neither complete nor failed."""
+    """Whether the job's folder has the same run, neither completed nor failed."""
     folder = Path(job.folder)
     if not holds_run(folder):
         return False
@@ -145,7 +145,7 @@ def _told(progress: Any) -> str:
 
 
 def fraction_done(scenario: Scenario, until: float | None, progress: Any) -> float:
-    """How far a run is that is to pause at `until` (s), or else to be completed: from 0 to 1."""
+    """Progress of a run, from 0 to 1, to its pause at `until` (s) or to its end."""
     ends = [
         progress.virtual_seconds / until if until else 0.0,
         progress.virtual_seconds / scenario.duration if scenario.duration else 0.0,
@@ -155,24 +155,24 @@ def fraction_done(scenario: Scenario, until: float | None, progress: Any) -> flo
 
 
 class Executor(Protocol):
-    """Does jobs side by side. Each job that was started ends with one `Ended`, whatever happens to its process."""
+    """Does jobs in parallel. Each started job ends with one `Ended`, whatever happens to its process."""
 
     @property
     def free(self) -> int:
-        """How many more jobs may be started now."""
+        """Number of jobs that can be started now."""
 
     def start(self, job: Job) -> None:
-        """Begin a job; only while some are free."""
+        """Start a job; only if `free` is above 0."""
 
     def events(self, timeout: float) -> list[Progressed | Ended]:
-        """What has happened since the last call; waits for so many seconds if that is nothing."""
+        """Events since the last call; waits up to `timeout` seconds for one."""
 
     def interrupt(self) -> None:
-        """Ask all jobs to end early, each in a run folder that says so."""
+        """Ask all jobs to end early, with readable run folders."""
 
 
 class Started(msgspec.Struct, frozen=True):
-    """A run begins."""
+    """A run starts."""
 
     name: str
 
@@ -183,11 +183,11 @@ _POLL_SECONDS = 0.1
 def run_all(
     jobs: Iterable[Job | None], executor: Executor, interrupted: Callable[[], bool]
 ) -> Iterator[Started | Progressed | Ended]:
-    """Have all jobs done, and tell what happens; a job that fails is recorded and stops no other one.
+    """Do all jobs, and yield their events; a job that fails is recorded and does not affect others.
 
-    Jobs may depend on what others came to: None among them is none for now, and the next one is asked for only after
-    whoever iterates has seen what happened until then.
-    `interrupted` is asked several times a second: once it says so no more jobs begin, and those that run end early.
+    Jobs may depend on the results of others: None means that there is none yet, and the next one is requested after the
+    caller has processed all events so far. `interrupted` is checked several times a second; once it is true, no more
+    jobs start, and running ones end early.
     """
     waiting = iter(jobs)
     running: dict[str, Job] = {}
@@ -211,6 +211,6 @@ def run_all(
 
 
 def _record(job: Job, event: Ended) -> None:
-    # Where the folder cannot be written, which is likely why the run failed, it reads as interrupted or to do.
+    # If the folder cannot be written, which may be why the run failed, it reads as interrupted or to do.
     with suppress(OSError, InputError):
         record_failure(job, event)

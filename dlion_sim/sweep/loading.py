@@ -21,47 +21,48 @@ from dlion_sim.sweep.points import Base, Point, default_template, name_of
 from dlion_sim.sweep.space import Dimension
 
 BASE = "base"
-"""Stands for the base scenario where axes are named."""
+"""Name of the axis of base scenarios."""
 
 
 class SearchSpec(Model):
-    """Values that are found by trials, each run for all combinations of the axes; a trial's value is their mean."""
+    """Values found by trials, each run for all combinations of the axes; a trial's result is their mean."""
 
     trials: Annotated[int, Field(ge=1)]
-    """How many in all. More may be asked for later."""
+    """Number of trials. It can be raised later."""
     metric: Metric
-    """What to go for, and by that in which direction."""
+    """The metric to optimize."""
     sampler: Literal["tpe", "random"] = "tpe"
-    """How Optuna chooses: by what former trials came to, or blindly."""
+    """Optuna's sampler: by results of earlier trials (TPE), or random."""
     seed: int = 0
-    """Of the sampler; those of the runs are the scenario's."""
+    """Seed of the sampler; runs have the scenario's seed."""
     over: Annotated[dict[str, Dimension], Field(min_length=1)]
-    """What may be chosen, by the dotted path of what it sets in the base."""
+    """Search space, by dotted path in the base."""
 
 
 class Sweep(Model):
     """Scenarios that differ from a base, or from several, along axes."""
 
     description: str = ""
-    """For the reader."""
+    """Description of the sweep."""
     base: Annotated[
         list[str], BeforeValidator(lambda given: [given] if isinstance(given, str) else given), Field(min_length=1)
     ]
-    """A scenario: a file, relative to the sweep's, or the name of a ready one. Several are crossed with the axes."""
+    """A scenario: a file, relative to the sweep's, or the name of a shipped one. Several are combined with the axes."""
     axes: dict[str, Axis] = Field(default_factory=dict)
-    """Values by the dotted path of what they set in the base. All combinations are run."""
+    """Values by dotted path in the base. All combinations are run."""
     zipped: list[Annotated[dict[str, Axis], Field(min_length=1)]] = Field(default_factory=list)
-    """Groups of axes that go together, first values with first values; each group is crossed with all else."""
+    """Groups of axes that change together, first value with first value; each group is combined with the others."""
     exclude: list[Annotated[dict[str, Any], Field(min_length=1)]] = Field(default_factory=list)
-    """Combinations that are not run: a value, or a list of values, of some axes."""
+    """Combinations to leave out: a value, or a list of values, of some axes."""
     search: SearchSpec | None = None
-    """What is not given but to be found."""
+    """Search for values."""
     names: str | None = None
-    """Of the runs' folders, e.g. "{system}-{bandwidth}-s{seed}": axes by their paths, or by the ends of these."""
+    """Template of the runs' folder names, e.g. "{system}-{bandwidth}-s{seed}": axes by their paths, or suffixes of
+    these."""
 
     @property
     def named_axes(self) -> dict[str, list[Value]]:
-        """The axes that tell runs apart: of a zipped group the first one."""
+        """The axes that distinguish runs: the first one of each zipped group."""
         firsts = (next(iter(group.items())) for group in self.zipped)
         return {path: values_of(axis) for path, axis in chain(self.axes.items(), firsts)}
 
@@ -70,9 +71,9 @@ class Sweep(Model):
         seen: set[str] = set()
         for path, at in self._paths():
             if not all(path.split(".")):
-                raise RuleError(f"'{path}' is no dotted path, such as workload.batch_size", at=at)
+                raise RuleError(f"'{path}' is not a dotted path such as workload.batch_size", at=at)
             if path in seen:
-                raise RuleError(f"'{path}' is an axis already", at=at)
+                raise RuleError(f"'{path}' is already an axis", at=at)
             seen.add(path)
         for number, group in enumerate(self.zipped):
             lengths = {path: len(values_of(axis)) for path, axis in group.items()}
@@ -86,7 +87,7 @@ class Sweep(Model):
         return self
 
     def _paths(self) -> Iterator[tuple[str, tuple[str | int, ...]]]:
-        """Every axis with where it stands."""
+        """Every axis with its place."""
         yield from ((path, ("axes", path)) for path in self.axes)
         for number, group in enumerate(self.zipped):
             yield from ((path, ("zipped", number, path)) for path in group)
@@ -101,18 +102,18 @@ def as_labels(values: object) -> list[str]:
 
 def _check_excluded(path: str, values: object, known: dict[str, list[str] | None], at: tuple[str | int, ...]) -> None:
     if path not in known:
-        raise RuleError(f"'{path}' is no axis{did_you_mean(path, known)}", allowed=", ".join(known), at=at[:-1])
+        raise RuleError(f"'{path}' is not an axis{did_you_mean(path, known)}", allowed=", ".join(known), at=at[:-1])
     labels = known[path]
     for value in as_labels(values):
         if labels is not None and value not in labels:
-            raise RuleError(f"'{value}' is no value of that axis", allowed=", ".join(labels), at=at)
+            raise RuleError(f"'{value}' is not a value of that axis", allowed=", ".join(labels), at=at)
 
 
 def load_sweep(file: Path) -> list[Point]:
-    """Read a sweep; its points in the order of its axes, of which the last goes fastest.
+    """Read a sweep; returns its points in the order of its axes, the last one varying fastest.
 
-    The points' scenarios are not checked yet. Raises InputError where the file or a base cannot be read or is no sweep,
-    or names don't tell the points apart.
+    The points' scenarios are not checked yet. Raises InputError if the file or a base cannot be read or is not a sweep,
+    or if names of points are not unique.
     """
     sweep = _read(file)
     try:
@@ -120,20 +121,20 @@ def load_sweep(file: Path) -> list[Point]:
     except InputError as error:
         raise error.within(file) from None
     if not points:
-        raise InputError("leaves no run", file=file, path="exclude")
+        raise InputError("leaves out all runs", file=file, path="exclude")
     name, count = Counter(point.name for point in points).most_common(1)[0]
     if count > 1:
         raise InputError(
             f"{count} runs have the name '{name}'",
             file=file,
             path="names",
-            allowed="a template that tells all apart, by " + ", ".join(f"{{{path}}}" for path in points[0].labels),
+            allowed="a template with unique names, from " + ", ".join(f"{{{path}}}" for path in points[0].labels),
         )
     return points
 
 
 def load_search(file: Path) -> SearchSpec | None:
-    """The search of a sweep that has one. Raises InputError where the file cannot be read or is no sweep."""
+    """The search of a sweep, if it has one. Raises InputError if the file cannot be read or is not a sweep."""
     return _read(file).search
 
 
@@ -143,7 +144,7 @@ def _read(file: Path) -> Sweep:
         problem = "is empty" if data is None else f"holds a {type(data).__name__}"
         raise InputError(f"{problem}, not a sweep's keys", file=file, allowed=", ".join(Sweep.model_fields))
     if "workload" in data and "base" not in data:
-        raise InputError("is a scenario, no sweep", file=file, allowed="a sweep; scenarios are for `run`")
+        raise InputError("is a scenario, not a sweep", file=file, allowed="a sweep; scenarios are for `run`")
     try:
         return Sweep.model_validate(data)
     except ValidationError as error:
@@ -170,7 +171,7 @@ def _points(sweep: Sweep, file: Path) -> Iterator[Point]:
 
 
 def _dimensions(sweep: Sweep) -> list[list[list[tuple[str, Value]]]]:
-    """What is crossed: by dimension its steps, each the values of the axes that go together."""
+    """The dimensions to combine: each has steps with the values of the axes that change together."""
     groups = [*({path: axis} for path, axis in sweep.axes.items()), *sweep.zipped]
     return [
         [list(zip(group, values, strict=True)) for values in zip(*map(values_of, group.values()), strict=True)]
@@ -187,5 +188,5 @@ def _base(name: str, file: Path) -> Base:
         raise InputError(f"{name}: {error.problem}", file=file, path=BASE, allowed=error.allowed) from None
     data: Any = read_data(found)
     if not isinstance(data, dict):
-        raise InputError("is no scenario", file=found, allowed=", ".join(Scenario.model_fields))
+        raise InputError("is not a scenario", file=found, allowed=", ".join(Scenario.model_fields))
     return Base(found, data)

@@ -1,4 +1,4 @@
-"""One sweep at a time on a folder."""
+"""Locks of sweep folders, so that one sweep at a time uses a folder."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _POLL_SECONDS = 0.05
 
 @contextmanager
 def locked(output: Path) -> Iterator[int]:
-    """Hold the folder `output`, made where it is missing; the value is a file descriptor.
+    """Hold the folder `output`, created if missing; yields a file descriptor.
 
-    The lock goes with the last process that has the descriptor or is in a block `shared`, however it ends. Raises
-    InputError where another sweep holds the folder, or it cannot be used.
+    The lock is released with the last process that has the descriptor or is in a block `shared`, however it ends.
+    Raises InputError if another sweep holds the folder, or if it cannot be used.
     """
     if holds_run(output):
         raise InputError("is a run folder", file=output, allowed="a folder for the sweep's run folders")
@@ -40,7 +40,7 @@ def locked(output: Path) -> Iterator[int]:
         _take(descriptor, output)
         with (output / TASKS).open("a") as tasks:
             _take(tasks.fileno(), output)
-        # Who works for a sweep that is gone, and only now begins, finds another token.
+        # A task of a former sweep that starts only now finds another token.
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, secrets.token_hex(16).encode(), 0)
         os.fsync(descriptor)  # for machines that see it over a network
@@ -50,7 +50,7 @@ def locked(output: Path) -> Iterator[int]:
 
 
 def token_of(output: Path) -> str:
-    """What the sweep that holds the folder has left in its lock; empty where there is none to be seen."""
+    """The token of the sweep that holds the folder; empty if its lock is not visible."""
     try:
         return (output / LOCK).read_text()
     except OSError:
@@ -59,29 +59,29 @@ def token_of(output: Path) -> str:
 
 @contextmanager
 def shared(output: Path, token: str) -> Iterator[None]:
-    """Work, on any machine, in a folder that a sweep holds: no other one gets it before the block ends.
+    """Use, on any machine, a folder that a sweep holds: no other sweep can lock it before the block ends.
 
-    Raises InputError where this machine does not see the folder with that sweep's token.
+    Raises InputError if this machine does not see the folder with that sweep's token.
     """
     with ExitStack() as stack:
         with suppress(OSError):  # Where it is not there, the token is not either.
             fcntl.flock(stack.enter_context((output / TASKS).open()), fcntl.LOCK_SH)
         if token_of(output) != token:
             problem = f"is not the sweep's folder on {socket.gethostname()}"
-            raise InputError(problem, file=output, allowed="a folder that all machines share")
+            raise InputError(problem, file=output, allowed="a folder shared by all machines")
         yield
 
 
 def _take(descriptor: int, output: Path) -> None:
-    """Lock; waits a little, since the processes of a sweep that was killed take a moment to notice."""
+    """Lock; waits a little, as processes of a killed sweep may still be ending."""
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                problem = "another sweep is at work here"
-                raise InputError(problem, file=output, allowed="another `output`, or waiting for its end") from None
+                problem = "another sweep uses this folder"
+                raise InputError(problem, file=output, allowed="another `output`, or wait until it ends") from None
             time.sleep(_POLL_SECONDS)
         else:
             return

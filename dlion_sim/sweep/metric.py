@@ -1,4 +1,4 @@
-"""What a search goes for, and what a run comes to by that."""
+"""Metrics that a search optimizes, and their values for a run."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _ALLOWED = f"{', '.join(_NAMES)}, {_FORMS}"
 
 
 class TimeToAccuracy(Model):
-    """Virtual seconds until the workers' mean validation accuracy is so high; infinite where it never is."""
+    """Virtual seconds until the workers' mean validation accuracy; infinite if it is not reached."""
 
     time_to_accuracy: Annotated[float, Field(gt=0, le=1)]
-    """A fraction."""
+    """Accuracy as a fraction."""
 
 
 class TimeToTarget(Model):
-    """Virtual seconds until the workers' mean of the task's metric on validation samples is as good; or infinite."""
+    """Virtual seconds until the workers' mean validation metric reaches a value; infinite if it does not."""
 
     time_to_target: float
     """A value of the metric."""
 
 
 class NamedMetric(Model):
-    """The metric of a task of one's own."""
+    """The metric of a user's own task."""
 
     name: str
     higher_is_better: bool
@@ -44,11 +44,11 @@ class NamedMetric(Model):
 def _check_name(given: object) -> object:
     if given in _NAMES:
         return given
-    raise RuleError(f"'{given}' is no metric{did_you_mean(given, _NAMES)}", allowed=_ALLOWED)
+    raise RuleError(f"'{given}' is not a metric{did_you_mean(given, _NAMES)}", allowed=_ALLOWED)
 
 
 def _form(given: object) -> str:
-    """Which of the forms it is written in."""
+    """The form it is written in."""
     match given:
         case TimeToAccuracy() | {"time_to_accuracy": _}:
             return "accuracy"
@@ -57,7 +57,7 @@ def _form(given: object) -> str:
         case NamedMetric() | {"name": _}:
             return "own"
         case dict():
-            return "accuracy"  # which complains
+            return "accuracy"  # which raises the error
         case _:
             return "named"
 
@@ -73,17 +73,17 @@ Metric = Annotated[
 
 
 def direction(metric: Metric) -> Literal["maximize", "minimize"]:
-    """Which way is better."""
-    sought = _sought(metric)
-    return "maximize" if sought and sought.higher_is_better else "minimize"
+    """The direction of improvement."""
+    task_metric = _task_metric(metric)
+    return "maximize" if task_metric and task_metric.higher_is_better else "minimize"
 
 
 def _target(metric: TimeToAccuracy | TimeToTarget) -> float:
     return metric.time_to_accuracy if isinstance(metric, TimeToAccuracy) else metric.time_to_target
 
 
-def _sought(metric: Metric) -> TaskMetric | None:
-    """The task's metric that is gone for; None for a loss or a time."""
+def _task_metric(metric: Metric) -> TaskMetric | None:
+    """The task's metric to optimize; None for a loss or a time."""
     match metric:
         case NamedMetric():
             return TaskMetric(metric.name, metric.higher_is_better)
@@ -94,17 +94,17 @@ def _sought(metric: Metric) -> TaskMetric | None:
 
 
 def title(metric: Metric) -> str:
-    """The heading of a column of such values, with their unit."""
+    """The heading of a column of values, with their unit."""
     if isinstance(metric, TimeToAccuracy):
         return f"time to {metric.time_to_accuracy:.4g} validation accuracy (s)"
     if isinstance(metric, TimeToTarget):
         return f"time to {metric.time_to_target:.4g} of the validation metric (s)"
-    sought = _sought(metric)
-    return f"validation {sought.name}{sought.unit}" if sought else "validation loss"
+    task_metric = _task_metric(metric)
+    return f"validation {task_metric.name}{task_metric.unit}" if task_metric else "validation loss"
 
 
 def written(metric: Metric, measured: float, runs: Sequence[Run]) -> str:
-    """A value in such a column, the mean over some runs; with "<=" where evaluations tell no more than a bound."""
+    """A value in such a column, the mean over runs; with "<=" if evaluations give only a bound."""
     from dlion_sim.analysis import duration_until
     from dlion_sim.analysis.statistics import restricted_mean
 
@@ -117,23 +117,23 @@ def written(metric: Metric, measured: float, runs: Sequence[Run]) -> str:
 
 
 def measure(metric: Metric, run: Run) -> float:
-    """What a completed run comes to, never NaN.
+    """The value for a completed run, never NaN.
 
-    Raises ValueError where that is nothing, in words, and InputError where the run cannot be read.
+    Raises ValueError with a reason if there is none, and InputError if the run cannot be read.
     """
     from dlion_sim.analysis import time_to_target
 
     diverged = (run.summary or {}).get("diverged")
     if diverged:
         raise ValueError(f"diverged: workers {diverged}")
-    sought = ACCURACY if isinstance(metric, TimeToAccuracy) else _sought(metric)
-    if sought and run.metric != sought:
+    task_metric = ACCURACY if isinstance(metric, TimeToAccuracy) else _task_metric(metric)
+    if task_metric and run.metric != task_metric:
         better = "higher" if run.metric.higher_is_better else "lower"
         raise ValueError(f"its metric is {run.metric.name}, of which {better} is better")
     if isinstance(metric, TimeToAccuracy | TimeToTarget):
         time = time_to_target(run, _target(metric))
         return math.inf if math.isnan(time) else time
-    name, column = (sought.name, sought.key) if sought else ("loss", "loss")
+    name, column = (task_metric.name, task_metric.key) if task_metric else ("loss", "loss")
     evaluations = run.evaluations()
     last = evaluations[evaluations["virtual_time"] == evaluations["virtual_time"].max()]
     measured = float(last[column].mean())

@@ -19,20 +19,20 @@ from dlion_sim.scenario.overrides import Override, located, overridden
 
 @dataclass(frozen=True)
 class Base:
-    """A scenario that points differ from."""
+    """The scenario that points change."""
 
     file: Path
     data: dict[str, Any]
-    """As it stands in the file."""
+    """Content of the file."""
 
     @property
     def label(self) -> str:
-        """What it is called where points are told apart."""
+        """Its label in points."""
         return self.file.stem
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """Of trace files, by the path that scenarios name them by, as far as they were asked for."""
+        """Digests of trace files by path, as far as computed."""
         return {}
 
 
@@ -41,19 +41,19 @@ class Point:
     """One scenario of a sweep."""
 
     name: str
-    """Of its run folder."""
+    """Name of its run folder."""
     base: Base
     labels: Mapping[str, str]
-    """What its values are called, by the axes that tell points apart."""
+    """Labels of its values, by axis."""
     values: Mapping[str, Any]
-    """What it sets in the base, by dotted path."""
+    """Values to set in the base, by dotted path."""
     sweep: Path
-    """The file that says so."""
+    """The sweep's file."""
     searched: frozenset[str] = frozenset()
-    """Which of the values a search chose; all others are of axes."""
+    """Paths of values chosen by a search; others are of axes."""
 
     def chosen(self, name: str, labels: Mapping[str, str], values: Mapping[str, Any]) -> Point:
-        """This point with values that a search chose, under another name."""
+        """This point with values chosen by a search, under another name."""
         return replace(
             self,
             name=name,
@@ -63,16 +63,16 @@ class Point:
         )
 
     def scenario(self) -> Scenario:
-        """The checked scenario. Raises InputError that names the axis, or else the place in the base, at fault."""
+        """The checked scenario. Raises InputError that names the axis, or else the place in the base."""
         return from_data(self.base.data, self._overrides, folder=self.base.file.parent, file=self.base.file)
 
     def located(self, error: InputError) -> InputError:
-        """The same fault of this point's scenario, said to lie in the axis that set what is at fault, if one did."""
+        """The same fault, attributed to the axis that caused it, if one did."""
         return located(error, self._overrides).within(self.base.file)
 
     @cached_property
     def digest(self) -> str:
-        """Differs for any two scenarios that may differ in anything that a run depends on."""
+        """A digest that differs for scenarios whose runs may differ."""
         data = overridden(self.base.data, self._overrides)
         data.pop("description", None)
         traces = sorted(f"{trace} {self._trace_digest(trace)}" for trace in _traces(data))
@@ -83,7 +83,7 @@ class Point:
         return [Override(path, value, self.sweep, self._place(path)) for path, value in self.values.items()]
 
     def _place(self, path: str) -> str:
-        """Where in the sweep's file the value of a path stands."""
+        """The place of a path's value in the sweep's file."""
         return f"search.over.{path}" if path in self.searched else f"axes.{path}"
 
     def _trace_digest(self, trace: str) -> str:
@@ -95,7 +95,7 @@ class Point:
 
 
 def _traces(data: object) -> Iterator[str]:
-    """The files of measured capacities, and of parameters, that a scenario names."""
+    """The trace and parameter files that a scenario names."""
     if isinstance(data, dict):
         yield from (data[key] for key in ("trace", "base") if isinstance(data.get(key), str))
         for value in data.values():
@@ -109,15 +109,16 @@ _FIELD = re.compile(r"\{([^{}]*)\}")
 
 
 def default_template(paths: Sequence[str]) -> str:
-    """A template in which every axis stands."""
+    """A template with all axes."""
     return "-".join(f"{{{path}}}" for path in paths)
 
 
 def name_of(template: str, labels: Mapping[str, str], *, bare: bool) -> str:
-    """The name of a run with these values, by axis; fit for a folder's.
+    """The name of a run from its labels by axis, valid as a folder name.
 
-    A field of the template is an axis' path or the end of one. Unless `bare`, a value that begins with no letter has
-    the last part of its path before it, as in "seed1". Raises InputError for a field that is no axis, or several.
+    A field of the template is an axis' path or a suffix of one. Unless `bare`, a label that does not start with a
+    letter is prefixed with the last part of its path, as in "seed1". Raises InputError for a field that matches no
+    axis, or several.
     """
 
     def written(field: re.Match[str]) -> str:
@@ -128,7 +129,7 @@ def name_of(template: str, labels: Mapping[str, str], *, bare: bool) -> str:
     name = _FIELD.sub(written, template)
     name = re.sub(r"[^A-Za-z0-9._-]", ".", re.sub(r"\s+", "", name)).lstrip(".-")
     if not name:
-        raise InputError(f"'{template}' gives a run no name", path="names", allowed="text with {axis} in it")
+        raise InputError(f"'{template}' results in an empty name", path="names", allowed="text with {axis} in it")
     return name
 
 
@@ -137,6 +138,6 @@ def _axis(field: str, labels: Mapping[str, str]) -> str:
         return field
     ending = [path for path in labels if path.endswith(f".{field}")]
     if len(ending) != 1:
-        problem = "fits several axes" if ending else "is no axis"
+        problem = "matches several axes" if ending else "is not an axis"
         raise InputError(f"{{{field}}} {problem}", path="names", allowed=", ".join(f"{{{path}}}" for path in labels))
     return ending[0]

@@ -1,4 +1,4 @@
-"""Jobs done by processes on this machine, each of which does one after another."""
+"""The executor that runs jobs in processes on this machine."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _DECODER = msgspec.json.Decoder(Progressed | Ended)
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def thread_counts(threads: int) -> dict[str, str]:
-    """The environment of a process whose libraries are to use so many threads."""
+    """Environment variables that limit libraries to this number of threads."""
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
     return dict.fromkeys(names, str(threads))
 
 
 class LocalProcesses:
-    """An `Executor` of so many processes with so many threads each; leaving the block ends them.
+    """An `Executor` of `processes` with `threads` each; leaving the block ends them.
 
-    They hold on to the file descriptor `lock`, so that it is open for as long as any of them lives. What they have to
-    say for themselves goes to the end of the file `log`.
+    They inherit the file descriptor `lock`, so the lock is held as long as any of them lives. Their standard error is
+    appended to the file `log`.
     """
 
     def __init__(self, processes: int, threads: int, *, lock: int, log: Path) -> None:
@@ -45,7 +45,7 @@ class LocalProcesses:
         self._asked = False
 
     def __enter__(self) -> LocalProcesses:
-        # All at once: it takes each of them seconds to get ready.
+        # All at once: each takes seconds to start.
         for _ in range(self._most):
             self._new_worker()
         return self
@@ -62,18 +62,18 @@ class LocalProcesses:
         return self._most - sum(worker.job is not None for worker in self._workers)
 
     def start(self, job: Job) -> None:
-        """Begin a job, by a process that has none or, where one has died, by a new one."""
+        """Start a job in an idle process or, if one has died, in a new one."""
         idle = [worker for worker in self._workers if worker.job is None]
         (idle[0] if idle else self._new_worker()).give(job)
 
     def events(self, timeout: float) -> list[Progressed | Ended]:
-        happened: list[Progressed | Ended] = []
+        events: list[Progressed | Ended] = []
         for key, _ in self._selector.select(timeout):
             worker: _Worker = key.data
-            happened += worker.read()
+            events += worker.read()
             if worker.has_ended:
-                happened += self._bury(worker)
-        return happened
+                events += self._remove(worker)
+        return events
 
     def interrupt(self) -> None:
         self._asked = True
@@ -89,7 +89,7 @@ class LocalProcesses:
                 stderr=log,
                 pass_fds=[self._lock],
                 env=self._environment,
-                # Ctrl-C at the terminal is for the sweep alone, which then asks its processes for an end.
+                # Ctrl-C at the terminal reaches only the sweep, which asks its processes to end.
                 start_new_session=True,
             )
         worker = _Worker(process)
@@ -97,7 +97,7 @@ class LocalProcesses:
         self._selector.register(worker.output, selectors.EVENT_READ, worker)
         return worker
 
-    def _bury(self, worker: _Worker) -> list[Ended]:
+    def _remove(self, worker: _Worker) -> list[Ended]:
         self._selector.unregister(worker.output)
         self._workers.remove(worker)
         worker.process.communicate()
@@ -111,7 +111,7 @@ class LocalProcesses:
 
 
 class _Worker:
-    """One process and the job that it has."""
+    """A process and its job."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
@@ -124,14 +124,14 @@ class _Worker:
         self.has_ended = False
 
     def give(self, job: Job) -> None:
-        """Hand it a job."""
+        """Send it a job."""
         self.job = job
-        with suppress(BrokenPipeError):  # It has died; reading finds that out.
+        with suppress(BrokenPipeError):  # It has died; `read` handles that.
             self._input.write(msgspec.json.encode(job) + b"\n")
             self._input.flush()
 
     def read(self) -> list[Progressed | Ended]:
-        """What it has said; blocks where that is nothing."""
+        """Its events; blocks until there is output."""
         received = os.read(self.output.fileno(), 1 << 16)
         self.has_ended = not received
         *lines, self._unread = (self._unread + received).split(b"\n")

@@ -1,4 +1,4 @@
-"""Jobs done by the machines of a Ray cluster, each a task. Imports Ray, for which `prepare_ray` comes first."""
+"""The executor that runs jobs as tasks of a Ray cluster. Imports Ray: call `prepare_ray` first."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from dlion_sim.sweep.processes import cores, thread_counts
 from dlion_sim.sweep.ray_task import Board, do
 
 _ATTEMPTS = 3
-"""How often a job is begun whose machine dies under it."""
+"""Attempts for a job whose machine dies."""
 _CONNECT_SECONDS = 5.0
 _OBJECT_STORE_BYTES = 100_000_000
-"""Of a Ray that is started here: nothing large goes through it."""
+"""Size for a local Ray, which transfers only small objects."""
 
 
 class Machine(NamedTuple):
-    """What a machine of the cluster has for tasks."""
+    """Resources of a machine of the cluster."""
 
     cpus: int
     gpus: int
 
 
 class RayCluster:
-    """An `Executor` of so many `runs` on the cluster at `address` (host:port); leaving the block ends those that run.
+    """An `Executor` of `runs` on the cluster at `address` (host:port); leaving the block ends running ones.
 
-    Without an address, a Ray on this machine is started for the block. At most `jobs` are submitted at once, or as many
-    as the cluster has room for; a job gets so many GPUs, and equal shares of the CPUs. All machines must see `output`,
-    which the sweep holds. Entering the block raises InputError for a cluster that cannot be joined or has no room.
+    Without an address, Ray is started on this machine for the block. At most `jobs` are submitted at once, by default
+    as many as fit on the cluster; each gets `gpus_per_job` GPUs and an equal share of the CPUs. All machines must see
+    `output`, which the sweep holds. Entering the block raises InputError for a cluster that cannot be joined or has no
+    room.
     """
 
     def __init__(self, runs: int, *, address: str | None, jobs: int | None, gpus_per_job: float, output: Path) -> None:
@@ -46,7 +47,7 @@ class RayCluster:
         self._gpus = gpus_per_job
         self._output = output.absolute()
         self._running: dict[Any, tuple[Job, int]] = {}
-        """By the task, with the number of the attempt."""
+        """Job and number of the attempt, by task."""
         self._asked = False
 
     def __enter__(self) -> RayCluster:
@@ -67,7 +68,7 @@ class RayCluster:
             raise InputError(problem, allowed=f"what they have: {_told(machines)}")
         self._threads = threads_per_job(machines, min(self._jobs or room, self._runs), self._gpus)
         self._token = token_of(self._output)
-        # Beside this process, so that it is lost only with it.
+        # On this machine, so that it is lost only with this process.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self._board = ray.remote(Board).options(num_cpus=0, scheduling_strategy=here).remote()
         self._task = ray.remote(do).options(
@@ -83,7 +84,7 @@ class RayCluster:
 
     @property
     def free(self) -> int:
-        # Machines come and go; if all have gone, a job waits for one to come.
+        # Machines may leave and join; without any, a job waits for one.
         most = self._jobs or max(1, slots(_machines(), self._threads, self._gpus))
         return max(0, most - len(self._running))
 
@@ -92,12 +93,12 @@ class RayCluster:
 
     def events(self, timeout: float) -> list[Progressed | Ended]:
         ended, _ = ray.wait(list(self._running), timeout=timeout)
-        # What jobs told last may come after their end, when nobody wants to know.
+        # The last progress may arrive after the end, when it is obsolete.
         running = {job.name for job, _ in self._running.values()}
-        happened = [event for event in ray.get(self._board.take.remote()) if event.name in running]
+        events = [event for event in ray.get(self._board.take.remote()) if event.name in running]
         for task in ended:
-            happened += self._end(task)
-        return happened
+            events += self._end(task)
+        return events
 
     def interrupt(self) -> None:
         self._asked = True
@@ -108,7 +109,7 @@ class RayCluster:
         self._running[self._task.remote(job, self._output, self._token, self._board)] = job, attempt
 
     def _end(self, task: Any) -> list[Ended]:
-        """How a task has ended, unless it is begun again."""
+        """How a task has ended, unless it is retried."""
         job, attempt = self._running.pop(task)
         try:
             return [ray.get(task)]
@@ -129,12 +130,12 @@ class RayCluster:
 
 
 def slots(machines: list[Machine], cpus: int, gpus: float) -> int:
-    """How many jobs that each take so many CPUs and GPUs run on the machines at once."""
+    """Number of jobs with these CPUs and GPUs each that fit on the machines at once."""
     return sum(min(machine.cpus // cpus, _on_gpus(machine, gpus)) for machine in machines)
 
 
 def threads_per_job(machines: list[Machine], jobs: int, gpus: float) -> int:
-    """The most CPUs that so many jobs can have each while they all run at once; at least one."""
+    """The largest number of CPUs per job with which all jobs run at once; at least one."""
     most = max(machine.cpus for machine in machines)
     return next((cpus for cpus in range(most, 1, -1) if slots(machines, cpus, gpus) >= jobs), 1)
 
@@ -156,7 +157,7 @@ def _told(machines: list[Machine]) -> str:
 
 
 def _connect(address: str | None) -> None:
-    """Join the cluster, or start one. Raises InputError where that cannot be."""
+    """Join the cluster, or start one. Raises InputError if that fails."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     former = signal.getsignal(signal.SIGTERM)
     try:
@@ -164,7 +165,7 @@ def _connect(address: str | None) -> None:
             quiet |= {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
             ray.init("local", num_cpus=cores(), **quiet)
         else:
-            # Ray itself asks for minutes where nobody answers.
+            # Ray itself retries for minutes.
             socket.create_connection(_host_and_port(address), _CONNECT_SECONDS).close()
             ray.init(address, **quiet)
     except (OSError, RuntimeError, ValueError, RayError) as error:
@@ -174,7 +175,7 @@ def _connect(address: str | None) -> None:
         allowed = "the host:port of `ray start --head`, under its RAY_AUTH_MODE and token"
         raise InputError(f"no cluster can be joined ({reason})", file=f"`address` {address}", allowed=allowed) from None
     finally:
-        signal.signal(signal.SIGTERM, former)  # which Ray takes for itself
+        signal.signal(signal.SIGTERM, former)  # which Ray replaces
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

@@ -16,10 +16,10 @@ from dlion_sim.sweep.lock import shared
 
 
 def prepare_ray(*, private: bool) -> None:
-    """Have Ray report nothing home and, if `private`, take orders from nobody but this process.
+    """Disable Ray's usage statistics and, if `private`, make it accept only this process.
 
-    A Ray that is started listens on every interface, and does whatever it is sent; so it gets a secret to be asked for.
-    Raises InputError where Ray is not installed.
+    Ray listens on every interface and executes whatever it receives, so it gets a secret token. Must be called before
+    Ray is imported, which reads its environment then. Raises InputError if Ray is not installed.
     """
     if find_spec("ray") is None:
         raise InputError("needs the package ray", allowed="pip install 'dlion-sim[ray]'")
@@ -29,25 +29,25 @@ def prepare_ray(*, private: bool) -> None:
 
 
 class Board:
-    """An actor that keeps the latest word of each job until it is taken."""
+    """An actor that keeps the latest progress of each job until it is taken."""
 
     def __init__(self) -> None:
         self._latest: dict[str, Progressed] = {}
 
     def tell(self, event: Progressed) -> None:
-        """Put up a word, in the place of the job's former one."""
+        """Set a job's latest progress."""
         self._latest[event.name] = event
 
     def take(self) -> list[Progressed]:
-        """All that has come since this was last asked."""
+        """All progress since the last call."""
         taken, self._latest = self._latest, {}
         return list(taken.values())
 
 
 def do(job: Job, output: Path, token: str, board: Any) -> Ended:
-    """Do a job on this machine, if it sees the folder `output` of the sweep; `board` is the handle of a `Board`."""
+    """Do a job on this machine, if it sees the sweep's folder `output`; `board` is the handle of a `Board`."""
     asked = threading.Event()
-    # By which Ray cancels a task that runs: to the job it is a request to end early.
+    # Ray cancels a running task with it: the job ends early.
     former = signal.signal(signal.SIGINT, lambda *_: asked.set())
     try:
         with shared(output, token):

@@ -1,4 +1,4 @@
-"""A search as a source of jobs: what runs came to makes the values that are tried next."""
+"""A search as a source of jobs: results of runs determine the next values."""
 
 from __future__ import annotations
 
@@ -26,68 +26,68 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trial:
-    """Values that are tried, and what they came to."""
+    """A trial: its values and result."""
 
     number: int
     points: Sequence[Point]
-    """What is run: the points of the sweep with these values."""
+    """The points of the sweep with these values."""
     labels: Mapping[str, str]
-    """What the values are called, by path."""
+    """Labels of the values, by path."""
     state: Literal["under way", "failed", "done"]
     value: float | None
-    """The mean over the runs of a trial that is done."""
+    """The mean over the runs of a completed trial."""
 
 
 class Search:
-    """The trials of a search in a folder, and the runs that are next."""
+    """The trials of a search in a folder, and its next runs."""
 
     def __init__(self, spec: SearchSpec, points: Sequence[Point], output: Path, *, keep: bool = True) -> None:
-        """Take up the search of these points in `output`, begun or not; unless `keep`, without writing there.
+        """Open or start the search of these points in `output`; unless `keep`, without writing there.
 
-        Raises InputError where Optuna is missing, or what is in `output` cannot be read or is of another search.
+        Raises InputError if Optuna is missing, or if the content of `output` cannot be read or is of another search.
         """
         self.spec = spec
         self.failures: dict[str, str] = {}
-        """Why trials failed since, by the run to blame."""
+        """Why trials failed in this process, by run."""
         self._points = points
         self._output = output
         self._study = Study(spec, output, keep=keep)
-        self._begun: dict[int, _Begun] = {}
+        self._active: dict[int, _Active] = {}
         meant = {**spec.model_dump(mode="json", by_alias=True, exclude={"trials"}), "evaluated_on": "validation"}
-        self._study.hold_to("search", meant)
+        self._study.require("search", meant)
         survey([point for trial in self.trials for point in trial.points], output)  # tells what changed in a base
-        self._study.hold_to("points", {point.name: point.digest for point in points})
+        self._study.require("points", {point.name: point.digest for point in points})
 
     @property
     def trials(self) -> list[Trial]:
-        """Those so far, in order."""
+        """The trials so far, in order."""
         return [self._trial(kept) for kept in self._study.trials]
 
     @property
     def runs_per_trial(self) -> int:
-        """How many runs a trial is the mean of."""
+        """Number of runs of a trial."""
         return len(self._points)
 
     @property
     def best(self) -> list[tuple[float, Trial]]:
-        """The values of trials that are done, the best first; of equal ones the first."""
+        """The results of completed trials, the best first, equal ones in order."""
         done = [(trial.value, trial) for trial in self.trials if trial.value is not None]
         # Sorting keeps the order of equals, reversed or not.
         return sorted(done, key=itemgetter(0), reverse=metric.direction(self.spec.metric) == "maximize")
 
     def runs(self, trial: Trial) -> list[Run]:
-        """Those of a trial that is done."""
+        """The runs of a completed trial."""
         return [Run.open(self._output / point.name) for point in trial.points]
 
     @property
     def remaining(self) -> int:
-        """How many trials have not ended, nor maybe begun."""
+        """Number of trials that have not ended."""
         return max(0, self.spec.trials - sum(trial.state != "under way" for trial in self.trials))
 
     def check(self) -> None:
-        """Raise InputError where an end of an interval, or another value, cannot be what a path is set to.
+        """Raise InputError if a value, or an end of an interval, is invalid for its path.
 
-        Or where there are no validation samples: what is chosen by the test set looks better there than it is.
+        Also without validation samples: choosing by the test set would bias its results.
         """
         ends = {path: space.extremes(dimension) for path, dimension in self.spec.over.items()}
         probes = [{path: values[0] for path, values in ends.items()}]
@@ -105,35 +105,35 @@ class Search:
                 )
 
     def jobs(self, device: Literal["auto", "cpu", "cuda"]) -> Iterator[Job | None]:
-        """The runs that are missing; None where there is no more to do before another run has ended.
+        """The missing runs; None if there are none until another run has ended.
 
-        Those of trials that a former start left behind come first. Each is to be told of when it has ended. Raises
-        InputError for a folder in the way.
+        Runs of unfinished trials of a former start come first. `report` must be called when one has ended. Raises
+        InputError for a folder that cannot be used.
         """
         for trial in self.trials:
             if trial.state == "under way":
                 self._begin(trial, device)
         while True:
-            if waiting := next((begun.waiting for begun in self._begun.values() if begun.waiting), None):
+            if waiting := next((active.waiting for active in self._active.values() if active.waiting), None):
                 yield waiting.pop(0)
             elif len(self._study.trials) < self.spec.trials:
                 self._begin(self._trial(self._study.ask()), device)
-            elif self._begun:
+            elif self._active:
                 yield None
             else:
                 return
 
-    def tell(self, ended: Ended) -> None:
-        """Take in that a run is not running any more."""
-        begun = next((begun for begun in self._begun.values() if ended.name in begun.missing), None)
-        if begun is None or ended.status == "interrupted":
+    def report(self, ended: Ended) -> None:
+        """Process the end of a run."""
+        active = next((active for active in self._active.values() if ended.name in active.missing), None)
+        if active is None or ended.status == "interrupted":
             return  # Its trial has failed by another run; or a next start goes on with it.
         if ended.status == "failed":
-            self._fail(begun.trial, ended.name, ended.problem)
+            self._fail(active.trial, ended.name, ended.problem)
             return
-        begun.missing.remove(ended.name)
-        if not begun.missing:
-            self._measure(begun.trial)
+        active.missing.remove(ended.name)
+        if not active.missing:
+            self._measure(active.trial)
 
     def _begin(self, trial: Trial, device: Literal["auto", "cpu", "cuda"]) -> None:
         found = survey(trial.points, self._output)
@@ -147,7 +147,7 @@ class Search:
                 self._fail(trial, point.name, str(error))
                 return
         if waiting:
-            self._begun[trial.number] = _Begun(trial, waiting, {job.name for job in waiting})
+            self._active[trial.number] = _Active(trial, waiting, {job.name for job in waiting})
         else:  # It was killed between its last run and this.
             self._measure(trial)
 
@@ -159,11 +159,11 @@ class Search:
             except (ValueError, InputError) as error:
                 self._fail(trial, point.name, str(error))
                 return
-        self._begun.pop(trial.number, None)
+        self._active.pop(trial.number, None)
         self._study.succeed(trial.number, fmean(measured))
 
     def _fail(self, trial: Trial, run: str, problem: str) -> None:
-        self._begun.pop(trial.number, None)
+        self._active.pop(trial.number, None)
         self.failures[run] = problem
         self._study.fail(trial.number)
 
@@ -186,13 +186,13 @@ class Search:
 
 
 @dataclass(frozen=True)
-class _Begun:
-    """A trial under way here."""
+class _Active:
+    """A trial in progress."""
 
     trial: Trial
     waiting: list[Job]
     missing: set[str]
-    """The runs that are not done, those that wait among them."""
+    """The runs that are not completed, including waiting ones."""
 
 
 _STATES: Mapping[str, Literal["under way", "failed", "done"]] = {

@@ -1,4 +1,4 @@
-"""The space of a search: by dotted path the values that may be chosen, as YAML says them."""
+"""The search space in YAML: values that may be chosen, by dotted path."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Interval(Model):
-    """All numbers from one to another."""
+    """An interval of numbers."""
 
     first: float = Field(alias="from")
     """The lowest number."""
     last: float = Field(alias="to")
     """The highest number."""
     unit: str = ""
-    """Written after each number, e.g. Mbps."""
+    """Unit of the numbers, e.g. Mbps."""
 
     @model_validator(mode="after")
     def _goes_up(self) -> Self:
@@ -31,24 +31,24 @@ class Interval(Model):
         return self
 
     def rounded(self, number: float) -> float:
-        """To six significant digits, which is what a run is told, but not beyond the ends."""
+        """The number to six significant digits, within the interval."""
         return min(max(float(f"{number:.6g}"), self.first), self.last)
 
     def value(self, number: float) -> Value:
-        """A number with its unit. It stays a float if it is a whole one, so that it fits no key for whole numbers."""
+        """A number with its unit. Whole ones stay floats, so they are refused for integer keys."""
         text = f"{number} {self.unit}".rstrip()
         return text, text if self.unit else number
 
 
 class LogInterval(Interval):
-    """All numbers from one to another, both above zero."""
+    """An interval of numbers above zero."""
 
     first: Annotated[float, Field(gt=0)] = Field(alias="from")
     """The lowest number."""
 
 
 class OfUniform(Model):
-    """Any number, each as likely: {uniform: {from: 0, to: 0.9}}."""
+    """A uniform distribution: {uniform: {from: 0, to: 0.9}}."""
 
     uniform: Interval
 
@@ -58,7 +58,7 @@ class OfUniform(Model):
 
 
 class OfLogUniform(Model):
-    """Any number, each magnitude as likely: {log_uniform: {from: 0.01, to: 1}}."""
+    """A log-uniform distribution: {log_uniform: {from: 0.01, to: 1}}."""
 
     log_uniform: LogInterval
 
@@ -88,11 +88,11 @@ Dimension = Annotated[
     | Annotated[Axis, AfterValidator(_check_finite), Tag("finite")],
     Discriminator(_kind),
 ]
-"""What one path may be set to: any number of an interval, or one of the values that an axis may have."""
+"""Values of one path: an interval, or the values of an axis."""
 
 
 def distribution(dimension: Any) -> BaseDistribution:
-    """Optuna's distribution of what it chooses: a number, a label, or of a range the place in it."""
+    """Optuna's distribution: of numbers, of labels, or of indices into a range."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     match dimension:
@@ -106,12 +106,12 @@ def distribution(dimension: Any) -> BaseDistribution:
 
 
 def rounded(dimension: Any, chosen: Any) -> Any:
-    """What was chosen, as the search keeps it."""
+    """The chosen value as it is stored."""
     return dimension.interval.rounded(chosen) if isinstance(dimension, OfUniform | OfLogUniform) else chosen
 
 
 def value(dimension: Any, chosen: Any) -> Value:
-    """What the choice of that distribution is called, and what it sets."""
+    """Label and value of a choice from that distribution."""
     match dimension:
         case OfUniform() | OfLogUniform():
             interval: Interval = dimension.interval
@@ -123,14 +123,14 @@ def value(dimension: Any, chosen: Any) -> Value:
 
 
 def extremes(dimension: Any) -> list[Value]:
-    """The values that tell whether the path can be set to such: the ends of an interval, else all."""
+    """The values to check: the ends of an interval, else all."""
     if isinstance(dimension, OfUniform | OfLogUniform):
         return [dimension.interval.value(dimension.interval.first), dimension.interval.value(dimension.interval.last)]
     return values_of(dimension)
 
 
 def described(dimension: Any) -> str:
-    """For a reader, e.g. "0.01 to 1, logarithmic"."""
+    """Description, e.g. "0.01 to 1, logarithmic"."""
     if not isinstance(dimension, OfUniform | OfLogUniform):
         return ", ".join(label for label, _ in values_of(dimension))
     interval = dimension.interval

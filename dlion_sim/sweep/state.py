@@ -1,4 +1,4 @@
-"""What is to be done: how far each run of a sweep is, by its folder alone."""
+"""The state of each run of a sweep, from its folder alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAULTS_TOLD = 10
 
 
 class State(StrEnum):
-    """How far a run is."""
+    """State of a run."""
 
     TO_DO = "to do"
     INTERRUPTED = "interrupted"
@@ -27,22 +27,22 @@ class State(StrEnum):
 
 
 _STATES = {"completed": State.DONE, "failed": State.FAILED}
-"""Any other status is of a run that was ended early: by a signal that it obeyed, or killed while it was "running"."""
+"""Any other status is that of a run that ended early: interrupted, or killed while "running"."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """How far a run is, and what there is of it."""
+    """State of a run, and the run."""
 
     state: State
     run: Run | None
-    """None where it is to do."""
+    """None if it is to do."""
 
 
 def survey(points: Sequence[Point], output: Path) -> dict[str, Found]:
-    """How far each point is, by name, as its folder below `output` tells while nobody writes there.
+    """The state of each point, by name, from its folder below `output`, while no process writes there.
 
-    Raises InputError for folders that cannot be read, or that hold a run of another scenario than the point's is now.
+    Raises InputError for folders that cannot be read, or that have a run of another scenario than the point's.
     """
     found: dict[str, Found] = {}
     faults: list[InputError] = []
@@ -85,19 +85,19 @@ def _found(point: Point, folder: Path) -> Found:
 
 
 def _is_of(point: Point, found: Found) -> bool:
-    """Whether a run is of the point's scenario as it is now, perhaps in other words."""
+    """Whether a run has the point's present scenario, perhaps written differently."""
     assert found.run is not None
-    # What failed is done anew in any case.
+    # Failed runs are repeated in any case.
     digest = found.run.manifest.get("sweep", {}).get("digest")
     if found.state is State.FAILED or digest == point.digest:
         return True
     if digest is None:
-        return False  # It is of no sweep.
+        return False  # It is not of a sweep.
     from dlion_sim.protocol.compose import compose
 
     former, now = load(found.run.folder / SCENARIO), point.scenario()
     if now.workload.lora and now.workload.lora.base:
-        return False  # The file may be another one.
+        return False  # The file may have changed.
     system = compose(now.system, now.modules).spec
     return now.model_copy(update={"system": system, "description": former.description}) == former
 
@@ -121,7 +121,7 @@ def changes(former: Any, now: Any) -> str:
 
 
 def _flat(data: Any, path: str = "") -> dict[str, Any]:
-    """All plain values by dotted path."""
+    """All scalars by dotted path."""
     if isinstance(data, list):
         data = dict(enumerate(data))
     if not isinstance(data, dict):

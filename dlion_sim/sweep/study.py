@@ -1,4 +1,4 @@
-"""The trials of a search: chosen by Optuna, and kept in its own file, which other tools of Optuna read too."""
+"""The trials of a search: chosen by Optuna, in a file that Optuna's tools can read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAME = "search"
 
 
 class Study:
-    """The trials so far; each change is on disk, whole, when the call returns."""
+    """The trials so far; each change is complete on disk when the call returns."""
 
     def __init__(self, spec: SearchSpec, output: Path, *, keep: bool = True) -> None:
         """Go on with the study in the folder `output`, or begin one; unless `keep`, without a file for it.
@@ -57,11 +57,11 @@ class Study:
 
     @property
     def trials(self) -> Sequence[FrozenTrial]:
-        """All trials in order; those under way have no value yet."""
+        """All trials in order; active ones have no value yet."""
         return self._optuna.get_trials(deepcopy=False)
 
-    def hold_to(self, key: str, meant: Mapping[str, Any]) -> None:
-        """Have all trials be of a search of which this is true. Raises InputError where those so far are not."""
+    def require(self, key: str, meant: Mapping[str, Any]) -> None:
+        """Require this description of all trials. Raises InputError if existing trials have another one."""
         self._meant[key] = msgspec.json.decode(msgspec.json.encode(meant))  # as it will be read again
         former = self._optuna.user_attrs.get(key)
         if self.trials and former != self._meant[key]:
@@ -74,13 +74,13 @@ class Study:
     def ask(self) -> FrozenTrial:
         """One more trial, with the values to try.
 
-        They follow from the search and the trials so far alone, so that a search that was killed goes on alike.
+        They depend only on the search and the trials so far, so a killed search continues identically.
         """
         import optuna
 
         former = self.trials
         if not former:
-            # Anew: while it had no trials it may have been meant for another search.
+            # Start again: a study without trials may be of another search.
             optuna.delete_study(study_name=_NAME, storage=self._storage)
             self._optuna = self._study()
             for key, meant in self._meant.items():
@@ -101,17 +101,17 @@ class Study:
         return self.trials[-1]
 
     def succeed(self, number: int, value: float) -> None:
-        """A trial under way has come to a value."""
+        """Store the result of a trial."""
         self._optuna.tell(number, value)
 
     def fail(self, number: int) -> None:
-        """A trial under way has come to no value."""
+        """Mark a trial as failed."""
         from optuna.trial import TrialState
 
         self._optuna.tell(number, state=TrialState.FAIL)
 
     def _study(self) -> OptunaStudy:
-        """The one in the storage, made where there is none."""
+        """The study in the storage, created if missing."""
         import optuna
 
         direction = metric.direction(self._spec.metric)
@@ -121,9 +121,9 @@ class Study:
 def _sampler(spec: SearchSpec, number: int) -> BaseSampler:
     from optuna.samplers import RandomSampler, TPESampler
 
-    # Anew for each trial, since Optuna keeps no state of random numbers.
+    # New for each trial, as Optuna does not store the state of random numbers.
     seed = stream_seed(spec.seed, "trial", number) % 2**32
     if spec.sampler == "random":
         return RandomSampler(seed)
-    # The liar has trials that are under way count as bad ones, so that no two try the same.
+    # With the constant liar, active trials count as bad ones, so that no two try the same.
     return TPESampler(seed=seed, constant_liar=True)

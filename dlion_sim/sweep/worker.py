@@ -1,6 +1,6 @@
-"""The program of a process that does jobs: a line of JSON in for each, lines of JSON out for what happens.
+"""The program of a process that does jobs: a line of JSON for each on standard input, events as lines on output.
 
-It ends with its standard input, so that it never outlives who started it.
+It ends with its standard input, so it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dlion_sim.sweep.job import Ended, Job, Progressed, work
 
 
 def main() -> None:
-    """Do jobs for as long as there are any."""
+    """Do jobs until standard input ends."""
     asked = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: asked.set())
-    # What others print must not come between the lines.
+    # Other output must not mix with the events.
     lines = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
 
@@ -40,7 +40,7 @@ def main() -> None:
 def _receive(jobs: queue.SimpleQueue[bytes]) -> None:
     for line in sys.stdin.buffer:
         jobs.put(line)
-    os._exit(0)  # At once, and in the midst of a job if there is one: nobody is left to tell.
+    os._exit(0)  # At once, even during a job: the parent is gone.
 
 
 if __name__ == "__main__":

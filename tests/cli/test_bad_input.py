@@ -48,7 +48,7 @@ BAD_VALUES = [
     ("cluster", None, ["cluster", "is required"]),
     ("duration", "5 parsecs", ["duration", "'5 parsecs' is not a duration", "80 ms"]),
     ("duration", "-1 s", ["duration", "negative"]),
-    ("duration", None, ["nothing says when the run ends", "duration or iterations"]),
+    ("duration", None, ["the run has no end", "duration or iterations"]),
     ("seed", "one", ["seed", "whole number"]),
     ("target_accuracy", 1.5, ["target_accuracy", "1 or less"]),
     (NIC, "50 Mb", [NIC, "'50 Mb' is not a bandwidth", "50 Mbps", "Gbps"]),
@@ -228,9 +228,9 @@ def test_a_bad_override_is_blamed_itself_and_told_where_it_belongs(capsys, monke
 
 def test_a_sweep_is_no_scenario_nor_the_other_way_round(capsys, monkeypatch, here):
     line = fails_with_one_line(capsys, monkeypatch, here, "run", "sweeps/digits")
-    assert "digits.yaml: is a sweep, no scenario; allowed: a scenario; sweeps are for `dlion sweep`" in line
+    assert "digits.yaml: is a sweep, not a scenario; allowed: a scenario; sweeps are for `dlion sweep`" in line
     line = fails_with_one_line(capsys, monkeypatch, here, "sweep", "quickstart", "--output", here / "out")
-    assert "quickstart.yaml: is a scenario, no sweep; allowed: a sweep; scenarios are for `dlion run`" in line
+    assert "quickstart.yaml: is a scenario, not a sweep; allowed: a sweep; scenarios are for `dlion run`" in line
 
 
 def test_what_a_file_states_and_nothing_reads_is_warned_of(capsys, monkeypatch, tmp_path):

@@ -67,10 +67,10 @@ def test_it_recommends_and_goes_on_where_it_was_stopped(capsys, monkeypatch, her
     assert "rung" in progress
     assert "completed" not in progress  # runs pause, rung by rung
     assert "with one seed, take about" not in said
-    told = json.loads((here / "out/recommendation.json").read_text())
-    assert told["winner"]["system"] == "ring_allreduce"
+    content = json.loads((here / "out/recommendation.json").read_text())
+    assert content["winner"]["system"] == "ring_allreduce"
     for words in (
-        told["told"],
+        content["told"],
         "is the cheapest",
         "(deadline 60 s)",
         "only one seed was tried",
@@ -86,7 +86,7 @@ def test_it_recommends_and_goes_on_where_it_was_stopped(capsys, monkeypatch, her
         assert (here / "out" / file).exists()
     assert dlion(monkeypatch, *ASKED, "--deadline", "1 min", "--quiet") == 0
     assert capsys.readouterr() == ("", "")
-    assert json.loads((here / "out/recommendation.json").read_text()) == told
+    assert json.loads((here / "out/recommendation.json").read_text()) == content
 
     assert dlion(monkeypatch, "run", "out/winner.yaml", "-o", "again", "-q") == 0
     assert Run.open(here / "again").summary["stopped_by"] == "target_accuracy"
@@ -125,9 +125,9 @@ def test_what_cannot_be_is_an_exit_code_and_says_what_could(capsys, monkeypatch,
     said = capsys.readouterr().out
     assert "nothing comes to the target (budget 0.005): it takes" in said
     assert "held out for it" not in said
-    told = json.loads((here / "out/recommendation.json").read_text())
-    assert told["winner"] is None
-    assert told["needed"]["money"]["mean"] > 0.005
+    content = json.loads((here / "out/recommendation.json").read_text())
+    assert content["winner"] is None
+    assert content["needed"]["money"]["mean"] > 0.005
 
 
 @pytest.mark.parametrize("setting", ["workload.batch_size=x", "prices.egress=x", "workload.optimizer.bogus=1"])

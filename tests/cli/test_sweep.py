@@ -120,7 +120,7 @@ def test_a_changed_scenario_is_refused_before_anything_runs(capsys, monkeypatch,
         (["sweep.yaml", "--output", "/proc/sweep"], ["/proc/sweep: cannot be written"]),
         (
             ["base.yaml", "--output", "out"],
-            ["base.yaml", "is a scenario, no sweep", "allowed: a sweep; scenarios are for `dlion run`"],
+            ["base.yaml", "is a scenario, not a sweep", "allowed: a sweep; scenarios are for `dlion run`"],
         ),
     ],
 )

@@ -63,8 +63,8 @@ def test_with_one_cloud_that_one_is_a_candidate(tmp_path):
 )
 def test_the_answer_says_where_data_lie(tmp_path, capsys, partition, stay, words):
     found = study(tmp_path, partition)
-    told = document(found)["data"]
-    assert told["stay"] is stay
-    assert re.search(words, told["told"])
+    content = document(found)["data"]
+    assert content["stay"] is stay
+    assert re.search(words, content["told"])
     print_candidates(found)
-    assert told["told"] in " ".join(capsys.readouterr().out.split())
+    assert content["told"] in " ".join(capsys.readouterr().out.split())

@@ -46,12 +46,12 @@ def test_twice_a_slow_wan_is_faster(tmp_path):
     study = study_of(tmp_path, GOAL, **ONE, seeds=1, cluster={**SCENARIO["cluster"], "wan": wan})
     study.candidates = study.race.candidates = study.candidates[:1]  # who is alone has no use for a network
     assert study.run(in_this_process, "cpu")
-    told = write_recommendation(study)
-    assert told["winner"]["clouds"] == "all"
-    _, machine, network = told["margins"]
+    content = write_recommendation(study)
+    assert content["winner"]["clouds"] == "all"
+    _, machine, network = content["margins"]
     assert (machine["with"], network["with"]) == ("one more machine", "twice the WAN")
-    assert network["seconds"] < 0.8 * told["winner"]["seconds"]["mean"]
-    assert network["money"] < 0.8 * told["winner"]["money"]["mean"]
+    assert network["seconds"] < 0.8 * content["winner"]["seconds"]["mean"]
+    assert network["money"] < 0.8 * content["winner"]["money"]["mean"]
     assert "in place of" in network["told"]
     assert (study.output / network["run"]).is_dir()
 
@@ -60,7 +60,7 @@ def test_in_one_region_there_is_no_wan_to_widen_and_who_was_alone_gets_a_system(
     clouds = SCENARIO["cluster"]["clouds"][:1]
     study = study_of(tmp_path, GOAL, **ONE, seeds=1, cluster={"clouds": clouds}, prices=None)
     assert study.run(in_this_process, "cpu")
-    told = write_recommendation(study)
-    assert told["winner"]["system"] == "alone"
-    assert [each["with"] for each in told["margins"]] == ["one more hour", "one more machine and baseline"]
-    assert told["confidence"]["told"] == "only one seed was tried, which does not tell by how much others differ"
+    content = write_recommendation(study)
+    assert content["winner"]["system"] == "alone"
+    assert [each["with"] for each in content["margins"]] == ["one more hour", "one more machine and baseline"]
+    assert content["confidence"]["told"] == "only one seed was tried, which does not tell by how much others differ"

@@ -15,22 +15,22 @@ def test_what_is_billed_in_any_case_is_billed_once(tmp_path):
     in_both = study.candidates[0]
     start = Start(in_both, 0, 5.0)
     assert study._execute(in_this_process, "", [start], "cpu")
-    seen = study.look(start)
-    assert (seen.seconds, seen.reached) == (4.0, None)
+    observation = study.observe(start)
+    assert (observation.seconds, observation.reached) == (4.0, None)
     a_minute = in_both.per_hour / 60
-    egress = seen.money - a_minute
+    egress = observation.money - a_minute
     assert egress > 0
-    assert seen.money_by(40.0) == pytest.approx(a_minute + 10 * egress)
-    assert seen.money_by(120.0) == pytest.approx(2 * a_minute + 30 * egress)
-    told = estimate(seen, seen)
-    assert told.money == pytest.approx(seen.money_by(told.seconds))
+    assert observation.money_by(40.0) == pytest.approx(a_minute + 10 * egress)
+    assert observation.money_by(120.0) == pytest.approx(2 * a_minute + 30 * egress)
+    content = estimate(observation, observation)
+    assert content.money == pytest.approx(observation.money_by(content.seconds))
 
 
 def test_a_curve_is_straight_between_evaluations():
     curve = Curve(np.array([0.0, 10.0, 20.0, 30.0]), np.array([0.0, 0.4, 0.4, 0.6]))
     assert [curve.seconds_to(progress) for progress in (0.0, 0.2, 0.5, 0.6)] == [0.0, 5.0, 25.0, 30.0]
     assert curve.seconds_to(0.7) == float("inf")
-    assert curve.least_seconds == pytest.approx(30 + 0.4 / (0.6 / 30))
-    assert Curve(np.array([0.0, 10.0]), np.array([0.0, 0.0])).least_seconds == float("inf")
+    assert curve.lower_bound_seconds == pytest.approx(30 + 0.4 / (0.6 / 30))
+    assert Curve(np.array([0.0, 10.0]), np.array([0.0, 0.0])).lower_bound_seconds == float("inf")
     steeper = Curve(np.array([0.0, 10.0, 20.0]), np.array([0.0, 0.1, 0.5]))
-    assert steeper.least_seconds == pytest.approx(20 + 0.5 / 0.04)
+    assert steeper.lower_bound_seconds == pytest.approx(20 + 0.5 / 0.04)

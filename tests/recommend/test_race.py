@@ -25,7 +25,7 @@ class Learner:
     most: float = 1.25
     """The progress that it comes to at last."""
 
-    def seen(self, until):
+    def observation(self, until):
         times = np.arange(0.0, until + 1e-9, EVERY)
         progress = self.most * (1 - np.exp(-times / self.constant))
         reached = times[progress >= 1][0] if (progress >= 1).any() else None
@@ -34,7 +34,7 @@ class Learner:
 
     @property
     def seconds(self):
-        return self.seen(30 * self.constant).reached or math.inf
+        return self.observed(30 * self.constant).reached or math.inf
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Glimpse:
     reached: float | None
     per_hour: float
     problem: str = ""
-    is_each_alone: bool = False
+    reaches_alone: bool = False
 
     @property
     def seconds(self):
@@ -60,16 +60,16 @@ class Glimpse:
         return seconds * self.per_hour / HOUR
 
 
-def raced(learners, goal, *, seeds=2, look=None):
+def raced(learners, goal, *, seeds=2, observe=None):
     """The race of learners, and for how many seconds all of them ran."""
     candidates = [Candidate(str(number), {}, {}, each.per_hour) for number, each in enumerate(learners)]
     ran = {}
 
     def see(start):
         key = start.candidate.name, start.seed
-        seen = (look or (lambda start: learners[int(start.candidate.name)].seen(start.until)))(start)
-        ran[key] = max(ran.get(key, 0.0), 0.0 if isinstance(seen, str) else seen.seconds)
-        return seen
+        observation = (observe or (lambda start: learners[int(start.candidate.name)].observed(start.until)))(start)
+        ran[key] = max(ran.get(key, 0.0), 0.0 if isinstance(observation, str) else observation.seconds)
+        return observation
 
     race = Race(candidates, goal, EVERY, seeds, see)
     rungs = [*race.rungs()]
@@ -77,28 +77,28 @@ def raced(learners, goal, *, seeds=2, look=None):
     return race, sum(ran.values())
 
 
-def spent(learner, goal):
+def objective(learner, goal):
     """What a learner takes, if that is within the bound."""
     seconds, money = learner.seconds, learner.seconds * learner.per_hour / HOUR
-    return goal.spent(seconds, money) if goal.allows(seconds, money) else math.inf
+    return goal.objective(seconds, money) if goal.allows(seconds, money) else math.inf
 
 
 def steady(learners):
     """How those look that learn evenly for so many seconds, at so much an hour."""
 
-    def look(start):
+    def observe(start):
         seconds, per_hour = learners[int(start.candidate.name)]
         times = np.arange(0.0, min(start.until, seconds) + 1e-9, EVERY)
         reached = seconds if start.until >= seconds else None
         return Glimpse(Curve(times, times / seconds), start.until, reached, per_hour)
 
-    return look
+    return observe
 
 
 def winner_of(learners, goal):
     """The number of the one of these that is recommended, and of those that cannot be told from it."""
-    race, _ = raced([Learner(1.0, per_hour) for _, per_hour in learners], goal, look=steady(learners))
-    return int(race.winners[0].name), {int(each.name) for each in race.alike}
+    race, _ = raced([Learner(1.0, per_hour) for _, per_hour in learners], goal, observe=steady(learners))
+    return int(race.winners[0].name), {int(each.name) for each in race.tied}
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -135,16 +135,16 @@ def test_where_all_learn_along_one_curve_the_best_wins(number):
     ]
     goal = Goal(deadline=10 ** draw.uniform(1, 4)) if number % 2 else Goal(budget=10 ** draw.uniform(-2, 1))
     race, ran = raced(learners, goal)
-    best = min(spent(each, goal) for each in learners)
+    best = min(objective(each, goal) for each in learners)
     if math.isinf(best):
         assert not race.winners
     else:
         # Those that are as good but for a few evaluations may be taken for better.
-        assert spent(learners[int(race.winners[0].name)], goal) <= 1.1 * best
-        assert race.winners[0].name not in race.left
-    named = {*race.left, *race.finals}
+        assert objective(learners[int(race.winners[0].name)], goal) <= 1.1 * best
+        assert race.winners[0].name not in race.eliminated
+    named = {*race.eliminated, *race.finals}
     assert named == {each.name for each in race.candidates}
-    exhaustive = 2 * sum(min(each.seconds, goal.most_seconds(each.per_hour)) for each in learners)
+    exhaustive = 2 * sum(min(each.seconds, goal.max_seconds(each.per_hour)) for each in learners)
     assert ran <= exhaustive
 
 
@@ -159,49 +159,51 @@ def test_many_take_a_small_part_of_what_all_of_them_would():
 def test_nobody_is_left_behind_before_somebody_is_half_the_way():
     learners = [Learner(100.0 + number, 1.0) for number in range(20)]
     race, _ = raced(learners, Goal(budget=1.0))
-    assert min(left.rung for left in race.left.values()) >= math.log2(math.log(1 / (1 - 0.5 / 1.25)) * 100 / 2)
+    assert min(elimination.rung for elimination in race.eliminated.values()) >= math.log2(
+        math.log(1 / (1 - 0.5 / 1.25)) * 100 / 2
+    )
 
 
 def test_reasons_say_how_far_it_was_and_what_it_would_take():
     race, _ = raced([Learner(50.0, 1.0), *[Learner(100.0 * n, 1.0) for n in range(2, 9)]], Goal(deadline=400.0))
-    slow = race.left["7"]
+    slow = race.eliminated["7"]
     assert "% of the target's progress at" in slow.reason
     assert "deadline 6.67 min" in slow.reason
-    assert all("needs" in left.reason for left in race.left.values())
+    assert all("needs" in elimination.reason for elimination in race.eliminated.values())
 
 
 def test_what_fails_diverges_or_learns_each_alone_is_out():
     learners = [Learner(50.0, 1.0) for _ in range(4)]
 
-    def look(start):
-        seen = learners[0].seen(start.until)
+    def observe(start):
+        observation = learners[0].observed(start.until)
         match start.candidate.name:
             case "0":
                 return "no memory"
             case "1":
-                return Glimpse(seen.curve, seen.until, None, 1.0, problem="its training diverges")
+                return Glimpse(observation.curve, observation.until, None, 1.0, problem="its training diverges")
             case "2":
-                return Glimpse(seen.curve, seen.until, seen.reached, 1.0, is_each_alone=True)
-        return seen
+                return Glimpse(observation.curve, observation.until, observation.reached, 1.0, reaches_alone=True)
+        return observation
 
-    race, _ = raced(learners, Goal(deadline=400.0), look=look)
+    race, _ = raced(learners, Goal(deadline=400.0), observe=observe)
     assert [each.name for each in race.winners] == ["3"]
-    assert race.left["0"].reason == "fails: no memory"
-    assert race.left["1"].reason == "its training diverges"
-    assert "before they exchange anything" in race.left["2"].reason
+    assert race.eliminated["0"].reason == "fails: no memory"
+    assert race.eliminated["1"].reason == "its training diverges"
+    assert "before they exchange anything" in race.eliminated["2"].reason
 
 
 def test_who_was_left_behind_comes_back_where_nobody_else_is_in_time():
     """The cheapest look best, until it turns out that with other seeds they are too late."""
     learners = [*[Learner(200.0, 1.0)] * 8, Learner(100.0, 8.0)]
 
-    def look(start):
+    def observe(start):
         slow = start.candidate.name != "8" and start.seed
-        return learners[int(start.candidate.name)].seen(min(start.until, 100.0) if slow else start.until)
+        return learners[int(start.candidate.name)].observed(min(start.until, 100.0) if slow else start.until)
 
-    race, _ = raced(learners, Goal(deadline=400.0), seeds=3, look=look)
+    race, _ = raced(learners, Goal(deadline=400.0), seeds=3, observe=observe)
     assert [each.name for each in race.winners] == ["8"]
-    assert "with 1 of 3 seeds only" in race.left["0"].reason
+    assert "with 1 of 3 seeds only" in race.eliminated["0"].reason
 
 
 def test_who_seemed_too_late_comes_back_once_it_is_known_how_all_learn():
@@ -210,37 +212,37 @@ def test_who_seemed_too_late_comes_back_once_it_is_known_how_all_learn():
     quick = np.array([0.0, 0.55, *[0.6] * 300])
     learners = [(quick, 1.0), *[(steady, 1.0)] * 2, *[(dear, 6.0)] * 6]
 
-    def look(start):
+    def observe(start):
         progress, per_hour = learners[int(start.candidate.name)]
         times = np.arange(0.0, min(start.until, len(progress) - 1) + 1e-9, EVERY)
         reached = float(times[-1]) if progress[len(times) - 1] >= 1 else None
         return Glimpse(Curve(times, progress[: len(times)]), start.until, reached, per_hour)
 
-    race, _ = raced([Learner(1.0, per_hour) for _, per_hour in learners], Goal(deadline=200.0), look=look)
+    race, _ = raced([Learner(1.0, per_hour) for _, per_hour in learners], Goal(deadline=200.0), observe=observe)
     assert {each.name for each in race.winners[:2]} == {"1", "2"}
-    assert not {"1", "2"} & {*race.left}
+    assert not {"1", "2"} & {*race.eliminated}
 
 
 def test_a_rest_is_told_by_whom_has_been_there():
-    ahead, behind = Learner(10.0, 1.0).seen(100.0), Learner(90.0, 2.0).seen(40.0)
+    ahead, behind = Learner(10.0, 1.0).observed(100.0), Learner(90.0, 2.0).observed(40.0)
     assert leader([behind, ahead]) is ahead
-    assert leader([Learner(5.0, 1.0).seen(100.0), ahead]) is ahead
-    told = estimate(behind, ahead)
-    assert told.seconds == pytest.approx(Learner(90.0, 2.0).seconds, rel=0.1)
-    assert told.money == pytest.approx(2 * told.seconds / HOUR)
-    assert (told.is_measured, told.is_least) == (False, False)
+    assert leader([Learner(5.0, 1.0).observed(100.0), ahead]) is ahead
+    content = estimate(behind, ahead)
+    assert content.seconds == pytest.approx(Learner(90.0, 2.0).seconds, rel=0.1)
+    assert content.money == pytest.approx(2 * content.seconds / HOUR)
+    assert (content.is_measured, content.is_lower_bound) == (False, False)
     assert estimate(ahead, ahead).is_measured
 
 
 def test_a_rest_that_nobody_knows_is_told_as_too_short():
-    seen = Learner(90.0, 2.0).seen(40.0)
-    told = estimate(seen, seen)
-    assert told.is_least
-    assert 40.0 < told.seconds < Learner(90.0, 2.0).seconds
-    assert math.isinf(estimate(Learner(90.0, 2.0).seen(0.5), seen).seconds)
+    observation = Learner(90.0, 2.0).observed(40.0)
+    content = estimate(observation, observation)
+    assert content.is_lower_bound
+    assert 40.0 < content.seconds < Learner(90.0, 2.0).seconds
+    assert math.isinf(estimate(Learner(90.0, 2.0).observed(0.5), observation).seconds)
 
 
 def test_few_go_straight_to_the_end():
     race, _ = raced([Learner(20.0, 1.0)] * FINALISTS, Goal(deadline=400.0))
     assert len(race.finals) == FINALISTS
-    assert not race.left
+    assert not race.eliminated

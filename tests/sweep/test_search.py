@@ -69,7 +69,7 @@ def do(search, executor=None, most_runs=None) -> MadeUpRuns:
     executor = executor or MadeUpRuns()
     for event in run_all(search.jobs("cpu"), executor, lambda: False):
         if isinstance(event, Ended):
-            search.tell(event)
+            search.report(event)
         elif most_runs and len(executor.done) > most_runs:
             break
     return executor
@@ -142,7 +142,7 @@ def test_trials_go_side_by_side_and_try_different_values(tmp_path):
     started, most = 0, 0
     for event in run_all(search.jobs("cpu"), executor, lambda: False):
         if isinstance(event, Ended):
-            search.tell(event)
+            search.report(event)
         started += 1 if not isinstance(event, Ended) else -1
         most = max(most, started)
         assert sum(trial.state == "under way" for trial in search.trials) <= 3
@@ -171,7 +171,7 @@ def test_a_run_beside_one_that_failed_changes_nothing(tmp_path):
 def test_what_was_interrupted_goes_on(tmp_path):
     search = searching(tmp_path, trials=1)
     jobs = search.jobs("cpu")
-    search.tell(Ended(next(jobs).name, "interrupted"))
+    search.report(Ended(next(jobs).name, "interrupted"))
     assert next(jobs) is None
     assert search.trials[0].state == "under way"
     assert do(searching(tmp_path, trials=1)).done == ["trial-0000"]
@@ -209,7 +209,7 @@ def test_a_changed_search_is_refused(tmp_path):
 def test_a_search_of_before_by_the_test_set_is_refused(tmp_path):
     search = searching(tmp_path, trials=1)
     former = Study(search.spec, tmp_path / "out")
-    former.hold_to("search", search.spec.model_dump(mode="json", by_alias=True, exclude={"trials"}))
+    former.require("search", search.spec.model_dump(mode="json", by_alias=True, exclude={"trials"}))
     former.succeed(former.ask().number, 0.99)
     with pytest.raises(InputError, match="evaluated_on was not there, is validation") as fault:
         searching(tmp_path, trials=1)
@@ -252,7 +252,7 @@ def test_a_search_without_trials_may_change(tmp_path):
         ({"sampler": "grid"}, ["search.sampler: 'grid' is unknown", "'tpe' or 'random'"]),
         ({"trial": 3}, ["search: unknown key 'trial'; did you mean 'trials'?"]),
         ({"over": {}}, ["search.over: must have 1 or more entries"]),
-        ({"over": {"seed": [1, 2]}}, ["search.over.seed: 'seed' is an axis already"]),
+        ({"over": {"seed": [1, 2]}}, ["search.over.seed: 'seed' is already an axis"]),
         ({"over": {RATE: {"log_uniform": {"from": 0, "to": 1}}}}, [f"{RATE}.log_uniform.from: must be more than 0"]),
         ({"over": {RATE: {"uniform": {"from": 1, "to": 1}}}}, [f"search.over.{RATE}.uniform.to", "not above"]),
         ({"over": {RATE: {"uniform": {"from": 1}}}}, [f"search.over.{RATE}.uniform.to: is required"]),
