@@ -1,4 +1,4 @@
-"""`dlion calibrate`: a scenario's figures of one's own machines and network."""
+"""`dlion calibrate`: measures the machines and network of a scenario."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dlion_sim.cli.options import (
     Overrides,
     Quiet,
     ScenarioNameIfAny,
-    refuse_unless_free,
+    check_new,
     write_block,
 )
 from dlion_sim.errors import InputError
@@ -34,12 +34,12 @@ calibrate.command(cls=Hinting)(network.network)
 calibrate.command(cls=Hinting)(network.node)
 
 _FAR_OFF = 0.2
-"""A part of a time, by which a line does not tell it any more."""
+"""Relative error above which the fitted line is reported as unsuitable."""
 
 
 @calibrate.callback()
 def root() -> None:
-    """Measure what a scenario says of your own machines and network, and write it as YAML to put into one."""
+    """Measure your own machines and network, and write them as YAML for a scenario."""
 
 
 @calibrate.command(cls=Hinting)
@@ -52,8 +52,8 @@ def compute(
     device: ComputesOn = Device.AUTO,
     quiet: Quiet = False,
 ) -> None:
-    """Time gradients of a model here: `workload.compute_time`, and how many cores this machine is worth."""
-    refuse_unless_free(output)
+    """Measure gradients of a model on this machine: `workload.compute_time`, and the machine's number of cores."""
+    check_new(output)
     chosen, file = _workload(scenario, model, dataset, overrides)
     from dlion_sim.calibration import calibrate as measured
     from dlion_sim.own_code import own_errors_told
@@ -74,7 +74,7 @@ def compute(
 def _workload(
     scenario: str | None, model: str | None, dataset: str | None, overrides: list[str]
 ) -> tuple[Scenario, Path | None]:
-    """What to compute, and the file that says it."""
+    """The scenario to measure, and its file."""
     from dlion_sim.scenario import find, from_data, load
 
     if scenario is not None:
@@ -107,4 +107,4 @@ def _report(result: Calibration, workload: str) -> Iterator[Fitted | Text]:
         f"R2 {result.fit.r2:.4f}, off by {result.fit.worst:.1%} at most"
     )
     if result.fit.worst > _FAR_OFF:
-        yield Text("These times are on no line: measure again while nothing else runs, or around another batch size.")
+        yield Text("These times do not fit a line: measure again on an idle machine, or around another batch size.")

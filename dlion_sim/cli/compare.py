@@ -37,7 +37,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="NAME|FILE",
-            help="Instances' prices, in place of those that the runs had; see `dlion catalogs`.",
+            help="Prices of instances, in place of the runs'; see `dlion catalogs`.",
             show_default=False,
         ),
     ] = None,
@@ -45,14 +45,14 @@ def compare(
         Format,
         typer.Option(
             "--format",
-            help="`table` shows the columns that fit the terminal, and all of them in a pipe; `csv` and `json` hold "
+            help="`table` shows the columns that fit the terminal, all of them in a pipe; `csv` and `json` have "
             "numbers in SI units.",
         ),
     ] = Format.TABLE,
 ) -> None:
     """Compare runs: accuracy or another metric, time to a target, speed-up over Baseline, traffic, cost.
 
-    Runs that differ in nothing but their seed are one row: a mean and its 95 % t-interval.
+    Runs that differ only in their seed are one row: a mean and its 95 % t-interval.
     """
     from dlion_sim.analysis import at_prices_of
     from dlion_sim.results import Run, find_runs
@@ -75,7 +75,7 @@ def compare(
 
 
 def print_comparison(runs: Sequence[Run], target: str | None = None, format_: Format = Format.TABLE) -> None:
-    """Print the table of some runs. Raises InputError where none is completed, or one cannot be read."""
+    """Print the table of some runs. Raises InputError if none is completed, or one cannot be read."""
     from dlion_sim.analysis import chosen_target, group_runs
     from dlion_sim.cli.comparison_table import comparison_table
     from dlion_sim.cli.fitting import wide_console
@@ -95,7 +95,7 @@ def print_comparison(runs: Sequence[Run], target: str | None = None, format_: Fo
 
 
 def _data(groups: Sequence[Group], target: float, format_: Format) -> str:
-    """The rows of `analysis.comparison`, after what tells them apart and the target."""
+    """The rows of `analysis.comparison`, with their labels and the target."""
     from dlion_sim.analysis import comparison, varying
 
     rows = comparison(groups, target)

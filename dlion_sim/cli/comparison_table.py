@@ -1,4 +1,4 @@
-"""The table that compares groups of runs: its columns as people read them, and notes on what they are."""
+"""The table that compares groups of runs, with notes on its columns."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 _SIGNIFICANT = 0.05
 _NOTED = "!"
-"""At systems whose workers did not all exchange something, or of which some diverged or did not complete."""
+"""Marks systems of which a worker did not exchange, diverged, or a run did not complete."""
 _UNFINISHED = ("interrupted", "failed", "running")
 
 
 @dataclass(frozen=True)
 class ComparisonTable:
-    """A row a group: the labels that it differs by, and the results of its completed runs, as text."""
+    """A row for each group: its labels, and the results of its completed runs, as text."""
 
     title: str
     labels: Sequence[str]
     """Headings of the first columns."""
     columns: Sequence[str]
-    """Headings of the others, which hold numbers."""
+    """Headings of the numeric columns."""
     rows: Sequence[Sequence[str]]
     notes: Sequence[str]
-    """What the columns are."""
+    """Explanations of the columns."""
     important: Sequence[str]
-    """The headings of columns that a narrow terminal shows before others, in this order."""
+    """Headings by priority in a narrow terminal."""
 
     def __rich__(self) -> RenderableType:
         """For a terminal: the columns that fit, and the notes."""
@@ -57,7 +57,7 @@ class ComparisonTable:
         return Lines(table, *map(Text, self.notes))
 
     def markdown(self) -> str:
-        """With all columns, as GitHub has tables."""
+        """All columns, as a table of GitHub Markdown."""
         headings = [" ".join(heading.split()) for heading in (*self.labels, *self.columns)]
         aligned = ["---"] * len(self.labels) + ["---:"] * len(self.columns)
         lines = [_markdown_row(row) for row in (headings, aligned, *self.rows)]
@@ -65,7 +65,7 @@ class ComparisonTable:
 
 
 def comparison_table(groups: Sequence[Group], target: float, source: str = "") -> ComparisonTable:
-    """The table of some groups; `source` says where the target is from."""
+    """The table of some groups; `source` is the origin of the target."""
     from dlion_sim.analysis import comparison, metric_name, metric_of, varying
     from dlion_sim.results import headings, traffic_of
 
@@ -97,7 +97,7 @@ def comparison_table(groups: Sequence[Group], target: float, source: str = "") -
 
 
 def _importance(heading: str, headings: Sequence[str], traffic: Traffic) -> tuple[int, int]:
-    """Least for what a narrow terminal shows first: the metric, which is the column after the runs, then these."""
+    """Sort key of the columns in a narrow terminal: the metric (the column after the runs), then these."""
     firsts = (
         headings[1],
         "time to",
@@ -119,7 +119,7 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def _samples(runs: Sequence[Run], metric: Metric) -> Iterator[str]:
-    """On how many samples the evaluations are, where these are not all."""
+    """A note if evaluations do not use all samples."""
     partly = [run for run in runs if run.is_evaluated_in_part]
     counts = dict.fromkeys("{curve} of {full} samples".format(**run.manifest["evaluation_samples"]) for run in partly)
     if counts:
@@ -128,7 +128,7 @@ def _samples(runs: Sequence[Run], metric: Metric) -> Iterator[str]:
 
 
 def _ways(groups: Sequence[Group]) -> Iterator[str]:
-    """Of live runs among others, that their network is another one."""
+    """A note if live runs, which have another network, are among others."""
     ways = {run.manifest.get("way", "simulate") for group in groups for run in group.runs}
     if "live" in ways and len(ways) > 1:
         others = "as simulated and emulated runs have"
@@ -138,7 +138,7 @@ def _ways(groups: Sequence[Group]) -> Iterator[str]:
 def _columns(
     rows: Sequence[Mapping[str, Any]], name: str, metric: Metric, target: float, traffic: Traffic
 ) -> dict[str, list[str]]:
-    """By heading what stands in each row; nothing where nothing is known."""
+    """Cells by heading; empty without a value."""
     written = "{:.1f}" if metric == ACCURACY else "{:.4g}"
     compared_with = {row["reference"] for row in rows if not math.isnan(row["p"])}
     return {
@@ -172,7 +172,7 @@ def _columns(
 
 
 def _notes(rows: Sequence[Mapping[str, Any]], metric: str, traffic: Traffic) -> Iterator[str]:
-    """What the columns are, as far as there is something in them."""
+    """Explanations of the columns that have values."""
     counts = [row[f"evaluations_{end}"] for row in rows for end in ("least", "most") if row["completed"]]
     if counts:
         many = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
@@ -214,7 +214,7 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str, traffic: Traffic) -> 
 
 
 def _marked(cell: str, row: Mapping[str, Any]) -> str:
-    """With the mark where it says nothing of the system, as its workers exchanged nothing."""
+    """The cell with a mark if the system's workers did not exchange."""
     return f"{cell} {_NOTED}" if cell and "no exchange" in row["note"] else cell
 
 
@@ -232,10 +232,10 @@ def _time(row: Mapping[str, Any]) -> str:
     return f"{row['time_bound']} {_mean('{:.1f}', row, 'time')}{reached}".lstrip()
 
 
-def _until(row: Mapping[str, Any], told: str) -> str:
-    """What something came to until the target, if that is known, with its bound and marks."""
+def _until(row: Mapping[str, Any], text: str) -> str:
+    """A quantity up to the target, if known, with its bound and marks."""
     bound = row["time_bound"] if row["time_bound"] == "<=" else ""
-    return _marked(f"{bound} {told}".lstrip() if told else "", row)
+    return _marked(f"{bound} {text}".lstrip() if text else "", row)
 
 
 def _speedup(row: Mapping[str, Any], place: int) -> str:

@@ -1,4 +1,4 @@
-"""What the commands have in common: exit codes, words, and where runs go."""
+"""Conventions of the commands: exit codes, wording, and the default folder of runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 FAILED = 1
 BAD_INPUT = 2
 DIVERGED = 3
-"""Of a run that went through, but in which a worker's training diverged."""
+"""Exit code of a run that completed, but in which a worker diverged."""
 INTERRUPTED = 130
-"""By which shells tell an interrupt."""
+"""Exit code of an interrupt, as in shells."""
 WHY_NO_EXCHANGE = "it says nothing of the system (is the run too short for an exchange?)"
-"""Of a run in which a worker never exchanged anything."""
+"""Note on a run in which a worker never exchanged anything."""
 RUNS = Path("results/runs")
 _NAMES_SHOWN = 8
 _SAME_NAME = (
@@ -44,17 +44,17 @@ _OPTIONS = {
     "target_accuracy": "--target-accuracy",
     **{name: f"--{name}" for name in _SAME_NAME},
 }
-"""By which an argument of the package's functions is given."""
+"""Command-line option by argument of the package's functions."""
 
 
 def some(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
+    """The first names, and the number of others."""
     more = [f"{len(names) - _NAMES_SHOWN} more"] if len(names) > _NAMES_SHOWN else []
     return ", ".join([*names[:_NAMES_SHOWN], *more])
 
 
 def why_no_exchange(run: Run) -> str:
-    """What it means that a worker of the run never exchanged anything; and the period, where its system has one."""
+    """Note on a worker that never exchanged anything, with the system's period if it has one."""
     system = run.scenario.get("system")
     exchange = system.get("exchange") if isinstance(system, dict) else None
     period = exchange.get("period") if isinstance(exchange, dict) else None
@@ -62,5 +62,5 @@ def why_no_exchange(run: Run) -> str:
 
 
 def with_options(fault: str) -> str:
-    """What is wrong, by the names of options where it names arguments, which stand in backticks."""
+    """The message with arguments, which are in backticks, replaced by options."""
     return re.sub("`(\\w+)`", lambda named: _OPTIONS.get(named[1], named[0]), fault)

@@ -1,4 +1,4 @@
-"""The command that runs real nodes over an emulated network, or opens Mininet's command line on it."""
+"""`dlion emulate`: runs real nodes over an emulated network, or opens Mininet's command line on it."""
 
 from __future__ import annotations
 
@@ -35,18 +35,16 @@ def emulate(
     silence: Silence = None,
     force: Force = False,
     quiet: Quiet = False,
-    clean: Annotated[
-        bool, typer.Option("--clean", help="Only remove what emulations have left that were killed.")
-    ] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Only remove the leftovers of killed emulations.")] = False,
     cli: Annotated[
-        bool, typer.Option("--cli", help="Open Mininet's command line on the network, on which nothing else runs.")
+        bool, typer.Option("--cli", help="Open Mininet's command line on the network, without a run.")
     ] = False,
     start: Start = False,
 ) -> None:
-    """Run a scenario in real time over the network that it describes, emulated on this machine. Needs root.
+    """Run a scenario in real time over its network, emulated on this machine. Needs root.
 
-    Ctrl-C ends the run early; what was measured stays readable. What an emulation that was killed has left is removed
-    when the next one begins, or by --clean.
+    Ctrl-C ends the run early; its results stay readable. Leftovers of a killed emulation are removed when the next one
+    starts, or by --clean.
     """
     from dlion_sim.cli.progress import clock_bar
     from dlion_sim.emulation import check_requirements, remove_leftovers
@@ -55,7 +53,7 @@ def emulate(
     from dlion_sim.live import Timeouts
 
     if start and not cli:
-        raise InputError("--start is for --cli", file="dlion emulate", allowed="neither: a scenario is run anyway")
+        raise InputError("--start requires --cli", file="dlion emulate", allowed="neither, to run the scenario")
     check_requirements(paced=pacing, by_hand=cli)
     if clean:
         count = remove_leftovers()
@@ -63,7 +61,7 @@ def emulate(
             print(f"removed the leftovers of {count} emulation{'' if count == 1 else 's'}")
         return
     if scenario is None:
-        raise InputError("names no scenario", file="dlion emulate", allowed="a YAML file, a name, or --clean")
+        raise InputError("has no scenario", file="dlion emulate", allowed="a YAML file, a name, or --clean")
     meanwhile = None
     if cli:
         from dlion_sim.emulation.console import obey, open_console

@@ -1,4 +1,4 @@
-"""Who does a sweep's runs: the options that say so, and the executor that they open."""
+"""The executor of a sweep's runs, and its options."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ _RAY = "--executor ray"
 
 
 class ExecutorKind(StrEnum):
-    """Who does the runs."""
+    """Executors of runs."""
 
     LOCAL = "local"
     RAY = "ray"
 
 
-Jobs = Annotated[int | None, typer.Option(min=1, help="Runs side by side; by default one a core.", show_default=False)]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Parallel runs; by default one per core.", show_default=False)]
 RunBy = Annotated[ExecutorKind, typer.Option(help="Processes on this machine, or a Ray cluster.")]
 Address = Annotated[
-    str | None, typer.Option(help="With ray: a cluster's host:port; by default one is started.", show_default=False)
+    str | None,
+    typer.Option(help="With ray: host:port of a cluster; by default Ray is started here.", show_default=False),
 ]
 GpusPerJob = Annotated[
-    float | None, typer.Option(help="With ray: GPUs for each run, e.g. 0.25; by default none.", show_default=False)
+    float | None, typer.Option(help="With ray: GPUs per run, e.g. 0.25; by default none.", show_default=False)
 ]
 
 
 @dataclass(frozen=True)
 class ExecutorOptions:
-    """What the command line says of it."""
+    """The options of an executor."""
 
     kind: ExecutorKind
     jobs: int | None
@@ -49,7 +50,7 @@ class ExecutorOptions:
     gpus_per_job: float | None
 
     def check(self) -> None:
-        """Raise InputError for options that don't go together, for Ray or a GPU where there is none."""
+        """Raise InputError for inconsistent options, and for Ray or a GPU that is missing."""
         if self.kind is ExecutorKind.LOCAL:
             for option, value in (("--address", self.address), ("--gpus-per-job", self.gpus_per_job)):
                 if value is not None:
@@ -61,7 +62,7 @@ class ExecutorOptions:
             return
         gpus = self.gpus_per_job
         if gpus is not None and (gpus <= 0 or (gpus > 1 and not gpus.is_integer())):
-            problem = f"{gpus:g} is no share of a GPU, nor a number of GPUs"
+            problem = f"{gpus:g} is neither a share of a GPU nor a number of GPUs"
             raise InputError(problem, file="--gpus-per-job", allowed="e.g. 0.25, 1 or 2")
         if (self.device is Device.CUDA and not gpus) or (self.device is Device.CPU and gpus):
             problem = "does not go with --gpus-per-job" if gpus else "needs --gpus-per-job"
@@ -77,13 +78,13 @@ class ExecutorOptions:
 
     @property
     def device_of_jobs(self) -> Literal["auto", "cpu", "cuda"]:
-        """On a cluster a job computes on what it was given, and fails if it cannot."""
+        """The device of jobs; on a cluster, the one that was requested."""
         if self.kind is ExecutorKind.LOCAL:
             return self.device.value
         return "cuda" if self.gpus_per_job else "cpu"
 
     def check_data(self, points: Sequence[Point]) -> None:
-        """Raise InputError where points are run here and a data set of theirs cannot be had; a cluster has its own."""
+        """Raise InputError if points run on this machine and a data set is unavailable; a cluster has its own data."""
         if self.kind is ExecutorKind.LOCAL:
             from dlion_sim.sweep import check_data
 
@@ -91,11 +92,11 @@ class ExecutorOptions:
 
     @contextmanager
     def open(self, runs: int, output: Path, lock: int) -> Iterator[Executor]:
-        """The executor for so many runs with folders in `output`, which `lock` holds."""
+        """The executor for a number of runs with folders in `output`, which `lock` holds."""
         with ExitStack() as stack:
             try:
                 executor = stack.enter_context(self._executor(runs, output, lock))
-            except InputError as error:  # Only a cluster can be refused.
+            except InputError as error:  # Only of a cluster.
                 raise error.within(_RAY) from None
             yield executor
 

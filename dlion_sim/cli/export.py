@@ -1,4 +1,4 @@
-"""`dlion export RUNS... --to FORMAT -o FOLDER`: runs for other tools."""
+"""`dlion export RUNS... --to FORMAT -o FOLDER`: exports runs to other tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dlion_sim.cli.options import Quiet
 
 
 class Format(StrEnum):
-    """What to export to."""
+    """Formats of exports."""
 
     CSV = "csv"
     TENSORBOARD = "tensorboard"

@@ -1,4 +1,4 @@
-"""What is printed of two runs that are held against each other: the real and the simulated one."""
+"""The report of a comparison of a real run with a simulated one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dlion_sim.results.numbers import in_bytes
 
 
 def fidelity_report(fidelity: Fidelity, run: Run, figure: Path) -> RenderableType:
-    """How far a real run is from the simulated `run`."""
+    """The differences between a real run and the simulated `run`."""
     names = run.manifest["workers"]
     title = f"{run.manifest['scenario']} · {run.system}: real against simulated"
     workers = Table(title=title, title_justify="left", box=SIMPLE_HEAD, caption="ratio: to the simulated")
@@ -35,7 +35,7 @@ def fidelity_report(fidelity: Fidelity, run: Run, figure: Path) -> RenderableTyp
 
 
 def _fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
-    """The worst in words; what is not known is left out, and nothing exchanged is said."""
+    """The largest differences, without unknown ones."""
     off = fidelity.verdict
     told = {
         "median iteration time {:.1%}": "iteration_median",
@@ -46,11 +46,11 @@ def _fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
     told |= {words: name for words, name in _TOLD_OF_DELAYS.items() if name in off}
     yield f"worst: {', '.join(words.format(off[name]) for words, name in told.items() if math.isfinite(off[name]))}"
     if only := int(fidelity.delays.isna().any(axis=1).sum()):
-        yield f"{only} losses or returns were there in one of the runs alone"
+        yield f"{only} losses or returns are in one of the runs only"
     if fidelity.links.empty:
         yield "nothing was exchanged in either run"
     if fidelity.late > 0:
-        yield f"real computations took longer than modelled by up to {fidelity.late:.1%} of the time"
+        yield f"real computations took up to {fidelity.late:.1%} longer than modelled"
 
 
 _TOLD_OF_DELAYS = {"time to notice a loss {:.1%}": "to_notice", "time to be back {:.1%}": "to_rejoin"}
@@ -73,7 +73,7 @@ def _add_pairs(table: Table, first: str, quantities: Sequence[str]) -> None:
 
 
 def _pairs(row: pd.Series, quantities: Mapping[str, Callable[[float], str]]) -> list[str]:
-    """Of each quantity what was real, and its ratio to what was simulated."""
+    """The real value of each quantity, and its ratio to the simulated one."""
     return [
         cell
         for quantity, written in quantities.items()

@@ -1,4 +1,4 @@
-"""Tables of which no cell is cut off, however narrow the terminal is."""
+"""Tables without truncated cells, for terminals of any width."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _BEFORE_BRACKETS = re.compile(r" (?=[(\[])")
 
 @dataclass(frozen=True)
 class Fitted:
-    """A table whose columns break between words only, those of numbers only before brackets.
+    """A table whose cells are broken between words only, numeric ones only before brackets.
 
-    Where that is too wide, without its less important columns; where nothing says which these are, a paragraph a row.
+    If it is too wide, less important columns are omitted; without `important`, each row becomes a paragraph.
     """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     title: str = ""
     numbers: Collection[str] = ()
-    """The headings of columns that are aligned to the right."""
+    """Headings of right-aligned columns."""
     bold: Collection[int] = ()
-    """The numbers of rows that stand out."""
+    """Numbers of bold rows."""
     names: int = 1
-    """How many of the first columns say what a row is of."""
+    """Number of leading columns that identify a row."""
     box: Box = SIMPLE_HEAD
     important: Sequence[str] = ()
-    """The headings of all columns that may be left out, the most important one first."""
+    """Headings of columns that may be omitted, the most important first."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Text]:
-        """The table, or else the paragraphs."""
+        """The table, or paragraphs."""
         shown = [heading for heading in self.headings if heading not in self.important]
         for heading in self.important:
             more = [each for each in self.headings if each in shown or each == heading]
@@ -57,7 +57,7 @@ class Fitted:
         return [row[place] for row in self.rows]
 
     def _least(self, heading: str) -> int:
-        """The width of a column's longest part."""
+        """Width of a column's longest part."""
         parts = [_longest(self._parts(heading, cell)) for cell in self._cells(heading)]
         return max(_longest(heading.split()), *parts)
 
@@ -82,11 +82,11 @@ class Fitted:
         return table
 
     def _parts(self, heading: str, cell: str) -> list[str]:
-        """What of a cell stays on one line."""
+        """Parts of a cell that are not broken."""
         return _BEFORE_BRACKETS.split(cell) if heading in self.numbers else cell.split()
 
     def _broken(self, heading: str, cell: str, width: int) -> str:
-        """A number's cell in as few lines as fit; rich breaks the others."""
+        """A numeric cell in as few lines as possible; rich breaks the others."""
         if heading not in self.numbers:
             return cell
         line, *rest = self._parts(heading, cell)
@@ -97,7 +97,7 @@ class Fitted:
         return "\n".join(lines)
 
     def _paragraphs(self) -> Iterator[Table | Text]:
-        """What a row is of, and below it a line for each other cell that says something."""
+        """Each row as a paragraph: its name, and a line for each non-empty cell."""
         if self.title:
             yield Text(f"{self.title}\n", style="italic")
         for row in self.rows:
@@ -110,7 +110,7 @@ class Fitted:
 
 
 def wide_console() -> Console:
-    """A console on standard output: as wide as the terminal, or as any table where that is a pipe or a file."""
+    """A console on standard output: as wide as the terminal, or unlimited for a pipe or file."""
     return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH)
 
 

@@ -1,4 +1,4 @@
-"""What there is to choose from: systems, models, data sets, devices, catalogs, scenarios, each with its figures."""
+"""Lists of systems, models, data sets, devices, catalogs and scenarios."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dlion_sim.scenario.loading import read_data
 from dlion_sim.scenario.shipped import FOLDER, name_of, shipped_sweeps
 
 Listing = Iterator[Fitted | Text]
-"""Tables, and below them what their figures are."""
+"""Tables, with notes."""
 
 
 def devices() -> Listing:
-    """The devices that a scenario's `compute` may name."""
+    """The devices for a scenario's `compute`."""
     headings = ["device", "cores", "TFLOP/s sustained", "precision", "peak TFLOP/s", "efficiency", "ms a GFLOP"]
     rows = []
     for name, device in DEVICES.items():
@@ -43,25 +43,25 @@ def devices() -> Listing:
 
 
 def catalogs() -> Listing:
-    """The catalogs of instances that a scenario's `prices.catalog` may name."""
+    """The catalogs of instances for `prices.catalog`."""
     headings = ["instance", "region", "GPUs", "vCPUs", "NIC (Gbps)", "price", "spot", "recalled"]
     for name, shipped_catalog in CATALOGS.items():
         rows = []
         for _, row in Catalog.read(name, Path()).rows.iterrows():
             gpus = f"{row['AcceleratorCount']:g} {row['AcceleratorName']}" if row["AcceleratorName"] else ""
             numbers = [row[column] for column in ("vCPUs", "NetworkGbps", "Price", "SpotPrice")]
-            told = ["" if number != number else f"{number:g}" for number in numbers]
-            rows.append([row["InstanceType"], row["Region"], gpus, *told, row["Recalled"]])
+            cells = ["" if number != number else f"{number:g}" for number in numbers]
+            rows.append([row["InstanceType"], row["Region"], gpus, *cells, row["Recalled"]])
         yield Fitted(headings, rows, title=f"{name}, {shipped_catalog.date}", numbers=headings[3:7])
         yield Text(f"{shipped_catalog.source}\n")
     yield Text(
         "Prices are in dollars an hour. A scenario may name any other CSV file with the columns of SkyPilot's vms.csv; "
-        "further columns, NetworkGbps, Watts and CarbonIntensity (g of CO2 a kWh), are read where they are there."
+        "the further columns NetworkGbps, Watts and CarbonIntensity (g of CO2 per kWh) are optional."
     )
 
 
 def datasets() -> Listing:
-    """The data sets that a scenario's `workload.dataset` may name."""
+    """The data sets for `workload.dataset`."""
     from dlion_sim.learning.datasets import PUBLISHED
 
     headings = ["data set", "samples", "metric", "outputs", "training", "test", "from"]
@@ -79,12 +79,12 @@ def datasets() -> Listing:
     ]
     yield Fitted(headings, rows, title="Data sets", numbers=headings[3:6])
     yield Text(
-        "What is not embedded is downloaded when first used, and checked; or DLION_DATA names the folder it is in."
+        "Data sets that are not embedded are downloaded at first use, and verified; or DLION_DATA names their folder."
     )
 
 
 def models() -> Listing:
-    """The models that a scenario's `workload.model` may name, for each shape of samples that it takes."""
+    """The models for `workload.model`, for each shape of samples."""
     import torch
 
     from dlion_sim.learning import build, training_flops
@@ -116,7 +116,7 @@ def models() -> Listing:
 
 
 def scenarios() -> Listing:
-    """The scenarios and sweeps that ship."""
+    """The shipped scenarios and sweeps."""
     rows = []
     for file in shipped():
         scenario = load(file)
@@ -124,14 +124,14 @@ def scenarios() -> Listing:
         rows.append([name_of(file), str(len(scenario.cluster.workers)), workload, scenario.description])
     yield Fitted(["name", "workers", "workload", "description"], rows, title="Scenarios", numbers=["workers"])
     sweeps: dict[str, Any] = {name_of(file): read_data(file) for file in shipped_sweeps()}
-    told = [[name, sweep["description"]] for name, sweep in sweeps.items()]
-    yield Fitted(["name", "description"], told, title="Sweeps")
-    yield Text(f"They are files in {FOLDER}, to copy and change; `dlion schema` prints what a scenario may say.")
+    rows = [[name, sweep["description"]] for name, sweep in sweeps.items()]
+    yield Fitted(["name", "description"], rows, title="Sweeps")
+    yield Text(f"They are files in {FOLDER}, to copy and change; `dlion schema` prints the keys of a scenario.")
     yield Text("Sweeps that repeat papers' experiments, reproduction/E6 and so on, are listed by `dlion reproduce`.")
 
 
 def systems() -> Listing:
-    """The systems with their choices, then each choice with its parameters."""
+    """The systems with their choices, and each choice with its parameters."""
     from dlion_sim.protocol.registry import CATEGORIES, REGISTRY
     from dlion_sim.protocol.systems import SYSTEMS
 
@@ -150,13 +150,13 @@ def systems() -> Listing:
                 rows.append(["", name, default, field.description or ""])
         yield Fitted(["kind", "parameter", "default", "meaning"], rows, title=category, bold=bold)
     yield Text(
-        "A choice may also be a class of your own, as module:Class, of a file in the current folder; what it has to do "
-        "is told by the docstrings of dlion_sim.protocol.choices."
+        "A choice may also be a class of your own, as module:Class, of a file in the current folder; see "
+        "the docstrings of dlion_sim.protocol.choices."
     )
 
 
 def _written(choice: Mapping[str, Any]) -> str:
-    """A kind and what a system sets it to."""
+    """A kind with the parameters that a system sets."""
     settings = ", ".join(f"{key} {value}" for key, value in choice.items() if key != "kind")
     return f"{choice['kind']} ({settings})" if settings else str(choice["kind"])
 

@@ -1,4 +1,4 @@
-"""The commands for real nodes: all of them on this machine, one of them, and what they wrote put together."""
+"""The commands of real nodes: all nodes on this machine, one node, and gathering their parts."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from dlion_sim.cli.options import (
     listener_of,
     seconds_in,
 )
-from dlion_sim.cli.scenario_runs import chosen, exit_as, report
+from dlion_sim.cli.scenario_runs import chosen, exit_with_status, report
 from dlion_sim.errors import InputError
 
 Pacing = Annotated[
     bool,
-    typer.Option(help="Hold computations back until the scenario's machines would be done, or count them as they are."),
+    typer.Option(help="Delay computations to the speed of the scenario's machines, or use their real time."),
 ]
 Silence = Annotated[
     float | None,
     typer.Option(
-        help="Seconds without a sign of life after which a peer is dropped; by default availability.silence, or 30.",
+        help="Seconds of silence after which a peer is lost; by default availability.silence, or 30.",
         min=0,
     ),
 ]
@@ -55,9 +55,9 @@ def live(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a scenario in real time, by a process for each worker on this machine, over TCP.
+    """Run a scenario in real time over TCP, with a process for each worker on this machine.
 
-    Ctrl-C ends the run early; what was measured stays readable.
+    Ctrl-C ends the run early; its results stay readable.
     """
     from dlion_sim.cli.progress import clock_bar
     from dlion_sim.interrupts import Interrupts
@@ -83,12 +83,10 @@ def live(
 
 def node(
     scenario: ScenarioName,
-    rank: Annotated[int, typer.Option(help="Which participant this is: workers from 0 on, then parameter servers.")],
+    rank: Annotated[int, typer.Option(help="Number of this participant: workers from 0 on, then parameter servers.")],
     peers: Peers,
     secret_file: SecretFile,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder that the node's part goes into, as rank-RANK.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the node's part, rank-RANK.")],
     listen: Listen = None,
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
     device: ComputesOn = Device.AUTO,
@@ -98,22 +96,20 @@ def node(
     delays: Delays = None,
     join: Annotated[
         bool,
-        typer.Option(
-            "--join", help="Join a run that is under way, after a loss or for the first time; needs `availability`."
-        ),
+        typer.Option("--join", help="Join a run in progress, again or for the first time; needs `availability`."),
     ] = False,
-    incarnation: Annotated[int | None, typer.Option(hidden=True, help="How often its process has ended.")] = None,
+    incarnation: Annotated[int | None, typer.Option(hidden=True, help="Number of its earlier processes.")] = None,
     stand_by: Annotated[
-        bool, typer.Option("--stand-by", hidden=True, help="Begin when standard input says when the run did.")
+        bool, typer.Option("--stand-by", hidden=True, help="Start when standard input has the run's start time.")
     ] = False,
     listen_fd: ListenFd = None,
     attached: Attached = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take part in a run as one of its participants, over TCP with the others, in real time.
+    """Run one participant of a live run, in real time over TCP.
 
-    All nodes of a run need the same scenario, overrides, version and secret. `dlion gather` makes a run folder of what
-    they write.
+    All nodes of a run need the same scenario, overrides, version and secret. `dlion gather` makes a run folder from
+    their parts.
     """
     from dlion_sim.live import LEFT, NodeConfig, Timeouts, read_secret, run_node
     from dlion_sim.own_code import own_errors_told
@@ -146,23 +142,23 @@ def node(
     summary = done.summary or {}
     if not quiet:
         print(f"node {rank}: {summary['status']} ({summary['stopped_by']}), part: {done.folder}")
-    exit_as(summary)
+    exit_with_status(summary)
 
 
 def gather(
-    parts: Annotated[Path, typer.Argument(help="The folder that rank-0, rank-1, ... are in.", show_default=False)],
-    output: Annotated[Path, typer.Argument(help="The run folder to make of them.", show_default=False)],
+    parts: Annotated[Path, typer.Argument(help="The folder with rank-0, rank-1, ...", show_default=False)],
+    output: Annotated[Path, typer.Argument(help="The run folder to write.", show_default=False)],
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make one run folder of what the nodes of a run have written."""
+    """Make one run folder from the parts of a run's nodes."""
     from dlion_sim.live import gather
 
     report(gather(parts, output, force=force), quiet=quiet)
 
 
 def _standing_by() -> float:
-    """Wait until told when the run began; this process ends with standard input."""
+    """Wait for the time of the run's start; the process ends with standard input."""
     print("stands by", flush=True)
     line = sys.stdin.readline()
     if not line:

@@ -39,8 +39,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_KEPT_NOWHERE = "cannot cache function"
-"""What numba, which knows no exception of its own for it, says where it can write no cache."""
+_NO_CACHE = "cannot cache function"
+"""Part of numba's message if it cannot write its cache, for which it has no exception class."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -55,7 +55,7 @@ def root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Take the options of the command itself."""
+    """Handle the options of the command itself."""
 
 
 @app.command()
@@ -68,7 +68,7 @@ def schema() -> None:
 
 @app.command()
 def systems() -> None:
-    """List the systems and choices that there are, with every parameter and its default."""
+    """List the systems and choices, with every parameter and its default."""
     from dlion_sim.cli import listings
 
     Console().print(*listings.systems())
@@ -76,7 +76,7 @@ def systems() -> None:
 
 @app.command()
 def models() -> None:
-    """List the models, with their sizes and what a sample costs."""
+    """List the models, with their sizes and costs per sample."""
     from dlion_sim.cli import listings
 
     Console().print(*listings.models())
@@ -84,7 +84,7 @@ def models() -> None:
 
 @app.command()
 def datasets() -> None:
-    """List the data sets, with their sizes and where they come from."""
+    """List the data sets, with their sizes and sources."""
     from dlion_sim.cli import listings
 
     Console().print(*listings.datasets())
@@ -92,7 +92,7 @@ def datasets() -> None:
 
 @app.command()
 def devices() -> None:
-    """List the devices whose names stand for a machine's speed, with what that is derived from."""
+    """List the devices, with their speeds and sources."""
     from dlion_sim.cli import listings
 
     Console().print(*listings.devices())
@@ -100,7 +100,7 @@ def devices() -> None:
 
 @app.command()
 def catalogs() -> None:
-    """List the catalogs of cloud instances, with their prices and where these are from."""
+    """List the catalogs of cloud instances, with their prices and sources."""
     from dlion_sim.cli import listings
 
     Console().print(*listings.catalogs())
@@ -108,7 +108,7 @@ def catalogs() -> None:
 
 @app.command()
 def scenarios() -> None:
-    """List the scenarios and sweeps that ship; each can be run by its name."""
+    """List the shipped scenarios and sweeps; each can be run by its name."""
     from dlion_sim.cli import listings
 
     Console().print(*listings.scenarios())
@@ -136,10 +136,10 @@ app.add_typer(calibrate.calibrate, name="calibrate")
 
 
 def main(command: typer.Typer = app) -> None:
-    """Run a command; what the user can mend ends it with one line a fault, what the disk refuses with one line."""
+    """Run a command. Faults in the input end it with a line each, failures of the disk with one line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # Folders may have names that are no text.
+            stream.reconfigure(errors="backslashreplace")  # Names of folders may be invalid text.
     logging.basicConfig(format="dlion: %(message)s")
     try:
         command()
@@ -148,9 +148,9 @@ def main(command: typer.Typer = app) -> None:
             print(f"dlion: {with_options(str(fault))}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except RuntimeError as error:
-        if _KEPT_NOWHERE not in str(error):
+        if _NO_CACHE not in str(error):
             raise
-        problem = "compiled kernels can be kept neither beside the package nor in the user's cache"
+        problem = "compiled kernels can be cached neither beside the package nor in the user's cache"
         print(f"dlion: {problem}; allowed: NUMBA_CACHE_DIR=DIR, a folder that only you can write to", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except OwnCodeError as error:

@@ -1,4 +1,4 @@
-"""The commands that make a scenario's network of one's own: from files, or measured by nodes."""
+"""`dlion calibrate network` and `node`: a scenario's network from files or measurements."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from dlion_sim.cli.options import (
     Silence,
     StartWithin,
     addresses_in,
+    check_new,
     listener_of,
-    refuse_unless_free,
     seconds_in,
     write_block,
 )
@@ -33,8 +33,8 @@ from dlion_sim.errors import InputError
 if TYPE_CHECKING:
     from dlion_sim.calibration import Outcome, Pair, PathFound
 
-_TO_FILL_IN = "machines are to be filled in"
-Seconds = Annotated[float, typer.Option(help="For how long each path is filled, at full speed.", min=0.1)]
+_TO_FILL_IN = "add the machines"
+Seconds = Annotated[float, typer.Option(help="Seconds for which each path is saturated.", min=0.1)]
 
 
 def network(
@@ -42,7 +42,7 @@ def network(
     bandwidths: Annotated[
         Path | None,
         typer.Argument(
-            help="A CSV matrix of bandwidths, or a folder of iperf3's results, A-to-B.json.", show_default=False
+            help="A CSV matrix of bandwidths, or a folder of iperf3 results, A-to-B.json.", show_default=False
         ),
     ] = None,
     rtt: Annotated[
@@ -51,13 +51,15 @@ def network(
     ] = None,
     local: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Measure between so many nodes here, to try it.", min=2, show_default=False),
+        typer.Option(
+            metavar="N", help="Measure between N nodes on this machine, as a trial.", min=2, show_default=False
+        ),
     ] = None,
     emulate: Annotated[
         str | None,
         typer.Option(
             metavar="SCENARIO",
-            help="Measure between the clouds of a scenario, over its network as Mininet emulates it. Needs root.",
+            help="Measure between the clouds of a scenario, over its network emulated by Mininet. Needs root.",
             show_default=False,
         ),
     ] = None,
@@ -65,7 +67,7 @@ def network(
     seconds: Seconds = 3.0,
     quiet: Quiet = False,
 ) -> None:
-    """Make a `cluster` of what is between places, a cloud for each: of files, or of what nodes measure.
+    """Make a `cluster` with a cloud for each place, from files or from measurements between nodes.
 
     To measure between your own places, run `dlion calibrate node` in each of them.
     """
@@ -81,7 +83,7 @@ def network(
     if bandwidths is not None:
         _from_files(bandwidths, rtt, output, quiet=quiet)
         return
-    refuse_unless_free(*_written(output))
+    check_new(*_written(output))
     from dlion_sim.interrupts import Interrupts
 
     with Interrupts() as interrupts:
@@ -99,14 +101,14 @@ def network(
             outcome = measure_by_processes(
                 on_loopback(len(names)), names, output, seconds=seconds, interrupted=interrupts.asked
             )
-    _exit_unless_whole(outcome)
+    _exit_unless_complete(outcome)
     if not quiet:
         about = [line.removeprefix("# ") for line in output.read_text().splitlines() if line.startswith("# ")]
-        print(*about[1:], _told(*_written(output)), sep="\n")
+        print(*about[1:], _written_line(*_written(output)), sep="\n")
 
 
 def node(
-    rank: Annotated[int, typer.Option(help="Which of the nodes this is. Node 0 says whose turn it is, and writes.")],
+    rank: Annotated[int, typer.Option(help="Number of this node. Node 0 coordinates, and writes the result.")],
     peers: Peers,
     secret_file: SecretFile,
     output: Annotated[
@@ -115,11 +117,11 @@ def node(
     ] = None,
     names: Annotated[
         str | None,
-        typer.Option(help="For node 0: what the nodes' places are called, in their order.", show_default=False),
+        typer.Option(help="For node 0: names of the nodes' places, in order.", show_default=False),
     ] = None,
     together: Annotated[
         bool,
-        typer.Option("--together", help="For node 0: measure pairs at the same time that share no host of --peers."),
+        typer.Option("--together", help="For node 0: measure pairs without a common host in --peers at the same time."),
     ] = False,
     seconds: Seconds = 3.0,
     listen: Listen = None,
@@ -130,9 +132,9 @@ def node(
     attached: Attached = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure the paths to other places, as one node of a mesh: round trips, and what TCP gets through, both ways.
+    """Measure the paths to other places as one node of a mesh: round trips, and TCP throughput in both directions.
 
-    All need the same --seconds, version and secret. Node 0 makes a `cluster` of what they find.
+    All nodes need the same --seconds, version and secret. Node 0 writes the `cluster`.
     """
     from dlion_sim.calibration import block_of, check_names, csv, matrices, measure_mesh
     from dlion_sim.live import MeshConfig, Timeouts, read_secret
@@ -152,7 +154,7 @@ def node(
     if rank == 0:
         if output is None:
             raise InputError("is missing", file="--output", allowed="the YAML file that node 0 is to write")
-        refuse_unless_free(*_written(output))
+        check_new(*_written(output))
         check_names(called, len(addresses))
     elif output or names or together:
         given = "--output" if output else "--names" if names else "--together"
@@ -165,7 +167,7 @@ def node(
             print(lines[-1], flush=True)
 
     outcome = measure_mesh(config, seconds=seconds, together=together, observe=observe)
-    _exit_unless_whole(outcome)
+    _exit_unless_complete(outcome)
     if output is None:
         return
     files = _written(output)
@@ -176,11 +178,11 @@ def node(
         write(file, csv(matrix).encode())
     write_block(output, block_of(*found), f"the network between {len(called)} nodes; {_TO_FILL_IN}", lines)
     if not quiet:
-        print(_told(*files))
+        print(_written_line(*files))
 
 
 def _from_files(bandwidths: Path, rtt: Path | None, output: Path, *, quiet: bool) -> None:
-    refuse_unless_free(output)
+    check_new(output)
     from dlion_sim.calibration import network_block
 
     block = network_block(bandwidths, rtt)
@@ -188,15 +190,15 @@ def _from_files(bandwidths: Path, rtt: Path | None, output: Path, *, quiet: bool
     write_block(output, block, f"the network in {sources}; {_TO_FILL_IN}")
     if not quiet:
         names = ", ".join(cloud["name"] for cloud in block["cluster"]["clouds"])
-        print(f"clouds: {names}\n{_told(output)}")
+        print(f"clouds: {names}\n{_written_line(output)}")
 
 
 def _written(output: Path) -> tuple[Path, ...]:
-    """What is written of what was measured: the block, and the matrices of bandwidths and of round-trip times."""
+    """The files of a measurement: the block, and the matrices of bandwidths and round-trip times."""
     return output, *(output.with_name(f"{output.stem}-{what}.csv") for what in ("bandwidth", "rtt"))
 
 
-def _told(*files: Path) -> str:
+def _written_line(*files: Path) -> str:
     return f"written: {', '.join(map(str, files))}"
 
 
@@ -210,7 +212,7 @@ def _line(sender: str, receiver: str, path: PathFound) -> str:
     return f"{sender} to {receiver}: {bandwidth}; there and back {least} at least, {median} in the median"
 
 
-def _exit_unless_whole(outcome: Outcome) -> None:
+def _exit_unless_complete(outcome: Outcome) -> None:
     if outcome.interrupted:
         raise typer.Exit(INTERRUPTED)
     if outcome.failed is not None:

@@ -30,7 +30,7 @@ class Device(StrEnum):
 
 ComputesOn = Annotated[Device, typer.Option(help="Where gradients are computed.")]
 _Scenario = typer.Argument(
-    help="A scenario YAML, or the name of one that ships (`dlion scenarios`).", show_default=False
+    help="A scenario YAML, or the name of a shipped one (`dlion scenarios`).", show_default=False
 )
 ScenarioName = Annotated[str, _Scenario]
 ScenarioNameIfAny = Annotated[str | None, _Scenario]
@@ -42,11 +42,11 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="The run folder; by default a new one in results/runs.", show_default=False),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the run that the output folder holds.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the run in the output folder.")]
 
 
 def _quieten(context: typer.Context, quiet: bool) -> bool:
-    """Let downloads of data sets, wherever they come up, be quiet for as long as the command lasts."""
+    """Silence downloads of data sets until the command ends."""
     if quiet:
         import pooch
 
@@ -62,13 +62,13 @@ Quiet = Annotated[
 ]
 Fifo = Annotated[
     bool,
-    typer.Option("--fifo", help="At each link one queue for all, as in simple routers, instead of one for each flow."),
+    typer.Option("--fifo", help="One FIFO queue at each link, instead of a queue for each flow."),
 ]
 Target = Annotated[
     str | None,
     typer.Option(
         metavar="VALUE",
-        help="The accuracy, e.g. 90 or 0.9, or other metric whose time is told; by default the scenario's own target, "
+        help="The accuracy, e.g. 90 or 0.9, or other metric to reach; by default the scenario's target, "
         "or else the best that half of the runs reached.",
         show_default=False,
     ),
@@ -76,7 +76,7 @@ Target = Annotated[
 
 
 class Hinting(TyperCommand):
-    """A command; one with `--set` refuses `--duration` in words that say how a duration is set."""
+    """A command; with `--set`, its error for an unknown option `--duration` explains how to set a duration."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -88,12 +88,12 @@ class Hinting(TyperCommand):
             path = _path_of(option.lstrip("-").replace("-", "_"))
             if path is None:
                 raise
-            problem = "is no option, but a scenario's key"
+            problem = "is not an option but a scenario's key"
             raise InputError(problem, file=option, allowed=f"--set {path}=...") from None
 
 
 def _path_of(key: str) -> str | None:
-    """Where in a scenario a key stands: of several places the one that is least deep; None where it is none."""
+    """The shallowest path of a key in a scenario; None without one."""
     from dlion_sim.scenario import Scenario
 
     paths = sorted(_paths(Scenario), key=lambda path: path.count("."))
@@ -101,7 +101,7 @@ def _path_of(key: str) -> str | None:
 
 
 def _paths(kind: type, above: str = "") -> Iterator[str]:
-    """All dotted paths of keys, those in lists left out, since they need a number."""
+    """All dotted paths of keys, except in lists, which need a number."""
     for name, field in kind.model_fields.items():  # type: ignore[attr-defined]
         path = f"{above}{field.alias or name}"
         yield path
@@ -119,25 +119,26 @@ def _models(annotation: Any) -> Iterator[type]:
             yield from _models(argument)
 
 
-Peers = Annotated[str, typer.Option(help="Where each participant listens, in their order: host:port,host:port,...")]
-SecretFile = Annotated[Path, typer.Option(help="A file of mode 600 with a secret that all nodes have.")]
-Listen = Annotated[str | None, typer.Option(help="Where to listen, if not as --peers says.", show_default=False)]
+Peers = Annotated[str, typer.Option(help="Addresses of the participants, in order: host:port,host:port,...")]
+SecretFile = Annotated[Path, typer.Option(help="A file of mode 600 with the secret of all nodes.")]
+Listen = Annotated[
+    str | None, typer.Option(help="Address to listen on; by default that in --peers.", show_default=False)
+]
 Delays = Annotated[
     str | None,
     typer.Option(
-        help="For how long to hold back what comes from each participant, in their order: 0 s,30 ms,... "
-        "For a network that stands for one of longer round-trip times.",
+        help="Delays of messages from each participant, in order: 0 s,30 ms,... Emulates longer round-trip times.",
         show_default=False,
     ),
 ]
-ListenFd = Annotated[int | None, typer.Option(hidden=True, help="A socket that listens already.")]
+ListenFd = Annotated[int | None, typer.Option(hidden=True, help="An open listening socket.")]
 Attached = Annotated[bool, typer.Option("--attached", hidden=True, help="End with standard input.")]
-StartWithin = Annotated[float, typer.Option(help="Seconds until all nodes must be connected.", min=0)]
-Silence = Annotated[float, typer.Option(help="Seconds without a sign of life after which a peer is dropped.", min=0)]
+StartWithin = Annotated[float, typer.Option(help="Seconds within which all nodes must connect.", min=0)]
+Silence = Annotated[float, typer.Option(help="Seconds of silence after which a peer is lost.", min=0)]
 
 
 def addresses_in(peers: str) -> list[Address]:
-    """What --peers says."""
+    """The addresses in --peers."""
     from dlion_sim.live import Address
 
     try:
@@ -147,7 +148,7 @@ def addresses_in(peers: str) -> list[Address]:
 
 
 def listener_of(listen: str | None, listen_fd: int | None) -> Address | socket.socket | None:
-    """What --listen says, or what listens already."""
+    """The address of --listen, or the open socket."""
     from dlion_sim.live import Address
 
     if listen:
@@ -156,7 +157,7 @@ def listener_of(listen: str | None, listen_fd: int | None) -> Address | socket.s
 
 
 def seconds_in(delays: str | None) -> Sequence[float]:
-    """What --delays says."""
+    """The seconds in --delays."""
     from dlion_sim.scenario import DURATION
 
     try:
@@ -169,17 +170,17 @@ _Output = typer.Option("--output", "-o", metavar="FILE", help="The YAML file to 
 BlockFile = Annotated[Path, _Output]
 
 
-def refuse_unless_free(*files: Path) -> None:
-    """Raise InputError unless each can be written anew."""
+def check_new(*files: Path) -> None:
+    """Raise InputError unless each file is new and its folder exists."""
     for file in files:
         if file.exists():
-            raise InputError("is there already", file=file, allowed="a new file")
+            raise InputError("exists already", file=file, allowed="a new file")
         if not file.parent.is_dir():
-            raise InputError("is in no folder that there is", file=file, allowed="a new file in a folder")
+            raise InputError("is in a missing folder", file=file, allowed="a new file in a folder")
 
 
 def write_block(output: Path, block: dict[str, Any], about: str, further: Iterable[str] = ()) -> None:
-    """The block, below a line on where it is from and `further` ones."""
+    """Write the block, below comments on its origin and `further` ones."""
     from dlion_sim.results.atomic import write
     from dlion_sim.yaml_text import write_yaml
 

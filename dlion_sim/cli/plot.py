@@ -23,12 +23,12 @@ Output = Annotated[Path, typer.Option("--output", "-o", help="The picture: .png,
 
 Labels = Annotated[
     list[str] | None,
-    typer.Option("--label", help="What to call the runs of each path, as often as there are RUNS.", show_default=False),
+    typer.Option("--label", help="Label for the runs of each path, one per RUNS.", show_default=False),
 ]
 
 
 class Progress(StrEnum):
-    """What accuracy, or another metric, is drawn over."""
+    """Horizontal axes of curves."""
 
     TIME = "time"
     BYTES = "bytes"
@@ -38,14 +38,14 @@ class Progress(StrEnum):
 
 
 class Band(StrEnum):
-    """What of several seeds a band shows."""
+    """Bands over several seeds."""
 
     RANGE = "range"
     INTERVAL = "interval"
 
 
 class Quantity(StrEnum):
-    """What a heat map shows."""
+    """Quantities of heat maps."""
 
     ACCURACY = "accuracy"
     TIME = "time"
@@ -53,26 +53,24 @@ class Quantity(StrEnum):
     BYTES = "bytes"
 
 
-Bands = Annotated[
-    Band, typer.Option("--band", help="What bands are: the range of the seeds, or the mean's 95 % interval.")
-]
+Bands = Annotated[Band, typer.Option("--band", help="Bands: the range over seeds, or the 95 % interval of the mean.")]
 
 
 @plot.callback()
 def root() -> None:
-    """Draw a figure from run folders; runs that differ in nothing but their seed are drawn as one."""
+    """Draw a figure from run folders; runs that differ only in their seed are drawn as one."""
 
 
 @plot.command()
 def accuracy(
     runs: Runs,
     output: Output,
-    x: Annotated[Progress, typer.Option(help="What it is drawn over; bytes are those over the WAN.")] = Progress.TIME,
+    x: Annotated[Progress, typer.Option(help="Horizontal axis; bytes are those over the WAN.")] = Progress.TIME,
     band: Bands = Band.RANGE,
     labels: Labels = None,
     quiet: Quiet = False,
 ) -> None:
-    """Accuracy, or another metric, over time: mean and band over seeds, a line a system, a panel an environment."""
+    """Accuracy, or another metric, over time: mean and band over seeds, a line per system, a panel per environment."""
     from dlion_sim.figures import plot_accuracies
 
     _done(plot_accuracies(_groups(runs, labels), output, x.value, band.value), quiet=quiet)
@@ -83,7 +81,7 @@ def accuracy_at(
     runs: Runs,
     output: Output,
     time: Annotated[
-        str | None, typer.Option("--at", help='E.g. "500 s"; by default the time that all runs lasted.')
+        str | None, typer.Option("--at", help='E.g. "500 s"; by default the duration of the shortest run.')
     ] = None,
     labels: Labels = None,
     quiet: Quiet = False,
@@ -110,7 +108,7 @@ def time_to_accuracy(
 
 @plot.command()
 def trade_off(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False) -> None:
-    """Accuracy, or another metric, at the end against bytes sent over the WAN, and whom nobody beats in both."""
+    """Final accuracy, or another metric, against bytes sent over the WAN, with the Pareto front."""
     from dlion_sim.figures import plot_trade_off
 
     _done(plot_trade_off(_groups(runs, labels), output), quiet=quiet)
@@ -137,7 +135,7 @@ def links(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """N of Max-N and what links over the WAN carried: over time, or as maps of means of more than 8 workers."""
+    """N of Max-N and traffic of WAN links: over time, or as maps of means with more than 8 workers."""
     from dlion_sim.figures import plot_links
 
     _done(plot_links(_run(run), output, senders or (), receivers or ()), quiet=quiet)
@@ -153,7 +151,7 @@ def fct(runs: Runs, output: Output, labels: Labels = None, quiet: Quiet = False)
 
 @plot.command()
 def queues(run: OneRun, output: Output, quiet: Quiet = False) -> None:
-    """What waited for links over time, and how many packets were dropped and marked, where packets are simulated."""
+    """Queues of links over time, and dropped and marked packets, of packet-level simulations."""
     from dlion_sim.figures import plot_queues
 
     _done(plot_queues(_run(run), output), quiet=quiet)
@@ -163,7 +161,7 @@ def queues(run: OneRun, output: Output, quiet: Quiet = False) -> None:
 def deviation(
     runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels = None, quiet: Quiet = False
 ) -> None:
-    """Worker deviation: how far apart the workers' accuracies (or other metric) are, over time."""
+    """Worker deviation: the spread of the workers' accuracies (or other metric) over time."""
     from dlion_sim.figures import plot_deviation
 
     _done(plot_deviation(_groups(runs, labels), output, band.value), quiet=quiet)
@@ -171,7 +169,7 @@ def deviation(
 
 @plot.command()
 def online(runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels = None, quiet: Quiet = False) -> None:
-    """Accuracy of samples of a stream as they came, over time, with what of them changed."""
+    """Online (prequential) accuracy of a stream's samples over time, with drift."""
     from dlion_sim.figures import plot_online
 
     _done(plot_online(_groups(runs, labels), output, band.value), quiet=quiet)
@@ -181,7 +179,7 @@ def online(runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels 
 def availability(
     runs: Runs, output: Output, band: Bands = Band.RANGE, labels: Labels = None, quiet: Quiet = False
 ) -> None:
-    """Machines that come and go: how many were there, accuracy (or other metric) meanwhile, and what was in vain."""
+    """Availability: machines up over time, accuracy (or other metric), and lost work."""
     from dlion_sim.figures import plot_availability
 
     _done(plot_availability(_groups(runs, labels), output, band.value), quiet=quiet)
@@ -192,7 +190,7 @@ def timeline(
     run: OneRun,
     output: Output,
     begin: Annotated[
-        str | None, typer.Option("--from", help="E.g. 10 s; by default when all machines are timed.")
+        str | None, typer.Option("--from", help="E.g. 10 s; by default when all machines are measured.")
     ] = None,
     end: Annotated[str | None, typer.Option("--to", help="By default 10 iterations of each worker later.")] = None,
     quiet: Quiet = False,
@@ -250,7 +248,7 @@ def _run(folder: Path) -> Run:
 
 
 def _shortest(groups: list[Group]) -> float:
-    """How long the shortest of the runs lasted (s)."""
+    """Duration of the shortest run (s)."""
     from dlion_sim.analysis.curves import mean_metric
 
     curves = [mean_metric(run) for group in groups for run in group.runs]

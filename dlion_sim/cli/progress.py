@@ -25,16 +25,15 @@ if TYPE_CHECKING:
     from dlion_sim.simulation import Progress
 
 _WINDOW_SECONDS = 15.0
-"""Of wall time, over which a pace is one."""
+"""Wall time over which the pace is measured."""
 _WINDOWS = 3
 _LONG_SECONDS = 1800.0
 
 
 class Pace:
-    """Tells once, and early, what is left of `total` where that will take more than half an hour of wall time.
+    """Reports once, and early, the time left for `total`, if it is more than half an hour of wall time.
 
-    Several windows in a row must say so, as what happens once, compiling above all, makes single ones slow. `clock` is
-    in seconds.
+    Several consecutive windows must be slow, as single ones may include compilation. `clock` is in seconds.
     """
 
     def __init__(self, total: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,11 +41,11 @@ class Pace:
         self._clock = clock
         self._began: tuple[float, float] | None = None
         self._slow = 0
-        """Windows in a row."""
+        """Consecutive slow windows."""
         self._told = False
 
     def seconds_left(self, done: float) -> float | None:
-        """What is left at the present pace, if that is now to be told; `done` may begin anywhere."""
+        """Seconds left at the present pace, if they are to be reported now; `done` may start at any value."""
         now = self._clock()
         if self._began is None:
             self._began = now, done
@@ -70,7 +69,7 @@ def in_words(seconds: float) -> str:
 
 @contextmanager
 def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progress], None]]:
-    """Show how far a run is; the value is what to call with its progress."""
+    """Show the progress of a run; yields the function to call with it."""
     if scenario.duration is not None:
         total, unit, key = scenario.duration, "s", "duration"
     else:
@@ -86,13 +85,13 @@ def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progr
         TimeRemainingColumn(),
     )
     bar = Bar(*columns, console=console, disable=quiet)
-    with compiling_told(console), ExitStack() as shown:
+    with report_compiling(console), ExitStack() as shown:
         task = bar.add_task(f"{scenario.name} · {scenario.system.name}", total=total, score="-")
 
         def observe(progress: Progress) -> None:
             done = progress.virtual_seconds if scenario.duration is not None else progress.iterations
             if not bar.live.is_started and not quiet:
-                shown.enter_context(bar)  # Nothing is left of it where a run could not begin.
+                shown.enter_context(bar)  # Not shown if a run cannot start.
             score = "-" if progress.score is None else progress.metric.written(progress.score)
             bar.update(task, completed=done, score=f"{progress.metric.name} {score}")
             if (left := pace.seconds_left(done)) is not None:
@@ -104,12 +103,12 @@ def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progr
 
 
 @contextmanager
-def compiling_told(console: Console) -> Iterator[None]:
-    """Say on the console when kernels are compiled: once on a machine, as they are kept on disk."""
+def report_compiling(console: Console) -> Iterator[None]:
+    """Report on the console that kernels are compiled, which happens once per machine."""
     from numba.core import event
 
-    class JsonDocument(event.Listener):
-        """Says it the first time."""
+    class CompileListener(event.Listener):
+        """Reports the first compilation."""
 
         said = False
 
@@ -121,16 +120,16 @@ def compiling_told(console: Console) -> Iterator[None]:
         def on_end(self, _: object) -> None:
             pass
 
-    with event.install_listener("numba:compile", JsonDocument()):
+    with event.install_listener("numba:compile", CompileListener()):
         yield
 
 
 @contextmanager
 def clock_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[float | None], None]]:
-    """Show how far real nodes are; the value is what to call with the seconds since they began, None before."""
+    """Show the progress of real nodes; yields the function to call with seconds since the start, None before it."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f} s{task.fields[of]}"))
     console = Console(stderr=True)
-    # Nothing is left of it: whoever could not begin says so in one line.
+    # Removed at the end: a failed start is reported in one line.
     with Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
         name, duration = f"{scenario.name} · {scenario.system.name}", scenario.duration
         task = bar.add_task(f"{name}: starting", total=duration, of=f" of {duration:g} s" if duration else "")
@@ -146,13 +145,13 @@ def clock_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[float | 
 
 
 _AVERAGE_SECONDS = 24 * 3600.0
-"""What remains is estimated by the speed since the start."""
+"""The time left is estimated from the speed since the start."""
 
 
 class SweepProgress:
-    """Shows the progress of a sweep of so many runs on standard error, while entered.
+    """Shows the progress of a sweep on standard error, while entered.
 
-    Where that is no terminal, it gets a line for each run that ends; without `each`, for those only that fail.
+    Without a terminal, it prints a line for each run that ends; without `each`, only for those that fail.
     """
 
     def __init__(self, runs: int, *, title: str = "sweep", each: bool = True, quiet: bool = False) -> None:
@@ -161,7 +160,7 @@ class SweepProgress:
             TextColumn("{task.description}"),
             BarColumn(),
             TaskProgressColumn(),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[text]}"),
             TimeElapsedColumn(),
             TextColumn("ETA"),
             TimeRemainingColumn(),
@@ -172,11 +171,11 @@ class SweepProgress:
         self._runs = runs
         self._pace = Pace(runs)
         self._ended = self._failed = 0
-        self._all = self._bars.add_task(f"[bold]{title}", total=runs, told="")
+        self._all = self._bars.add_task(f"[bold]{title}", total=runs, text="")
         self._running: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
-        self._tell_all()
+        self._update()
         self._bars.start()
         return self
 
@@ -184,12 +183,12 @@ class SweepProgress:
         self._bars.stop()
 
     def show(self, event: Started | Progressed | Ended) -> None:
-        """Take in what has happened."""
+        """Process an event."""
         match event:
             case Started():
-                self._running[event.name] = self._bars.add_task(event.name, total=1.0, told="")
+                self._running[event.name] = self._bars.add_task(event.name, total=1.0, text="")
             case Progressed():
-                self._bars.update(self._running[event.name], completed=event.fraction, told=event.told)
+                self._bars.update(self._running[event.name], completed=event.fraction, text=event.metric_text)
             case Ended():
                 self._bars.remove_task(self._running.pop(event.name))
                 self._ended += 1
@@ -197,12 +196,12 @@ class SweepProgress:
                 if event.problem or self._names_each:
                     line = f"{event.name}: {event.status} {event.problem}".rstrip()
                     self._console.print(line, markup=False, highlight=False, soft_wrap=True)
-        self._tell_all()
+        self._update()
 
-    def _tell_all(self) -> None:
+    def _update(self) -> None:
         parts = sum(task.completed for task in self._bars.tasks if task.id in self._running.values())
-        told = f"{self._ended} of {self._runs}" + (f", [red]{self._failed} failed[/]" if self._failed else "")
-        self._bars.update(self._all, completed=self._ended + parts, told=told)
+        text = f"{self._ended} of {self._runs}" + (f", [red]{self._failed} failed[/]" if self._failed else "")
+        self._bars.update(self._all, completed=self._ended + parts, text=text)
         if (left := self._pace.seconds_left(self._ended + parts)) is not None:
             rest = f"about {in_words(left)} for the rest of {self._runs} runs"
             shorter = "a shorter duration shortens it, a longer workload.evaluate_every may too"

@@ -1,4 +1,4 @@
-"""The command that recommends machines and a system: parse, search, print."""
+"""`dlion recommend`: recommends machines and a system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dlion_sim.sweep import Job
 
 CATALOG = "aws-skypilot"
-"""Where nobody names one: small, and the newest that ships."""
+"""The default: small, and the newest one shipped."""
 
 
 def recommend(
@@ -35,34 +35,34 @@ def recommend(
     ] = None,
     budget: Annotated[
         float | None,
-        typer.Option(help="Find the fastest that reaches the target for this money, e.g. 40.", show_default=False),
+        typer.Option(help="Find the fastest that reaches the target within this budget, e.g. 40.", show_default=False),
     ] = None,
     target_accuracy: Annotated[
         str | None,
         typer.Option(
             metavar="VALUE",
-            help="The accuracy to be reached, e.g. 90 or 0.9; by default the scenario's.",
+            help="The target accuracy, e.g. 90 or 0.9; by default the scenario's.",
             show_default=False,
         ),
     ] = None,
     catalog: Annotated[
         str,
-        typer.Option(metavar="NAME|FILE", help="What machines there are and what they cost; see `dlion catalogs`."),
+        typer.Option(metavar="NAME|FILE", help="Instances and prices; see `dlion catalogs`."),
     ] = CATALOG,
     instances: Annotated[
-        str, typer.Option(help="Of these only, e.g. p3.2xlarge,r5.4xlarge; by default all.", show_default=False)
+        str, typer.Option(help="Instances to try, e.g. p3.2xlarge,r5.4xlarge; by default all.", show_default=False)
     ] = "",
-    counts: Annotated[str, typer.Option(help="Workers in each cloud that are tried.")] = "1,2,4",
+    counts: Annotated[str, typer.Option(help="Numbers of workers per cloud to try.")] = "1,2,4",
     systems: Annotated[
         str,
         typer.Option(
-            help="Systems that are tried; by default the scenario's, dlion, dlion_sparse, ring_allreduce, local_sgd "
+            help="Systems to try; by default the scenario's, dlion, dlion_sparse, ring_allreduce, local_sgd "
             "and diloco.",
             show_default=False,
         ),
     ] = "",
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds of the last few candidates.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds of the finalists.")] = 3,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the candidates.")] = False,
     jobs: Jobs = None,
     device: ComputesOn = Device.AUTO,
@@ -71,11 +71,11 @@ def recommend(
     gpus_per_job: GpusPerJob = None,
     quiet: Quiet = False,
 ) -> None:
-    """Recommend machines and a system: the cheapest that reaches a target in time, or the fastest for the money.
+    """Recommend machines and a system: the cheapest within a deadline, or the fastest within a budget.
 
-    Tries instances of a catalog, how many, in all of the scenario's clouds or one, with several systems: short
-    simulations of all, longer ones of the better half, and so on; at last a few with several seeds. Started again, it
-    does only what is missing. Ctrl-C ends it early; what was done stays.
+    Candidates are instances of a catalog, their numbers, all of the scenario's clouds or one, and systems. Successive
+    halving: short simulations of all, longer ones of the better half, and so on; finalists run with several seeds.
+    Started again, it does only what is missing. Ctrl-C ends it early; completed runs are kept.
     """
     from dlion_sim.cli.recommended import print_candidates, print_recommendation, print_time
     from dlion_sim.recommend import Choices, write_recommendation
@@ -101,7 +101,7 @@ def recommend(
         is_done = _run(study, options, lock, quiet=quiet)
         if not is_done:
             if not quiet:
-                print("interrupted; the same command goes on")
+                print("interrupted; the same command continues")
             raise typer.Exit(INTERRUPTED)
         content = write_recommendation(study)
     if not quiet:
@@ -129,7 +129,7 @@ def _study(
     file = find(name)
     data = read_data(file)
     if not isinstance(data, dict):
-        raise InputError("is no scenario", file=file, allowed=", ".join(Scenario.model_fields))
+        raise InputError("is not a scenario", file=file, allowed=", ".join(Scenario.model_fields))
     given = [*overrides]
     if target_accuracy is not None:
         given += ["target=null", f"target_accuracy={read_accuracy(target_accuracy, 'target_accuracy')}"]
@@ -142,7 +142,7 @@ def _study(
 
 
 def _run(study: Study, options: ExecutorOptions, lock: int, *, quiet: bool) -> bool:
-    """Have the study's runs be done; whether they were, and not interrupted."""
+    """Do the study's runs; returns whether they were not interrupted."""
     from contextlib import ExitStack
 
     from dlion_sim.cli.progress import SweepProgress
@@ -153,7 +153,7 @@ def _run(study: Study, options: ExecutorOptions, lock: int, *, quiet: bool) -> b
         opened: list[Executor] = []
 
         def execute(title: str, jobs: Sequence[Job]) -> bool:
-            if not opened:  # Where all is there already, it takes no processes.
+            if not opened:  # Without missing runs, no processes are needed.
                 opened.append(stack.enter_context(options.open(len(study.candidates), study.output, lock)))
             with SweepProgress(len(jobs), title=title, each=False, quiet=quiet) as progress:
                 for event in run_all(jobs, opened[0], interrupts.asked):
@@ -168,11 +168,11 @@ def _goal(deadline: str | None, budget: float | None) -> Goal:
     from dlion_sim.scenario import DURATION
 
     if (deadline is None) == (budget is None):
-        problem = "say what the bound is" if budget is None else "a deadline and a budget are two questions"
+        problem = "has no bound" if budget is None else "deadline and budget exclude each other"
         raise InputError(problem, allowed="--deadline 6h, or --budget 40")
     if budget is not None:
         if not 0 < budget < math.inf:
-            raise InputError(f"{budget:g} is no money to spend", file="--budget", allowed="more than 0")
+            raise InputError(f"{budget:g} is not a budget", file="--budget", allowed="more than 0")
         return Goal(budget=budget)
     try:
         seconds = DURATION.parse(deadline)
@@ -190,5 +190,5 @@ def _listed(text: str) -> list[str]:
 def _counts(text: str) -> list[int]:
     counts = _listed(text)
     if not counts or not all(part.isdecimal() and int(part) for part in counts):
-        raise InputError(f"'{text}' is no list of numbers", file="--counts", allowed="e.g. 1,2,4")
+        raise InputError(f"'{text}' is not a list of numbers", file="--counts", allowed="e.g. 1,2,4")
     return list(dict.fromkeys(map(int, counts)))

@@ -1,4 +1,4 @@
-"""What `dlion recommend` prints: the candidates, and what came of them."""
+"""What `dlion recommend` prints: the candidates, and the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BEST_SHOWN = 12
 
 
 def print_candidates(study: Study) -> None:
-    """Print what would be tried, and what cannot be."""
+    """Print the candidates, and the refused ones."""
     rows = [[*_named(each), number(each.per_hour)] for each in study.candidates[:_MOST_ROWS]]
     Console().print(Fitted([*_HEADINGS, "an hour"], rows, numbers=["an hour"], names=4, box=HEAVY_HEAD))
     if len(study.candidates) > _MOST_ROWS:
@@ -34,19 +34,19 @@ def print_candidates(study: Study) -> None:
 
 
 def print_time(study: Study, jobs: int, device: Literal["auto", "cpu", "cuda"], *, most: int, watch: float) -> None:
-    """Print how long the runs will take on this machine at the most; for `most` and `watch` see `sweep.estimate`."""
+    """Print an upper bound of the wall time on this machine; for `most` and `watch` see `sweep.estimate`."""
     try:
         takes = study.takes(jobs, device, most=most, watch=watch)
     except InputError as error:
-        print(f"how long it will take is unknown: {error}", flush=True)
+        print(f"the wall time is unknown: {error}", flush=True)
         return
     words = f"about {in_words(takes.seconds)} ({in_words(takes.low)} to {in_words(takes.high)})"
-    here = f"on this machine, {jobs} side by side; the search leaves most behind before"
+    here = f"on this machine, {jobs} in parallel; the search eliminates most of them earlier"
     print(f"all candidates up to the {study.goal.bound}, with one seed, take {words} {here}", flush=True)
 
 
 def print_recommendation(study: Study, content: Mapping[str, Any], console: Console) -> None:
-    """Print the candidates that did best, and what is recommended."""
+    """Print the best candidates, and the recommendation."""
     best = content["winner"] and content["winner"]["candidate"]
     shown = _shown(study, content)
     rows = [_row(study, each) for each in shown]
@@ -70,7 +70,8 @@ def _named(candidate: Candidate) -> list[str]:
 
 
 def _shown(study: Study, content: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The best, those within the bound by what was asked for, others by what they need; the measured ones first."""
+    """The best candidates: those within the bound by the objective, others by the bounded quantity; measured ones
+    first."""
     goal = study.goal
 
     def rank(each: Mapping[str, Any]) -> tuple[bool, bool, float]:

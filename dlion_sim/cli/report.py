@@ -20,17 +20,17 @@ def report(
         typer.Option(
             "--output",
             "-o",
-            help="The page; by default report.html in the folder, of several here.",
+            help="The page; by default report.html in the folder, or here with several folders.",
             show_default=False,
         ),
     ] = None,
     target: Target = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the output file even if it is no report.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output file even if it is not a report.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a page that shows a run, or compares many: one HTML file, which opens from disk (needs the extra report).
+    """Write a page of a run, or a comparison of many: one HTML file (needs the extra report).
 
-    Runs that differ in nothing but their seed are compared as one.
+    Runs that differ only in their seed are compared as one.
     """
     from dlion_sim.report import Collected, check_free, many_page, run_page, write_page
     from dlion_sim.results import Run, find_runs
@@ -56,22 +56,20 @@ def report(
 
 def watch(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder, or a sweep's.", show_default=False)],
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where on this machine; 0: any port that is free.")
-    ] = 8642,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0: any free one.")] = 8642,
     target: Target = None,
     quiet: Quiet = False,
 ) -> None:
-    """Serve a page that shows runs as they go, to browsers on this machine (needs the extra report); Ctrl-C ends it.
+    """Serve a page of runs in progress to browsers on this machine (needs the extra report); Ctrl-C ends it.
 
-    It only reads the folder, and may begin before the runs do, or be started again at any time.
+    It only reads the folder, and can be started at any time.
     """
     from dlion_sim.interrupts import Interrupts
     from dlion_sim.report import PageServer, Watched, plotly_script
 
     if not folder.is_dir():
-        raise InputError("is no folder", file=folder, allowed="a run folder, or one that runs are written to")
-    plotly_script()  # which may be missing
+        raise InputError("is not a folder", file=folder, allowed="a run folder, or a folder of runs")
+    plotly_script()  # raises InputError if it is missing
     with PageServer(Watched(folder, target), port) as server, Interrupts() as interrupts:
         if not quiet:
             print(f"watch: {server.address}", flush=True)

@@ -1,4 +1,4 @@
-"""`dlion reproduce [NAMES...]`: papers' experiments, run again and judged."""
+"""`dlion reproduce [NAMES...]`: repeats papers' experiments and checks their claims."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Plan:
-    """An experiment that is to be run, whole or in short."""
+    """An experiment to run, in full or short."""
 
     experiment: Experiment
     points: list[Point]
     runs: Path
-    """The folder of its run folders."""
+    """Folder of its run folders."""
     again: str
     """The command that runs it."""
     mark: str = ""
-    """What its verdicts are marked by."""
+    """Mark of its verdicts."""
 
 
 def reproduce(
@@ -53,7 +53,9 @@ def reproduce(
     short: Annotated[
         bool, typer.Option("--short", help="One seed and a tenth of each duration; verdicts are marked as such.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be run; by default of all.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show the plan; by default of all experiments.")
+    ] = False,
     jobs: Jobs = None,
     device: ComputesOn = Device.AUTO,
     executor: RunBy = ExecutorKind.LOCAL,
@@ -61,10 +63,10 @@ def reproduce(
     gpus_per_job: GpusPerJob = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run papers' experiments again, and judge what they claim: a table, a figure and verdicts for each.
+    """Repeat papers' experiments and check their claims: a table, a figure and verdicts for each.
 
-    Each is a sweep that `dlion sweep reproduction/NAME` runs, too. Started again, it does only what is missing, and
-    writes the pages anew.
+    Each is a sweep, which `dlion sweep reproduction/NAME` runs too. Started again, it does only what is missing, and
+    rewrites the pages.
     """
     from dlion_sim.studies.reproduction import experiments, in_short, short_name, write_collection
 
@@ -102,7 +104,7 @@ def _plan(name: str, experiment: Experiment, runs: Path, *, short: bool) -> tupl
 
 
 def _show(plans: Mapping[str, _Plan], options: ExecutorOptions, *, quiet: bool) -> None:
-    """Check what would be run, and print how much that is and how long it takes."""
+    """Check the plans, and print their numbers of runs and wall times."""
     from dlion_sim.sweep import State, check, survey
 
     if not quiet:

@@ -1,4 +1,4 @@
-"""The command that runs a scenario in virtual time, or goes on with one."""
+"""`dlion run`: runs a scenario in virtual time, or resumes a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(
     resume: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Go on with the run in a folder that was ended early or killed.", show_default=False
+            metavar="DIR", help="Resume the run in a folder, after an interrupt or a kill.", show_default=False
         ),
     ] = None,
     force: Force = False,
@@ -36,7 +36,7 @@ def run(
 ) -> None:
     """Run a scenario in virtual time and write its run folder.
 
-    Ctrl-C ends the run early; what was computed stays readable, and --resume goes on from there, or from the last
+    Ctrl-C ends the run early; its results stay readable, and --resume continues from there, or from the last
     checkpoint after a kill.
     """
     every = checkpoint_every or None
@@ -104,7 +104,7 @@ def _resume(folder: Path, checkpoint_every: float | None, *, quiet: bool) -> Run
 def _refuse_with_resume(
     scenario: str | None, overrides: Sequence[str], output: Path | None, device: Device, *, force: bool
 ) -> None:
-    """The run in the folder has its scenario, its device and its place."""
+    """Raise InputError for options that a resumed run already has."""
     given = [
         f"a scenario, '{scenario}'" * (scenario is not None),
         " ".join(f"--set {shlex.quote(each)}" for each in overrides),

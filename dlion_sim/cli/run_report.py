@@ -1,4 +1,4 @@
-"""What is printed at the end of a run: the workers' table, and below it what it came to."""
+"""The report of a run: the workers' table, and lines on its results."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from dlion_sim.results.cost import spot_machines
 from dlion_sim.results.numbers import in_bytes, number, percent
 
 _LITTLE_WAITING = 0.1
-"""Of a worker's time: less is not worth a line."""
+"""Minimum share of a worker's time that is reported."""
 _TIMES_SHOWN, _WAITS_SHOWN = 4, 4
 _LATE_SHARE = 0.01
-"""Of the time that computations take: from here on it matters by how much they were late."""
+"""Minimum share of the compute time from which lateness is reported."""
 
 _STOPS = {
-    "iterations": "after the iterations asked for",
+    "iterations": "after all iterations",
     "target_accuracy": "at the target accuracy",
     "target": "at the target",
     "interrupt": "interrupted",
-    "pause": "where it was to pause",
-    "stall": "stalled: no worker can ever go on, since links or machines that they wait for are gone for good",
+    "pause": "at the requested pause",
+    "stall": "stalled: no worker can continue, as links or machines that they wait for are permanently down",
 }
 
 
 def run_report(run: Run) -> RenderableType:
-    """The workers' table of a run, and what it came to."""
+    """The workers' table of a run, and its results."""
     summary = run.summary or {}
     iterations = run.iterations()
     totals = {"WAN\nbytes": run.wan_bytes, "bytes\nin all": summary["bytes_sent"]}
@@ -78,7 +78,7 @@ def run_report(run: Run) -> RenderableType:
 
 
 def _batch_sizes(sizes: pd.Series[float]) -> str:
-    """That of a worker's last iteration, and the range of all where they differ."""
+    """The batch size of a worker's last iteration, and the range if it varied."""
     if sizes.empty:
         return "-"
     varied = f" ({sizes.min():.0f}-{sizes.max():.0f})" if sizes.nunique() > 1 else ""
@@ -86,7 +86,7 @@ def _batch_sizes(sizes: pd.Series[float]) -> str:
 
 
 def _packets(run: Run, transport: Mapping[str, Any]) -> Table:
-    """What became of the messages that were sent in packets, by kind as far as each was recorded."""
+    """Statistics of messages sent in packets, by kind if recorded."""
     caption = "lost: share of bytes that receivers did without, unsent too; ms: until messages were complete"
     table = Table(box=SIMPLE_HEAD, caption=caption)
     table.add_column("in packets")
@@ -116,7 +116,7 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
         lines.append(f"ended {_STOPS[summary['stopped_by']]}")
     if run.diverged:
         lines.append(f"diverged: {some(run.diverged)}: the {metric.name} says nothing of the system")
-    lines += [*happened(run), *_costs(summary), *_where_time_went(run), *_waits(run)]
+    lines += [*_events(run), *_costs(summary), *_where_time_went(run), *_waits(run)]
     times = summary[f"time_to_{run.metric.key}"]
     whole = "{:.0%}".format if metric == ACCURACY else metric.written
     reached = [whole(target) + _when(duration_until(run, target)) for target in _best_by_time(metric, times)]
@@ -137,7 +137,7 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
 
 
 def _best_by_time(metric: Metric, times: Mapping[str, float | None]) -> list[float]:
-    """The targets that were reached, of those at one time only the best."""
+    """Reached targets, only the best one of each time."""
     at: dict[float, list[float]] = {}
     for target, time in times.items():
         if time is not None:
@@ -150,7 +150,7 @@ def _when(duration: Duration) -> str:
 
 
 def _costs(summary: Mapping[str, Any]) -> Iterator[str]:
-    """What the run cost and of what that is, where it has prices."""
+    """The cost of a run with prices, and its parts."""
     cost = summary.get("cost")
     if cost is None:
         return
@@ -165,7 +165,7 @@ def _costs(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _where_time_went(run: Run) -> Iterator[str]:
-    """Which worker waits most, for others and for samples, unless one is away for more."""
+    """The worker that waits most, or is down most."""
     summary = run.summary or {}
     spent = pd.DataFrame(summary.get("spent", {}))
     shares = spent.div(spent.sum(axis=1), axis=0).dropna()
@@ -173,16 +173,16 @@ def _where_time_went(run: Run) -> Iterator[str]:
     away = 1 - pd.Series(summary.get("availability", {}).get("up", []), dtype=float)
     if len(away) and away.max() >= max([_LITTLE_WAITING, *waiting]):
         name = run.manifest["workers"][int(str(away.idxmax()))]
-        yield f"{name} is away {away.max():.0%} of the time; dlion stalls tells what that costs"
+        yield f"{name} is away {away.max():.0%} of the time; see dlion stalls for the cost"
     elif len(waiting) and waiting.max() >= _LITTLE_WAITING:
         worst = int(str(waiting.idxmax()))
         fed = f", {shares['input'][worst]:.0%} for samples" if shares["input"][worst] >= _LITTLE_WAITING else ""
         name = run.manifest["workers"][worst]
-        yield f"{name} waits {waiting.max():.0%} of its time{fed}; dlion stalls tells what for"
+        yield f"{name} waits {waiting.max():.0%} of its time{fed}; see dlion stalls for the causes"
 
 
 def _waits(run: Run) -> Iterator[str]:
-    """Whom the workers waited for most, and which of them did so for how long; of many only the longest waits."""
+    """The participants that workers waited for most, with the longest waits."""
     waited, names = waited_most_for(run).sort_values("seconds", ascending=False), participants(run.manifest)
     held_up = waited.groupby("peer")["seconds"].sum().sort_values(ascending=False)
     for peer in held_up.index[:_WAITS_SHOWN]:
@@ -194,13 +194,13 @@ def _waits(run: Run) -> Iterator[str]:
 
 
 def _lateness(run: Run) -> list[str]:
-    """Whether real computations took so much longer than modelled that it matters."""
+    """A line if real computations took considerably longer than modelled."""
     late = (run.summary or {}).get("late")
     if not late or late["seconds_late"] <= _LATE_SHARE * run.iterations()["compute_seconds"].sum():
         return []
     return [
         f"computations were late {late['late']} times of {late['computations']}, by up to "
-        f"{late['most_seconds_late']:.2g} s: a machine is too slow or too busy for what it stands for"
+        f"{late['most_seconds_late']:.2g} s: a machine is too slow or too busy"
     ]
 
 
@@ -211,8 +211,8 @@ def _written(metric: Metric, value: float | None) -> str:
 _HOUR = 3600.0
 
 
-def happened(run: Run) -> Iterator[str]:
-    """A few lines; none where nobody came or went and nothing was down. Raises InputError where it cannot be read."""
+def _events(run: Run) -> Iterator[str]:
+    """Lines on outages, joins, lost work and spot machines, if any. Raises InputError if the run cannot be read."""
     summary = run.summary or {}
     end, names = float(summary["virtual_seconds"]), participants(run.manifest)
     away = {names[number]: spans for number, spans in absences(run).items() if number < len(names)}
@@ -222,14 +222,14 @@ def happened(run: Run) -> Iterator[str]:
         yield from _joins(run, told)
         yield from _losses(told)
     down = {f"{one} to {other}": spans for (one, other), spans in paths_down(run).items()}
-    told_paths = [f"{path} {_times(spans, end)}" for path, spans in down.items() if any(within(spans, 0, end))]
-    if told_paths:
-        yield f"paths down: {some(told_paths)}"
+    path_lines = [f"{path} {_times(spans, end)}" for path, spans in down.items() if any(within(spans, 0, end))]
+    if path_lines:
+        yield f"paths down: {some(path_lines)}"
     yield from _spot(run, away, end)
 
 
 def _times(spans: Sequence[Interval], end: float) -> str:
-    """How often and for how long, until the run's end (s)."""
+    """Number and total duration of outages until the run's end (s)."""
     known = list(within(spans, 0.0, end))
     often = "once" if len(known) == 1 else f"{len(known)} times"
     still = ", and at the end" if any(until > end for _, until in spans) else ""
@@ -245,7 +245,7 @@ def _joins(run: Run, told: Mapping[str, Any]) -> Iterator[str]:
         fetched = f", {in_bytes(told['state_bytes'])} of state fetched" if told.get("state_bytes") else ""
         yield f"joined: {'once' if joined == 1 else f'{joined} times'}{after}{fetched}"
     if anew:
-        yield f"training began anew {'once' if anew == 1 else f'{anew} times'}, as nobody had any state left"
+        yield f"training began anew {'once' if anew == 1 else f'{anew} times'}, as no worker had any state left"
 
 
 def _losses(told: Mapping[str, Any]) -> Iterator[str]:
@@ -253,7 +253,7 @@ def _losses(told: Mapping[str, Any]) -> Iterator[str]:
     in_vain = computed - told.get("useful", computed)
     parts = [
         *([f"{number(told['lost_seconds'])} s of computing"] if told.get("lost_seconds") else []),
-        *([f"{in_vain} of {computed} samples in vain"] if in_vain else []),
+        *([f"{in_vain} of {computed} samples wasted"] if in_vain else []),
         *(f"{_counted(messages[what], 'message')} {what}" for what in ("cut", "refused") if messages.get(what)),
     ]
     if parts:

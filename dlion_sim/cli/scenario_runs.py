@@ -25,8 +25,8 @@ def chosen(
 ) -> Iterator[tuple[Scenario, Path]]:
     """The scenario `name` with `overrides`, and `output` or a new folder, whose name ends with the `way` it is run.
 
-    What the scenario's file states and nothing reads is warned of. Bad input that comes up within the block is told
-    with the scenario's file, and an error in the user's own code with the key that names it.
+    Warns of settings without effect. Input errors within the block get the scenario's file, and errors in the user's
+    own code the key that names it.
     """
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.results import free_folder
@@ -52,7 +52,7 @@ def chosen(
 
 
 def report(run: Run, *, quiet: bool) -> None:
-    """Plot and print what came of a run, and exit accordingly."""
+    """Plot and print the results of a run, and exit accordingly."""
     from dlion_sim.cli.run_report import run_report
     from dlion_sim.figures import plot_accuracy
 
@@ -60,16 +60,16 @@ def report(run: Run, *, quiet: bool) -> None:
     if not quiet:
         Console().print(run_report(run))
         if run.manifest["status"] == "interrupted" and run.is_virtual:
-            print(f"interrupted; dlion run --resume {run.folder} goes on")
+            print(f"interrupted; dlion run --resume {run.folder} continues it")
     if diverged := run.diverged:
         print(f"dlion: diverged: {some(diverged)}; a lower learning rate may help", file=sys.stderr)
-    exit_as(run.summary or {})
+    exit_with_status(run.summary or {})
     if diverged:
         raise typer.Exit(DIVERGED)
 
 
-def exit_as(summary: Mapping[str, Any]) -> None:
-    """End the command where a run failed or was interrupted."""
+def exit_with_status(summary: Mapping[str, Any]) -> None:
+    """End the command if a run failed or was interrupted."""
     match summary["status"]:
         case "failed":
             print(f"dlion: the run failed: {summary['stopped_by']}", file=sys.stderr)

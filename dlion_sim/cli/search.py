@@ -1,4 +1,4 @@
-"""What `dlion sweep` prints of a search: its space, how far it is, and the best that it found."""
+"""What `dlion sweep` prints of a search: its space, state and best trials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEST_SHOWN = 10
 
 
 def print_space(search: Search) -> None:
-    """Print what may be chosen, and how far the search is."""
+    """Print the search space, and the state of the search."""
     rows = [[path, space.described(dimension)] for path, dimension in search.spec.over.items()]
     Console().print(Fitted(["path", "values"], rows, box=HEAVY_HEAD))
     goal = "highest" if metric.direction(search.spec.metric) == "maximize" else "lowest"
@@ -33,13 +33,13 @@ def counted(search: Search) -> str:
     """E.g. "20 trials of 2 runs: 7 done, 1 failed, 12 to do"."""
     counts = Counter(str(trial.state) for trial in search.trials)
     counts["to do"] = max(0, search.spec.trials - counts.total())
-    told = ", ".join(f"{counts[s]} {s}" for s in ("done", "under way", "failed", "to do") if counts[s])
+    states = ", ".join(f"{counts[s]} {s}" for s in ("done", "under way", "failed", "to do") if counts[s])
     trials, runs = search.spec.trials, search.runs_per_trial
-    return f"{trials} trial{'s' * (trials != 1)} of {runs} run{'s' * (runs != 1)}: {told}"
+    return f"{trials} trial{'s' * (trials != 1)} of {runs} run{'s' * (runs != 1)}: {states}"
 
 
 def print_best(search: Search) -> None:
-    """Print the best trials, and how to run the very best one again."""
+    """Print the best trials, and the command that repeats the best one."""
     best = search.best
     over = [heading.replace("_", " ") for heading in headings(search.spec.over).values()]
     rows = [
@@ -58,7 +58,7 @@ def print_best(search: Search) -> None:
 
 
 def _command(point: Point) -> str:
-    """What runs a point by itself."""
+    """The command that runs a point."""
     ready = (name_of(file) for file in shipped() if file.samefile(point.base.file))
     base = next(ready, os.path.normpath(point.base.file))
     settings = [f"--set {shlex.quote(f'{path}={_as_yaml(value)}')}" for path, value in point.values.items()]
@@ -66,5 +66,5 @@ def _command(point: Point) -> str:
 
 
 def _as_yaml(value: object) -> str:
-    """In a line; texts bare where they read as such."""
+    """A value in a line; text without quotes if it is read as text."""
     return value if isinstance(value, str) and read_yaml(value) == value else json.dumps(value)

@@ -1,4 +1,4 @@
-"""The command that tells what holds a scenario up."""
+"""`dlion stalls`: what stalls a scenario's workers."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from dlion_sim.studies.stalls import Explained
 
 _SURE = 0.05
-"""Of an iteration's time: workers that vary more are told."""
+"""Coefficient of variation of iteration times above which a note is printed."""
 _NAMES = {
     "unlimited-paths": "WAN paths without a limit",
     "no-round-trips": "no round-trip times",
     "unlimited-nics": "NICs without a limit",
     "equal-machines": "equal machines",
-    "free-input": "samples always there",
-    "nobody-goes": "machines always there",
+    "free-input": "samples always available",
+    "nobody-goes": "no outages of machines",
 }
 _LITTLE = 0.0005
-"""Of a worker's time: kinds of which nobody has so much are not shown."""
+"""Minimum share of a worker's time of kinds of stalls that are shown."""
 _ITERATIONS = 60
 _LINKS = 3
 
@@ -41,7 +41,7 @@ def stalls(
     scenario: ScenarioName,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="The folder for the runs and what they tell.", show_default=False),
+        typer.Option("--output", "-o", help="The folder for the runs and results.", show_default=False),
     ],
     overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
     iterations: Annotated[
@@ -50,17 +50,17 @@ def stalls(
     links: Annotated[
         int,
         typer.Option(
-            help="How many paths, NICs and machines that workers wait for most are tried twice as fast, one by one.",
+            help="Number of paths, NICs and machines, those waited for most, to simulate twice as fast, one by one.",
             min=0,
         ),
     ] = _LINKS,
     force: Annotated[bool, typer.Option("--force", help="Replace runs of another scenario in the folder.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Tell where the workers' time goes: what they wait for, over which link, and what it would be without that.
+    """Show the stalls of workers: what they wait for, over which link, and the speed without each cause.
 
-    Simulates the scenario a few times, with one thing more in the way each time. Started again, it does only what is
-    missing. Ctrl-C ends it early; what was done stays.
+    Simulates the scenario several times, with one more cause of stalls each time. Started again, it does only what is
+    missing. Ctrl-C ends it early; completed runs are kept.
     """
     from dlion_sim.cli.progress import progress_bar
     from dlion_sim.interrupts import Interrupts
@@ -78,7 +78,7 @@ def stalls(
         )
     if explained is None:
         if not quiet:
-            print(f"interrupted; the same command goes on with {output}")
+            print(f"interrupted; the same command continues in {output}")
         raise typer.Exit(INTERRUPTED)
     if not quiet:
         Console().print(_report(explained))
@@ -88,18 +88,18 @@ def _report(explained: Explained) -> RenderableType:
     parts = [_workers(explained.as_it_is), _differences(explained.told), _what_if(explained.told)]
     if explained.told["faster"]:
         parts.append(_twice_as_fast(explained.told))
-    lines = [*_lines(explained), f"all of it: {explained.document}", f"figure: {explained.figure}"]
+    lines = [*_lines(explained), f"details: {explained.document}", f"figure: {explained.figure}"]
     return Group(*parts, *map(Text, lines))
 
 
 def _workers(stalls: Stalls) -> Table:
-    """The shares of each worker's time, of the kinds that there are."""
+    """Shares of each worker's time by kind of stall."""
     from dlion_sim.analysis.stalls.attribution import KINDS
     from dlion_sim.results import participants
 
     names, shares = participants(stalls.run.manifest), stalls.shares
     kinds = [kind for kind in KINDS if shares[kind].max() >= _LITTLE]
-    table = Table(title="where each worker's time goes", title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title="each worker's time", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("worker")
     for heading in (*kinds, "iteration (s)"):
         table.add_column(heading, justify="right")
@@ -150,7 +150,7 @@ def _lines(explained: Explained) -> Iterator[str]:
     yield told["told"]
     yield told["agreement"]
     if "churn" in told["differencing"] and not explained.as_it_is.seconds["churn"].any():
-        yield "nobody was away while iterations counted; more of them may tell: --iterations"
+        yield "no worker was down in the counted iterations; try more: --iterations"
     varying = {name: found["variation"] for name, found in told["iteration_seconds"].items()}
     if (most := max(varying.values())) > _SURE:
         yield f"iterations of the workers vary by up to {most:.0%} (coefficient of variation)"

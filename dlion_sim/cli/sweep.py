@@ -1,4 +1,4 @@
-"""`dlion sweep FILE --output DIR`: plan, run side by side, resume."""
+"""`dlion sweep FILE --output DIR`: plans, runs and resumes sweeps."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from dlion_sim.sweep import Ended, Found, Job, Point, SearchSpec
 
 _MOST_ROWS = 1000
-_MOST_ALIKE = 10
+_MOST_EQUAL = 10
 
 
 def sweep(
     file: Annotated[
-        str, typer.Argument(help="A sweep YAML, or the name of one that ships, e.g. sweeps/digits.", show_default=False)
+        str, typer.Argument(help="A sweep YAML, or the name of a shipped one, e.g. sweeps/digits.", show_default=False)
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the run folders.", show_default=False)],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
@@ -38,13 +38,13 @@ def sweep(
     gpus_per_job: GpusPerJob = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run a sweep: scenarios that differ along axes, or by a search's trials, side by side.
+    """Run a sweep in parallel: scenarios that differ along axes, or the trials of a search.
 
-    Its YAML has a base scenario, or several, and axes: values by the dotted path of what they set, all combinations of
-    which are run. Further keys: zipped (axes that go together), exclude (combinations to leave out), names (a template
-    for the run folders), search (values to be found). `dlion scenarios` says where examples are.
+    Its YAML has a base scenario, or several, and axes: values by dotted path, all combinations of which are run.
+    Further keys: zipped (axes that change together), exclude (combinations to leave out), names (a template for the run
+    folders), search (values to find). `dlion scenarios` lists examples.
 
-    Started again, it does only what is missing. Ctrl-C ends it early; what was done stays.
+    Started again, it does only what is missing. Ctrl-C ends it early; completed runs are kept.
     """
     from dlion_sim.scenario import find_sweep
     from dlion_sim.sweep import State, check, load_search, load_sweep, survey
@@ -61,15 +61,15 @@ def sweep(
         check([point for point in points if found[point.name].state is not State.DONE])
         if not quiet:
             _print_plan(points, found)
-            tell_ahead(points, found, options)
+            print_preview(points, found, options)
         return
     run_sweep(points, output, options, quiet=quiet)
 
 
 def run_sweep(points: list[Point], output: Path, options: ExecutorOptions, *, quiet: bool) -> None:
-    """Do what is missing of a sweep's runs, and print the table of all; ends the command unless all of them are done.
+    """Do the missing runs of a sweep, and print the table of all; ends the command unless all of them are done.
 
-    Raises InputError where the sweep cannot be run.
+    Raises InputError if the sweep cannot be run.
     """
     from dlion_sim.sweep import Job, State, check, locked, survey
 
@@ -84,7 +84,7 @@ def run_sweep(points: list[Point], output: Path, options: ExecutorOptions, *, qu
             print(_counted(found), flush=True)
             if missing:
                 check_all(missing)
-                tell_ahead(points, found, options, in_short=True)
+                print_preview(points, found, options, in_short=True)
         work = (Job.of(point, output, options.device_of_jobs) for point in missing)
         failures, interrupted = _run(work, len(missing), lambda: check_all(missing), output, options, lock, quiet=quiet)
         found |= survey(missing, output)
@@ -98,7 +98,7 @@ def run_sweep(points: list[Point], output: Path, options: ExecutorOptions, *, qu
 def _search(
     spec: SearchSpec, points: list[Point], output: Path, dry_run: bool, options: ExecutorOptions, *, quiet: bool
 ) -> None:
-    """Find the values that the sweep leaves open."""
+    """Run the search of a sweep."""
     from dlion_sim.cli.search import counted, print_best, print_space
     from dlion_sim.sweep import Search, locked
 
@@ -114,20 +114,20 @@ def _search(
         if not quiet:
             print(counted(search), flush=True)
         runs, work = search.remaining * search.runs_per_trial, search.jobs(options.device_of_jobs)
-        failures, interrupted = _run(work, runs, search.check, output, options, lock, quiet=quiet, told=search.report)
+        failures, interrupted = _run(work, runs, search.check, output, options, lock, quiet=quiet, on_end=search.report)
     if not quiet:
         print_best(search)
-    # A trial that diverges is no failure of the search.
+    # A diverged trial is not a failure of the search.
     _end(output, search.failures, interrupted=interrupted, failed=bool(failures) or not search.best, quiet=quiet)
 
 
 def _end(output: Path, failures: Mapping[str, str], *, interrupted: bool, failed: bool, quiet: bool) -> None:
-    """Tell how a sweep ended, by exit code too."""
+    """Report the end of a sweep, also by exit code."""
     for name, problem in failures.items():
         print(f"dlion: {output / name}: failed: {problem}", file=sys.stderr)
     if interrupted:
         if not quiet:
-            print("interrupted; the same command goes on")
+            print("interrupted; the same command continues")
         raise typer.Exit(INTERRUPTED)
     if failed:
         raise typer.Exit(FAILED)
@@ -142,9 +142,9 @@ def _run(
     lock: int,
     *,
     quiet: bool,
-    told: Callable[[Ended], None] = lambda ended: None,
+    on_end: Callable[[Ended], None] = lambda ended: None,
 ) -> tuple[dict[str, str], bool]:
-    """Do so many jobs once they are checked; why runs failed, by name, and whether the sweep was interrupted."""
+    """Check and do jobs; returns failures by run, and whether the sweep was interrupted."""
     from dlion_sim.cli.progress import SweepProgress
     from dlion_sim.interrupts import Interrupts
     from dlion_sim.sweep import Ended, run_all
@@ -153,12 +153,12 @@ def _run(
         return {}, False
     failures: dict[str, str] = {}
     with Interrupts() as interrupts, options.open(runs, output, lock) as executor:
-        check()  # while the processes get ready
+        check()  # while the processes start
         with SweepProgress(runs, quiet=quiet) as progress:
             for event in run_all(work, executor, interrupts.asked):
                 progress.show(event)
                 if isinstance(event, Ended):
-                    told(event)
+                    on_end(event)
                     if event.status == "failed":
                         failures[event.name] = event.problem
         return failures, interrupts.asked()
@@ -179,31 +179,31 @@ def _print_plan(points: list[Point], found: dict[str, Found]) -> None:
     print(_counted(found))
 
 
-def tell_ahead(
+def print_preview(
     points: Sequence[Point], found: Mapping[str, Found], options: ExecutorOptions, *, in_short: bool = False
 ) -> None:
-    """Print which of the checked points are the same, and how long those that are missing will take here.
+    """Print which checked points are equal, and the wall time of the missing ones.
 
-    `in_short` it takes some seconds to know that, else some ten.
+    `in_short`, measuring takes some seconds, else about ten.
     """
-    from dlion_sim.sweep import alike
+    from dlion_sim.sweep import equal_points
 
-    same = alike(points)
-    for first, *others in same[:_MOST_ALIKE]:
+    same = equal_points(points)
+    for first, *others in same[:_MOST_EQUAL]:
         print(f"the same scenario, and so the same results: {', '.join([first, *others])}")
-    if len(same) > _MOST_ALIKE:
-        print(f"... and {len(same) - _MOST_ALIKE} more such groups")
+    if len(same) > _MOST_EQUAL:
+        print(f"... and {len(same) - _MOST_EQUAL} more such groups")
     try:
         if words := estimated(points, found, options, in_short=in_short):
             print(f"the rest takes {words}", flush=True)
     except InputError as error:
-        print(f"how long it will take is unknown: {error}", flush=True)
+        print(f"the wall time is unknown: {error}", flush=True)
 
 
 def estimated(points: Sequence[Point], found: Mapping[str, Found], options: ExecutorOptions, *, in_short: bool) -> str:
-    """How long the checked points that are missing will take here, in words; none for a cluster, or if all are done.
+    """The wall time of missing points, as text; empty for a cluster, or if all are done.
 
-    `in_short` it takes some seconds to know that, else some ten. Raises InputError where a run cannot be begun.
+    `in_short`, measuring takes some seconds, else about ten. Raises InputError if a run cannot be started.
     """
     from dlion_sim.cli.progress import in_words
     from dlion_sim.sweep import State, cores, estimate
@@ -214,16 +214,16 @@ def estimated(points: Sequence[Point], found: Mapping[str, Found], options: Exec
     effort: dict[str, Any] = {"most": 2, "watch": 1.0} if in_short else {}
     takes = estimate(points, found, jobs=jobs, device=options.device.value, **effort)
     words = f"about {in_words(takes.seconds)} ({in_words(takes.low)} to {in_words(takes.high)})"
-    return f"{words} on this machine, {jobs} side by side"
+    return f"{words} on this machine, {jobs} in parallel"
 
 
 def _counted(found: dict[str, Found]) -> str:
     """E.g. "24 runs: 20 done, 1 failed, 3 to do"."""
     counts = Counter(each.state.value for each in found.values())
-    told = ", ".join(
+    states = ", ".join(
         f"{counts[state]} {state}" for state in ("done", "interrupted", "failed", "to do") if counts[state]
     )
-    return f"{len(found)} run{'s' * (len(found) != 1)}: {told}"
+    return f"{len(found)} run{'s' * (len(found) != 1)}: {states}"
 
 
 def _print_results(found: dict[str, Found]) -> None:

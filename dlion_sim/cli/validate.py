@@ -1,4 +1,4 @@
-"""The command that holds a simulated run against a real one."""
+"""`dlion validate`: compares a simulated run with a real one."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def validate(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Tell how far the simulator is from a real run: iteration times, bytes by link, accuracy over time.
+    """Compare the simulator with a real run: iteration times, bytes by link, accuracy over time.
 
-    Emulation needs root and Mininet, see `dlion emulate`; two runs that are there already need neither.
+    Emulation needs root and Mininet, see `dlion emulate`; the comparison of two existing runs needs neither.
     """
     from dlion_sim.cli.fidelity_report import fidelity_report
     from dlion_sim.results import Run, free_folder

@@ -48,7 +48,7 @@ def check_data(points: Sequence[Point]) -> None:
             raise (error if error.file else point.located(error.below("workload"))) from None
 
 
-def alike(points: Sequence[Point]) -> list[list[str]]:
+def equal_points(points: Sequence[Point]) -> list[list[str]]:
     """Groups of names of checked points with equal scenarios."""
     from dlion_sim.protocol.compose import compose
 

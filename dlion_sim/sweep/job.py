@@ -59,7 +59,7 @@ class Progressed(msgspec.Struct, frozen=True, tag="progressed"):
     name: str
     fraction: float
     """From 0 to 1."""
-    told: str
+    metric_text: str
     """The workers' mean metric at the last evaluation, as text; empty before one."""
 
 
@@ -87,7 +87,7 @@ def work(job: Job, interrupted: Callable[[], bool], tell: Callable[[Progressed],
         scenario = from_data(read_yaml(job.scenario))
 
         def observe(progress: Progress) -> None:
-            tell(Progressed(job.name, fraction_done(scenario, job.until, progress), _told(progress)))
+            tell(Progressed(job.name, fraction_done(scenario, job.until, progress), _metric_text(progress)))
 
         run = None
         with own_errors_told(scenario.references):
@@ -140,7 +140,7 @@ def _is_begun(job: Job) -> bool:
     return same and former["status"] in ("running", "interrupted")
 
 
-def _told(progress: Any) -> str:
+def _metric_text(progress: Any) -> str:
     return "" if progress.score is None else f"{progress.metric.name} {progress.metric.written(progress.score)}"
 
 

@@ -82,7 +82,7 @@ def test_samples_of_owners_that_are_left_out_lie_nowhere():
 
 @pytest.mark.parametrize(
     ("without", "words"),
-    [(1, "owner 1 lies at s1; allowed: who is not in at"), (9, "there is no owner 9; allowed: 0, 1")],
+    [(1, "owner 1 is at s1; allowed: owners that are not in at"), (9, "there is no owner 9; allowed: 0, 1")],
 )
 def test_only_owners_that_lie_nowhere_can_be_left_out(without, words):
     dataset = replace(random_dataset(train=300, test=4), owners=torch.from_numpy(OWNERS))
@@ -108,7 +108,7 @@ def test_without_places_owners_are_dealt_out_as_ever():
             "there is no cloud or worker 's9'; allowed: s0, s1, s2, s3, s4; or a worker of these, e.g. s0/0",
         ),
         ({"s1/1": 3}, "workload.partition.at", "there is no cloud or worker 's1/1'"),
-        ({"s1": 3, "s2": [1, 3]}, "workload.partition.at.s2", "owner 3 lies at s1 already"),
+        ({"s1": 3, "s2": [1, 3]}, "workload.partition.at.s2", "owner 3 is at s1 already"),
         ({"s1": []}, "workload.partition.at.s1", "1 or more entries"),
         ({"s1": "three"}, "workload.partition.at.s1", "must be a whole number, not 'three'"),
         ({"s1/0": 1, "s1": 2}, "workload.partition.at.s1", "all of its workers have their own"),

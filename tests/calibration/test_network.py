@@ -41,7 +41,7 @@ def test_iperf3s_results_tell_both(tmp_path: Path) -> None:
     ("bandwidths", "rtts", "words"),
     [
         (BANDWIDTHS, None, r"b.csv: tells no round-trip times; allowed: --rtt FILE"),
-        (BANDWIDTHS, "ms,west\neast,80\n", r"b.csv: wan: nothing says how long the path from 'east' to 'north'"),
+        (BANDWIDTHS, "ms,west\neast,80\n", r"b.csv: wan: the path from 'east' to 'north' has no round-trip time"),
         ("Mbps,east,west\neast,,fast\n", RTTS, r"b.csv, line 2 \(from 'east'\), column 'west': 'fast' is not a band"),
         ("Mbps,east,a b\neast,,4\na b,4,\n", RTTS, r"b.csv: .*'a b' may hold only letters"),
         (BANDWIDTHS, "ms,west\neast,-80\n", r"r.csv, line 2 .* negative"),

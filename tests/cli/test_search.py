@@ -107,7 +107,7 @@ def test_a_trial_that_fails_is_told_and_the_others_go_on(capsys, monkeypatch, he
     [
         (
             {"metric": "speed"},
-            ["sweep.yaml: search.metric: 'speed' is no metric", "allowed: accuracy, perplexity, rmse, loss"],
+            ["sweep.yaml: search.metric: 'speed' is not a metric", "allowed: accuracy, perplexity, rmse, loss"],
         ),
         ({"over": {RATE: {"uniform": {"from": -1, "to": 1}}}}, [f"search.over.{RATE}", "more than 0"]),
     ],

@@ -137,7 +137,7 @@ def test_ctrl_c_ends_it_in_good_order_and_the_same_command_goes_on(capsys, monke
     wait_for(lambda: all((here / f"out/s{seed}/manifest.json").exists() for seed in (1, 2)), process)
     monkeypatch.setattr("dlion_sim.sweep.lock._TIMEOUT_SECONDS", 0.0)
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 2
-    assert "out: another sweep is at work here" in capsys.readouterr().err
+    assert "out: another sweep uses this folder" in capsys.readouterr().err
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors

@@ -171,7 +171,7 @@ def test_jobs_end_with_a_sweep_that_is_killed(tmp_path, cluster):
     sweep = started(tmp_path, uuid4().hex, "--address", cluster.address, "--jobs", "1")
     wait_for((tmp_path / "out/s1/manifest.json").exists)
     assert len(working(cluster)) == 1
-    with pytest.raises(InputError, match="another sweep is at work here"), locked(tmp_path / "out"):
+    with pytest.raises(InputError, match="another sweep uses this folder"), locked(tmp_path / "out"):
         pass
     sweep.kill()
     sweep.communicate()

@@ -246,7 +246,7 @@ def test_a_search_without_trials_may_change(tmp_path):
         ({"trials": 0}, ["search.trials: must be 1 or more"]),
         (
             {"metric": "acuracy"},
-            ["search.metric: 'acuracy' is no metric; did you mean 'accuracy'?", "time_to_accuracy"],
+            ["search.metric: 'acuracy' is not a metric; did you mean 'accuracy'?", "time_to_accuracy"],
         ),
         ({"metric": {"time_to_accuracy": 90}}, ["search.metric.time_to_accuracy: must be 1 or less"]),
         ({"sampler": "grid"}, ["search.sampler: 'grid' is unknown", "'tpe' or 'random'"]),

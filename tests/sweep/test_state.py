@@ -130,7 +130,7 @@ def test_a_failure_is_recorded_whether_the_run_began_or_not(tmp_path):
 def test_a_lock_goes_with_the_last_process_that_has_it(tmp_path):
     with locked(tmp_path / "out") as descriptor:
         holder = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[descriptor])
-    with pytest.raises(InputError, match="another sweep is at work here"), locked(tmp_path / "out"):
+    with pytest.raises(InputError, match="another sweep uses this folder"), locked(tmp_path / "out"):
         pass
     holder.kill()
     holder.communicate()
@@ -143,7 +143,7 @@ def test_who_works_in_a_folder_keeps_it_from_another_sweep(tmp_path):
         token = token_of(tmp_path)
         work = ExitStack()
         work.enter_context(shared(tmp_path, token))
-    with pytest.raises(InputError, match="another sweep is at work here"), locked(tmp_path):
+    with pytest.raises(InputError, match="another sweep uses this folder"), locked(tmp_path):
         pass
     work.close()
     with locked(tmp_path), pytest.raises(InputError, match="is not the sweep's folder on "), shared(tmp_path, token):
