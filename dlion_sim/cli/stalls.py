@@ -28,8 +28,8 @@ _NAMES = {
     "no-round-trips": "no round-trip times",
     "unlimited-nics": "NICs without a limit",
     "equal-machines": "equal machines",
-    "free-input": "samples always available",
-    "nobody-goes": "no outages of machines",
+    "free-input": "samples always there",
+    "nobody-goes": "machines always there",
 }
 _LITTLE = 0.0005
 """Minimum share of a worker's time of kinds of stalls that are shown."""
@@ -99,10 +99,7 @@ def _workers(stalls: Stalls) -> Table:
 
     names, shares = participants(stalls.run.manifest), stalls.shares
     kinds = [kind for kind in KINDS if shares[kind].max() >= _LITTLE]
-    table = Table(title="each worker's time", title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("worker")
-    for heading in (*kinds, "iteration (s)"):
-        table.add_column(heading, justify="right")
+    table = _table("where each worker's time goes", "worker", *kinds, "iteration (s)")
     for worker, count in stalls.iterations.items():
         took = stalls.totals[worker] / count if count else math.nan
         table.add_row(names[worker], *(f"{shares[kind][worker]:.1%}" for kind in kinds), _seconds(took))
@@ -110,21 +107,15 @@ def _workers(stalls: Stalls) -> Table:
 
 
 def _differences(told: dict[str, Any]) -> Table:
-    table = Table(title="what an iteration takes longer", title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("stall")
-    for heading in ("seconds", "share of time", "slowdown"):
-        table.add_column(heading, justify="right")
+    table = _table("what an iteration takes longer", "stall", "seconds", "share of time", "slowdown")
     for kind, found in told["differencing"].items():
         table.add_row(kind, _seconds(found["seconds"]), _percent(found["share"]), _percent(found["slowdown"]))
     return table
 
 
 def _what_if(told: dict[str, Any]) -> Table:
-    table = Table(title="what if", title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("there were")
-    headings = ("iteration (s)", "saved", f"loss {told['loss']['training_loss']:.3g} at (s)")
-    for heading in headings:
-        table.add_column(heading, justify="right")
+    loss = f"loss {told['loss']['training_loss']:.3g} at (s)"
+    table = _table("what if", "there were", "iteration (s)", "saved", loss)
     reached, taken = told["loss"]["seconds"], told["iteration_seconds"]
     whole = [*taken][-1]
     table.add_row("nothing else", _seconds(taken[whole]["mean"]), "", _seconds(reached[whole]))
@@ -135,10 +126,7 @@ def _what_if(told: dict[str, Any]) -> Table:
 
 
 def _twice_as_fast(told: dict[str, Any]) -> Table:
-    table = Table(title="what if one were twice as fast", title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("waited for")
-    for heading in ("iteration (s)", "iterations", "stall"):
-        table.add_column(heading, justify="right")
+    table = _table("what if one were twice as fast", "waited for", "iteration (s)", "iterations", "stall")
     for name, found in told["faster"].items():
         took = _seconds(found["iteration_seconds"]["mean"])
         table.add_row(name, took, _change(found["more_iterations"]), _change(-found["less_stalled"]))
@@ -158,6 +146,13 @@ def _lines(explained: Explained) -> Iterator[str]:
         yield "not in step: iterations that are faster may also be staler, so compare the times to the same loss"
     if alone := explained.as_it_is.run.without_exchange:
         yield f"never exchanged anything: {', '.join(alone)}; {why_no_exchange(explained.as_it_is.run)}"
+
+
+def _table(title: str, first: str, *quantities: str) -> Table:
+    table = Table(first, title=title, title_justify="left", box=SIMPLE_HEAD)
+    for quantity in quantities:
+        table.add_column(quantity, justify="right")
+    return table
 
 
 def _seconds(value: float | None) -> str:
