@@ -164,7 +164,7 @@ def test_a_request_to_end_leaves_a_readable_run_marked_interrupted(scenario):
     assert run.manifest["status"] == run.summary["status"] == "interrupted"
     assert len(run.iterations()) == sum(run.summary["iterations"]["per_worker"])
     assert (run.folder / "accuracy.png").exists()
-    assert output.endswith("interrupted; dlion run --resume out goes on\n")
+    assert output.endswith("interrupted; dlion run --resume out continues it\n")
 
 
 def test_an_interrupted_run_goes_on(capsys, monkeypatch, scenario):

@@ -25,8 +25,11 @@ def refusal(capsys, monkeypatch, folder, *arguments) -> str:
     [
         (["--address", "host:6379"], "dlion: --address: needs --executor ray"),
         (["--gpus-per-job", "0.5"], "dlion: --gpus-per-job: needs --executor ray"),
-        ([*RAY, "--gpus-per-job", "0"], "dlion: --gpus-per-job: 0 is no share of a GPU, nor a number of GPUs"),
-        ([*RAY, "--gpus-per-job", "1.5"], "dlion: --gpus-per-job: 1.5 is no share of a GPU, nor a number of GPUs"),
+        ([*RAY, "--gpus-per-job", "0"], "dlion: --gpus-per-job: 0 is neither a share of a GPU nor a number of GPUs"),
+        (
+            [*RAY, "--gpus-per-job", "1.5"],
+            "dlion: --gpus-per-job: 1.5 is neither a share of a GPU nor a number of GPUs",
+        ),
         ([*RAY, "--device", "cuda"], "dlion: --device cuda: needs --gpus-per-job"),
         ([*RAY, "--device", "cpu", "--gpus-per-job", "1"], "dlion: --device cpu: does not go with --gpus-per-job"),
     ],

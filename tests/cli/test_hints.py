@@ -33,7 +33,7 @@ def told(capsys, monkeypatch, *arguments) -> list[str]:
 def test_a_scenarios_key_as_an_option(capsys, monkeypatch, command, given, hint):
     (line,) = told(capsys, monkeypatch, *command, "quickstart", *given)
     option = given[0].partition("=")[0]
-    assert line == f"dlion: {option}: is no option, but a scenario's key; allowed: {hint}"
+    assert line == f"dlion: {option}: is not an option but a scenario's key; allowed: {hint}"
 
 
 def test_an_option_that_is_nothing_stays_what_it_is(capsys, monkeypatch):

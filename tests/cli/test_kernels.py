@@ -39,6 +39,6 @@ def test_kernels_that_can_be_kept_nowhere_are_told_in_a_line(tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     (line,) = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (2, "")
-    assert line.startswith("dlion: compiled kernels can be kept neither")
+    assert line.startswith("dlion: compiled kernels can be cached neither")
     assert "allowed: NUMBA_CACHE_DIR=DIR" in line
     assert not (tmp_path / "run").exists()

@@ -57,8 +57,8 @@ def test_runs_that_cannot_be_read_are_told_and_the_others_shown(capsys, monkeypa
     [
         (["report", "sweep", "--target", "800"], ["--target: no accuracy is 800", "up to 100 %"]),
         (["report", "sweep", "nowhere"], ["nowhere", "is not a run folder"]),
-        (["watch", "nowhere"], ["nowhere: is no folder; allowed: a run folder, or one that runs are written to"]),
-        (["watch", "sweep/baseline-5-seed0/manifest.json"], ["manifest.json: is no folder"]),
+        (["watch", "nowhere"], ["nowhere: is not a folder; allowed: a run folder, or a folder of runs"]),
+        (["watch", "sweep/baseline-5-seed0/manifest.json"], ["manifest.json: is not a folder"]),
     ],
 )
 def test_bad_input_is_one_line(capsys, monkeypatch, here, arguments, words):

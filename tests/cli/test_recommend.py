@@ -58,7 +58,7 @@ def test_it_recommends_and_goes_on_where_it_was_stopped(capsys, monkeypatch, her
         assert dlion(stopped, *ASKED, "--deadline", "1 min") == 130
     ahead, last = capsys.readouterr().out.splitlines()
     assert ahead.startswith("all candidates up to the deadline 60 s, with one seed, take about ")
-    assert last == "interrupted; the same command goes on"
+    assert last == "interrupted; the same command continues"
     runs = {folder.name for folder in (here / "out").iterdir() if folder.is_dir()}
     assert 0 < len(runs) <= 2
 
@@ -147,8 +147,8 @@ def test_what_fails_everywhere_is_a_fault_of_the_input(capsys, monkeypatch, here
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], ["say what the bound is", "--deadline 6h, or --budget 40"]),
-        (["--deadline", "6h", "--budget", "4"], ["two questions"]),
+        ([], ["has no bound", "--deadline 6h, or --budget 40"]),
+        (["--deadline", "6h", "--budget", "4"], ["exclude each other"]),
         (["--deadline", "soon"], ["--deadline", "'soon' is not a duration"]),
         (["--deadline", "0 s"], ["--deadline", "no time is left"]),
         (["--budget", "-1"], ["--budget", "more than 0"]),

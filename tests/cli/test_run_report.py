@@ -92,7 +92,7 @@ def test_the_end_says_what_happened(tmp_path, capsys):
     told = printed(capsys, run_report(replace(run, manifest={**run.manifest, **about}))).splitlines()
     assert "away: east/0 once, 2 s" in told
     assert "joined: once, 0.5 s after its process began on average, 4 kB of state fetched" in told
-    assert "work lost: 0.25 s of computing, 25 of 100 samples in vain, 3 messages cut, 1 message refused" in told
+    assert "work lost: 0.25 s of computing, 25 of 100 samples wasted, 3 messages cut, 1 message refused" in told
     assert "paths down: east to west once, 2.5 s" in told
     assert "spot: 1 machine, there for 0.005 of 0.00556 hours" in told
     quiet = printed(capsys, run_report(made_up_run(tmp_path / "nothing")))

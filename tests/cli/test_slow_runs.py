@@ -59,6 +59,6 @@ def test_times_in_words(seconds, words):
 
 
 def test_compiling_is_told_once(capsys):
-    with progress.compiling_told(Console(stderr=True)):
+    with progress.report_compiling(Console(stderr=True)):
         assert njit(lambda: 1)() + njit(lambda: 2)() == 3
     assert capsys.readouterr().err.count("compiling the simulator's kernels, once on this machine") == 1

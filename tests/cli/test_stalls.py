@@ -29,7 +29,7 @@ def test_it_tells_where_the_time_goes_and_goes_on_where_it_was_stopped(capsys, m
     ended = Engine.run
     monkeypatch.setattr(Engine, "run", lambda self, interrupted, *others: ended(self, lambda: True, *others))
     assert dlion(monkeypatch, "stalls", "small.yaml", "-o", "out", "--iterations", 10) == 130
-    assert "the same command goes on" in capsys.readouterr().out
+    assert "the same command continues" in capsys.readouterr().out
     assert [folder.name for folder in (here / "out").iterdir()] == ["R4"]
     monkeypatch.setattr(Engine, "run", ended)
     assert dlion(monkeypatch, "stalls", "small.yaml", "-o", "out", "--iterations", 10) == 0
@@ -49,7 +49,7 @@ def test_an_outage_that_the_iterations_do_not_come_to_is_said(capsys, monkeypatc
     later = 'availability={"workers": {"west/0": {"down": [["50 s", "51 s"]]}}}'
     assert dlion(monkeypatch, "stalls", "small.yaml", "-o", "out", "--iterations", 10, "--set", later) == 0
     said = capsys.readouterr().out
-    assert "nobody was away while iterations counted" in said
+    assert "no worker was down in the counted iterations" in said
     for words in ("churn", "machines always there"):
         assert words in said
 

@@ -57,7 +57,7 @@ def test_a_sweep_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
     assert all(name in plan for name in NAMES)
     *_, counted, takes = plan.splitlines()
     assert counted == "4 runs: 4 to do"
-    assert re.fullmatch(r"the rest takes about \d+ s \(\d+ s to \d+ s\) on this machine, \d+ side by side", takes)
+    assert re.fullmatch(r"the rest takes about \d+ s \(\d+ s to \d+ s\) on this machine, \d+ in parallel", takes)
     assert not (here / "out").exists()
 
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "1") == 0
@@ -142,7 +142,7 @@ def test_ctrl_c_ends_it_in_good_order_and_the_same_command_goes_on(capsys, monke
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
-    assert output.endswith("interrupted; the same command goes on\n")
+    assert output.endswith("interrupted; the same command continues\n")
     assert [Run.open(here / f"out/s{seed}").manifest["status"] for seed in (1, 2)] == ["interrupted"] * 2
     assert not (here / "out/s3").exists()
 

@@ -148,4 +148,4 @@ def test_a_request_to_terminate_is_not_lost_where_mininet_prints():
 def test_nodes_to_start_are_for_the_console(monkeypatch, capsys):
     assert dlion(monkeypatch, "emulate", "quickstart", "--start") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "--start is for --cli" in line
+    assert "--start requires --cli" in line

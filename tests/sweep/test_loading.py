@@ -3,7 +3,7 @@
 import pytest
 
 from dlion_sim.errors import InputError
-from dlion_sim.sweep import alike, check, load_sweep
+from dlion_sim.sweep import check, equal_points, load_sweep
 from tests.pages import ROOT, blocks
 from tests.sweep.scenarios import write_sweep
 
@@ -169,7 +169,7 @@ def test_an_axis_may_be_of_all_entries_of_a_list(tmp_path):
 def test_points_that_are_the_same_are_told(tmp_path):
     systems = {"plain": "dlion", "spelt": {"name": "dlion", "exchange": "max_n"}, "other": "ako"}
     points = load_sweep(write_sweep(tmp_path, axes={"system": systems, "seed": [1, 2]}))
-    assert alike(points) == [["plain-seed1", "spelt-seed1"], ["plain-seed2", "spelt-seed2"]]
+    assert equal_points(points) == [["plain-seed1", "spelt-seed1"], ["plain-seed2", "spelt-seed2"]]
 
 
 def test_the_first_example_of_the_page_has_no_two_runs_that_are_the_same(tmp_path):
@@ -178,7 +178,7 @@ def test_the_first_example_of_the_page_has_no_two_runs_that_are_the_same(tmp_pat
     points = load_sweep(tmp_path / "sweep.yaml")
     check(points)
     assert len(points) == 18
-    assert alike(points) == []
+    assert equal_points(points) == []
 
 
 def test_an_axis_of_a_choices_parameter_in_the_wrong_place_is_told_the_right_one(tmp_path):

@@ -189,7 +189,7 @@ def test_ctrl_c_ends_a_ray_of_its_own_with_all_its_processes(tmp_path):
     os.killpg(sweep.pid, signal.SIGINT)  # as the terminal does
     output, errors = sweep.communicate(timeout=180)
     assert sweep.returncode == 130, errors
-    assert output == "2 runs: 2 to do\ninterrupted; the same command goes on\n"
+    assert output == "2 runs: 2 to do\ninterrupted; the same command continues\n"
     assert "Traceback" not in errors
     assert Run.open(tmp_path / "out/s1").manifest["status"] == "interrupted"
     assert not (tmp_path / "out/s2").exists()
