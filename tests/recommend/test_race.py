@@ -25,7 +25,7 @@ class Learner:
     most: float = 1.25
     """The progress that it comes to at last."""
 
-    def observation(self, until):
+    def observed(self, until):
         times = np.arange(0.0, until + 1e-9, EVERY)
         progress = self.most * (1 - np.exp(-times / self.constant))
         reached = times[progress >= 1][0] if (progress >= 1).any() else None
