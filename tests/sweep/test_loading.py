@@ -91,12 +91,12 @@ def test_names_follow_a_template_or_the_axes(tmp_path):
         ({"axes": {"seed": [1]}, "zipped": [{"seed": [1]}]}, ["zipped.0.seed: 'seed' is already an axis"]),
         ({"zipped": [{"a": [1, 2], "b": [1]}]}, ["zipped.0: zipped axes must be equally long, but a has 2, b has 1"]),
         ({"axes": {"seed": [1]}, "exclude": [{"sed": 1}]}, ["exclude.0: 'sed' is not an axis; did you mean 'seed'?"]),
-        ({"axes": {"seed": [1]}, "exclude": [{"seed": 2}]}, ["exclude.0.seed: '2' is no value", "allowed: 1"]),
+        ({"axes": {"seed": [1]}, "exclude": [{"seed": 2}]}, ["exclude.0.seed: '2' is not a value", "allowed: 1"]),
         ({"axes": {"seed": [1]}, "exclude": [{"seed": 1}]}, ["exclude: leaves out all runs"]),
         ({"axes": {"seed": [1, 2]}, "names": "run"}, ["names: 2 runs have the name 'run'", "{seed}"]),
         ({"axes": {"seed": [1, 2]}, "names": "{sed}"}, ["names: {sed} is not an axis", "allowed: {base}, {seed}"]),
         ({"axes": {"a.x": [1], "b.x": [2]}, "names": "{x}"}, ["names: {x} matches several axes", "{a.x}, {b.x}"]),
-        ({"axes": {"seed": [1]}, "names": " "}, ["names", "gives a run no name"]),
+        ({"axes": {"seed": [1]}, "names": " "}, ["names", "results in an empty name"]),
     ],
 )
 def test_what_is_wrong_is_one_line_with_file_and_place(tmp_path, keys, words):
