@@ -3,7 +3,7 @@
 from dlion_sim.analysis.comparison import comparison, duration_until, final, time_to_target
 from dlion_sim.analysis.cost import at_prices_of
 from dlion_sim.analysis.fidelity import Fidelity, compare
-from dlion_sim.analysis.groups import Group, group_runs, in_order, labelled, metric_name, metric_of, said, varying
+from dlion_sim.analysis.groups import Group, group_runs, in_order, label_text, labelled, metric_name, metric_of, varying
 from dlion_sim.analysis.targets import Target, chosen_target, common_target
 from dlion_sim.analysis.timeline import waited_most_for
 
@@ -20,10 +20,10 @@ __all__ = [
     "final",
     "group_runs",
     "in_order",
+    "label_text",
     "labelled",
     "metric_name",
     "metric_of",
-    "said",
     "time_to_target",
     "varying",
     "waited_most_for",

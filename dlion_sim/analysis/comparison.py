@@ -1,4 +1,4 @@
-"""The table that compares groups of runs: their metric, time to a target, speed-up over Baseline, traffic."""
+"""The comparison table of groups of runs: metric, time to a target, speed-up over Baseline, traffic, cost."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from dlion_sim.analysis.cost import costs_until
 from dlion_sim.analysis.curves import mean_metric
 from dlion_sim.analysis.groups import Group, metric_of, note
 from dlion_sim.analysis.statistics import Duration, Estimate, holm, mean_of, paired_p, ratio, restricted_mean
-from dlion_sim.analysis.summarized import known, of_availability, of_packets, of_stream
 from dlion_sim.analysis.traffic import sent_until
 from dlion_sim.results import Run, final_metric
 
 
 def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
-    """A row a group, over its completed runs; what is unknown is NaN. Raises InputError for runs of several metrics.
+    """A row for each group, over its completed runs; unknown values are NaN.
 
-    Intervals (`..._low`, `..._high`) are 95 % t-intervals over seeds, and there is none for a single one. Columns:
+    Raises InputError for runs of several metrics. Intervals (`..._low`, `..._high`) are 95 % t-intervals over seeds;
+    a single seed has none. Columns:
 
-    - `runs`, `completed`; `seeds`, how many of the completed are independent of each other: all below is of these
-    - `last`: the task's metric (accuracy: a fraction) at the last evaluation, its mean over seeds
+    - `runs`, `completed`; `seeds`, the number of completed runs that are independent: the rest is over these
+    - `last`: the task's metric (accuracy: a fraction) at the last evaluation, mean over seeds
     - `final`, `final_low`, `final_high`: the mean of the last evaluations, see `final_metric`, of which there were
       `evaluations_least` to `evaluations_most`
-    - `time`, `time_low`, `time_high` (s) until the metric is as good as `target`, and how many `reached` it. Where not
-      all did, `time` is the restricted mean, `time_bound` is ">", and `waited` the shortest time (s) that a run went on
-      without it; where all did, but nothing was evaluated in the half before, `time_bound` is "<="; `untrained` of them
-      had it before training
-    - `speedup`, `speedup_low`, `speedup_high`, `speedup_bound`: by which factor that is shorter than Baseline's time in
-      the same environment, the geometric mean over `pairs` of the same seed; see `ratio`
+    - `time`, `time_low`, `time_high` (s) until the metric reaches `target`, and how many runs `reached` it. If not all
+      did, `time` is the restricted mean, `time_bound` is ">", and `waited` the shortest duration (s) of a run that did
+      not; if all did, but without an evaluation in the half before, `time_bound` is "<="; `untrained` of them reached
+      it before training
+    - `speedup`, `speedup_low`, `speedup_high`, `speedup_bound`: Baseline's time in the same environment over this one,
+      the geometric mean over `pairs` of the same seed; see `ratio`
     - `reference`: the number of the row that `p` compares with, Baseline or else the first of the same environment; -1
-      where there are several Baselines
+      if there are several Baselines
     - `p`, of a paired t-test of `final`, and `p_holm`, corrected for the number of rows
-    - `lost`, the share of bytes that receivers did without, `completion` and `completion_p99` (s): means of what runs
-      tell of messages that were sent in packets, as far as there were any
-    - `online`, the accuracy of samples of a stream as they came, `forgetting`, and `adaptation` (s), its mean over the
-      classes that came late, see `Streamed`: means of runs that tell of a stream
-    - `up`, the share of time that workers were there, `goodput` (useful samples a second), `work_lost` (s, computed in
-      iterations that were cut), `state_bytes`, what newcomers fetched, and `to_join` (s), from the start of a process
-      until it took part: means of runs that tell who came and went, see `Availability`
-    - `cost` of a run and `cost_to_target`, the means of runs with prices; the latter where all reached it
-    - `wan_bytes` and `bytes_sent` of a run, over the WAN and over all links; `wan_bytes_to_target` and
-      `bytes_sent_to_target`, sent until the target was reached, where all reached it: means
-    - `note`, on runs in which some worker never took anything in
+    - `lost`, the share of bytes that receivers did without, `completion` and `completion_p99` (s) of messages sent in
+      packets: means of runs with packets
+    - `online`, the online accuracy, `forgetting`, and `adaptation` (s), its mean over the classes that arrive late, see
+      `Streamed`: means of runs with a stream
+    - `up`, the share of time that workers were available, `goodput` (useful samples per second), `work_lost` (s of
+      computation in interrupted iterations), `state_bytes` of state transfers, and `to_join` (s), from the start of a
+      process until it joined: means of runs with outages, see `Availability`
+    - `cost` and `cost_to_target`, means of runs with prices; the latter if all reached the target
+    - `wan_bytes` and `bytes_sent`, over the WAN and over all links; `wan_bytes_to_target` and `bytes_sent_to_target`,
+      sent until the target, if all reached it: means
+    - `note`, on runs in which some worker never applied a contribution
     """
-    metric_of(groups)  # one, or they cannot be compared
+    metric_of(groups)  # raises for several
     measured = [_Samples(group, target) for group in groups]
     rows = []
     for number, reference in enumerate(_references(groups)):
@@ -73,10 +73,10 @@ def comparison(groups: Sequence[Group], target: float) -> pd.DataFrame:
 
 
 def time_to_target(run: Run, target: float) -> float:
-    """Virtual seconds until the workers' mean of the metric is as good as `target`; NaN where it never is."""
-    told: Mapping[str, float | None] = (run.summary or {}).get(f"time_to_{run.metric.key}", {})
-    if str(target) in told:
-        time = told[str(target)]
+    """Virtual seconds until the workers' mean of the metric reaches `target`; NaN if it never does."""
+    times: Mapping[str, float | None] = (run.summary or {}).get(f"time_to_{run.metric.key}", {})
+    if str(target) in times:
+        time = times[str(target)]
         return float("nan") if time is None else time
     curve = mean_metric(run)
     reached = curve.index[[run.metric.reaches(value, target) for value in curve]]
@@ -84,28 +84,28 @@ def time_to_target(run: Run, target: float) -> float:
 
 
 class _Samples:
-    """What the independent runs of a group measured, by seed and repetition."""
+    """Measurements of the independent runs of a group, by seed and repetition."""
 
     def __init__(self, group: Group, target: float) -> None:
         self._group = group
         runs = group.samples
         finals = {key: final(run) for key, run in runs.items()}
-        self.finals = {key: known(final["mean"]) for key, final in finals.items()}
+        self.finals = {key: _or_nan(final["mean"]) for key, final in finals.items()}
         """The mean metric at the end."""
         self.durations = {key: duration_until(run, target) for key, run in runs.items()}
         """Until the target."""
-        self._last = [known(run.outcome[run.metric.key]["mean"]) for run in runs.values()]
+        self._last = [_or_nan(run.outcome[run.metric.key]["mean"]) for run in runs.values()]
         self._evaluations = [final["evaluations"] for final in finals.values()]
 
     @property
     def own_speedup(self) -> Estimate:
-        """Over itself: 1, as long as it got there."""
+        """Speed-up over itself: 1 if all runs reached the target."""
         reached = bool(self.durations) and all(each.reached for each in self.durations.values())
         return Estimate(1.0) if reached else Estimate()
 
     @property
     def row(self) -> dict[str, Any]:
-        """What needs no other group."""
+        """The columns that need no other group."""
         runs = list(self._group.samples.values())
         summaries = [run.outcome for run in runs]
         durations = list(self.durations.values())
@@ -123,9 +123,7 @@ class _Samples:
             "untrained": sum(each.is_untrained for each in durations),
             "reached": sum(each.reached for each in durations),
             "waited": min((each.seconds for each in durations if not each.reached), default=math.nan),
-            **of_packets(summaries),
-            **of_stream(summaries),
-            **of_availability(summaries),
+            **_from_summaries(summaries),
             "wan_bytes": mean_of([run.wan_bytes for run in runs]).value,
             "bytes_sent": mean_of([summary["bytes_sent"] for summary in summaries]).value,
             **_to_target(runs, durations),
@@ -136,7 +134,7 @@ class _Samples:
 
 
 def _references(groups: Sequence[Group]) -> list[int]:
-    """For each group the number of the one that it is compared with, or -1."""
+    """For each group the number of its reference group, or -1."""
     environments: list[object] = [(*group.environment, group.runs[0].cluster) for group in groups]
     of_environment: dict[object, list[int]] = {}
     for number, environment in enumerate(environments):
@@ -152,19 +150,57 @@ def _columns(name: str, estimate: Estimate) -> dict[str, float]:
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
+def _from_summaries(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Means of packets, streams and availability over the summaries that have them; NaN without any.
+
+    Beside runs with outages, a run of the same group that happened to have none counts as fully available.
+    """
+    packets = [own for summary in summaries if (own := summary.get("transport"))]
+    streams = [own for summary in summaries if (own := summary.get("stream"))]
+    has_outages = any("availability" in summary for summary in summaries)
+    availability = [summary.get("availability", _without_outages(summary)) for summary in summaries if has_outages]
+    seconds = [summary["virtual_seconds"] for summary in summaries]
+    joins = [_or_nan(each["to_join"]["mean"]) for each in availability if "to_join" in each]
+    values = {
+        "lost": [each["lost"] for each in packets],
+        "completion": [_or_nan(each["completion"]["mean"]) for each in packets],
+        "completion_p99": [_or_nan(each["completion"]["p99"]) for each in packets],
+        "online": [_or_nan(each["online_accuracy"]) for each in streams],
+        "forgetting": [_or_nan(each["forgetting"]) for each in streams],
+        "adaptation": [mean_of([*map(_or_nan, each["adaptation"].values())]).value for each in streams],
+        "up": [mean_of(each.get("up", [])).value for each in availability],
+        "goodput": [
+            each.get("useful", math.nan) / over for each, over in zip(availability, seconds, strict=False) if over
+        ],
+        "work_lost": [each.get("lost_seconds", math.nan) for each in availability],
+        "state_bytes": [each.get("state_bytes", math.nan) for each in availability],
+        "to_join": [each for each in joins if not math.isnan(each)],
+    }
+    return {name: mean_of(of_runs).value for name, of_runs in values.items()}
+
+
+def _without_outages(summary: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"up": [1.0], "useful": summary["samples"], "lost_seconds": 0.0, "state_bytes": 0}
+
+
+def _or_nan(value: float | None) -> float:
+    """JSON has no NaN."""
+    return math.nan if value is None else value
+
+
 def _total(summary: Mapping[str, Any]) -> float:
     return float(summary["cost"]["total"]) if "cost" in summary else math.nan
 
 
 def _cost_to_target(run: Run, duration: Duration) -> float:
-    """NaN where the target was not reached by training, or there are no prices."""
+    """NaN if the target was not reached by training, or without prices."""
     if "tariff" not in run.manifest or not duration.reached or duration.is_untrained:
         return math.nan
     return costs_until(run, [duration.seconds])[0]
 
 
 def _to_target(runs: Sequence[Run], durations: Sequence[Duration]) -> dict[str, float]:
-    """What was sent until the target, a run's mean; NaN where not all reached it."""
+    """Mean bytes sent until the target; NaN if not all runs reached it."""
     if not all(duration.reached and not duration.is_untrained for duration in durations):
         return {"wan_bytes_to_target": math.nan, "bytes_sent_to_target": math.nan}
     sent = [sent_until(run, duration.seconds) for run, duration in zip(runs, durations, strict=True)]
@@ -172,7 +208,7 @@ def _to_target(runs: Sequence[Run], durations: Sequence[Duration]) -> dict[str, 
 
 
 def duration_until(run: Run, target: float) -> Duration:
-    """Until the target, or as long as the run lasted."""
+    """The time to the target, or the run's duration if it was not reached."""
     time = time_to_target(run, target)
     if math.isnan(time):
         return Duration(float(run.outcome["virtual_seconds"]), reached=False)
@@ -180,21 +216,21 @@ def duration_until(run: Run, target: float) -> Duration:
 
 
 def _gap(run: Run, target: float, time: float) -> float:
-    """How long (s) before that time, at which it was at the target, there was no evaluation."""
-    told: Mapping[str, float | None] = (run.summary or {}).get("not_before", {})
-    if str(target) in told:
-        before = told[str(target)] or 0.0
-    else:  # of an older run, or a target of nobody's
+    """The time (s) without an evaluation before the target was reached."""
+    bounds: Mapping[str, float | None] = (run.summary or {}).get("not_before", {})
+    if str(target) in bounds:
+        before = bounds[str(target)] or 0.0
+    else:  # of an older run, or a target that was not the scenario's
         times = mean_metric(run).index
         before = max((each for each in times if each < time), default=0.0)
     return time - before
 
 
 def final(run: Run) -> Mapping[str, Any]:
-    """A run's metric at the end, see `final_metric`: as its summary tells; older ones don't."""
+    """A run's metric at the end, see `final_metric`: from its summary, or for older runs from its evaluations."""
     summary = run.outcome
     if (key := f"final_{run.metric.key}") in summary:
-        told: Mapping[str, Any] = summary[key]
-        return told
+        value: Mapping[str, Any] = summary[key]
+        return value
     curve = mean_metric(run)
     return final_metric(list(zip(curve.index, curve, strict=True)), summary["virtual_seconds"])

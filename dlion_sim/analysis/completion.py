@@ -1,4 +1,4 @@
-"""How long messages took to be complete, and what of them was missing: by kind, variable and class of packets."""
+"""Completion times of messages and shares of missing bytes, by kind, variable and class of packets."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SHARES = {"lost": "lost_bytes", "resent": "resent_bytes", "saved": "saved_bytes
 
 
 def completions(run: Run) -> pd.DataFrame:
-    """A row a data message that was completed: as the transfers, with `seconds` from its first byte until then.
+    """A row for each completed data message: columns as the transfers, and `seconds` from its first byte on.
 
-    One that was sent in packets is complete when its receiver has all that it waits for; of others it is known when
-    their last byte was sent.
+    A message sent in packets is complete when its receiver has all that it waits for; others when their last byte has
+    been sent.
     """
     sent = run.transfers()
     sent = sent.assign(seconds=sent["delivered"].fillna(sent["end"]) - sent["begin"])
@@ -28,10 +28,10 @@ def completions(run: Run) -> pd.DataFrame:
 
 
 def by_kind(run: Run) -> pd.DataFrame:
-    """A row a kind of data message that was sent in packets: `messages`, shares of bytes, `mean`, `p50`, `p99` (s).
+    """A row for each kind of data message sent in packets: `messages`, shares of bytes, `mean`, `p50`, `p99` (s).
 
-    `lost` is the share that receivers did without, of that `saved` what was never sent, as they had enough; `resent`
-    may be more than 1.
+    `lost` is the share that receivers did without, `saved` the part of it that was not sent as they had enough;
+    `resent` may be more than 1.
     """
     sent = completions(run).dropna(subset=["lost_bytes"])
     rows: dict[str, dict[str, float]] = {}
@@ -43,26 +43,26 @@ def by_kind(run: Run) -> pd.DataFrame:
 
 
 def by_part(runs: Sequence[Run]) -> pd.DataFrame:
-    """What became of the parts of some runs' messages: a row a `stage`, `variable` and `packets` (large or small).
+    """Parts of some runs' messages: a row for each `stage`, `variable` and `packets` (large or small).
 
-    `lost` is the share of their bytes that receivers did without; `mean`, `p50` and `p99` (s) tell when the last of a
-    part was there, from its message's first byte, and are NaN where nobody knows.
+    `lost` is the share of their bytes that receivers did without; `mean`, `p50` and `p99` (s) are the times from the
+    message's first byte until a part was complete, NaN if unknown.
     """
     parts = pd.concat([run.parts() for run in runs], ignore_index=True)
     stage = parts["stage"].astype(object).where(parts["stage"].notna(), "")
     packets = np.where(parts["large"].astype(bool), LARGE, SMALL)
     rows = []
-    for (own_stage, variable, of), each in parts.assign(stage=stage, packets=packets).groupby(
+    for (own_stage, variable, kind), each in parts.assign(stage=stage, packets=packets).groupby(
         ["stage", "variable", "packets"]
     ):
         lost = each["lost_bytes"].sum() / max(each["bytes"].sum(), 1)
-        row: dict[str, Any] = {"stage": own_stage, "variable": variable, "packets": of, "lost": lost}
+        row: dict[str, Any] = {"stage": own_stage, "variable": variable, "packets": kind, "lost": lost}
         rows.append({**row, **percentiles(each["seconds"].dropna())})
     return pd.DataFrame(rows, columns=["stage", "variable", "packets", "lost", *percentiles([])])
 
 
 def percentiles(seconds: npt.ArrayLike) -> dict[str, float]:
-    """Their `mean`, and the times within which half of them (`p50`) and all but one in a hundred are (`p99`)."""
+    """The `mean`, median (`p50`) and 99th percentile (`p99`); NaN without values."""
     values = np.asarray(seconds, np.float64)
     if not values.size:
         return dict.fromkeys(("mean", "p50", "p99"), np.nan)

@@ -1,4 +1,4 @@
-"""What runs cost on the way, and what they would have cost at other prices."""
+"""The cost of runs until some time, and at other prices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlion_sim.analysis.outages import absences
+from dlion_sim.analysis.outages import process_outages
 from dlion_sim.errors import InputError
 from dlion_sim.results import Run, Tariff, cost_of
 from dlion_sim.results.cost import GB, machines_cost, unpaid
@@ -19,27 +19,24 @@ from dlion_sim.results.json_document import JsonDocument
 from dlion_sim.results.run_folder import MANIFEST, SCENARIO, SUMMARY
 from dlion_sim.scenario import from_data, tariff
 
-_OF_CATALOG = ("price", "watts", "carbon")
-"""What of a machine a catalog tells, besides what it is."""
+_CATALOG_KEYS = ("price", "watts", "carbon")
+"""Keys of a machine that come from the catalog, besides its hardware."""
 
 
 def costs_until(run: Run, times: Sequence[float]) -> list[float]:
-    """What a run would have cost in all, had it ended at each of some times (s).
-
-    Raises InputError where it has no prices.
-    """
+    """The total cost of a run if it had ended at each of some times (s). Raises InputError without prices."""
     prices = _tariff(run)
     egress = _egress(run, prices)
     sent = np.concatenate([[0.0], egress])[np.searchsorted(egress.index, times, side="right")]
-    gone = absences(run)
-    machines = [machines_cost(prices, time, unpaid(prices, time, gone)) for time in times]
+    outages = process_outages(run)
+    machines = [machines_cost(prices, time, unpaid(prices, time, outages)) for time in times]
     return [one + float(other) for one, other in zip(machines, sent, strict=True)]
 
 
 def at_prices_of(run: Run, catalog: str) -> Run:
-    """The run at the prices that another catalog, by name or file, has of its instances.
+    """The run at the prices of another catalog, by name or file.
 
-    Raises InputError where it names none, or the catalog does not have one.
+    Raises InputError if the run names no instances, or the catalog lacks one.
     """
     file = run.folder / SCENARIO
     data = copy.deepcopy(run.scenario)
@@ -51,25 +48,23 @@ def at_prices_of(run: Run, catalog: str) -> Run:
     if not instances:
         raise InputError("names no instances", file=file, allowed="runs whose workers have an `instance`")
     for machine in instances:
-        for key in _OF_CATALOG:
+        for key in _CATALOG_KEYS:
             machine.pop(key, None)
     try:
         prices = tariff(from_data(data, file=file, of_run=True))
     except InputError as error:
-        raise (error if error.path != "prices.catalog" else _of_argument(error, catalog)) from None
+        if error.path != "prices.catalog":
+            raise
+        raise InputError(error.problem, file=f"`catalog` {catalog}", allowed=error.allowed) from None
     manifest = JsonDocument({**run.manifest, "tariff": prices}, run.folder / MANIFEST)
     repriced = replace(run, manifest=manifest)
     if run.summary is None:
         return repriced
     try:
-        cost = cost_of(_tariff(repriced), run.summary["virtual_seconds"], _carried(run), absences(run))
+        cost = cost_of(_tariff(repriced), run.summary["virtual_seconds"], _carried(run), process_outages(run))
     except KeyError:
         raise InputError("are not those of its scenario", file=run.folder / MANIFEST, path="clouds") from None
     return replace(repriced, summary=JsonDocument({**run.summary, "cost": cost}, run.folder / SUMMARY))
-
-
-def _of_argument(error: InputError, catalog: str) -> InputError:
-    return InputError(error.problem, file=f"`catalog` {catalog}", allowed=error.allowed)
 
 
 def _machines(scenario: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -89,7 +84,7 @@ def _tariff(run: Run) -> Tariff:
 
 
 def _between_clouds(run: Run) -> pd.DataFrame:
-    """What links carried between clouds: `virtual_time` (s), `a`, `b` and `bytes`."""
+    """Bytes between clouds: `virtual_time` (s), `a`, `b` and `bytes`."""
     links = run.links()
     links = links.assign(a=links["sender_cloud"].astype(object), b=links["receiver_cloud"].astype(object))
     return links.loc[links["wan_bytes"] > 0, ["virtual_time", "a", "b", "bytes"]]
@@ -101,13 +96,13 @@ def _carried(run: Run) -> dict[tuple[str, str], int]:
 
 
 def _egress(run: Run, prices: Tariff) -> pd.Series[float]:
-    """What traffic between clouds had cost by the times (s) at which some was sent."""
+    """The cost of traffic between clouds so far, by the time (s)."""
     per_gb = prices["egress"]
     if per_gb is None:
         return pd.Series(dtype=float)
     links = _between_clouds(run)
     paid = [per_gb.get(a, {}).get(b) for a, b in zip(links["a"], links["b"], strict=True)]
     if None in paid:
-        raise InputError("does not tell all prices", file=run.folder / MANIFEST, path="tariff.egress")
+        raise InputError("lacks a price", file=run.folder / MANIFEST, path="tariff.egress")
     costs: pd.Series[float] = links["bytes"] * np.array(paid, dtype=float) / GB
     return costs.groupby(links["virtual_time"]).sum().sort_index().cumsum()

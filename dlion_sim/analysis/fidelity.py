@@ -1,4 +1,4 @@
-"""How far a simulated run and a real one of the same scenario are apart."""
+"""Differences between a simulated run and a real one of the same scenario."""
 
 from __future__ import annotations
 
@@ -10,55 +10,53 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlion_sim.analysis.detection import compare_delays, furthest_apart
+from dlion_sim.analysis.detection import compare_delays, max_difference
 from dlion_sim.errors import InputError
 from dlion_sim.metric import Metric
 from dlion_sim.results import Run
 
-_ALIKE = 1 + 1e-9
-"""Clocks' rounding apart."""
+_ROUNDING = 1 + 1e-9
+"""Tolerance for rounded clocks."""
 
 
 @dataclass(frozen=True)
 class Fidelity:
-    """What both runs measured, and how that compares; seconds, bytes and fractions.
+    """Measurements of both runs and their ratios; seconds, bytes and fractions.
 
-    Of each quantity the tables have the columns `simulated`, `real` and `ratio` (real / simulated) below its name.
+    Tables have the columns `simulated`, `real` and `ratio` (real / simulated) below each quantity's name.
 
-    Iterations and messages are whole: at any one instant a run may be one of them ahead of another that is milliseconds
-    slower, which of 20 is 5 %. So paces and throughputs are not taken at the end: they are what was done since the
-    start, by the time, both averaged over the second half of the time that both ran.
+    Iterations and messages are whole numbers: at one instant a run may be one ahead of another that is milliseconds
+    slower, which is 5 % of 20. So paces and throughputs are rates since the start, averaged over the second half of the
+    time that both ran.
     """
 
     workers: pd.DataFrame
-    """By worker: iterations, pace (a second), iteration_median and iteration_p95 (s), staleness (iterations)."""
+    """By worker: iterations, pace (per second), iteration_median and iteration_p95 (s), staleness (iterations)."""
     links: pd.DataFrame
-    """By sender and receiver: bytes, messages, throughput (bytes a second); none where nothing was exchanged."""
+    """By sender and receiver: bytes, messages, throughput (bytes per second); empty without an exchange."""
     metric: Metric
-    """What evaluations are by."""
+    """The metric of evaluations."""
     evaluations: pd.DataFrame
     """By time (s): the metric's mean over the workers, simulated and real, and the difference."""
     delays: pd.DataFrame
-    """By what (lost, found, joined), participant, peer and number of the time: how many seconds it took, simulated and
-    real; see `compare_delays`. None where all are there all the time."""
+    """Delays of failure detection and joining, see `compare_delays`; empty without outages."""
     late: float
-    """Of the node that was latest, the part of the time by which its computations took longer than they are modelled:
-    what that delays says nothing of the simulator. NaN where they are not held to the model."""
+    """The share of time by which the latest node's computations exceeded the model, which is no error of the
+    simulator. NaN without pacing."""
 
     @property
     def verdict(self) -> Mapping[str, float]:
-        """How far apart: relative differences of the worker or link that differs most, and accuracies' in points.
+        """Relative differences of the worker or link that differs most; of accuracies, differences in points.
 
-        Another metric's are relative to the simulated, and their keys begin with `metric`.
+        Those of another metric are relative to the simulated one, and their keys begin with `metric`.
 
-        `iterations` and `bytes` are those of paces and throughputs. Each is held against the simulated one or, where
-        this is more, against a tenth of the mean of all: a link that carries but control messages may carry twice as
-        many without any effect. The metric is compared at the end; on the way, which is the mean of the differences
-        at all evaluations; and at worst, at any of them. NaN is what cannot be told; of bytes, because nothing was
-        exchanged.
+        `iterations` and `bytes` compare paces and throughputs. Each is relative to the simulated one or, if larger, a
+        tenth of the mean of all: a link with control messages only may carry twice as many without any effect. The
+        metric is compared at the end, on the way (mean difference of all evaluations) and at worst (any evaluation).
+        Unknown differences are NaN, such as of bytes without an exchange.
 
-        `to_notice` and `to_rejoin`, where somebody went or came, are the greatest differences of what that took,
-        relative to the simulated time or, where this is more, to 2 s: up to a tenth is 10 %, or 0.2 s.
+        `to_notice` and `to_rejoin`, of runs with outages, are the greatest differences of delays, relative to the
+        simulated delay or, if longer, to 2 s: a tenth is 10 %, or 0.2 s.
         """
         apart = self.evaluations["difference"].abs()
         key = self.metric.key
@@ -78,13 +76,13 @@ class Fidelity:
         if self.delays.empty:
             return {}
         return {
-            "to_notice": furthest_apart(self.delays, "lost"),
-            "to_rejoin": furthest_apart(self.delays, "found", "joined"),
+            "to_notice": max_difference(self.delays, "lost"),
+            "to_rejoin": max_difference(self.delays, "found", "joined"),
         }
 
     @property
     def document(self) -> dict[str, Any]:
-        """All of it as JSON can say it, which knows no NaN: null."""
+        """All of it for JSON, with null for NaN."""
         return {
             "verdict": _jsonable(self.verdict),
             **_jsonable({"late": self.late}),
@@ -98,8 +96,7 @@ class Fidelity:
 def compare(simulated: Run, real: Run) -> Fidelity:
     """Compare two runs of one scenario, over the time that both of them ran.
 
-    Raises InputError where they are not of the same workers, were not evaluated on the same set by the same metric, or
-    one of them cannot be read or ended before it began.
+    Raises InputError if their workers, evaluation sets or metrics differ, or one of them cannot be read or is empty.
     """
     if simulated.manifest["workers"] != real.manifest["workers"]:
         raise InputError("has other workers", file=real.folder, allowed=f"those of {simulated.folder}")
@@ -132,7 +129,7 @@ def _workers(run: Run, end: float) -> pd.DataFrame:
     iterations = iterations[iterations["virtual_time"] <= end]
     by_worker = iterations.groupby("worker")
     lasted = by_worker["virtual_time"].diff()
-    # The part of the second half in which an iteration was over.
+    # The part of the second half after an iteration's end.
     over = ((end - iterations["virtual_time"]) / (end / 2)).clip(upper=1.0)
     workers = pd.Index(range(len(run.manifest["workers"])), name="worker")
     return pd.DataFrame(
@@ -148,32 +145,32 @@ def _workers(run: Run, end: float) -> pd.DataFrame:
 
 
 def _links(run: Run, end: float) -> pd.DataFrame:
-    """What was carried by then is known at the ends of intervals, which are the times of evaluations."""
+    """Bytes so far are known at the ends of intervals, which are the times of evaluations."""
     times = run.evaluations()["virtual_time"]
     ends = np.unique([*times[times.between(end / 2, end)], end])
     links = run.links()
-    links = links[links["virtual_time"] <= end * _ALIKE]
-    # At how many of these ends it had been carried.
-    at = len(ends) - np.searchsorted(ends * _ALIKE, links["virtual_time"])
+    links = links[links["virtual_time"] <= end * _ROUNDING]
+    # The number of interval ends at or after the row's.
+    at = len(ends) - np.searchsorted(ends * _ROUNDING, links["virtual_time"])
     links = links.assign(throughput=links["bytes"] * at / ends.sum())
     return links.groupby(["sender", "receiver"])[["bytes", "messages", "throughput"]].sum()
 
 
 def _side_by_side(simulated: pd.DataFrame, real: pd.DataFrame) -> pd.DataFrame:
-    """Where only one has a row, of a link, the other counted nothing."""
+    """Both tables; a link that only one of them has counts as 0 in the other."""
     simulated, real = simulated.align(real, axis=0, fill_value=0)
     quantities = {}
     for name in simulated.columns:
         both = pd.DataFrame({"simulated": simulated[name], "real": real[name]}).astype(float)
-        # Where there is nothing on either side, nothing differs.
+        # 0 equals 0.
         quantities[name] = both.assign(ratio=(both["real"] / both["simulated"]).where((both != 0).any(axis=1), 1.0))
     return pd.concat(quantities, axis=1)
 
 
 def _evaluations(simulated: Run, real: Run, end: float) -> pd.DataFrame:
-    """At the real run's evaluations; the simulated metric in between evaluations is interpolated."""
+    """At the real run's evaluations, to which the simulated metric is interpolated."""
     means = [run.evaluations().groupby("virtual_time")[run.metric.key].mean() for run in (simulated, real)]
-    modelled, measured = (mean[mean.index <= end * _ALIKE] for mean in means)
+    modelled, measured = (mean[mean.index <= end * _ROUNDING] for mean in means)
     if modelled.empty or measured.empty:
         return pd.DataFrame({"simulated": [], "real": [], "difference": []})
     expected = np.interp(measured.index, modelled.index, modelled)
@@ -188,7 +185,7 @@ def _late(real: Run) -> float:
 
 
 def _off(table: pd.DataFrame, quantity: str) -> float:
-    """The greatest difference of a row, relative to what is simulated there or to a tenth of the mean row."""
+    """The greatest difference of a row, relative to its simulated value or a tenth of the mean row."""
     simulated, real = table[quantity]["simulated"], table[quantity]["real"]
     least: float = max(simulated.mean(), real.mean()) / 10
     relative: pd.Series = (real - simulated).abs() / simulated.clip(lower=least)

@@ -1,4 +1,4 @@
-"""Runs that differ in nothing but their seed, and what tells such groups apart."""
+"""Groups of runs that differ in their seed only, and their labels."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dlion_sim.scenario import BANDWIDTH, CORES, DURATION
 
 REFERENCE = "baseline"
 """The system that others are compared with."""
-_PLAIN = ("scenario", "system", "transport", "way", "run", "label")
-"""Labels whose values need no word of what they are."""
-_MOST_DIFFERENCES = 2
-"""Of settings that groups are named by."""
+_UNNAMED = ("scenario", "system", "transport", "way", "run", "label")
+"""Labels whose values are shown without the label's name."""
+_MAX_DIFFERENCES = 2
+"""The most settings that a group is named by."""
 
 
 @dataclass(frozen=True)
@@ -26,22 +26,19 @@ class Group:
     """Runs of one scenario, made the same way, with different seeds."""
 
     labels: Mapping[str, str]
-    """What to tell it apart by: scenario, the values of a sweep's axes, ..., system; no two groups have the same.
-
-    What their metric was measured on is one, so that no speed-up is told between groups that differ in it.
-    """
+    """Scenario, the values of a sweep's axes, the evaluation set, ..., system; unique among groups."""
     runs: tuple[Run, ...]
 
     @property
     def completed(self) -> tuple[Run, ...]:
-        """Those of the runs that are."""
+        """The completed runs."""
         return tuple(run for run in self.runs if run.manifest["status"] == "completed")
 
     @property
     def samples(self) -> Mapping[tuple[int, int], Run]:
-        """The completed runs that are independent of each other, by seed and number of the repetition.
+        """The independent completed runs, by seed and number of the repetition.
 
-        A simulation that is repeated is the same once more, and not another sample as a live run is.
+        A repeated simulation is no independent sample, unlike a repeated live run.
         """
         samples: dict[tuple[int, int], Run] = {}
         repetitions: Counter[int] = Counter()
@@ -53,35 +50,35 @@ class Group:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is Baseline as it stands, with nothing replaced, whatever it is labelled."""
+        """Whether it is Baseline without replaced choices, whatever its label."""
         return self.runs[0].system == REFERENCE
 
     @property
     def environment(self) -> tuple[tuple[str, str], ...]:
-        """All that it is told apart by, except its system."""
+        """All labels except its system."""
         others = ("system", "run", "label")
         return tuple((key, value) for key, value in self.labels.items() if key.split(".")[0] not in others)
 
     def named(self, keys: Iterable[str]) -> str:
-        """Its values of some labels in a line, e.g. "dlion, bandwidth 20 Mbps"."""
-        return ", ".join(said(key, self.labels[key]) for key in keys if key in self.labels)
+        """Its values of some labels as text, e.g. "dlion, bandwidth 20 Mbps"."""
+        return ", ".join(label_text(key, self.labels[key]) for key in keys if key in self.labels)
 
 
 def group_runs(runs: Iterable[Run]) -> list[Group]:
     """The groups, sorted by environment and then system.
 
-    Groups that no label tells apart have one more, `run`: the settings in which they differ, or their folders' names.
-    Labels that are numbers or quantities are in that order, others in the order of their first runs; only Baseline goes
-    before other systems. Raises InputError for a run that cannot be read.
+    Groups with the same labels get another one, `run`: the settings in which they differ, or their folders' names.
+    Numbers and quantities are in their order, other labels in the order of their first runs; Baseline is the first
+    system. Raises InputError for a run that cannot be read.
     """
     together: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         together.setdefault((_way(run), run.apart_from_seed), []).append(run)
-    return in_order(_told_apart([Group(_labels(group[0]), tuple(group)) for group in together.values()]))
+    return in_order(_disambiguated([Group(_labels(group[0]), tuple(group)) for group in together.values()]))
 
 
 def in_order(groups: Iterable[Group]) -> list[Group]:
-    """The groups, sorted as those of `group_runs` are."""
+    """The groups, sorted as by `group_runs`."""
     ordered = list(groups)
     for key in reversed(varying(ordered)):
         rank = ranks([group.labels.get(key, "") for group in ordered])
@@ -90,18 +87,18 @@ def in_order(groups: Iterable[Group]) -> list[Group]:
 
 
 def labelled(groups: Iterable[Group], label: str) -> list[Group]:
-    """The groups, told apart from others by a label of the user's."""
+    """The groups with a label of the user's."""
     return [Group({**group.labels, "label": label}, group.runs) for group in groups]
 
 
 def varying(groups: Sequence[Group]) -> list[str]:
-    """The labels that are not the same in all groups."""
+    """The labels that differ between groups."""
     keys = dict.fromkeys(key for group in groups for key in group.labels)
     return [key for key in keys if len({group.labels.get(key) for group in groups}) > 1]
 
 
 def metric_of(groups: Iterable[Group]) -> Metric:
-    """The metric by which all of them are evaluated. Raises InputError where that is not one."""
+    """The metric of all runs. Raises InputError if there are several."""
     folders = {run.metric: run.folder for group in groups for run in group.runs}
     one, *others = folders
     if others:
@@ -111,52 +108,57 @@ def metric_of(groups: Iterable[Group]) -> Metric:
 
 
 def metric_name(groups: Sequence[Group]) -> str:
-    """What to call its values, e.g. "test accuracy"; "accuracy" alone where they are not of one set."""
+    """The metric's name with the evaluation set, e.g. "test accuracy"; without it if sets differ."""
     sets = {run.evaluated_on for group in groups for run in group.runs}
     name = metric_of(groups).name
     return f"{sets.pop()} {name}" if len(sets) == 1 else name
 
 
-def said(key: str, value: str) -> str:
-    """A label in words, e.g. "bandwidth 20 Mbps" for that value of "cluster.wan.bandwidth"."""
-    return value if key in _PLAIN else in_words(key, value)
+def metric_label(groups: Sequence[Group]) -> str:
+    """The label of an axis of the metric, e.g. "Test accuracy (%)"."""
+    return f"{metric_name(groups).capitalize()}{metric_of(groups).axis}"
+
+
+def label_text(key: str, value: str) -> str:
+    """A label as text, e.g. "bandwidth 20 Mbps" for that value of "cluster.wan.bandwidth"."""
+    return value if key in _UNNAMED else in_words(key, value)
 
 
 def note(groups: Iterable[Group]) -> str:
-    """What to note at groups of such runs, see `dlion_sim.results.note`."""
+    """The note on the runs of some groups, see `dlion_sim.results.note`."""
     return note_of([run for group in groups for run in group.runs])
 
 
-def _told_apart(groups: Sequence[Group]) -> list[Group]:
-    """The groups, those with the same labels also with what differs in their scenarios, or else with their folders."""
-    alike: dict[tuple[tuple[str, str], ...], list[int]] = {}
+def _disambiguated(groups: Sequence[Group]) -> list[Group]:
+    """The groups, with the label `run` where others are the same: differing settings, or folder names."""
+    by_labels: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for number, group in enumerate(groups):
-        alike.setdefault(tuple(group.labels.items()), []).append(number)
-    told = list(groups)
+        by_labels.setdefault(tuple(group.labels.items()), []).append(number)
+    found = list(groups)
     folders = run_names([group.runs[0].folder for group in groups])
-    for numbers in alike.values():
+    for numbers in by_labels.values():
         if len(numbers) > 1:
             differences = _differences([groups[number].runs[0] for number in numbers])
             names = differences or [folders[number] for number in numbers]
             for number, name in zip(numbers, names, strict=True):
-                told[number] = Group({**groups[number].labels, "run": name}, groups[number].runs)
-    return told
+                found[number] = Group({**groups[number].labels, "run": name}, groups[number].runs)
+    return found
 
 
 def _differences(runs: Sequence[Run]) -> list[str]:
-    """In which settings the runs differ, in words; nothing where these are many, or no plain values."""
+    """The settings in which the runs differ, as text; empty if they are many, or no plain values."""
     settings = [dict(_settings(run.scenario)) for run in runs]
     paths = dict.fromkeys(path for of_run in settings for path in of_run)
     differing = [path for path in paths if len({str(of_run.get(path)) for of_run in settings}) > 1]
     values = [of_run.get(path) for of_run in settings for path in differing]
-    if len(differing) > _MOST_DIFFERENCES or any(value is None or isinstance(value, list) for value in values):
+    if len(differing) > _MAX_DIFFERENCES or any(value is None or isinstance(value, list) for value in values):
         return []
     names = [", ".join(in_words(path, str(of_run[path])) for path in differing) for of_run in settings]
     return names if len(set(names)) == len(names) else []
 
 
 def _settings(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Each value of a scenario that is no mapping, by path, but for those that say nothing of what was run."""
+    """Each value of a scenario by path, without those that do not affect results."""
     for key, value in given.items():
         if isinstance(value, Mapping):
             yield from _settings(value, f"{above}{key}.")
@@ -165,7 +167,7 @@ def _settings(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, 
 
 
 def ranks(values: Iterable[str]) -> dict[str, float]:
-    """By what to sort some values: their magnitudes if all have one, else their order."""
+    """The sort keys of some values: their magnitudes if all have one, else their order."""
     different = sorted(dict.fromkeys(values), key=lambda value: value != REFERENCE)
     for read in (float, BANDWIDTH.parse, DURATION.parse, CORES.parse):
         try:
@@ -176,7 +178,7 @@ def ranks(values: Iterable[str]) -> dict[str, float]:
 
 
 def _labels(run: Run) -> dict[str, str]:
-    transport = run.manifest.get("transport", "reliable")  # of before there was another
+    transport = run.manifest.get("transport", "reliable")
     labels = {"scenario": scenario_label(run.manifest), "transport": transport}
     labels |= {key: value for key, value in run.point.items() if key not in ("base", "seed", "system")}
     if not run.is_virtual:
@@ -186,7 +188,7 @@ def _labels(run: Run) -> dict[str, str]:
 
 
 def _system(run: Run) -> str:
-    """What its sweep calls its system, unless that is a plain name for something else; or else what it is."""
+    """The sweep's label of the system, unless that is the name of another system; else its own label."""
     axes = [key for key in run.point if key != "system"]
     chosen = run.point.get("system")
     kinds_replaced = any("." not in path for path in untold(run.manifest, axes))

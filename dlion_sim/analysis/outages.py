@@ -1,4 +1,4 @@
-"""When somebody was not there, or nothing went over a path between clouds."""
+"""Outages of participants and of paths between clouds, from the run folder."""
 
 from __future__ import annotations
 
@@ -9,38 +9,34 @@ from itertools import chain
 from dlion_sim.results import Run
 
 Interval = tuple[float, float]
-"""Begin and end (s); infinite where it went on to the run's end."""
+"""Begin and end (s); the end is infinite if it is not known to be before the run's end."""
 
 
-def absences(run: Run) -> Mapping[int, Sequence[Interval]]:
-    """When the process of each participant, by number, did not run, in order; who was always there is not among them.
+def process_outages(run: Run) -> Mapping[int, Sequence[Interval]]:
+    """When the process of each participant, by number, did not run, in order; only of those with outages.
 
-    Raises InputError where the membership cannot be read.
+    Raises InputError if the membership cannot be read.
     """
     return _until(run, ("up",))
 
 
-def not_taking_part(run: Run) -> Mapping[int, Sequence[Interval]]:
-    """As `absences`, but each lasts until its worker has the state, and trains again.
-
-    Raises InputError where the membership cannot be read.
-    """
+def training_outages(run: Run) -> Mapping[int, Sequence[Interval]]:
+    """As `process_outages`, but each ends when the worker has its state and trains again."""
     return _until(run, ("joined", "begins_anew"))
 
 
 def _until(run: Run, back: Collection[str]) -> Mapping[int, Sequence[Interval]]:
-    """When each participant was gone, until one of `back` became of it."""
-    told = run.membership()
-    changes = told[told["what"].isin(["down", "left", *back])].sort_values("virtual_time", kind="stable")
-    of_each = {int(str(number)): own for number, own in changes.groupby("participant")}
+    """The outages of each participant, which end with an event in `back`."""
+    rows = run.membership()
+    changes = rows[rows["what"].isin(["down", "left", *back])].sort_values("virtual_time", kind="stable")
     found = {
-        number: list(_absences(zip(own["virtual_time"], own["what"].isin(back), strict=True)))
-        for number, own in of_each.items()
+        int(str(number)): list(_outages(zip(own["virtual_time"], own["what"].isin(back), strict=True)))
+        for number, own in changes.groupby("participant")
     }
     return {number: intervals for number, intervals in found.items() if intervals}
 
 
-def _absences(changes: Iterable[tuple[float, bool]]) -> Iterator[Interval]:
+def _outages(changes: Iterable[tuple[float, bool]]) -> Iterator[Interval]:
     begin = math.inf
     for time, is_back in changes:
         if not is_back:
@@ -53,8 +49,8 @@ def _absences(changes: Iterable[tuple[float, bool]]) -> Iterator[Interval]:
         yield begin, math.inf
 
 
-def paths_down(run: Run) -> Mapping[tuple[str, str], Sequence[Interval]]:
-    """When nothing went from a cloud to another one, by both, as the scenario has it; of a live run nobody knows."""
+def path_outages(run: Run) -> Mapping[tuple[str, str], Sequence[Interval]]:
+    """The outages of paths, by sending and receiving cloud, as the scenario states them; none of a live run."""
     found: dict[tuple[str, str], list[Interval]] = {}
     for each in run.manifest.get("paths_down", []) if run.manifest.get("way") != "live" else []:
         end = math.inf if each["end"] is None else each["end"]
@@ -62,16 +58,17 @@ def paths_down(run: Run) -> Mapping[tuple[str, str], Sequence[Interval]]:
     return found
 
 
-def down_in_all(runs: Sequence[Run]) -> list[Interval]:
-    """The times at which somebody or a path of each of the runs was down, in order and apart.
+def common_outages(runs: Sequence[Run]) -> list[Interval]:
+    """The times at which a participant or a path was down in each of the runs, in order and disjoint.
 
-    What would have come after a run's end does not speak against them.
+    After a run's end, the other runs decide.
     """
     ends = [(run.summary or {}).get("virtual_seconds", math.inf) for run in runs]
     edges = []
     for run, end in zip(runs, ends, strict=True):
         after = [(end, math.inf)] if end < max(ends) else []
-        for begin, back in united([*chain(*absences(run).values(), *paths_down(run).values()), *after]):
+        outages = chain(*process_outages(run).values(), *path_outages(run).values(), after)
+        for begin, back in union(outages):
             edges += [(begin, 1), (back, -1)]
     found, down, since = [], 0, 0.0
     for time, change in sorted(edges):
@@ -81,19 +78,19 @@ def down_in_all(runs: Sequence[Run]) -> list[Interval]:
     return found
 
 
-def within(intervals: Iterable[Interval], begin: float, end: float) -> Iterator[Interval]:
-    """What of the intervals lies between two times, in their order."""
+def clipped(intervals: Iterable[Interval], begin: float, end: float) -> Iterator[Interval]:
+    """The parts of the intervals between two times, in their order."""
     for since, until in intervals:
         if max(begin, since) < min(end, until):
             yield max(begin, since), min(end, until)
 
 
-def united(intervals: Iterable[Interval]) -> list[Interval]:
-    """The times of any of them, in order and apart."""
-    united: list[Interval] = []
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """The union of the intervals, in order and disjoint."""
+    found: list[Interval] = []
     for begin, end in sorted(intervals):
-        if united and begin <= united[-1][1]:
-            united[-1] = united[-1][0], max(end, united[-1][1])
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
         else:
-            united.append((begin, end))
-    return united
+            found.append((begin, end))
+    return found

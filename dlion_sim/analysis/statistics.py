@@ -1,4 +1,4 @@
-"""What few seeds can tell: intervals, ratios of times that were perhaps never reached, and whether two differ."""
+"""Statistics of few seeds: intervals, means and ratios of censored durations, and paired tests."""
 
 from __future__ import annotations
 
@@ -11,33 +11,32 @@ import numpy as np
 from scipy import stats
 
 CONFIDENCE = 0.95
-"""Of every interval."""
+"""The level of all intervals."""
 
-_FAR = 0.5
-"""Of a time: with no evaluation in that part of it, it is no more than an upper bound."""
+_COARSE = 0.5
+"""A duration without an evaluation in this part of it is an upper bound only."""
 Bound = Literal["", ">", "<", "<=", "~"]
 Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value, NaN where unknown, and its interval, NaN where there is none."""
+    """A value and its interval; NaN if unknown."""
 
     value: float = math.nan
     low: float = math.nan
     high: float = math.nan
     bound: Bound = ""
-    """">", "<" or "<=": the true value is known to be more, or less, than `value`, and no more than that. "~": it is
-    rough, as it is a ratio of such values."""
+    """">", "<" or "<=": the true value is more or less than `value`. "~": a ratio of such bounds."""
     pairs: int = 0
-    """Of how many pairs it is, if of any."""
+    """The number of pairs that it is over."""
 
 
 @dataclass(frozen=True)
 class Duration:
-    """How long (s) something took; or, where it was not `reached`, how long it was waited for (right-censored).
+    """A duration (s) until a target; if the target was not `reached`, the duration of the run (right-censored).
 
-    For the last `gap` seconds of it nothing was evaluated: it is known to that only (interval-censored).
+    `gap` is the time before the end without an evaluation (interval-censored).
     """
 
     seconds: float
@@ -46,22 +45,22 @@ class Duration:
 
     @property
     def coarse(self) -> bool:
-        """Whether it may as well have taken less than half as long."""
-        return self.gap > _FAR * self.seconds * (1 + 1e-9)
+        """Whether the true duration may be less than half."""
+        return self.gap > _COARSE * self.seconds * (1 + 1e-9)
 
     @property
     def is_untrained(self) -> bool:
-        """Whether it was there before anything was done for it."""
+        """Whether the target was reached before training."""
         return self.reached and self.seconds == 0
 
     @property
-    def told(self) -> str:
-        """In words, of one that was reached: "12.5 s", "<= 5 s" or "before training"."""
+    def text(self) -> str:
+        """As text, if it was reached: "12.5 s", "<= 5 s" or "before training"."""
         return "before training" if self.is_untrained else f"{'<= ' * self.coarse}{self.seconds:g} s"
 
 
 def mean_of(values: Sequence[float]) -> Estimate:
-    """The mean, with its t-interval where there are two values or more."""
+    """The mean, with its t-interval for two values or more."""
     if not values:
         return Estimate()
     mean = float(np.mean(values))
@@ -70,11 +69,11 @@ def mean_of(values: Sequence[float]) -> Estimate:
 
 
 def restricted_mean(durations: Sequence[Duration]) -> Estimate:
-    """The mean duration; where some were not reached a lower bound, for which those count with how long they waited.
+    """The mean duration; a lower bound if some were not reached.
 
-    Where all waited equally long, that is the restricted mean survival time up to then (Royston and Parmar, 2013).
-    Where all were reached and some are coarse, it is an upper bound. Otherwise its interval is no narrower than their
-    mean gap on either side.
+    If all of these were censored at one time, it is the restricted mean survival time (Royston and Parmar, 2013). If
+    all were reached and some are coarse, it is an upper bound. Otherwise its interval extends at least by the mean gap
+    on either side.
     """
     mean = mean_of([each.seconds for each in durations])
     if not all(each.reached for each in durations):
@@ -86,12 +85,11 @@ def restricted_mean(durations: Sequence[Duration]) -> Estimate:
 
 
 def ratio(numerators: Mapping[Key, Duration], denominators: Mapping[Key, Duration]) -> Estimate:
-    """By which factor the numerators are longer: the geometric mean of the ratios of those under the same key.
+    """The geometric mean of the ratios of durations with the same key.
 
-    Its interval is a t-interval of the logarithms of these ratios or, where no keys are the same, Welch's of the
-    difference of mean logarithms. Where durations on one side were not reached, it is a bound; where on both, or where
-    one is 0, nothing is known. Where some are coarse it is rough, and has no interval; otherwise the interval is no
-    narrower than what the gaps leave open.
+    Its interval is a t-interval of the logarithms of these ratios or, without common keys, Welch's of the difference of
+    mean logarithms. If durations on one side were not reached, it is a bound; if on both, or if one is 0, it is
+    unknown. If some are coarse it is rough, without an interval; otherwise the interval covers the gaps at least.
     """
     keys = [key for key in numerators if key in denominators]
     above = [numerators[key] for key in keys] or list(numerators.values())
@@ -113,18 +111,18 @@ def ratio(numerators: Mapping[Key, Duration], denominators: Mapping[Key, Duratio
 
 
 def paired_p(one: Mapping[Key, float], other: Mapping[Key, float]) -> float:
-    """The p-value of a two-sided t-test of what is under the same key in both; NaN with less than two such pairs."""
+    """The p-value of a two-sided t-test of the pairs with the same key; NaN for less than two pairs."""
     keys = [key for key in one if key in other]
     differences = np.array([one[key] - other[key] for key in keys])
     if len(keys) < 2:
         return math.nan
-    if np.ptp(differences) < 1e-12:  # no spread at all, of which the test makes 0 / 0
+    if np.ptp(differences) < 1e-12:  # without variance, where the test is 0 / 0
         return float(abs(differences[0]) < 1e-12)
     return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values of several tests, corrected for their number (Holm, 1979); NaNs are none."""
+    """The p-values of several tests, corrected for their number (Holm, 1979); NaNs do not count."""
     known = [number for number, p in enumerate(p_values) if not math.isnan(p)]
     corrected, highest = list(p_values), 0.0
     for rank, number in enumerate(sorted(known, key=lambda number: p_values[number])):
@@ -138,14 +136,14 @@ def _geometric_mean(values: np.ndarray) -> float:
 
 
 def _half_width(values: Sequence[float] | np.ndarray) -> float:
-    """Of the t-interval of the mean; NaN of a single value."""
+    """The half width of the t-interval of the mean; NaN for a single value."""
     if len(values) < 2:
         return math.nan
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * stats.sem(values))
 
 
 def _half_width_of_difference(one: np.ndarray, other: np.ndarray) -> float:
-    """Of Welch's t-interval of the difference of two means; NaN where one is of a single value."""
+    """The half width of Welch's t-interval of the difference of two means; NaN if one is of a single value."""
     if min(len(one), len(other)) < 2:
         return math.nan
     if not np.ptp(one) and not np.ptp(other):

@@ -1,4 +1,4 @@
-"""Which value of the metric runs are compared by: the one that is asked for, their scenarios' own, or a common one."""
+"""The target value of the metric by which runs are compared: given, of their scenarios, or a common one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dlion_sim.analysis.curves import mean_metric
 from dlion_sim.analysis.groups import Group, metric_of
 from dlion_sim.errors import InputError
-from dlion_sim.metric import ACCURACY, Metric
+from dlion_sim.metric import ACCURACY
 from dlion_sim.results import Run
 from dlion_sim.results.run_folder import SUMMARY
 
@@ -18,37 +18,33 @@ _PERCENT = "%"
 
 @dataclass(frozen=True)
 class Target:
-    """A value of the metric, and in words where it is from: nothing where it was asked for."""
+    """A value of the metric, and its source as text: empty if it was given."""
 
     value: float
     source: str = ""
 
 
 def chosen_target(groups: Sequence[Group], given: float | str | None) -> Target:
-    """The target that was `given`, or else the one of the runs' own scenarios, or else the best that half reached.
+    """The `given` target, or else the one of the runs' scenarios, if there is just one, or else `common_target`.
 
-    A number is in the metric's own unit, of accuracy a fraction; a text may tell an accuracy in percent. Raises
-    InputError for one that the runs' metric cannot reach, where their metrics are several, and as `common_target`.
+    A number is in the metric's unit, of accuracy a fraction; a text may be an accuracy in percent. Raises InputError
+    for an invalid target, for several metrics, and as `common_target`.
     """
     metric = metric_of(groups)
     if given is not None:
-        return Target(_read(given, metric))
-    stated = stated_target(groups)
-    if stated is not None:
-        return Target(stated, "the scenario's own target")
+        if metric == ACCURACY:
+            return Target(read_accuracy(given, "target"))
+        return Target(_number(str(given), f"a value of the {metric.name}, e.g. 12.5", "target"))
+    stated = {run.target for group in groups if (run := group.runs[0]).target is not None}
+    if len(stated) == 1:
+        return Target(stated.pop(), "the scenario's own target")
     return Target(common_target(groups), "the best that half of the completed runs reached")
-
-
-def stated_target(groups: Sequence[Group]) -> float | None:
-    """The target of the runs' scenarios, where just one is stated there."""
-    targets = {target for group in groups if (target := group.runs[0].target) is not None}
-    return targets.pop() if len(targets) == 1 else None
 
 
 def common_target(groups: Sequence[Group]) -> float:
     """The best value of the metric that half of the completed runs reached; of accuracy, of those in all summaries.
 
-    Raises InputError where no run is completed, there are no such accuracies, or the runs have several metrics.
+    Raises InputError if no run is completed, there are no such accuracies, or the runs have several metrics.
     """
     completed = [run for group in groups for run in group.completed]
     if not completed:
@@ -64,13 +60,13 @@ def common_target(groups: Sequence[Group]) -> float:
 
 
 def _reached(runs: Sequence[Run]) -> dict[float, int]:
-    """How many of the runs reached each of the accuracies whose time all their summaries tell."""
+    """How many of the runs reached each of the accuracies that are in all summaries."""
     summaries = [run.outcome for run in runs]
     shared = set(summaries[0]["time_to_accuracy"])
     for run, summary in zip(runs, summaries, strict=True):
         shared &= set(summary["time_to_accuracy"])
         if not shared:
-            problem = "tells the time of no accuracy that the other summaries have too"
+            problem = "has no accuracy in common with the other summaries"
             raise InputError(problem, file=run.folder / SUMMARY, path="time_to_accuracy")
     return {
         float(target): sum(summary["time_to_accuracy"][target] is not None for summary in summaries)
@@ -78,18 +74,8 @@ def _reached(runs: Sequence[Run]) -> dict[float, int]:
     }
 
 
-def _read(given: float | str, metric: Metric) -> float:
-    """A target as it was given."""
-    if metric != ACCURACY:
-        return _number(str(given), f"a value of the {metric.name}, e.g. 12.5", "target")
-    return read_accuracy(given, "target")
-
-
 def read_accuracy(given: float | str, argument: str) -> float:
-    """An accuracy as a fraction; a text may tell it in percent.
-
-    Raises InputError, which names the `argument`, where it is none.
-    """
+    """An accuracy as a fraction; a text may be in percent. Raises InputError, which names the `argument`."""
     allowed = "more than 0 %, up to 100 %, e.g. 90, 90 % or 0.9"
     fraction = given if isinstance(given, float) else _fraction(given.strip(), allowed, argument)
     if not 0 < fraction <= 1:
@@ -98,7 +84,7 @@ def read_accuracy(given: float | str, argument: str) -> float:
 
 
 def _fraction(text: str, allowed: str, argument: str) -> float:
-    """An accuracy that is told as a fraction or in percent."""
+    """An accuracy given as a fraction or in percent."""
     value = _number(text.removesuffix(_PERCENT), allowed, argument)
     if text.endswith(_PERCENT) or value > 1:
         return value / 100

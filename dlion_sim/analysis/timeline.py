@@ -1,4 +1,4 @@
-"""What each worker did when: computing, waiting and for whom, and what it sent."""
+"""Timelines of workers: computing, waiting and for which peer, and sending."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ import pandas as pd
 from dlion_sim.analysis.traffic import interval_rates
 from dlion_sim.results import TESTS, Run
 
-_OF_SPANS = ["worker", "iteration", "waited_for", "wait_reason"]
+_SPAN_COLUMNS = ["worker", "iteration", "waited_for", "wait_reason"]
 
 
 def spans(run: Run) -> pd.DataFrame:
-    """A row a span: `worker`, `what` ("profile", "compute" or "wait"), `iteration` (from 1 on), `begin` and `end` (s).
+    """A row for each span: `worker`, `what` ("profile", "compute" or "wait"), `iteration` (from 1), `begin` and `end`
+    (s).
 
-    An iteration computes its gradient, then waits until it may go on: `waited_for` and `wait_reason` tell for whom and
-    what. The end of the run may cut off the last span of a worker. Spans of no time have no row.
+    An iteration computes its gradient, then waits: `waited_for` is the peer and `wait_reason` what the wait was for.
+    The end of the run may cut off the last span of a worker. Spans of length 0 are left out.
     """
     metrics = run.metrics()
     rows = metrics[~metrics["kind"].isin(TESTS)]
     end = rows["virtual_time"]
     computed = end - rows["wait_seconds"]
     what = rows["kind"].astype(str).where(rows["kind"] == "profile", "compute")
-    compute = rows[_OF_SPANS].assign(what=what, begin=computed - rows["compute_seconds"], end=computed)
-    wait = rows[_OF_SPANS].assign(what="wait", begin=computed, end=end)
+    compute = rows[_SPAN_COLUMNS].assign(what=what, begin=computed - rows["compute_seconds"], end=computed)
+    wait = rows[_SPAN_COLUMNS].assign(what="wait", begin=computed, end=end)
     both = pd.concat([compute.assign(waited_for=None, wait_reason=None), wait[rows["wait_seconds"] > 0]])
     lasting = both[both["end"] > both["begin"]]
     return lasting.sort_values(["worker", "begin"], kind="stable", ignore_index=True)
 
 
 def waited_most_for(run: Run) -> pd.DataFrame:
-    """By worker that ever waited for a known peer: `peer`, the one that it waited for longest, and for how long.
+    """By worker: `peer`, the number of the peer that it waited for longest, `seconds` of these waits and their main
+    `reason`.
 
-    `peer` is a number, `seconds` those of all waits that this peer ended, and `reason` what they mostly waited for.
+    Without workers that never waited for a peer.
     """
     waits = spans(run).dropna(subset=["waited_for"]).astype({"waited_for": int})
     waits["seconds"] = waits["end"] - waits["begin"]
@@ -50,16 +52,15 @@ def waited_most_for(run: Run) -> pd.DataFrame:
 
 
 def sending(run: Run) -> pd.DataFrame:
-    """A row an interval of a sender: `worker`, `begin` and `end` (s), `rate`, what it sent (bits per second)."""
+    """A row for each interval of a sender: `worker`, `begin` and `end` (s), `rate` of sending (bits per second)."""
     links = interval_rates(run).rename(columns={"sender": "worker", "virtual_time": "end"})
     return links.groupby(["worker", "end", "begin"])["rate"].sum().reset_index()
 
 
 def transfers(run: Run) -> pd.DataFrame:
-    """The transfers of a run with the `lane` of each (from 0 on), so that those of a sender that overlap differ in it.
+    """The transfers of a run by begin, with a `lane` (from 0): overlapping transfers of a sender have different lanes.
 
-    In order of their begin; what was still under way when one of its ends was lost or the run ended ends there. Empty
-    for a run without records.
+    A transfer in progress ends when one of its ends is lost, or the run ends. Empty for a run without records.
     """
     sent = run.transfers()
     last = max(run.metrics()["virtual_time"].max(), sent["end"].max()) if len(sent) else 0.0
@@ -70,12 +71,12 @@ def transfers(run: Run) -> pd.DataFrame:
 
 
 def _losses(run: Run, sent: pd.DataFrame) -> pd.Series:
-    """For each message the first time (s) from its begin on at which an end of it went or the other one lost it."""
+    """For each message the first time (s) after its begin at which an end went down or was lost by the other end."""
     times: defaultdict[frozenset[int], list[float]] = defaultdict(list)
     membership = run.membership().sort_values("virtual_time", kind="stable")
-    for time, what, *who in membership[["virtual_time", "what", "participant", "peer"]].itertuples(index=False):
+    for time, what, *pair in membership[["virtual_time", "what", "participant", "peer"]].itertuples(index=False):
         if what in ("down", "left", "lost"):
-            times[frozenset(who if what == "lost" else who[:1])].append(time)
+            times[frozenset(pair if what == "lost" else pair[:1])].append(time)
 
     def first(begin: float, *ends: int) -> float:
         of_ends = (times.get(frozenset(each), ()) for each in (ends[:1], ends[1:], ends))
@@ -85,7 +86,7 @@ def _losses(run: Run, sent: pd.DataFrame) -> pd.Series:
 
 
 def _lanes(sent: pd.DataFrame) -> list[int]:
-    """The lowest lane that is free, for each transfer in turn."""
+    """The lowest free lane for each transfer in turn."""
     busy: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
     free: defaultdict[int, list[int]] = defaultdict(list)
     lanes = []
@@ -93,7 +94,6 @@ def _lanes(sent: pd.DataFrame) -> list[int]:
         under_way, left = busy[sender], free[sender]
         while under_way and under_way[0][0] <= begin:
             heappush(left, heappop(under_way)[1])
-        # Where none is left, all lanes so far are taken.
         lanes.append(heappop(left) if left else len(under_way))
         heappush(under_way, (end, lanes[-1]))
     return lanes

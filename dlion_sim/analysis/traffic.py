@@ -1,4 +1,4 @@
-"""What each directed link carried, and how full its way was: its sender's and receiver's NICs, and what is between."""
+"""Traffic of directed links, and the utilization of their routes: NICs, LANs and paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dlion_sim.scenario.machines import Nic
 from dlion_sim.scenario.system import ParameterServers, ServerHost
 
 _BITS = 8
-_NOTHING = pd.DataFrame({"sender": [], "receiver": [], "crossed": [], "full": []})
+_EMPTY = pd.DataFrame({"sender": [], "receiver": [], "crossed": [], "full": []})
 
 
 def interval_rates(run: Run) -> pd.DataFrame:
@@ -32,9 +32,9 @@ def interval_rates(run: Run) -> pd.DataFrame:
 
 
 def interval_ends(run: Run) -> Mapping[int, Sequence[float]]:
-    """When the intervals of the links' rows end (s), by sender; one in which it sent nothing has no row.
+    """The ends (s) of the intervals of the links' rows, by sender; intervals without traffic have no row.
 
-    Live nodes whose run is open to newcomers have times of their own, besides those of evaluations.
+    Live nodes of a run that others may join have own times, besides those of evaluations.
     """
     evaluated = {*run.evaluations()["virtual_time"]} - {0.0}
     times = run.links().groupby("sender")["virtual_time"]
@@ -42,9 +42,9 @@ def interval_ends(run: Run) -> Mapping[int, Sequence[float]]:
 
 
 def mean_rates(run: Run) -> pd.DataFrame:
-    """A row a link, over the whole run: `sender`, `receiver`, `bytes`, `wan_bytes`, `rate` (bps) and `n_percent`.
+    """A row for each link over the whole run: `sender`, `receiver`, `bytes`, `wan_bytes`, `rate` (bps) and `n_percent`.
 
-    The last is N of Max-N, the mean over the messages that have one; NaN where none has.
+    The last is the mean N of Max-N over the messages that have one; NaN if none has.
     """
     links = run.links()
     weights = links["gradients"].where(links["n_percent"].notna(), 0)
@@ -57,7 +57,7 @@ def mean_rates(run: Run) -> pd.DataFrame:
 
 
 def sent_until(run: Run, seconds: float) -> dict[str, int]:
-    """`wan_bytes` and `bytes_sent`, which all had sent by a time (s)."""
+    """`wan_bytes` and `bytes_sent` of all participants until a time (s)."""
     links = run.links()
     sent = links.loc[links["virtual_time"] <= seconds, ["wan_bytes", "bytes"]].sum()
     return {"wan_bytes": int(sent["wan_bytes"]), "bytes_sent": int(sent["bytes"])}
@@ -70,24 +70,15 @@ Capacities = npt.NDArray[np.float64]
 def capacities(
     run: Run, links: Sequence[tuple[int, int]], edges: Sequence[float]
 ) -> list[list[tuple[str, Capacities]]] | None:
-    """What the messages of each link (sender, receiver) cross, by name, and its mean capacity from edge to edge (s).
+    """The route of each (sender, receiver): names of links and their mean capacities from edge to edge (s).
 
-    None where capacities are not known, as of `crossings`.
+    None if capacities are unknown, as in `utilization`.
     """
-    scenario = modelled_scenario(run)
-    if scenario is None:
+    routes = _routes(run, links)
+    if routes is None:
         return None
-    places = _places(scenario)
-    _check_machines(run, max(map(max, links), default=0), places)
-    known: dict[str, Capacities] = {}
-    found = []
-    for sender, receiver in links:
-        way = _way(scenario, places[sender], places[receiver])
-        for name, capacity in way:
-            if name not in known:
-                known[name] = _means(capacity, edges)
-        found.append([(name, known[name]) for name, _ in way])
-    return found
+    means = {name: _means(capacity, edges) for name, capacity in _by_name(routes).items()}
+    return [[(name, means[name]) for name, _ in route] for route in routes]
 
 
 def _means(capacity: Schedule, edges: Sequence[float]) -> Capacities:
@@ -99,35 +90,28 @@ def _means(capacity: Schedule, edges: Sequence[float]) -> Capacities:
     return means
 
 
-def crossings(run: Run) -> pd.DataFrame:
-    """A row a link and a thing that its messages cross: `sender`, `receiver`, `crossed`, `full`.
+def utilization(run: Run) -> pd.DataFrame:
+    """A row for each (sender, receiver) and each link on its route: `sender`, `receiver`, `crossed`, `full`.
 
-    `crossed` says what it is, e.g. "uplink of east/0" or "path from east to west", and `full` which part (fraction) of
-    its mean capacity the messages of all links took, over the whole run. Headers and acknowledgements, which take some
-    more, don't count. What has no stated capacity is left out. There are no rows where capacities are not known: of a
-    live run, and of one whose scenario cannot be read.
+    `crossed` is the link's name, e.g. "uplink of east/0" or "path from east to west", and `full` the share (fraction)
+    of its mean capacity that all messages took over the whole run, without headers and acknowledgements. Links without
+    a stated capacity are left out. Empty if capacities are unknown: of a live run, and of one whose scenario cannot be
+    read.
     """
-    scenario = modelled_scenario(run)
-    if scenario is None:
-        return _NOTHING
+    rates = mean_rates(run)[["sender", "receiver", "rate"]]
+    routes = _routes(run, list(zip(rates["sender"].tolist(), rates["receiver"].tolist(), strict=True)))
+    if routes is None:
+        return _EMPTY
     end = _end(run)
-    places = _places(scenario)
-    rates = mean_rates(run)
-    _check_machines(run, int(rates[["sender", "receiver"]].to_numpy().max(initial=0)), places)
-    means: dict[str, float] = {}
-    rows = []
-    for sender, receiver, rate in rates[["sender", "receiver", "rate"]].itertuples(index=False):
-        for name, capacity in _way(scenario, places[sender], places[receiver]):
-            if name not in means:
-                means[name] = capacity.mean(end)
-            rows.append((sender, receiver, name, rate))
-    crossed = pd.DataFrame(rows, columns=["sender", "receiver", "crossed", "rate"])
+    means = {name: capacity.mean(end) for name, capacity in _by_name(routes).items()}
+    rows = [(*row, name) for row, route in zip(rates.itertuples(index=False), routes, strict=True) for name, _ in route]
+    crossed = pd.DataFrame(rows, columns=["sender", "receiver", "rate", "crossed"])
     loads = crossed.groupby("crossed")["rate"].transform("sum")
-    return crossed.assign(full=loads / crossed["crossed"].map(means)).drop(columns="rate")
+    return crossed.assign(full=loads / crossed["crossed"].map(means))[["sender", "receiver", "crossed", "full"]]
 
 
 def modelled_scenario(run: Run) -> Scenario | None:
-    """The scenario that a run's links are of; None where they are real ones, or it cannot be read."""
+    """The scenario of a run with modelled links; None for a live run, and if it cannot be read."""
     if run.manifest.get("way") == "live":
         return None
     try:
@@ -136,29 +120,47 @@ def modelled_scenario(run: Run) -> Scenario | None:
         return None
 
 
-_Place = tuple[str, str, Nic]
-"""A machine, its cloud, and its NIC."""
+_Machine = tuple[str, str, Nic]
+"""Name, cloud and NIC."""
 
 
-def _places(scenario: Scenario) -> list[_Place]:
-    """Of the workers, and after them of the parameter servers."""
-    places = [(worker.name, worker.cloud, worker.nic) for worker in scenario.cluster.workers]
-    topology = scenario.system.topology
-    hosts = topology.hosts if isinstance(topology, ParameterServers) else ()
+def _machines(scenario: Scenario) -> list[_Machine]:
+    """The machines of the workers and then of the parameter servers."""
+    machines = [(worker.name, worker.cloud, worker.nic) for worker in scenario.cluster.workers]
     servers = [
-        (f"server {len(places) + number}", host.cloud, host.nic) if isinstance(host, ServerHost) else places[host]
-        for number, host in enumerate(hosts)
+        (f"server {len(machines) + number}", host.cloud, host.nic) if isinstance(host, ServerHost) else machines[host]
+        for number, host in enumerate(server_hosts(scenario))
     ]
-    return [*places, *servers]
+    return [*machines, *servers]
 
 
-def _check_machines(run: Run, most: int, places: Sequence[_Place]) -> None:
-    if most >= len(places):
-        raise InputError(f"tells of machine {most}", file=run.folder / LINKS, allowed=f"0 to {len(places) - 1}")
+def server_hosts(scenario: Scenario) -> Sequence[int | ServerHost]:
+    """The hosts of the parameter servers, if there are any: a worker, by number, or a machine of their own."""
+    topology = scenario.system.topology
+    return topology.hosts if isinstance(topology, ParameterServers) else ()
 
 
-def _way(scenario: Scenario, sender: _Place, receiver: _Place) -> list[tuple[str, Schedule]]:
-    """What a message crosses, as far as that has a capacity: nothing on one machine."""
+_Route = list[tuple[str, Schedule]]
+"""Links by name, and their capacities."""
+
+
+def _routes(run: Run, links: Sequence[tuple[int, int]]) -> list[_Route] | None:
+    """The route of each (sender, receiver); None if capacities are unknown."""
+    scenario = modelled_scenario(run)
+    if scenario is None:
+        return None
+    machines = _machines(scenario)
+    if (most := max(map(max, links), default=0)) >= len(machines):
+        raise InputError(f"names machine {most}", file=run.folder / LINKS, allowed=f"0 to {len(machines) - 1}")
+    return [_route(scenario, machines[sender], machines[receiver]) for sender, receiver in links]
+
+
+def _by_name(routes: Sequence[_Route]) -> dict[str, Schedule]:
+    return {name: capacity for route in routes for name, capacity in route}
+
+
+def _route(scenario: Scenario, sender: _Machine, receiver: _Machine) -> _Route:
+    """The links with a capacity that a message crosses; none within a machine."""
     if sender[0] == receiver[0]:
         return []
     if sender[1] == receiver[1]:

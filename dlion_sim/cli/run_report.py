@@ -14,7 +14,7 @@ from rich.text import Text
 
 from dlion_sim.analysis import duration_until, waited_most_for
 from dlion_sim.analysis.completion import by_kind
-from dlion_sim.analysis.outages import Interval, absences, paths_down, within
+from dlion_sim.analysis.outages import Interval, clipped, path_outages, process_outages
 from dlion_sim.analysis.statistics import Duration
 from dlion_sim.cli.conventions import some, why_no_exchange
 from dlion_sim.metric import ACCURACY, Metric
@@ -146,7 +146,7 @@ def _best_by_time(metric: Metric, times: Mapping[str, float | None]) -> list[flo
 
 
 def _when(duration: Duration) -> str:
-    return f" {duration.told}" if duration.is_untrained else f" at {duration.told}"
+    return f" {duration.text}" if duration.is_untrained else f" at {duration.text}"
 
 
 def _costs(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -215,14 +215,14 @@ def _events(run: Run) -> Iterator[str]:
     """Lines on outages, joins, lost work and spot machines, if any. Raises InputError if the run cannot be read."""
     summary = run.summary or {}
     end, names = float(summary["virtual_seconds"]), participants(run.manifest)
-    away = {names[number]: spans for number, spans in absences(run).items() if number < len(names)}
+    away = {names[number]: spans for number, spans in process_outages(run).items() if number < len(names)}
     if away:
         yield f"away: {some([f'{name} {_times(spans, end)}' for name, spans in away.items()])}"
     if told := summary.get("availability"):
         yield from _joins(run, told)
         yield from _losses(told)
-    down = {f"{one} to {other}": spans for (one, other), spans in paths_down(run).items()}
-    path_lines = [f"{path} {_times(spans, end)}" for path, spans in down.items() if any(within(spans, 0, end))]
+    down = {f"{one} to {other}": spans for (one, other), spans in path_outages(run).items()}
+    path_lines = [f"{path} {_times(spans, end)}" for path, spans in down.items() if any(clipped(spans, 0, end))]
     if path_lines:
         yield f"paths down: {some(path_lines)}"
     yield from _spot(run, away, end)
@@ -230,7 +230,7 @@ def _events(run: Run) -> Iterator[str]:
 
 def _times(spans: Sequence[Interval], end: float) -> str:
     """Number and total duration of outages until the run's end (s)."""
-    known = list(within(spans, 0.0, end))
+    known = list(clipped(spans, 0.0, end))
     often = "once" if len(known) == 1 else f"{len(known)} times"
     still = ", and at the end" if any(until > end for _, until in spans) else ""
     return f"{often}, {number(sum(until - since for since, until in known))} s{still}"
@@ -265,7 +265,7 @@ def _spot(run: Run, away: Mapping[str, Sequence[Interval]], end: float) -> Itera
     names = participants(run.manifest)
     machines = [names[number] for number in spot_machines(tariff) if number < len(names)] if tariff else []
     if machines:
-        gone = math.fsum(until - since for name in machines for since, until in within(away.get(name, ()), 0.0, end))
+        gone = math.fsum(until - since for name in machines for since, until in clipped(away.get(name, ()), 0.0, end))
         hours = len(machines) * end / _HOUR
         there = f"{number(hours - gone / _HOUR)} of {number(hours)} hours"
         yield f"spot: {_counted(len(machines), 'machine')}, there for {there}"

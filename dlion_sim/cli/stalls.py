@@ -19,7 +19,7 @@ from dlion_sim.cli.scenario_runs import chosen
 
 if TYPE_CHECKING:
     from dlion_sim.analysis.stalls.attribution import Stalls
-    from dlion_sim.studies.stalls import Explained
+    from dlion_sim.studies.stalls import StallStudy
 
 _SURE = 0.05
 """Coefficient of variation of iteration times above which a note is printed."""
@@ -84,10 +84,10 @@ def stalls(
         Console().print(_report(explained))
 
 
-def _report(explained: Explained) -> RenderableType:
-    parts = [_workers(explained.as_it_is), _differences(explained.told), _what_if(explained.told)]
-    if explained.told["faster"]:
-        parts.append(_twice_as_fast(explained.told))
+def _report(explained: StallStudy) -> RenderableType:
+    parts = [_workers(explained.base), _differences(explained.results), _what_if(explained.results)]
+    if explained.results["faster"]:
+        parts.append(_twice_as_fast(explained.results))
     lines = [*_lines(explained), f"details: {explained.document}", f"figure: {explained.figure}"]
     return Group(*parts, *map(Text, lines))
 
@@ -133,19 +133,19 @@ def _twice_as_fast(told: dict[str, Any]) -> Table:
     return table
 
 
-def _lines(explained: Explained) -> Iterator[str]:
-    told = explained.told
+def _lines(explained: StallStudy) -> Iterator[str]:
+    told = explained.results
     yield told["told"]
     yield told["agreement"]
-    if "churn" in told["differencing"] and not explained.as_it_is.seconds["churn"].any():
+    if "churn" in told["differencing"] and not explained.base.seconds["churn"].any():
         yield "no worker was down in the counted iterations; try more: --iterations"
     varying = {name: found["variation"] for name, found in told["iteration_seconds"].items()}
     if (most := max(varying.values())) > _SURE:
         yield f"iterations of the workers vary by up to {most:.0%} (coefficient of variation)"
     if not told["in_step"]:
         yield "not in step: iterations that are faster may also be staler, so compare the times to the same loss"
-    if alone := explained.as_it_is.run.without_exchange:
-        yield f"never exchanged anything: {', '.join(alone)}; {why_no_exchange(explained.as_it_is.run)}"
+    if alone := explained.base.run.without_exchange:
+        yield f"never exchanged anything: {', '.join(alone)}; {why_no_exchange(explained.base.run)}"
 
 
 def _table(title: str, first: str, *quantities: str) -> Table:

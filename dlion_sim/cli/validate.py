@@ -41,11 +41,11 @@ def validate(
     """
     from dlion_sim.cli.fidelity_report import fidelity_report
     from dlion_sim.results import Run, free_folder
-    from dlion_sim.studies.validation import held_against
+    from dlion_sim.studies.validation import write_comparison
 
     if len(what) == 2 and not overrides and not fifo:
         simulated, real = (Run.open(Path(folder)) for folder in what)
-        done = held_against(simulated, real, output or free_folder(RUNS / f"{real.folder.name}-fidelity"))
+        done = write_comparison(simulated, real, output or free_folder(RUNS / f"{real.folder.name}-fidelity"))
     elif len(what) == 1:
         done = _run_both(what[0], overrides, output, fifo=fifo, force=force, quiet=quiet)
     else:

@@ -1,4 +1,4 @@
-"""Plots from run folders."""
+"""Figures of runs."""
 
 from dlion_sim.figures.accuracy import plot_accuracy
 from dlion_sim.figures.availability import plot_availability

@@ -1,4 +1,4 @@
-"""Accuracy, or another task's metric, over virtual time, and the local batch sizes that led to it."""
+"""Figure of one run's accuracy, or another metric, and local batch sizes over time."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dlion_sim.analysis.outages import down_in_all
+from dlion_sim.analysis.outages import common_outages
 from dlion_sim.figures.batch_sizes import draw_batch_sizes
 from dlion_sim.figures.looks import system_look
 from dlion_sim.figures.style import (
     drawing,
     legend_below,
     limit_scores,
-    say_nothing_there,
     shade,
     time_label,
     time_unit,
     title,
+    write_empty,
 )
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run
 from dlion_sim.results.json_document import MOST
 
 _WORKERS_DRAWN = 12
-"""Of more than these, only the range is."""
+"""More workers are drawn as their range only."""
 
 
 def plot_accuracy(run: Run, file: Path) -> Path:
-    """Draw how the metric of `run`, mostly accuracy, went to `file` (.png, .svg or .pdf), and return `file`.
+    """Draw the metric of `run` over time to `file` (.png, .svg or .pdf), and return `file`.
 
-    Shows the mean over the workers, their range and, of up to 12 workers, each; below it the local batch sizes, where
-    they aren't all one. Raises InputError where the run cannot be read or the file cannot be written.
+    Shows the mean over the workers, their range and, of up to 12 workers, each; below it the local batch sizes, if they
+    vary. Raises InputError if the run cannot be read or the file cannot be written.
     """
     evaluations, iterations = run.evaluations(), run.iterations()
     end = pd.concat([evaluations["virtual_time"], iterations["virtual_time"]]).max()
@@ -40,7 +40,7 @@ def plot_accuracy(run: Run, file: Path) -> Path:
     for frame in (evaluations, iterations):
         frame["virtual_time"] /= seconds
     with_batch_sizes = iterations["batch_size"].nunique() > 1
-    outages = down_in_all([run])
+    outages = common_outages([run])
 
     with drawing(file, height=3.3 if with_batch_sizes else 2.4) as figure:
         if with_batch_sizes:
@@ -64,7 +64,7 @@ def _draw_metric(axes: Axes, evaluations: pd.DataFrame, metric: Metric, colour: 
     shown = evaluations.assign(value=evaluations[metric.key] * metric.scale)
     shown = shown[shown["value"].abs() <= MOST]  # neither unknown nor of a run that diverged
     if shown.empty:
-        say_nothing_there(axes, "no evaluation")
+        write_empty(axes, "no evaluation")
         return
     over_workers = shown.groupby("virtual_time")["value"].agg(["mean", "min", "max"])
     by_worker = shown.groupby("worker")

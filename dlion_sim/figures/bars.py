@@ -13,45 +13,44 @@ from matplotlib.patches import Patch
 
 from dlion_sim.analysis import comparison, time_to_target
 from dlion_sim.analysis.curves import at, mean_metric
-from dlion_sim.analysis.groups import Group, metric_name, metric_of
+from dlion_sim.analysis.groups import Group, metric_label, metric_name, metric_of
 from dlion_sim.analysis.statistics import Estimate
 from dlion_sim.figures.panels import Panels
 from dlion_sim.figures.style import BOUND_HATCH, WIDE, WIDTH, drawing, legend_below, of_seeds, span, time_unit
 from dlion_sim.results.numbers import number, of_metric
 
 _BARS_IN_A_COLUMN, _ENVIRONMENTS_IN_A_COLUMN = 24, 9
-"""More need the width of both."""
+"""More need the width of both columns."""
 _BARS_WITH_LEVEL_NUMBERS, _BARS_WITH_NUMBERS = 8, 12
 _LETTERS_ACROSS = 44
 _ROOM_FOR_NUMBERS = 0.2
 _TILTED_LETTER, _UPRIGHT_LETTER = 0.02, 0.05
-"""How much higher a figure is for each of the longest name, in inches."""
+"""Additional height for each letter of the longest name, in inches."""
 _LONGEST_TILTED = 36
-"""Letters of a name; longer ones stand upright, in lines."""
+"""Letters of a name; longer ones are upright, in several lines."""
 _LONGEST_LINE = 26
-_MOST_OF_WHISKERS = 2.5
-"""Of the highest bar: longer ones are cut off there."""
+_MAX_WHISKERS = 2.5
+"""The most that whiskers exceed the highest bar, as a factor; longer ones are cut off."""
 
 
 def plot_accuracy_at(groups: Sequence[Group], file: Path, time: float) -> Path:
-    """Draw the accuracy, or another metric, that the groups had at a virtual time (s) to `file`, and return `file`.
+    """Draw the groups' accuracy, or another metric, at a virtual time (s) to `file`, and return `file`.
 
-    Bars are means over seeds, whiskers their range. Raises InputError where a run cannot be read or the file cannot be
-    written.
+    Bars are means over seeds, whiskers their range. Raises InputError if a file cannot be read or written.
     """
     seconds, unit = time_unit(time)
     bars, metric = _Bars(groups), metric_of(groups)
-    found = [[metric.scale * at(mean_metric(run), time) for run in group.runs] for group in groups]
-    known = [[value for value in values if not math.isnan(value)] for values in found]
+    values = ([metric.scale * at(mean_metric(run), time) for run in group.runs] for group in groups)
+    known = [[value for value in own if not math.isnan(value)] for own in values]
     with drawing(file, height=2.4 + bars.height_of_names, width=bars.width) as figure:
         axes = figure.subplots()
         axes.set_title(bars.heading, wrap=True)
-        bars.draw(axes, [_range(values) for values in known], "not run so long")
-        axes.set_ylabel(f"{metric_name(groups).capitalize()}{metric.axis}\nafter {number(time / seconds, 6)} {unit}")
+        bars.draw(axes, [_range(values) for values in known], "ended earlier")
+        axes.set_ylabel(f"{metric_label(groups)}\nafter {number(time / seconds, 6)} {unit}")
         bars.name_environments(axes)
-        notes = of_seeds("whiskers: least to greatest", [len(values) for values in known], groups)
+        notes = of_seeds("whiskers: minimum to maximum", [len(values) for values in known], groups)
         if any(0 < len(values) < len(group.runs) for values, group in zip(known, groups, strict=True)):
-            notes.append("without seeds that ended before")
+            notes.append("without seeds that ended earlier")
         legend_below(figure, *bars.legend(), [*notes, *bars.notes])
     return file
 
@@ -59,10 +58,10 @@ def plot_accuracy_at(groups: Sequence[Group], file: Path, time: float) -> Path:
 def plot_time_to_accuracy(groups: Sequence[Group], file: Path, target: float) -> Path:
     """Draw the virtual time to the `target` of accuracy, or another metric, and the speed-up over Baseline, to `file`.
 
-    Bars are means over seeds, whiskers their range, and of a speed-up its interval; see `comparison`. Where not all
-    seeds got there, a crossed bar is the bound that is known. There are no speed-ups without a Baseline.
+    Bars are means over seeds, whiskers their range, and of a speed-up its interval; see `comparison`. A crossed bar is
+    a bound, if not all seeds reached the target. Without Baseline there are no speed-ups.
 
-    Returns `file`. Raises InputError where a run cannot be read or the file cannot be written.
+    Returns `file`. Raises InputError if a file cannot be read or written.
     """
     table = comparison(groups, target)
     seconds, unit = time_unit(table["time"].max() if table["time"].notna().any() else 0.0)
@@ -76,12 +75,12 @@ def plot_time_to_accuracy(groups: Sequence[Group], file: Path, target: float) ->
     columns = ["speedup", "speedup_low", "speedup_high", "speedup_bound"]
     speedups = [Estimate(*row) for row in table[columns].to_numpy().tolist()]
     with_speedups = table["speedup"].notna().any()
-    notes = of_seeds("whiskers: least to greatest", table["seeds"].tolist())
+    notes = of_seeds("whiskers: minimum to maximum", table["seeds"].tolist())
     pairs = table["pairs"][table["speedup_low"].notna()].tolist()
     if pairs:
         notes.append("whiskers of speed-ups: 95 % interval" + (f" over {span(pairs)} pairs" if min(pairs) else ""))
     if any(each.bound for each in (*times, *speedups)):
-        notes.append("crossed: a bound, as not all seeds got there or evaluations are far apart")
+        notes.append("crossed: a bound, as not all seeds reached it or evaluations are far apart")
     with drawing(file, height=(3.8 if with_speedups else 2.4) + bars.height_of_names, width=bars.width) as figure:
         top, *below = figure.subplots(2 if with_speedups else 1, 1, sharex=True, squeeze=False)[:, 0]
         top.set_title(bars.heading, wrap=True)
@@ -98,14 +97,14 @@ def plot_time_to_accuracy(groups: Sequence[Group], file: Path, target: float) ->
 
 
 def _range(values: Sequence[float]) -> Estimate:
-    """The mean, from the least to the greatest."""
+    """The mean with the range as its interval."""
     if not values:
         return Estimate()
     return Estimate(float(np.mean(values)), *((min(values), max(values)) if len(values) > 1 else ()))
 
 
 class _Bars:
-    """Where the bar of each group stands: by environment, and within that by system."""
+    """The position of each group's bar: by environment, and within that by system."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self._groups = groups
@@ -117,8 +116,8 @@ class _Bars:
         self.width = WIDE if many else WIDTH
 
     def draw(self, axes: Axes, estimates: Sequence[Estimate], missing: str) -> None:
-        """A bar a group, hatched where it is a bound; or the words for what is missing."""
-        highest = _MOST_OF_WHISKERS * max((each.value for each in estimates if each.value > 0), default=1.0)
+        """Draw a bar for each group, hatched if it is a bound; or the text `missing`."""
+        highest = _MAX_WHISKERS * max((each.value for each in estimates if each.value > 0), default=1.0)
         for group, each in zip(self._groups, estimates, strict=True):
             place, look = self._place(group), self._panels.look(group).bar()
             if math.isnan(each.value):
@@ -149,7 +148,7 @@ class _Bars:
         axes.margins(y=_ROOM_FOR_NUMBERS)
 
     def name_environments(self, axes: Axes) -> None:
-        """Label the horizontal axis: environments or, where there is one only, its systems."""
+        """Label the horizontal axis: environments or, of a single one, its systems."""
         names = self._environments
         axes.set_xticks(range(len(names)), ["\n".join(self._lines(name)) for name in names])
         axes.set_xlim(-0.6, len(names) - 0.4)
@@ -161,14 +160,14 @@ class _Bars:
         axes.tick_params(axis="x", length=0)
 
     def legend(self) -> tuple[list[object], list[str]]:
-        """Handles and names of the systems, unless these stand below their bars."""
+        """Handles and names of the systems, unless the horizontal axis names them."""
         if not self.has_legend:
             return [], []
         return [Patch(**look.bar()) for look in self._panels.looks], list(self._panels.names)
 
     @property
     def height_of_names(self) -> float:
-        """How much higher (inches) than others a figure is, since its names are too long to stand level."""
+        """Additional height (inches) for names that are too long to be horizontal."""
         if self._are_upright:
             return _UPRIGHT_LETTER * max(len(line) for name in self._environments for line in self._lines(name))
         return 0.0 if self._are_level else _TILTED_LETTER * self._longest
@@ -186,12 +185,12 @@ class _Bars:
         return self._longest > _LONGEST_TILTED and not self._are_level
 
     def _lines(self, name: str) -> list[str]:
-        """A name as it is written."""
+        """A name in lines."""
         return textwrap.wrap(name, _LONGEST_LINE) if self._are_upright else [name]
 
     @property
     def _environments(self) -> Sequence[str]:
-        """What stands below the horizontal axis."""
+        """The labels of the horizontal axis."""
         return self._panels.names if len(self._panels.panels) == 1 else self._panels.panels
 
     @property

@@ -1,4 +1,4 @@
-"""The workers' local batch sizes over virtual time, and the global batch size that they add up to."""
+"""Figure of local batch sizes over time, and of their sum, the global batch size."""
 
 from __future__ import annotations
 
@@ -11,32 +11,30 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from dlion_sim.figures.looks import look_in_order
+from dlion_sim.figures.panels import worker_groups, worker_names
 from dlion_sim.figures.style import (
     DECADE,
-    by_cloud,
     drawing,
     legend_below,
     make_logarithmic,
     time_label,
     time_unit,
     title,
-    worker_names,
 )
 from dlion_sim.results import Run
 from dlion_sim.results.numbers import number
 
-_WORKERS_TOLD_APART = 6
-"""Of more than these, a line is the mean of a micro-cloud's, or of all where those are too many as well."""
-_CLOUDS_TOLD_APART = 8
+_MAX_WORKERS = 6
+"""The most workers with a line each; else a line is the mean of a micro-cloud, or of all workers."""
 _SHORT, _BEYOND = 0.2, 1.5
-"""Of the run: where sizes change in less of it only, so many times as much is shown."""
+"""If sizes only change in the first `_SHORT` of the run, `_BEYOND` times that part is shown."""
 
 
 def plot_batch_sizes(run: Run, file: Path) -> Path:
     """Draw the global and the local batch sizes of `run` to `file` (.png, .svg or .pdf), and return `file`.
 
-    Sizes that change at the beginning only are drawn until soon after. An axis is logarithmic where its values span
-    more than a decade. Raises InputError where the run cannot be read or the file cannot be written.
+    Sizes that change only at the beginning are drawn until shortly after. An axis is logarithmic if its values span
+    more than a decade. Raises InputError if the run cannot be read or the file cannot be written.
     """
     iterations = run.iterations()
     end = iterations["virtual_time"].max() if len(iterations) else 1.0
@@ -62,13 +60,11 @@ def plot_batch_sizes(run: Run, file: Path) -> Path:
 
 
 def draw_batch_sizes(axes: Axes, iterations: pd.DataFrame, run: Run) -> tuple[list[Any], list[str], list[str]]:
-    """Draw the local batch sizes over the iterations' virtual time, in whatever unit that is.
-
-    Returns the handles and names of the lines for a legend, and what to note above it.
-    """
+    """Draw the local batch sizes over the iterations' virtual time; returns handles, names and notes for a legend."""
     axes.set_ylabel("Local batch\nsize (samples)")
     by_worker = {int(str(worker)): _changes(one, "batch_size") for worker, one in iterations.groupby("worker")}
-    groups, notes = _groups(list(by_worker), worker_names(run))
+    groups = worker_groups(list(by_worker), worker_names(run), _MAX_WORKERS)
+    notes = ["line: mean (number of workers); band: minimum to maximum"] * (len(groups) < len(by_worker))
     handles: list[Any] = []
     for place, workers in enumerate(groups.values()):
         look = look_in_order(place)
@@ -82,25 +78,15 @@ def draw_batch_sizes(axes: Axes, iterations: pd.DataFrame, run: Run) -> tuple[li
     return handles, list(groups), notes
 
 
-def _groups(workers: Sequence[int], names: dict[int, str]) -> tuple[dict[str, list[int]], list[str]]:
-    """Who is drawn as one line, by what it is called; and what to note on that."""
-    if len(workers) <= _WORKERS_TOLD_APART:
-        return {names.get(worker, str(worker)): [worker] for worker in workers}, []
-    clouds = by_cloud(workers, names)
-    if len(clouds) > _CLOUDS_TOLD_APART:
-        return {f"all {len(workers)} workers": list(workers)}, ["line: mean; band: least to greatest"]
-    return clouds, ["line: mean of a micro-cloud's (workers); band: least to greatest"]
-
-
 def _over_workers(steps: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """`mean`, `min` and `max` of some workers' batch sizes by time, from when the first of them has one."""
+    """`mean`, `min` and `max` of some workers' batch sizes by time."""
     sizes = [one.groupby("virtual_time")["batch_size"].last() for one in steps]
     together = pd.concat(sizes, axis=1).sort_index().ffill()
     return pd.DataFrame({what: together.agg(what, axis=1) for what in ("mean", "min", "max")})
 
 
 def _scale(axes: Axes, sizes: pd.Series) -> None:
-    """A linear axis from 0 on, or a logarithmic one for what spans more than a decade."""
+    """Make the axis linear from 0, or logarithmic for values that span more than a decade."""
     if not sizes.max() > DECADE * sizes.min() > 0:
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
@@ -109,14 +95,14 @@ def _scale(axes: Axes, sizes: pd.Series) -> None:
 
 
 def _last_change(iterations: pd.DataFrame) -> float:
-    """When (s) a worker's batch size, or the global one as it knows it, last changed; 0 where none did."""
+    """When (s) a worker's batch size, or its global one, last changed; 0 if none did."""
     sizes = iterations.groupby("worker")[["batch_size", "global_batch_size"]]
     changed = (sizes.diff().fillna(0) != 0).any(axis=1)
     return float(iterations.loc[changed, "virtual_time"].max()) if changed.any() else 0.0
 
 
 def _changes(one: pd.DataFrame, column: str) -> pd.DataFrame:
-    """The rows of one worker that start another value, and its last: all that a drawing in steps needs."""
+    """The rows of one worker that start another value, and its last, for drawing in steps."""
     needed = one[column].diff().ne(0)
     needed.iloc[-1:] = True
     return one.loc[needed]

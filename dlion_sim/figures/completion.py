@@ -1,4 +1,4 @@
-"""How long messages took to be complete: as a distribution, and by their parts where packets may be lost."""
+"""Figure of messages' completion times: their distribution, and by parts if packets may be lost."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from dlion_sim.analysis.groups import Group
 from dlion_sim.errors import InputError
 from dlion_sim.figures.looks import Look
 from dlion_sim.figures.panels import Panels
-from dlion_sim.figures.style import WIDE, WIDTH, drawing, legend_below, make_logarithmic, say_nothing_there
+from dlion_sim.figures.style import WIDE, WIDTH, drawing, legend_below, make_logarithmic, write_empty
 from dlion_sim.results.numbers import number
 
 _PANEL_HEIGHT = 1.6
 _PANELS_IN_A_COLUMN = 3
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 _LEFT_OUT, _WIDE_APART = 0.01, 4.0
-"""The part of a line's messages, the shortest, that may be left out; and by how many times the longest takes longer
-than the shortest of the others where the axis is logarithmic."""
+"""The share of a line's shortest messages that may be left out, and the ratio of the longest to the shortest one from
+which on the axis is logarithmic."""
 _MOST_POINTS = 1000
-"""Of a line; its ends are among them."""
+"""Of a line, with both ends."""
 _PARTS_HEIGHT = 1.3
 """Of a row of panels, in inches."""
 _CLASSES: Mapping[str, dict[str, Any]] = {
@@ -40,18 +40,16 @@ _CLASSES: Mapping[str, dict[str, Any]] = {
 _SIZE: dict[str, Any] = {"markersize": 3, "markeredgewidth": 0.7, "linewidth": 1}
 _STAGES = ("push", "pull", "reduce", "gather", "mix")
 _MAX_NAMED = 8
-"""Variables; more have their numbers."""
+"""Variables with names; more have numbers."""
 
 
 def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
-    """Draw how long the data messages of groups of runs took to `file` (.png, .svg or .pdf), and return `file`.
+    """Draw the completion times of groups' data messages to `file` (.png, .svg or .pdf), and return `file`.
 
-    From a message's first byte until it was complete; see `analysis.completion`. Below, where all groups are of one
-    environment, stands what became of messages' parts by stage, variable and class of packets: within what time all but
-    one in a hundred were there, and what share of their bytes was missing.
-
-    Raises:
-        InputError: No run has a record of its messages, or a file cannot be read or written.
+    Times are from a message's first byte on; see `analysis.completion`. If all groups are of one environment, further
+    panels show messages' parts by stage, variable and class of packets: the 99th percentile of their completion times,
+    and the share of missing bytes. Raises InputError if no run has a record of its messages, or a file cannot be read
+    or written.
     """
     panels = Panels.of(groups)
     times = [np.concatenate([completions(run)["seconds"].to_numpy() for run in group.runs]) for group in groups]
@@ -59,7 +57,7 @@ def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
         allowed = "one with record_transfers, in which data was sent"
         raise InputError("has no record of messages", file=groups[0].runs[0].folder, allowed=allowed)
     unit = _unit(max(float(each.max()) for each in times if len(each)))
-    told = [_told(each, unit) for each in times]
+    summaries = [_summary(each, unit) for each in times]
     is_one = len(panels.panels) == 1
     parts = [by_part(group.runs) for group in groups] if is_one else []
     columns = len(_stages_of(parts)) or 1 if is_one else 1 + (len(panels.panels) > _PANELS_IN_A_COLUMN)
@@ -81,10 +79,11 @@ def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
         for axes in all_axes:
             axes.set_ylim(0, 102)
             if not axes.lines:
-                say_nothing_there(axes, "no record of messages")
+                write_empty(axes, "no record of messages")
         legend = {name: Line2D([], [], **look.line()) for name, look in zip(panels.names, panels.looks, strict=True)}
         notes += [
-            ": ".join(filter(None, [_called(group, panels), words])) for group, words in zip(groups, told, strict=True)
+            ": ".join(filter(None, [_name(group, panels), words]))
+            for group, words in zip(groups, summaries, strict=True)
         ]
         if _rows_of(parts):
             named = (run.manifest.get("variables", []) for group in groups for run in group.runs)
@@ -95,18 +94,18 @@ def plot_completion_times(groups: Sequence[Group], file: Path) -> Path:
     return file
 
 
-def _called(group: Group, panels: Panels) -> str:
-    """What to call a group in a note."""
+def _name(group: Group, panels: Panels) -> str:
+    """A group's name in a note."""
     return ", ".join(filter(None, [panels.panels[panels.panel(group)], panels.names[panels.line(group)]]))
 
 
 def _unit(longest: float) -> tuple[float, str]:
-    """In what to tell times up to so many seconds: (seconds, name) of the unit."""
+    """The unit for times up to so many seconds: (seconds, name)."""
     return next((unit for unit in _UNITS if longest >= unit[0]), _UNITS[-1])
 
 
-def _told(seconds: npt.NDArray[np.float64], unit: tuple[float, str]) -> str:
-    """What they come to, in words."""
+def _summary(seconds: npt.NDArray[np.float64], unit: tuple[float, str]) -> str:
+    """Their mean and percentiles as text."""
     if not len(seconds):
         return "no record of messages"
     mean, p50, p99 = (number(each / unit[0]) for each in percentiles(seconds).values())
@@ -114,18 +113,18 @@ def _told(seconds: npt.NDArray[np.float64], unit: tuple[float, str]) -> str:
 
 
 def _draw(axes: Axes, times: npt.NDArray[np.float64], look: Look) -> None:
-    """The part of messages that were complete within each time, with dots at the half and at 99 %."""
+    """Draw the distribution function, with dots at the median and at 99 %."""
     if not len(times):
         return
     times = np.sort(times)
     at = np.unique(np.linspace(0, len(times) - 1, min(len(times), _MOST_POINTS)).astype(int))
     axes.plot(times[at], 100 * (at + 1) / len(times), **{**look.line(), "drawstyle": "steps-post"})
-    told = percentiles(times)
-    axes.plot([told["p50"], told["p99"]], [50, 99], "o", color=look.colour, markersize=2.5)
+    marks = percentiles(times)
+    axes.plot([marks["p50"], marks["p99"]], [50, 99], "o", color=look.colour, markersize=2.5)
 
 
 def _limit(axes: Axes, times: Sequence[npt.NDArray[np.float64]], unit: str) -> list[str]:
-    """Show the times, but for the shortest hundredth of a group; logarithmically, where they are wide apart."""
+    """Limit the axis to the times without a group's shortest 1 %; it is logarithmic for a wide range."""
     low, high = min(float(np.quantile(each, _LEFT_OUT)) for each in times), max(float(each.max()) for each in times)
     if not high > _WIDE_APART * low > 0:
         axes.set_xlim(0, 1.05 * high or 1.0)
@@ -134,16 +133,16 @@ def _limit(axes: Axes, times: Sequence[npt.NDArray[np.float64]], unit: str) -> l
     axes.set_xlim(low / 1.15, 1.15 * high)
     if min(float(each.min()) for each in times) >= low:
         return []
-    return [f"not shown: up to 1 % of a line's messages, which took less than {number(low)} {unit}"]
+    return [f"not shown: up to 1 % of a line's messages, below {number(low)} {unit}"]
 
 
 def _rows_of(tables: Sequence[pd.DataFrame]) -> list[str]:
-    """Which rows of panels there are for tables of `analysis.completion.by_part`: what any of them knows."""
+    """The rows of panels for tables of `analysis.completion.by_part`: columns with values."""
     return [column for column in ("p99", "lost") if any(table[column].notna().any() for table in tables)]
 
 
 def _stages_of(tables: Sequence[pd.DataFrame]) -> list[str]:
-    """Of which stages there are parts, in the order of an iteration: each has a column of panels."""
+    """The stages of parts in the order of an iteration, one for each column of panels."""
     stages = {stage for table in tables for stage in table["stage"]}
     return sorted(stages, key=lambda stage: (_STAGES.index(stage) if stage in _STAGES else len(_STAGES), stage))
 
@@ -156,11 +155,11 @@ def _draw_parts(
     unit: tuple[float, str],
     variables: Sequence[str],
 ) -> dict[str, Line2D]:
-    """Draw tables of `analysis.completion.by_part` below the first row of a grid; how each class of packets looks.
+    """Draw tables of `analysis.completion.by_part` below the first row of a grid; returns the legend's entries.
 
-    Times are in `unit` (seconds, name); `variables` are their names, as far as they are known.
+    Times are in `unit` (seconds, name); `variables` are names, empty if unknown.
     """
-    labels = {"p99": f"99 % there\nwithin ({unit[1]})", "lost": "Missing (%)"}
+    labels = {"p99": f"99 % complete\nwithin ({unit[1]})", "lost": "Missing (%)"}
     scales = {"p99": 1 / unit[0], "lost": 100.0}
     rows = _rows_of(tables)
     for place, stage in enumerate(_stages_of(tables)):

@@ -1,4 +1,4 @@
-"""What systems come to over time, or over what they do: means over seeds as lines, their ranges as bands."""
+"""Figures of curves over time or progress: means over seeds as lines, their ranges or intervals as bands."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from matplotlib.patches import Patch
 from dlion_sim.analysis.curves import (
     Band,
     Curve,
+    Drift,
     Progress,
     against,
+    drift_intervals,
     mean_metric,
     of_groups,
+    online_accuracy,
     over_seeds,
     worker_deviation,
 )
-from dlion_sim.analysis.groups import Group, metric_name, metric_of
-from dlion_sim.analysis.online import Change, changes, online_accuracy
-from dlion_sim.analysis.outages import Interval, down_in_all
+from dlion_sim.analysis.groups import Group, metric_label, metric_name, metric_of
+from dlion_sim.analysis.outages import common_outages
 from dlion_sim.figures.looks import Look
 from dlion_sim.figures.panels import Grid, Panels, rows_of
 from dlion_sim.figures.style import (
@@ -33,56 +35,46 @@ from dlion_sim.figures.style import (
     legend_below,
     make_logarithmic,
     of_seeds,
-    say_nothing_there,
+    progress_unit,
     shade,
-    time_label,
-    time_unit,
+    write_empty,
 )
 from dlion_sim.metric import ACCURACY, PERPLEXITY
-from dlion_sim.results import Run, Traffic, traffic_of
-from dlion_sim.results.numbers import byte_unit, in_bytes
+from dlion_sim.results import Run, traffic_of
+from dlion_sim.results.numbers import in_bytes
 
 _PANEL_HEIGHT = 1.6
 _MOST_PERCENT = 105.0
-"""Up to which an axis of accuracies goes, whatever the interval of their mean."""
+"""The upper limit of an axis of accuracies, whatever the interval of their mean."""
 _PANELS_IN_A_COLUMN = 3
-"""More are set in two columns, across both of the paper's."""
+"""More panels are set in two columns, across both of the paper's."""
 
 
 def plot_accuracies(groups: Sequence[Group], file: Path, progress: Progress = "time", band: Band = "range") -> Path:
-    """Draw how the groups' accuracy, or another metric, went to `file` (.png, .svg or .pdf), and return `file`.
+    """Draw the groups' accuracy, or another metric, over time or other `progress` to `file`, and return `file`.
 
-    It is drawn over virtual time, or over other `progress`: bytes sent by all workers (over the WAN, where
-    a run has one), iterations (the workers' mean),
-    epochs (samples that all workers processed over training samples) or cost. Lines are means over seeds and bands
-    their range, or the mean's 95 % interval, as far as all seeds get. Over time a panel is shaded where somebody or a
-    path was down in all of its runs. Raises InputError where a run cannot be read, does not tell what epochs are or has
-    no prices, or the file cannot be written.
+    `progress` "bytes" is over the WAN if a run has one. Lines are means over seeds and bands their range, or the mean's
+    95 % interval, up to the end of the shortest run. Over time a panel is shaded while a participant or a path was down
+    in all of its runs. Raises InputError as `against`, and if a file cannot be read or written.
     """
-    label = f"{metric_name(groups).capitalize()}{metric_of(groups).axis}"
     if progress == "bytes":
-        progress = _traffic(groups).links
-    return _plot(groups, file, mean_metric, label, progress, band, outages=down_in_all)
+        progress = traffic_of(run for group in groups for run in group.runs).links
+    return _plot(groups, file, mean_metric, metric_label(groups), progress, band)
 
 
 def plot_deviation(groups: Sequence[Group], file: Path, band: Band = "range") -> Path:
-    """Draw how far apart the workers of each group are: the standard deviation of their metric over time.
-
-    A panel is shaded where somebody or a path was down in all of its runs. Draws to `file` (.png, .svg or .pdf) and
-    returns it. Raises InputError where a run cannot be read or the file cannot be written.
-    """
+    """Draw the standard deviation of the metric among the workers of each group; otherwise as `plot_accuracies`."""
     points = "\n(percentage points)" * (metric_of(groups) == ACCURACY)
     label = f"Deviation among workers\nof {metric_name(groups)}{points}"
-    return _plot(groups, file, worker_deviation, label, band=band, outages=down_in_all)
+    return _plot(groups, file, worker_deviation, label, band=band)
 
 
 def plot_online(groups: Sequence[Group], file: Path, band: Band = "range") -> Path:
-    """Draw the accuracy of samples as they came over time, with what of them changed as bands or lines.
+    """Draw the online accuracy over time, with drifts as bands or lines, to `file`, and return `file`.
 
-    Draws to `file` (.png, .svg or .pdf) and returns it. Raises InputError for a run without a stream, or one that
-    cannot be read, or where the file cannot be written.
+    Raises InputError for a run without a stream, and if a file cannot be read or written.
     """
-    return _plot(groups, file, online_accuracy, "Online accuracy (%)", band=band, changes=changes)
+    return _plot(groups, file, online_accuracy, "Online accuracy (%)", band=band, marks_drift=True)
 
 
 def _plot(
@@ -92,8 +84,8 @@ def _plot(
     label: str,
     progress: Progress = "time",
     band: Band = "range",
-    changes: Callable[[Run], Sequence[Change]] = lambda run: (),
-    outages: Callable[[Sequence[Run]], Sequence[Interval]] = lambda runs: (),
+    *,
+    marks_drift: bool = False,
 ) -> Path:
     panels = Panels.of(groups)
     curves = of_groups(groups, lambda run: against(run, quantity(run), progress), band)
@@ -101,7 +93,7 @@ def _plot(
     tables = [over_seeds(of_group, band) * metric_of(groups).scale for of_group in curves]
     end = max((table.index[-1] for table in tables if len(table)), default=1.0)
     begin = _logarithmic_begin(tables, progress)
-    unit, x_label = _horizontal(groups, end, progress, with_unit=not begin)
+    unit, name, x_title = progress_unit(progress, end, [run for group in groups for run in group.runs])
     columns = 1 if len(panels.panels) <= _PANELS_IN_A_COLUMN else 2
     height = 0.75 + _PANEL_HEIGHT * rows_of(panels, columns)
     with drawing(file, height=height, width=WIDTH if columns == 1 else WIDE) as figure:
@@ -110,9 +102,10 @@ def _plot(
         down: dict[str, Patch] = {}
         for number, axes in enumerate(grid.axes):
             runs = [run for group in groups if panels.panel(group) == number for run in group.runs]
-            _mark(axes, changes(runs[-1]), unit)
-            if progress == "time":
-                down |= shade([axes], outages(runs), end, unit)
+            if marks_drift:
+                _mark_drift(axes, drift_intervals(runs[-1]), unit)
+            elif progress == "time":
+                down |= shade([axes], common_outages(runs), end, unit)
         for group, table in zip(groups, tables, strict=True):
             line = panels.line(group)
             if len(table):
@@ -128,8 +121,8 @@ def _plot(
             else:
                 axes.set_ylim(0, min(axes.get_ylim()[1], _MOST_PERCENT) if metric_of(groups) == ACCURACY else None)
             if not axes.lines:
-                say_nothing_there(axes, "no evaluation")
-        grid.label(x_label, label)
+                write_empty(axes, "no evaluation")
+        grid.label(f"{x_title} ({name})" if name and not begin else x_title, label)
         known = sorted(handles) if len(panels.lines) > 1 else []
         legend_below(
             figure,
@@ -141,36 +134,15 @@ def _plot(
 
 
 def _logarithmic_begin(tables: Sequence[pd.DataFrame], progress: Progress) -> float:
-    """Where an axis of bytes begins that is logarithmic, as a line ends at a tenth of another's; 0 for a linear one."""
+    """The begin of a logarithmic axis of bytes, used if ends of lines differ tenfold; 0 for a linear axis."""
     ends = [table.index[-1] for table in tables if len(table) > 1]
     if progress not in ("bytes", "wan_bytes") or not ends or max(ends) <= DECADE * min(ends):
         return 0.0
     return min(float(table.index[1]) for table in tables if len(table) > 1)
 
 
-def _traffic(groups: Sequence[Group]) -> Traffic:
-    return traffic_of(run for group in groups for run in group.runs)
-
-
-def _horizontal(groups: Sequence[Group], end: float, progress: Progress, *, with_unit: bool) -> tuple[float, str]:
-    """What one of the horizontal axis's unit is, and the axis's label."""
-    match progress:
-        case "time":
-            seconds, name = time_unit(end)
-            return seconds, time_label(groups[0].runs[0], name)
-        case "bytes" | "wan_bytes":
-            size, name = byte_unit(end)
-            return size, _traffic(groups).title + f" ({name})" * with_unit
-        case "iterations":
-            return 1.0, "Iterations (mean of the workers)"
-        case "epochs":
-            return 1.0, "Epochs (samples of all workers / training samples)"
-        case "cost":
-            return 1.0, "Cost"
-
-
-def _mark(axes: Axes, changes: Sequence[Change], unit: float) -> None:
-    for what, begin, end in changes:
+def _mark_drift(axes: Axes, drifts: Sequence[Drift], unit: float) -> None:
+    for what, begin, end in drifts:
         axes.axvspan(begin / unit, end / unit, color="0.85", zorder=0)
         axes.text(
             *(end / unit, 0.03), f" {what}", transform=axes.get_xaxis_transform(), size=6, color="0.35", va="bottom"
@@ -178,6 +150,6 @@ def _mark(axes: Axes, changes: Sequence[Change], unit: float) -> None:
 
 
 def draw_curve(axes: Axes, table: pd.DataFrame, look: Look) -> object:
-    """Draw a table of `mean`, `low` and `high` as a line and a band; its handle for a legend."""
+    """Draw a table of `mean`, `low` and `high` as a line and a band; returns the legend handle."""
     axes.fill_between(table.index, table["low"], table["high"], color=look.colour, alpha=0.2, linewidth=0)
     return axes.plot(table.index, table["mean"], **look.line())[0]

@@ -1,4 +1,4 @@
-"""A simulated run and a real one of the same scenario, on top of each other."""
+"""Figure of a simulated run and a real one of the same scenario."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LOOKS: tuple[dict[str, Any], ...] = ({"color": PALETTE[0]}, {"color": PALETTE[1
 
 
 def plot_fidelity(simulated: Run, real: Run, file: Path) -> Path:
-    """Draw both runs' mean metric over time, and how long their iterations took, to `file`; returns `file`.
+    """Draw both runs' mean metric over time, and the distributions of iteration times, to `file`; returns `file`.
 
-    Raises InputError where a run cannot be read or the file cannot be written.
+    Raises InputError if a file cannot be read or written.
     """
     metric = simulated.metric
     with drawing(file, height=3.6) as figure:

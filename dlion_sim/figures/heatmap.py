@@ -1,4 +1,4 @@
-"""A quantity of a sweep's runs over two of its axes."""
+"""Heat map of a quantity over two axes of a sweep."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dlion_sim.results import traffic_of
 from dlion_sim.results.numbers import byte_unit, number, of_metric
 
 Quantity = Literal["accuracy", "time", "speedup", "bytes"]
-_NOTED = "!"
-"""At cells of runs whose workers did not all exchange something, or of which some diverged."""
+_NOTE_MARK = "!"
+"""Marks cells with a note: runs without an exchange, or diverged ones."""
 
 
 def plot_heatmap(
@@ -29,19 +29,19 @@ def plot_heatmap(
 ) -> Path:
     """Draw a quantity by two labels of the groups, mean over seeds, to `file` (.png, .svg or .pdf); returns `file`.
 
-    Times and speed-ups of which only a bound is known, see `comparison`, are hatched.
+    Bounds of times and speed-ups, see `comparison`, are hatched.
 
     Args:
         groups: Of runs that differ in two labels, such as a sweep's axes.
-        file: Where to.
-        quantity: Final accuracy (or other metric), time to the `target`, speed-up over Baseline in that, or bytes sent
-            (over the WAN, where a run has one).
+        file: The picture.
+        quantity: Final accuracy (or other metric), time to the `target`, speed-up over Baseline, or bytes sent (over
+            the WAN, if a run has one).
         target: Of the metric; an accuracy is a fraction.
-        x: The label along the horizontal axis, or the end of its name, e.g. "bandwidth"; by default the first other.
-        y: The label along the vertical axis; by default the system, or else the last one.
+        x: The label of the horizontal axis, or the end of its name, e.g. "bandwidth"; by default the first other one.
+        y: The label of the vertical axis; by default the system, or else the last one.
 
     Raises:
-        InputError: There are no such labels, they don't tell the groups apart, or a file cannot be read or written.
+        InputError: There are no such labels, groups differ in others too, or a file cannot be read or written.
     """
     across, down = _axes(groups, x, y)
     columns, rows = (list(dict.fromkeys(group.labels.get(key, "") for group in groups)) for key in (across, down))
@@ -53,11 +53,11 @@ def plot_heatmap(
         place = rows.index(group.labels.get(down, "")), columns.index(group.labels.get(across, ""))
         values[place] = value
         text = f"{bound} {written(value)}".lstrip() if np.isfinite(value) else "-"
-        texts[place] = text + _NOTED * bool(note([group]))
+        texts[place] = text + _NOTE_MARK * bool(note([group]))
         if bound:
             bounded.append(place)
-    notes = ["hatched: a bound, as not all seeds got there or evaluations are far apart"] * bool(bounded)
-    notes += [f"{_NOTED} {noted}" for noted in dict.fromkeys(note([group]) for group in groups) if noted]
+    notes = ["hatched: a bound, as not all seeds reached it or evaluations are far apart"] * bool(bounded)
+    notes += [f"{_NOTE_MARK} {noted}" for noted in dict.fromkeys(note([group]) for group in groups) if noted]
 
     with drawing(file, height=1.1 + 0.28 * len(rows), width=max(WIDTH, min(7.16, 1.4 + 0.42 * len(columns)))) as figure:
         axes = figure.subplots()
@@ -85,7 +85,7 @@ def plot_heatmap(
 def _quantity(
     groups: Sequence[Group], quantity: Quantity, target: float
 ) -> tuple[list[tuple[float, str]], str, Callable[[float], str]]:
-    """Its value for each group, with ">" or "<" where it is a bound; what it is called with its unit; how written."""
+    """Each group's value, with ">" or "<" if it is a bound; the label with its unit; and the number format."""
     table, name, metric = comparison(groups, target), metric_name(groups), metric_of(groups)
     reaching = f"{of_metric(target, metric)} {name}"
     exact = [""] * len(groups)
@@ -112,7 +112,7 @@ def _axes(groups: Sequence[Group], x: str | None, y: str | None) -> tuple[str, s
     keys = varying(groups)
     if not keys:
         raise InputError("the runs differ in nothing but their seeds", allowed="runs of a sweep")
-    others = [key for key in reversed(keys) if x is None or not _is(key, x)]
+    others = [key for key in reversed(keys) if x is None or not _matches(key, x)]
     down = _named(y, keys, "y") if y else next(iter(others), "scenario")
     across = _named(x, keys, "x") if x else next((key for key in keys if key != down), "scenario")
     places: dict[tuple[str, str], Mapping[str, str]] = {}
@@ -121,21 +121,21 @@ def _axes(groups: Sequence[Group], x: str | None, y: str | None) -> tuple[str, s
         if place in places:
             also = ", ".join(key for key in keys if key not in (across, down))
             raise InputError(
-                f"several runs belong at {place[0]}, {place[1]}, since the runs also differ in {also}",
-                allowed="two of these as `x` and `y`, and runs that are alike in the rest",
+                f"several runs have {place[0]}, {place[1]}, since the runs also differ in {also}",
+                allowed="two of these as `x` and `y`, and runs that are equal in the rest",
             )
         places[place] = group.labels
     return across, down
 
 
 def _named(name: str, keys: Sequence[str], argument: str) -> str:
-    found = [key for key in keys if _is(key, name)]
+    found = [key for key in keys if _matches(key, name)]
     if len(found) != 1:
         raise InputError(f"`{argument}` {name}: the runs don't differ in that", allowed=", ".join(keys))
     return found[0]
 
 
-def _is(key: str, name: str) -> bool:
+def _matches(key: str, name: str) -> bool:
     return key == name or key.endswith(f".{name}")
 
 

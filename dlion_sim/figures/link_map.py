@@ -1,4 +1,4 @@
-"""Maps of senders and receivers: a cell a link, in the order of the workers, who stand by micro-cloud."""
+"""Maps of senders and receivers: a cell for each link, in the order of the workers, by micro-cloud."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from dlion_sim.figures.style import WIDE, drawing, legend_below
 from dlion_sim.results.numbers import number
 
 _NAMES = 16
-"""Workers that are named one by one; of more, micro-clouds are."""
+"""The most workers with names; of more, micro-clouds are named."""
 _CLOUD_NAMES = 32
-"""Micro-clouds that are all named."""
+"""The most micro-clouds with all names."""
 _MAPS = {
-    "full": ("Fullest NIC or path crossed (%)", 100.0),
+    "full": ("Utilization of the fullest NIC or path (%)", 100.0),
     "rate": ("Mean rate (Mbps)", 1e-6),
     "n_percent": ("N of Max-N, mean (%)", 1.0),
 }
-"""By column the heading of its map, and what its values are multiplied by."""
+"""By column the heading of its map, and the factor of its values."""
 _LINEAR, _LOGARITHMIC, _ROOM = MaxNLocator(nbins=4), LogLocator(subs=(1, 2, 5)), 0.13
-"""Ticks of colours, and what part of the scale is free of them beside its ends."""
+"""Ticks of the colour scale, and the part beside its ends without ticks."""
 _NO_LINK = "0.93"
 _LEAST_SPAN, _LOGARITHMIC_FROM = 0.1, 4.0
-"""Of colours: the least part of the largest value that they span, and by how many times the largest is more than the
-least where they go by logarithms."""
+"""Of colours: the least span as a share of the largest value, and the ratio of the largest to the smallest value from
+which on the scale is logarithmic."""
 
 
 def draw_link_map(heading: str, links: pd.DataFrame, names: dict[int, str], notes: Sequence[str], file: Path) -> Path:
-    """Draw a map of each column that is known of `links` to `file`, and return `file`.
+    """Draw a map of each known column of `links` to `file`, and return `file`.
 
-    `links` has a row a link: `sender`, `receiver`, `full` (fraction), `rate` (bps) and `n_percent`. Colours span the
-    values that there are, whose least and greatest are noted.
+    `links` has a row for each link: `sender`, `receiver`, `full` (fraction), `rate` (bps) and `n_percent`. Colours span
+    the values, whose extremes are noted.
     """
     maps = [column for column in _MAPS if links[column].notna().any()]
     rows, columns = (sorted(links[side].unique()) for side in ("sender", "receiver"))
@@ -69,7 +69,7 @@ def draw_link_map(heading: str, links: pd.DataFrame, names: dict[int, str], note
 
 
 def _span(cells: np.ndarray) -> tuple[float, float, bool]:
-    """From what to what value colours go, and whether by logarithms."""
+    """The range of the colour scale, and whether it is logarithmic."""
     least, greatest = float(np.nanmin(cells)), float(np.nanmax(cells))
     if greatest > _LOGARITHMIC_FROM * least > 0:
         return least, greatest, True
@@ -77,21 +77,21 @@ def _span(cells: np.ndarray) -> tuple[float, float, bool]:
 
 
 def _extremes(label: str, cells: np.ndarray, senders: Sequence[str], receivers: Sequence[str]) -> str:
-    """The least and the greatest value, and whose they are."""
-    told = []
+    """The least and the greatest value, with their links."""
+    texts = []
     for place in (np.nanargmin(cells), np.nanargmax(cells)):
         row, column = divmod(int(place), len(receivers))
-        told.append(f"{number(float(cells[row, column]))} ({senders[row]} to {receivers[column]})")
-    return f"{label}: {' to '.join(told)}"
+        texts.append(f"{number(float(cells[row, column]))} ({senders[row]} to {receivers[column]})")
+    return f"{label}: {' to '.join(texts)}"
 
 
 def _height(rows: int, columns: int, maps: int) -> float:
-    """In inches, with which cells are about square."""
+    """In inches, for about square cells."""
     return 1.6 + min(max(WIDE / maps * 0.8 * rows / columns, 0.6), 5.0)
 
 
 def _name(axes: Axes, side: str, names: Sequence[str]) -> None:
-    """Write the workers' names at an axis, or their clouds', with a line between clouds."""
+    """Label an axis with the workers' names, or their clouds', with a line between clouds."""
     clouds = [name.rsplit("/", 1)[0] for name in names]
     begins = [place for place, cloud in enumerate(clouds) if not place or cloud != clouds[place - 1]]
     along, line = (axes.xaxis, axes.axvline) if side == "x" else (axes.yaxis, axes.axhline)

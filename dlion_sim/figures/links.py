@@ -1,4 +1,4 @@
-"""What each link carried: over virtual time where links are few, as a map of senders and receivers where many."""
+"""Figure of links' traffic: over time for few links, as a map of senders and receivers for many."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from dlion_sim.analysis.outages import absences, paths_down
-from dlion_sim.analysis.traffic import crossings, interval_ends, interval_rates, mean_rates
+from dlion_sim.analysis.outages import path_outages, process_outages
+from dlion_sim.analysis.traffic import interval_ends, interval_rates, mean_rates, utilization
 from dlion_sim.errors import InputError
 from dlion_sim.figures.link_map import draw_link_map
 from dlion_sim.figures.looks import look_in_order
-from dlion_sim.figures.style import by_cloud, drawing, legend_below, shade, time_label, time_unit, title, worker_names
+from dlion_sim.figures.panels import by_cloud, worker_names
+from dlion_sim.figures.style import drawing, legend_below, shade, time_label, time_unit, title
 from dlion_sim.results import Run
 from dlion_sim.results.numbers import in_bytes, percent
 
-_TOLD_APART = 8
-"""Senders and receivers whose links are drawn as lines; those of more are a map."""
-_EACH = 3
-"""Receivers that have a line each; those of more are a line a micro-cloud, where that are fewer."""
+_MAX_LINES = 8
+"""The most senders or receivers whose links are drawn as lines; more are drawn as a map."""
+_MAX_RECEIVERS = 3
+"""The most receivers with a line each; more have a line for each micro-cloud, if those are fewer."""
 _THINNEST, _THICKER = 0.8, 0.6
-"""Of a line, and by how much the one that it is drawn upon is thicker: those that coincide are seen nested."""
+"""The width of the top line, and the difference to the line below, so that coinciding lines are visible."""
 _HALF = 0.5
-"""Of the largest value: where all are more, the axis does not begin at 0, to show what differs."""
+"""If all values exceed this share of the largest one, the axis does not begin at 0."""
 _FULLEST = 3
-"""Of what messages cross, so many are named."""
+"""The number of links with the highest utilization that are named."""
 
 
 def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Sequence[str] = ()) -> Path:
-    """Draw what each directed link of `run` carried to `file` (.png, .svg or .pdf), and return `file`.
+    """Draw the traffic of each directed link of `run` to `file` (.png, .svg or .pdf), and return `file`.
 
-    Where the run has a WAN, only links over it are drawn, unless senders or receivers are chosen.
-    Of up to 8 senders and receivers: N of Max-N (%) and the rate (Mbps) by interval, a row a sender, a line a receiver
-    or, of more than 3, the mean of those of a micro-cloud, with a band from the least to the greatest; shaded, when the
-    sender was down, or a path from its micro-cloud.
-    Of more: maps of the means over the run, and of how full the fullest is that a link's messages cross; see
-    `analysis.traffic.crossings`. Below stands what was fullest.
+    If the run has a WAN, only links over it are drawn, unless senders or receivers are chosen. Up to 8 senders and
+    receivers: N of Max-N (%) and the rate (Mbps) by interval, a row for each sender, a line for each receiver or, of
+    more than 3, the mean of a micro-cloud with its range; shaded while the sender or a path from its micro-cloud was
+    down. More: maps of the means over the run, and of the highest utilization on each route; see
+    `analysis.traffic.utilization`. The highest ones are noted.
 
     Args:
-        run: Of which to draw the links.
-        file: Where to.
+        run: The run.
+        file: The picture.
         senders: Only links from these workers and micro-clouds, by name; by default from all.
         receivers: Only links to these.
 
@@ -55,13 +55,13 @@ def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Seq
         raise InputError("has sent nothing", file=run.folder)
     over_wan = not senders and not receivers and (rates["wan_bytes"] > 0).any()
     names = {**{number: f"server {number}" for number in rates["receiver"].unique()}, **worker_names(run)}
-    ways = crossings(run)
-    rates, ways = (
+    routes = utilization(run)
+    rates, routes = (
         table[
             table["sender"].isin(_chosen("senders", senders, names))
             & table["receiver"].isin(_chosen("receivers", receivers, names))
         ]
-        for table in (rates, ways)
+        for table in (rates, routes)
     )
     if rates.empty:
         raise InputError("has sent nothing from these senders to these receivers", file=run.folder)
@@ -69,18 +69,18 @@ def plot_links(run: Run, file: Path, senders: Sequence[str] = (), receivers: Seq
     if over_wan:
         inside = rates["bytes"].sum() - rates["wan_bytes"].sum()
         rates, sent = rates[rates["wan_bytes"] > 0], "Over the WAN"
-        ways = ways.merge(rates[["sender", "receiver"]], on=["sender", "receiver"])
+        routes = routes.merge(rates[["sender", "receiver"]], on=["sender", "receiver"])
         notes = [f"only links over the WAN; those inside micro-clouds carried {in_bytes(inside)} more"]
-    notes += _fullest(ways)
-    if max(rates["sender"].nunique(), rates["receiver"].nunique()) > _TOLD_APART:
-        full = ways.groupby(["sender", "receiver"], as_index=False)["full"].max()
+    notes += _fullest(routes)
+    if max(rates["sender"].nunique(), rates["receiver"].nunique()) > _MAX_LINES:
+        full = routes.groupby(["sender", "receiver"], as_index=False)["full"].max()
         maps = rates.merge(full, how="left", on=["sender", "receiver"])
         return draw_link_map(title(run), maps, names, notes, file)
     return _draw_lines(run, rates, names, notes, sent, file)
 
 
 def _chosen(argument: str, given: Sequence[str], names: dict[int, str]) -> list[int]:
-    """The numbers of those who are named, one by one or by their micro-cloud; of all where nobody is."""
+    """The numbers of the workers given by name or micro-cloud; of all if none is given."""
     for name in given:
         if not any(own in (name, f"{name}/{own.rsplit('/', 1)[-1]}") for own in names.values()):
             clouds = dict.fromkeys(own.rsplit("/", 1)[0] for own in names.values())
@@ -92,12 +92,12 @@ def _chosen(argument: str, given: Sequence[str], names: dict[int, str]) -> list[
     return [number for number, own in names.items() if not given or own in given or own.rsplit("/", 1)[0] in given]
 
 
-def _fullest(ways: pd.DataFrame) -> list[str]:
-    """What to note on it."""
-    if ways.empty:
+def _fullest(routes: pd.DataFrame) -> list[str]:
+    """The note on the highest utilizations."""
+    if routes.empty:
         return []
-    full = ways.groupby("crossed")["full"].max().sort_values(ascending=False, kind="stable")[:_FULLEST]
-    return ["fullest: " + ", ".join(f"{name} ({percent(round(part, 2))})" for name, part in full.items())]
+    full = routes.groupby("crossed")["full"].max().sort_values(ascending=False, kind="stable")[:_FULLEST]
+    return ["highest utilization: " + ", ".join(f"{name} ({percent(round(part, 2))})" for name, part in full.items())]
 
 
 def _draw_lines(
@@ -113,18 +113,18 @@ def _draw_lines(
         del columns["n_percent"]
 
     lines = _lines(receivers, names)
-    notes = [*notes, *["line: mean of a micro-cloud's; band: least to greatest"] * (len(lines) < len(receivers))]
+    notes = [*notes, *["line: mean of a micro-cloud; band: minimum to maximum"] * (len(lines) < len(receivers))]
     with drawing(file, height=0.9 + 0.75 * len(senders)) as figure:
         figure.suptitle(title(run), x=0.02, ha="left", size=8.5)
         panels = figure.subplots(len(senders), len(columns), sharex=True, sharey="col", squeeze=False)
         handles: dict[str, Line2D] = {}
-        ends, away, paths = interval_ends(run), absences(run), paths_down(run)
+        ends, away, paths = interval_ends(run), process_outages(run), path_outages(run)
         clouds: dict[int, str] = dict(enumerate(run.manifest.get("clouds", [])))
         down: dict[str, Patch] = {}
         for row, sender in zip(panels, senders, strict=True):
-            ways = {(clouds.get(sender, ""), clouds.get(receiver, "")) for receiver in receivers}
-            held_up = [*away.get(sender, ()), *(each for way in ways for each in paths.get(way, ()))]
-            down |= shade(row, held_up, end, seconds)
+            pairs = {(clouds.get(sender, ""), clouds.get(receiver, "")) for receiver in receivers}
+            outages = [*away.get(sender, ()), *(each for pair in pairs for each in paths.get(pair, ()))]
+            down |= shade(row, outages, end, seconds)
             row[0].set_ylabel(f"from\n{names[sender]}")
             shown = rates.loc[rates["sender"] == sender, "receiver"]
             own = links[(links["sender"] == sender) & links["receiver"].isin(shown)]
@@ -154,17 +154,17 @@ def _draw_lines(
 
 
 def _lines(receivers: Sequence[int], names: dict[int, str]) -> dict[str, list[int]]:
-    """Which receivers are drawn as one line, by what it is called."""
+    """The receivers of each line, by its name."""
     clouds = by_cloud(receivers, names)
-    if _EACH < len(receivers) > len(clouds):
+    if _MAX_RECEIVERS < len(receivers) > len(clouds):
         return clouds
     return {names[receiver]: [receiver] for receiver in receivers}
 
 
 def _over_links(links: pd.DataFrame, column: str, ends: Sequence[float]) -> pd.DataFrame:
-    """The values of a sender's links by the ends of intervals, a column a receiver."""
+    """The values of a sender's links by the ends of intervals, a column for each receiver."""
     # Two incarnations of a node may have a row each at the end.
     known = links.groupby(["virtual_time", "receiver"])[column].agg("sum" if column == "rate" else "mean")
     table = known.unstack("receiver").dropna(how="all")
-    # An interval in which nothing was sent has none.
+    # An interval without traffic has no row.
     return table.reindex(pd.Index(ends)).fillna(0.0) if column == "rate" and len(table) else table

@@ -1,4 +1,4 @@
-"""What stands for whom in every figure: a system's colour, dashes, marker and hatching, whoever else is drawn."""
+"""Looks of lines and bars: a system has the same colour, dashes, marker and hatching in every figure."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from typing import Any
 from dlion_sim.figures.style import PALETTE
 
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
-"""Of lines, so that they can be told apart without colours too."""
+"""Dashes of lines, to distinguish them without colours."""
 OWN_DASHES: tuple[Any, ...] = ((0, (8, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 1.5, 1, 1.5)))
-"""Of systems without a name: no other line has them."""
+"""Dashes of systems without a name only."""
 
 _HATCHES = (None, "/////", ".....", "\\\\\\\\\\", "|||||", "-----", "+++++", "ooo")
 _MARKERS = "osD^vPX<>hdp*"
 _MARKER_EVERY = 0.16
-"""Of the diagonal of the axes, along a line."""
+"""The distance of markers along a line, as a share of the axes' diagonal."""
 _OWN_COLOURS = ("#d25ab4", "#5a960f", "#87005a", "#00c3d2", "#a55aff", "#0f0096")
-"""Of systems without a name."""
+"""Colours of systems without a name."""
 _OWN_MARKERS = "+x1234|_"
-"""Of those that are made from no named system."""
+"""Markers of systems that are not made from a named one."""
 _OWN_SLOTS = len(_OWN_COLOURS) * len(OWN_DASHES)
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a line or a bar is drawn."""
+    """The look of a line or a bar."""
 
     colour: str
     dashes: Any = "-"
     hatch: str | None = None
     marker: str = ""
     filled: bool = True
-    """Whether the marker is."""
+    """Whether the marker is filled."""
     marker_at: float = 0.0
-    """Where on the line its first marker is, as part of the axes' diagonal."""
+    """The position of the first marker on the line, as a share of the axes' diagonal."""
 
     def line(self) -> dict[str, Any]:
         """Matplotlib's keywords of a line."""
@@ -46,7 +46,7 @@ class Look:
             return line
         return line | {
             "marker": self.marker,
-            "markersize": 6.5 if self.marker in _OWN_MARKERS else 3.2,  # strokes are to stand out from the line
+            "markersize": 6.5 if self.marker in _OWN_MARKERS else 3.2,  # strokes have to stand out from the line
             "markerfacecolor": self.colour if self.filled else "white",
             "markeredgewidth": 1.2 if self.marker in _OWN_MARKERS else 0.7,
             "markevery": (self.marker_at, _MARKER_EVERY),
@@ -67,8 +67,8 @@ class Look:
         return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": "white", "linewidth": 0}
 
 
-# Nine of Petroff's ten, which readers of all kinds of colour vision tell apart (arXiv:2107.02270), black and colours
-# that are far from all these: one each.
+# Nine of Petroff's ten, which are distinct for all kinds of colour vision (arXiv:2107.02270), black, and colours that
+# are far from all these.
 _COLOURS: Mapping[str, str] = {
     "dlion": "#3f90da",
     "ako": "#ffa90e",
@@ -96,16 +96,16 @@ _SYSTEMS: Mapping[str, Look] = {
 
 
 def system_look(label: str) -> Look:
-    """The look of a system that is drawn by itself; see `system_looks`."""
+    """The look of a single system; see `system_looks`."""
     return system_looks([label])[0]
 
 
 def system_looks(labels: Sequence[str]) -> list[Look]:
     """The looks of the systems of one figure, by their labels.
 
-    A named system has its own. Others have colours and dashes that no named system has, which follow from their labels;
-    where two would look alike, one has the next that is free. One that is made from a named system by replacing
-    something ("baseline, exchange gossip:Gossip") has that system's marker, but hollow.
+    A named system has its own look. Others have colours and dashes that no named system has, derived from their labels;
+    on a collision, one takes the next free look. A named system with a replaced choice ("baseline, exchange
+    gossip:Gossip") has that system's marker, but hollow.
     """
     looks = {label: _SYSTEMS[label] for label in labels if label in _SYSTEMS}
     taken: Counter[Any] = Counter()
@@ -133,11 +133,11 @@ def _own_look(label: str, number: int, taken: Counter[Any]) -> Look:
 
 
 def _shared(look: Look) -> list[Any]:
-    """What two looks should not share, what matters most first."""
+    """What two looks should not share, the most important first."""
     return [look.colour, (look.colour, look.dashes), (look.dashes, look.marker), look]
 
 
 def look_in_order(number: int) -> Look:
-    """That of the worker, environment or run of that number; no two of the first 56 are alike."""
+    """The look of the worker, environment or run of that number; the first 56 are distinct."""
     cycle, colour = divmod(number, len(PALETTE))
     return Look(PALETTE[colour], DASHES[(colour + cycle) % len(DASHES)], _HATCHES[cycle % (len(_HATCHES) - 1)])

@@ -1,4 +1,4 @@
-"""How groups of runs are spread over a figure: a panel an environment, a line or a bar a system and transport."""
+"""Layout of groups in a figure: a panel for each environment, a line or bar for each system and transport."""
 
 from __future__ import annotations
 
@@ -12,37 +12,40 @@ from matplotlib.figure import Figure
 
 from dlion_sim.analysis.groups import Group, note, varying
 from dlion_sim.figures.looks import Look, look_in_order, system_looks
+from dlion_sim.results import Run
 
-_MOST_LISTED = 3
+_MAX_LISTED = 3
+_MAX_CLOUDS = 8
+"""With a line each."""
 
 
 @dataclass(frozen=True)
 class Panels:
-    """What to call each panel and each line, and which of them a group is.
+    """The names of panels and lines, and the panel and line of each group.
 
-    Where all groups are of one system, the environments are the lines of a single panel; so are runs by themselves, as
-    long as they learn the same, and whatever the user labels.
+    If all groups are of one system, the environments are the lines of a single panel; so are single runs with the same
+    workload, and groups with labels of the user.
     """
 
     heading: str
     """What all groups have in common."""
     panels: tuple[str, ...]
-    """Of a single panel the name is empty."""
+    """Names; a single panel's is empty."""
     lines: tuple[str, ...]
-    """Of a single line the name is empty."""
+    """Names; a single line's is empty."""
     names: tuple[str, ...]
-    """What to write for each line: it, and a note where its workers did not exchange anything."""
+    """The text for each line: its name, and the note on its runs if there is one."""
     looks: tuple[Look, ...]
-    """Of each line."""
+    """The look of each line."""
     notes: tuple[str, ...]
-    """What to say of lines in one panel that learn unlike things."""
+    """Notes on lines of different workloads in one panel."""
     _panel_keys: tuple[str, ...]
     _with_learned: bool
     _line_keys: tuple[str, ...]
 
     @classmethod
     def of(cls, groups: Sequence[Group]) -> Panels:
-        """The panels of some groups, of which there is at least one."""
+        """The panels of at least one group."""
         keys = varying(groups)
         by_keys = line_keys(groups)
         by_line: dict[str, list[Group]] = {}
@@ -67,7 +70,7 @@ class Panels:
             looks=_looks({line: of_line[0].labels["system"] for line, of_line in by_line.items()}),
             notes=()
             if not (are_unlike and overlaid)
-            else (f"unlike workloads: {_listed(map(_told, learned.items()))}",),
+            else (f"different workloads: {_listed(f'{what} ({line})' for line, what in learned.items())}",),
             _panel_keys=panel_keys,
             _with_learned=with_learned,
             _line_keys=by_keys,
@@ -82,12 +85,12 @@ class Panels:
         return self.lines.index(group.named(self._line_keys))
 
     def look(self, group: Group) -> Look:
-        """That of a group's line."""
+        """The look of a group's line."""
         return self.looks[self.line(group)]
 
 
 def line_keys(groups: Sequence[Group]) -> tuple[str, ...]:
-    """The labels that are told by lines; what else differs is told by panels."""
+    """The labels that lines show; panels show other ones that differ."""
     keys = varying(groups)
     if "label" in keys:
         return ("label",)
@@ -99,28 +102,23 @@ def line_keys(groups: Sequence[Group]) -> tuple[str, ...]:
 def _learned(group: Group) -> str:
     """The data set and the model of a group's runs."""
     workload = group.runs[0].scenario.get("workload")
-    told = [workload.get(key) for key in ("dataset", "model")] if isinstance(workload, Mapping) else []
-    return " ".join(str(each.get("name", "")) if isinstance(each, Mapping) else str(each) for each in told if each)
+    values = [workload.get(key) for key in ("dataset", "model")] if isinstance(workload, Mapping) else []
+    return " ".join(str(each.get("name", "")) if isinstance(each, Mapping) else str(each) for each in values if each)
 
 
 def _panel(group: Group, keys: Sequence[str], *, with_learned: bool) -> str:
     return ", ".join(filter(None, [_learned(group) if with_learned else "", group.named(keys)]))
 
 
-def _told(learned: tuple[str, str]) -> str:
-    line, what = learned
-    return f"{what} ({line})"
-
-
 def _listed(names: Iterable[str]) -> str:
-    """Names in a line, each once, and of many the number of others."""
+    """Distinct names as text; of many, the first ones and the number of others."""
     different = list(dict.fromkeys(names))
-    rest = len(different) - _MOST_LISTED
-    return ", ".join(different[:_MOST_LISTED]) + (f" and {rest} others" if rest > 0 else "")
+    rest = len(different) - _MAX_LISTED
+    return ", ".join(different[:_MAX_LISTED]) + (f" and {rest} others" if rest > 0 else "")
 
 
 def _looks(systems: Mapping[str, str]) -> tuple[Look, ...]:
-    """Of lines by name, each of some system: the system's, but where several are of one."""
+    """The looks of lines, given each line's system: the system's look, unless several lines are of one system."""
     counts = Counter(systems.values())
     if len(counts) == 1 < len(systems):
         return tuple(map(look_in_order, range(len(systems))))
@@ -130,6 +128,27 @@ def _looks(systems: Mapping[str, str]) -> tuple[Look, ...]:
 def _noted(name: str, groups: Sequence[Group]) -> str:
     noted = note(groups)
     return f"{name} ({noted})" if noted else name
+
+
+def worker_names(run: Run) -> dict[int, str]:
+    """The workers' names by number."""
+    return dict(enumerate(run.manifest.get("workers", [])))
+
+
+def by_cloud(workers: Iterable[int], names: Mapping[int, str]) -> dict[str, list[int]]:
+    """Workers by micro-cloud, with its name and their number: "east (3)"."""
+    clouds: dict[str, list[int]] = {}
+    for worker in workers:
+        clouds.setdefault(names.get(worker, str(worker)).rsplit("/", 1)[0], []).append(worker)
+    return {f"{cloud} ({len(own)})": own for cloud, own in clouds.items()}
+
+
+def worker_groups(workers: Sequence[int], names: Mapping[int, str], most: int) -> dict[str, list[int]]:
+    """The workers of each line, by its name: one each for at most so many, else micro-clouds, or all workers."""
+    if len(workers) <= most:
+        return {names.get(worker, str(worker)): [worker] for worker in workers}
+    clouds = by_cloud(workers, names)
+    return clouds if len(clouds) <= _MAX_CLOUDS else {f"all {len(workers)} workers": list(workers)}
 
 
 def rows_of(panels: Panels, columns: int) -> int:

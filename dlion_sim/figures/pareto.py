@@ -1,4 +1,4 @@
-"""What candidates take to a target: time against money."""
+"""Figure of candidates' time and cost to a target."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from dlion_sim.figures.style import DECADE, drawing, legend_below, make_logarith
 
 _HEIGHT = 2.6
 _MARKERS = "osD^vPX<>hdp"
-"""Of machines, in the order in which they come; more of them share."""
+"""Markers of machines in their order; of more, some share a marker."""
 _HOURS_FROM = 2 * 3600.0
 _SIZE = 26.0
 _ROOM = 0.1
-"""Around the points, for the ring."""
+"""The margin around the points, for the ring."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What one candidate takes to the target."""
+    """One candidate's time and cost to the target."""
 
     system: str
     machine: str
     seconds: float
     money: float
     is_measured: bool
-    """Whether a simulation came to the target; else it is an estimate."""
+    """Whether a simulation reached the target; else it is an estimate."""
     is_on_front: bool
-    """Whether no other takes less of one and no more of the other."""
+    """Whether it is on the Pareto front."""
     is_best: bool
     """Whether it is recommended."""
 
@@ -42,11 +42,11 @@ class Point:
 def plot_pareto(
     points: Sequence[Point], title: str, file: Path, *, deadline: float | None = None, budget: float | None = None
 ) -> Path:
-    """Draw time (s) against money of some candidates to `file` (.png, .svg or .pdf), and return `file`.
+    """Draw the time (s) and cost of candidates to `file` (.png, .svg or .pdf), and return `file`.
 
-    Colours are systems and markers machines; what is only an estimate is hollow. A line joins those on the front, a
-    ring is around the best, and what is beyond a `deadline` (s) or a `budget` is shaded. Raises InputError where the
-    file cannot be written.
+    Colours are systems and markers machines; estimates are hollow. A line joins the Pareto front, a ring is around the
+    recommended candidate, and the region beyond a `deadline` (s) or a `budget` is shaded. Raises InputError if the file
+    cannot be written.
     """
     machines = list(dict.fromkeys(point.machine for point in points))
     marker = {machine: _MARKERS[number % len(_MARKERS)] for number, machine in enumerate(machines)}
@@ -88,11 +88,11 @@ def plot_pareto(
 
 
 def _notes(points: Sequence[Point]) -> list[str]:
-    """What of it is to be seen."""
+    """The notes on what is drawn."""
     notes = {
         "circled: recommended": any(point.is_best for point in points),
         "hollow: estimated": not all(point.is_measured for point in points),
-        "line: none is faster and as cheap, nor cheaper and as fast": sum(point.is_on_front for point in points) > 1,
+        "line: Pareto front": sum(point.is_on_front for point in points) > 1,
     }
     return ["; ".join(note for note, is_seen in notes.items() if is_seen)]
 
@@ -116,7 +116,7 @@ def _scale(axes: Axes, points: Sequence[Point]) -> None:
 
 
 def _shade(axes: Axes, deadline: float | None, budget: float | None) -> None:
-    """What is out of bounds, as far as it is to be seen."""
+    """Shade the visible region out of bounds."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     if deadline is not None and deadline < right:
         axes.axvspan(max(deadline, left), right, color="0.93", zorder=0)

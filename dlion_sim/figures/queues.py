@@ -1,4 +1,4 @@
-"""What waited for links: the longest queues over virtual time, and what was dropped and marked at all of them."""
+"""Figure of links' queues: the longest ones over time, and dropped and marked packets of all."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ _MOST, _MEAN, _DROPPED, _MARKED = "0.75", PALETTE[0], PALETTE[1], PALETTE[5]
 
 
 def plot_queues(run: Run, file: Path) -> Path:
-    """Draw what waited for the links of `run` to `file` (.png, .svg or .pdf), and return `file`.
+    """Draw the queues of links of `run` to `file` (.png, .svg or .pdf), and return `file`.
 
-    Of the five links whose queues were longest at some time: the mean and the most bytes that waited, by interval, a
-    row a link. Below: the packets that were dropped and, stacked on these, marked, of all links together.
-
-    Raises:
-        InputError: The run has no queues, as one of flows; or a file cannot be read or written.
+    A row for each of the five links with the longest queues: mean and maximum of queued bytes by interval. Below:
+    dropped and, stacked on these, marked packets of all links. Raises InputError if the run has no queues, or a file
+    cannot be read or written.
     """
     queues = run.queues()
     if queues.empty:
@@ -48,7 +46,7 @@ def plot_queues(run: Run, file: Path) -> Path:
             mean = _fill(axes, ends / seconds, over_time["mean_queued"], _MEAN)
             axes.set_title(str(port), size=7.5)
             axes.yaxis.set_major_locator(MaxNLocator(nbins=3))
-        rows[len(rows) // 2].set_ylabel(f"Waiting ({size_unit})")
+        rows[len(rows) // 2].set_ylabel(f"Queued ({size_unit})")
         dropped = _fill(below, ends / seconds, counts["dropped"], _DROPPED)
         marked = _fill(below, ends / seconds, counts["marked"], _MARKED, above=counts["dropped"])
         below.set_title(f"all {len(longest)} links", size=7.5)
@@ -56,13 +54,13 @@ def plot_queues(run: Run, file: Path) -> Path:
         below.set_xlabel(time_label(run, unit))
         below.set_xlim(0, ends[-1] / seconds)
         names = [f"{what} ({number(int(counts[what].sum()))} in all)" for what in ("dropped", "marked")]
-        legend_below(figure, [mean, most, dropped, marked], ["mean", "most", *names])
+        legend_below(figure, [mean, most, dropped, marked], ["mean", "maximum", *names])
     return file
 
 
 def _fill(
     axes: Axes, ends: npt.NDArray[np.float64], values: pd.Series, colour: str, above: pd.Series | float = 0.0
 ) -> object:
-    """A value for each interval, the first of which begins at 0; stacked `above` others."""
+    """Draw a value for each interval, the first of which begins at 0; stacked `above` others."""
     edges = np.concatenate([[0.0], ends])
     return axes.stairs(values + above, edges, baseline=above, color=colour, fill=True, linewidth=0.4)

@@ -1,4 +1,4 @@
-"""Where each worker's time went, as stacked bars."""
+"""Figure of each worker's time by kind, as stacked bars."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ LOOKS = {
 _MOST_WORKERS = 40
 """More are drawn as the means of their micro-clouds."""
 _BAR, _AROUND = 0.16, 0.9
-"""Inches of a bar, and of all that is around them."""
+"""Inches of a bar, and around the bars."""
 _LEAST = 5e-4
-"""Of a worker's time: a kind that nobody has so much of is left out."""
+"""Kinds with less of every worker's time are left out."""
 
 
 def plot_stalls(stalls: Stalls, file: Path) -> Path:
     """Draw the shares of each worker's time to `file`, and return `file`.
 
-    Of more than 40 workers, the means of their micro-clouds. Raises InputError where the file cannot be written.
+    Of more than 40 workers, the means of their micro-clouds. Raises InputError if the file cannot be written.
     """
     shares = 100 * stalls.shares
     shares.index = [participants(stalls.run.manifest)[worker] for worker in shares.index]

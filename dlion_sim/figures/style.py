@@ -1,4 +1,4 @@
-"""How every figure looks: made for one column of a two-column paper, and for readers who cannot tell red from green."""
+"""The style of all figures: for one column of a two-column paper, and with colours for red-green blindness."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from matplotlib.patches import Patch
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, ScalarFormatter
 
-from dlion_sim.analysis.curves import Band
+from dlion_sim.analysis.curves import Band, Progress
 from dlion_sim.analysis.groups import Group
-from dlion_sim.analysis.outages import Interval, within
+from dlion_sim.analysis.outages import Interval, clipped
 from dlion_sim.errors import InputError
 from dlion_sim.metric import ACCURACY, Metric
-from dlion_sim.results import Run, note, scenario_label
-from dlion_sim.results.numbers import number
+from dlion_sim.results import Run, note, scenario_label, traffic_of
+from dlion_sim.results.numbers import byte_unit, number
 
 WIDTH, WIDE = 3.5, 7.16
-"""Of a figure in one column and across both, in inches."""
+"""The width of a figure in one column and across both, in inches."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-"""Okabe and Ito's colours, the ones that show best on white first: of workers, spans, environments, but no system."""
-BANDS: Mapping[Band, str] = {"range": "band: least to greatest", "interval": "band: 95 % interval of the mean"}
-"""What bands over seeds show."""
+"""Okabe and Ito's colours, in order of contrast on white: of workers, spans and environments, not of systems."""
+BANDS: Mapping[Band, str] = {"range": "band: minimum to maximum", "interval": "band: 95 % interval of the mean"}
+"""Notes on bands over seeds."""
 DECADE = 10
-"""What spans more than that may want a logarithmic axis."""
+"""Values that span more may have a logarithmic axis."""
 BOUND_HATCH = "xxxxx"
-"""Of what is only known to be more, or less."""
+"""The hatching of bounds."""
 
 _OUTAGE: dict[str, Any] = {"color": "0.86", "linewidth": 0, "zorder": 0}
 _MINUTES_FROM = 20 * 60.0
 _LETTERS_ACROSS = 66
-"""Of a legend, in the width of one column."""
+"""Letters of a legend in the width of one column."""
 _LEGEND_ROWS, _LEGEND_ROW = 2, 0.13
-"""Of a legend: the rows for which a figure has room, and what each further one takes in inches."""
+"""The legend's rows that fit in a figure, and the height of each further one in inches."""
 
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -84,7 +84,7 @@ _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "dlion",
 }
 
-# Without these, a file would hold the time or the version that drew it, and differ at every drawing.
+# Without the time or version, so that the same figure gives the same bytes.
 _METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
@@ -93,37 +93,39 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 
 def title(run: Run) -> str:
-    """What a figure of one run is headed."""
+    """The title of a figure of one run."""
     name = " · ".join(filter(None, [scenario_label(run.manifest), run.system])) or run.folder.name
     noted = note([run])
     return f"{name} ({noted})" if noted else name
 
 
-def worker_names(run: Run) -> dict[int, str]:
-    """By number."""
-    return dict(enumerate(run.manifest.get("workers", [])))
-
-
-def by_cloud(workers: Iterable[int], names: Mapping[int, str]) -> dict[str, list[int]]:
-    """Workers by micro-cloud, which is called by its name and how many it has: "east (3)"."""
-    clouds: dict[str, list[int]] = {}
-    for worker in workers:
-        clouds.setdefault(names.get(worker, str(worker)).rsplit("/", 1)[0], []).append(worker)
-    return {f"{cloud} ({len(own)})": own for cloud, own in clouds.items()}
-
-
 def time_label(run: Run, unit: str) -> str:
-    """What a time axis of a run is labelled."""
+    """The label of a run's time axis."""
     return f"{'Virtual time' if run.is_virtual else 'Time'} ({unit})"
 
 
 def time_unit(end: float) -> tuple[float, str]:
-    """In what to tell times up to `end` seconds: (seconds, name) of the unit."""
+    """The unit for times up to `end` seconds: (seconds, name)."""
     return (60.0, "min") if end > _MINUTES_FROM else (1.0, "s")
 
 
+def progress_unit(progress: Progress, end: float, runs: Sequence[Run]) -> tuple[float, str, str]:
+    """The unit of an axis of progress up to `end`, its size and name, empty without one, and the axis's title."""
+    match progress:
+        case "time":
+            return *time_unit(end), "Virtual time" if all(run.is_virtual for run in runs) else "Time"
+        case "bytes" | "wan_bytes":
+            return *byte_unit(end), traffic_of(runs).title
+        case "iterations":
+            return 1.0, "", "Iterations (mean of the workers)"
+        case "epochs":
+            return 1.0, "", "Epochs (samples of all workers / training samples)"
+        case "cost":
+            return 1.0, "", "Cost"
+
+
 def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str], notes: Sequence[str] = ()) -> None:
-    """One legend for all of the figure, in as many columns as fit, and above it what else there is to say."""
+    """Add a legend below the figure, in as many columns as fit, with notes above it."""
     if not names and not notes:
         return
     across = int(_LETTERS_ACROSS * figure.get_figwidth() / WIDTH)
@@ -140,7 +142,7 @@ def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str], n
 
 
 def of_seeds(what: str, counts: Sequence[int], groups: Sequence[Group] = ()) -> list[str]:
-    """The note on a band or whiskers over so many runs of each group, e.g. "band: least to greatest of 3 seeds"."""
+    """The note on a band or whiskers over so many runs of each group, e.g. "band: minimum to maximum of 3 seeds"."""
     several = [number for number in counts if number > 1]
     repeated = any(len({run.manifest.get("seed") for run in group.runs}) < len(group.runs) for group in groups)
     return [f"{what} of {span(several)} {'runs' if repeated else 'seeds'}"] if several else []
@@ -152,13 +154,13 @@ def span(counts: Sequence[int]) -> str:
 
 
 def limit_scores(axes: Axes, metric: Metric) -> None:
-    """Have accuracies in percent be drawn on a scale of all; others on as much as there is."""
+    """Set the axis of accuracies to 0 to 100 %; others are scaled to their values."""
     if metric == ACCURACY:
         axes.set_ylim(0, 100)
 
 
-def say_nothing_there(axes: Axes, words: str) -> None:
-    """Say in the middle of empty axes why they are."""
+def write_empty(axes: Axes, words: str) -> None:
+    """Write in the middle of empty axes why they are empty."""
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="0.45")
 
 
@@ -167,7 +169,7 @@ def shade(panels: Iterable[Axes], outages: Sequence[Interval], end: float, unit:
 
     Returns the legend's entries by name; none if nothing was shaded.
     """
-    shown = [*within(outages, -math.inf, end)]
+    shown = [*clipped(outages, -math.inf, end)]
     for axes in panels if shown else ():
         for begin, back in shown:
             axes.axvspan(begin / unit, back / unit, **_OUTAGE)
@@ -178,7 +180,7 @@ def shade_rows(
     axes: Axes, outages: Sequence[tuple[float, Interval]], height: float, begin: float, end: float
 ) -> dict[str, Patch]:
     """Shade outages (s) from `begin` to `end` (s), each with the top of its row of that height; see `shade`."""
-    shown = [(top, each) for top, outage in outages for each in within([outage], begin, end)]
+    shown = [(top, each) for top, outage in outages for each in clipped([outage], begin, end)]
     for top, (since, until) in shown:
         axes.broken_barh([(since, until - since)], (top, height), **_OUTAGE)
     return _outage_legend(shown)
@@ -192,17 +194,17 @@ def _outage_legend(shown: Sequence[object]) -> dict[str, Patch]:
 def drawing(file: Path, *, height: float, width: float = WIDTH) -> Iterator[Figure]:
     """A figure of that size in inches in this style, saved to `file` when the block ends.
 
-    The same content gives the same bytes. Raises InputError where `file` is no .png, .svg or .pdf, or can't be written.
+    The same content gives the same bytes. Raises InputError if `file` is no .png, .svg or .pdf, or can't be written.
     """
     metadata = _METADATA.get(file.suffix)
     if metadata is None:
-        raise InputError("is no kind of picture known here", file=file, allowed=", ".join(_METADATA))
+        raise InputError("is no supported picture format", file=file, allowed=", ".join(_METADATA))
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height))
         yield figure
         _write_plain_numbers(figure)
         for text in figure.findobj(Text):
-            # To wrap a text, matplotlib reads formulas in it in any case.
+            # Wrapped text is parsed for formulas in any case.
             if isinstance(text, Text) and text.get_wrap():
                 text.set(text=text.get_text().replace("$", r"\$"), parse_math=True)
         try:
@@ -214,7 +216,7 @@ def drawing(file: Path, *, height: float, width: float = WIDTH) -> Iterator[Figu
 def make_logarithmic(
     axes: Axes, which: Literal["x", "y"], span: float, written: Callable[[float], str] = number
 ) -> None:
-    """Make an axis logarithmic, on which the largest value is `span` times the smallest one; ticks are `written`."""
+    """Make an axis logarithmic whose largest value is `span` times the smallest one; `written` formats its ticks."""
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_locator(LogLocator(subs=(1,) if span > DECADE**2 else (1, 2, 5)))
@@ -230,7 +232,7 @@ def _write_plain_numbers(figure: Figure) -> None:
 
 
 class _PlainNumbers(ScalarFormatter):
-    """Ticks with thousands apart, without exponents and offsets."""
+    """Ticks with thousands separators, without exponents and offsets."""
 
     def __init__(self) -> None:
         super().__init__(useOffset=False)

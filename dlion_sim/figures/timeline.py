@@ -1,4 +1,4 @@
-"""What each worker did when, as a Gantt chart: profiling, computing, waiting, and what it sent."""
+"""Timeline of workers as a Gantt chart: profiling, computing, waiting and sending."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from dlion_sim.analysis.outages import absences
+from dlion_sim.analysis.outages import process_outages
 from dlion_sim.analysis.timeline import sending, spans, transfers
 from dlion_sim.errors import InputError
 from dlion_sim.figures.style import PALETTE, WIDE, WIDTH, drawing, legend_below, shade_rows, time_label, title
@@ -20,30 +20,30 @@ COMPUTE, WAIT, SEND, PROFILE = PALETTE[0], PALETTE[4], PALETTE[2], PALETTE[3]
 _LOOKS = {"profile": (PROFILE, "profiling"), "compute": (COMPUTE, "computing"), "wait": (WAIT, "waiting")}
 _ITERATIONS = 10
 _IN_ONE_COLUMN = 3
-"""So many workers; more are drawn across both."""
+"""The most workers in one column; more are drawn across both."""
 _BAR = 0.14
 """Inches."""
 _LANE, _LEAST_STRIP, _GREATEST_STRIP = 0.025, 0.06, 0.2
-"""Inches of a transfer, and of all of a worker's: what needs more is drawn as how many there are at once."""
+"""Inches of a transfer, and the range for all of a worker; if these need more, their number is drawn."""
 _FILLED = 0.75
-"""Of a transfer's height, what is drawn."""
+"""The drawn share of a transfer's height."""
 _GAP = 0.06
 _MOST_INCHES = 9.0
 _THIN, _EDGED = 1 / 1200, 1 / 100
-"""Of the width: what is thinner is drawn that wide where there is room; what is wider has edges."""
+"""Shares of the width: thinner spans are drawn that wide if there is room; wider ones have edges."""
 
 Bar = tuple[float, float]
 """Begin and length (s)."""
 
 
 def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float | None = None) -> Path:
-    """Draw what the workers of `run` did from `begin` to `end` (virtual s) to `file`, and return `file`.
+    """Draw the timeline of `run` from `begin` to `end` (virtual s) to `file`, and return `file`.
 
-    By default from when all have timed their machines until every worker has done 10 more iterations. A strip below
-    each worker's bar has each message that it sent from its first byte to its last, those that overlap one above the
-    other; where too many overlap, how many are under way; of runs without a record of these, the mean rate in each
-    interval of the links' table. A row is shaded while its worker was down.
-    Raises InputError where the run cannot be read, has done nothing in that time, or the file cannot be written.
+    By default it begins after all profiling and ends when every worker has done 10 more iterations. A strip below each
+    worker's bar shows the messages that it sent, overlapping ones one above the other; if too many overlap, their
+    number; of runs without a record of messages, the mean rate in each interval of the links' table. A row is shaded
+    while its worker was down. Raises InputError if the run cannot be read, the window is empty, or the file cannot be
+    written.
     """
     all_spans = spans(run)
     begin, end = _window(all_spans, begin, end)
@@ -54,8 +54,8 @@ def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float |
     sent = _within(recorded if len(recorded) else sending(run), begin, end)
     names = dict(enumerate(participants(run.manifest)))
     senders: set[int] = set(sent["sender"]) if len(recorded) else set()
-    away = absences(run)
-    rows = sorted({*all_spans["worker"]} | senders | {*away})
+    outages = process_outages(run)
+    rows = sorted({*all_spans["worker"]} | senders | {*outages})
     lanes = int(sent["lane"].max()) + 1 if len(recorded) and len(sent) else 1
     strip = min(max(_LANE * lanes, _LEAST_STRIP), _GREATEST_STRIP)
     row = _BAR + strip + _GAP
@@ -71,17 +71,17 @@ def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float |
                 legend[name] = Patch(color=colour)
             for worker, own in of_kind.groupby("worker"):
                 place = places[int(str(worker))], _BAR / row
-                # What may be thin, computing, is not to be hidden by what is beside it.
+                # Thin spans of computing are drawn above waiting.
                 _draw_spans(axes, own, place, colour, end - begin, above=what != "wait")
-        rows_of = [(places[number], outage) for number, outages in away.items() for outage in outages]
-        legend |= shade_rows(axes, rows_of, (_BAR + strip) / row, begin, end)
+        row_outages = [(places[number], each) for number, own in outages.items() for each in own]
+        legend |= shade_rows(axes, row_outages, (_BAR + strip) / row, begin, end)
         top, height = _BAR / row, strip / row
         if len(senders) and _LANE * lanes > _GREATEST_STRIP:
             most = _draw_counts(axes, sent, places, top, height, end - begin)
             legend[f"sending (full height: {most} messages at once)"] = Patch(color=SEND)
         elif len(senders):
             _draw_transfers(axes, sent, places, top, height, end - begin)
-            legend["sending, a line a message"] = Patch(color=SEND)
+            legend["sending, a line for each message"] = Patch(color=SEND)
         elif not len(recorded) and (highest := _draw_sending(axes, sent, places, top, height)):
             legend[f"sending (full colour: {highest / 1e6:.3g} Mbps)"] = Patch(color=SEND)
         axes.set_yticks([place + _BAR / row / 2 for place in places.values()], [names.get(n, str(n)) for n in rows])
@@ -97,7 +97,7 @@ def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float |
 def _window(all_spans: pd.DataFrame, begin: float | None, end: float | None) -> tuple[float, float]:
     if begin is None:
         computing = all_spans.loc[all_spans["what"] == "compute", "begin"].min()
-        # Whoever joins later may time its machine then.
+        # Workers that join later may profile then.
         profiles = all_spans[(all_spans["what"] == "profile") & ~(all_spans["begin"] > computing)]
         begin = float((profiles["end"].max() if len(profiles) else all_spans["begin"].min()) if len(all_spans) else 0)
     if end is None:
@@ -107,7 +107,7 @@ def _window(all_spans: pd.DataFrame, begin: float | None, end: float | None) -> 
 
 
 def _tenth_end(own: pd.DataFrame) -> float:
-    """When a worker had computed 10 gradients; of one that never did, when it was last at something."""
+    """When a worker had computed 10 gradients, or the end of its last span."""
     ends = own[own["what"] == "compute"]["end"]
     return float(ends.iloc[_ITERATIONS - 1] if len(ends) >= _ITERATIONS else own["end"].max())
 
@@ -117,14 +117,14 @@ def _within(rows: pd.DataFrame, begin: float, end: float) -> pd.DataFrame:
 
 
 def _draw_spans(axes: Axes, own: pd.DataFrame, place: Bar, colour: str, width: float, *, above: bool = False) -> None:
-    """Draw bars at a place (top, height), of a figure that is `width` seconds wide."""
+    """Draw bars at a place (top, height) of a figure that is `width` seconds wide."""
     bars = list(_visible(own["begin"].to_numpy(), own["end"].to_numpy(), width))
     edges = [0.25 if length > _EDGED * width else 0.0 for _, length in bars]
     axes.broken_barh(bars, place, facecolor=colour, edgecolor="white", linewidth=edges, snap=False, zorder=1 + above)
 
 
 def _visible(begins: np.ndarray, ends: np.ndarray, width: float) -> Iterator[Bar]:
-    """The bars, the thin ones as wide as can be seen, but for those that would then seem to go on without a pause."""
+    """The bars; thin ones are widened to be visible, unless they would then touch the next one."""
     least = _THIN * width
     nexts = np.append(begins[1:], np.inf)
     for begin, end, following in zip(begins.tolist(), ends.tolist(), nexts.tolist(), strict=True):
@@ -134,7 +134,7 @@ def _visible(begins: np.ndarray, ends: np.ndarray, width: float) -> Iterator[Bar
 def _draw_transfers(
     axes: Axes, sent: pd.DataFrame, places: dict[int, int], top: float, height: float, width: float
 ) -> None:
-    """Draw a line a message, in its lane of the strip below its sender's bar."""
+    """Draw a line for each message, in its lane of the strip below its sender's bar."""
     lane_height = height / (int(sent["lane"].max()) + 1)
     for _, own in sent.groupby(["sender", "lane"]):
         sender, lane = int(own["sender"].iloc[0]), int(own["lane"].iloc[0])
@@ -145,7 +145,7 @@ def _draw_transfers(
 def _draw_counts(
     axes: Axes, sent: pd.DataFrame, places: dict[int, int], top: float, height: float, width: float
 ) -> int:
-    """Draw a strip a worker, the higher the more messages of it were under way; the most that are drawn at once."""
+    """Draw the number of messages in transit as the height of each worker's strip; returns the maximum."""
     steps = {}
     for sender, own in sent.groupby("sender"):
         ends = np.maximum(own["end"], own["begin"] + _THIN * width)
@@ -159,7 +159,7 @@ def _draw_counts(
 
 
 def _draw_sending(axes: Axes, sent: pd.DataFrame, places: dict[int, int], top: float, height: float) -> float:
-    """Draw a strip a worker, the stronger the more it sent; the highest rate (bps) drawn."""
+    """Draw the sending rate as the opacity of each worker's strip; returns the maximum (bps)."""
     highest = float(sent["rate"].max()) if len(sent) else 0.0
     for worker, start, stop, rate in sent[["worker", "begin", "end", "rate"]].to_numpy().tolist():
         if worker in places:

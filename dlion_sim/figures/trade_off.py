@@ -1,4 +1,4 @@
-"""What systems come to against what they send, and who of them is beaten by nobody in both."""
+"""Trade-off of the final metric and bytes sent, with the Pareto front."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from dlion_sim.analysis.comparison import comparison
-from dlion_sim.analysis.groups import Group, metric_name, metric_of
+from dlion_sim.analysis.groups import Group, metric_label, metric_of
 from dlion_sim.figures.looks import Look
 from dlion_sim.figures.panels import Grid, Panels, rows_of
 from dlion_sim.figures.style import DECADE, WIDE, WIDTH, drawing, legend_below, make_logarithmic, of_seeds
@@ -21,29 +21,27 @@ from dlion_sim.results.numbers import byte_unit, in_bytes
 
 _PANEL_HEIGHT = 1.8
 _ROOM = 0.08
-"""Around the markers."""
+"""The margin around the markers."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What a group came to."""
+    """A group's result."""
 
     sent: float
-    """Bytes, a run's mean."""
+    """Bytes, the mean over runs."""
     value: float
-    """The metric, as it is shown."""
+    """The metric in its unit of display."""
     half: float = math.nan
     """Half of its interval, NaN without one."""
 
 
 def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
-    """Draw the accuracy, or another metric, of groups at the end against the bytes that all workers sent, to `file`.
+    """Draw the groups' final accuracy, or another metric, against the bytes sent to `file`, and return `file`.
 
-    These are bytes over the WAN, where a run has one.
-    A marker is a group's mean over seeds, its whiskers the metric's 95 % t-interval; a panel is an environment. A line
-    joins those of a panel that are on the Pareto front: no other sent no more and did no worse. Runs without an
-    exchange and diverged ones are on none. Returns `file`.
-    Raises InputError where a run cannot be read or the file cannot be written.
+    Bytes are over the WAN if a run has one. A marker is a group's mean over seeds, its whiskers the metric's 95 %
+    t-interval; a panel is an environment. A line joins the Pareto front of a panel, without runs that had no exchange
+    or diverged. Raises InputError if a file cannot be read or written.
     """
     panels, metric = Panels.of(groups), metric_of(groups)
     traffic = traffic_of(run for group in groups for run in group.runs)
@@ -59,7 +57,7 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
     size, unit = byte_unit(max(sent, default=1.0))
     notes = dict.fromkeys(of_seeds("whiskers: 95 % interval", [int(seeds) for seeds in table["seeds"]], groups))
     if missing := len(groups) - len(places):
-        notes[f"not shown: {missing} of {len(groups)}, no run of which was completed"] = None
+        notes[f"not shown: {missing} of {len(groups)} groups without a completed run"] = None
     columns = min(2, len(panels.panels))
     height = 0.8 + _PANEL_HEIGHT * rows_of(panels, columns)
     with drawing(file, height=height, width=WIDTH if columns == 1 else WIDE) as figure:
@@ -69,10 +67,10 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
             _draw(grid.axes[panels.panel(group)], place, size, panels.look(group))
         for panel, axes in enumerate(grid.axes):
             known = [n for n in places if panels.panel(groups[n]) == panel and tells(str(table["note"][n]))]
-            unbeaten = front([places[n] for n in known], metric)
-            if len(unbeaten) > 1:
+            on_front = front([places[n] for n in known], metric)
+            if len(on_front) > 1:
                 notes["line: Pareto front"] = None
-                _join(axes, unbeaten, size)
+                _join(axes, on_front, size)
         first = grid.axes[0]  # whose scale is that of all
         first.margins(_ROOM)
         is_wide = bool(sent) and (span := max(sent) / min(sent)) > DECADE
@@ -81,7 +79,7 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
         else:
             first.set_xlim(left=0)
         of_bytes = "" if is_wide else f" ({unit})"
-        grid.label(f"{traffic.title}{of_bytes}", f"{metric_name(groups).capitalize()}{metric.axis}")
+        grid.label(f"{traffic.title}{of_bytes}", metric_label(groups))
         lines = sorted({panels.line(groups[number]) for number in places}) if len(panels.lines) > 1 else []
         legend_below(
             figure,
@@ -93,7 +91,7 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
 
 
 def front(places: Sequence[Place], metric: Metric) -> list[Place]:
-    """Those that are beaten by nobody, who would have sent no more and done no worse; by bytes."""
+    """The Pareto front: no other place has as few bytes and as good a value; by bytes."""
     sign = -1 if metric.higher_is_better else 1
     best: list[Place] = []
     for place in sorted(places, key=lambda place: (place.sent, sign * place.value)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dlion_sim.analysis.stalls.attribution import LINKS, Stalls, in_a_sentence, stalls
+from dlion_sim.analysis.stalls.attribution import LINKS, Stalls, stalls, summary_sentence
 from dlion_sim.recommend.data_placement import data_placement
 from dlion_sim.recommend.eliminations import progress_share
 from dlion_sim.recommend.goal import Goal, best_first, compared
@@ -105,7 +105,7 @@ def _stalls(observation: Observed) -> dict[str, Any]:
     return {
         "shares": (seconds / (float(seconds.sum()) or 1.0)).to_dict(),
         "binding_link": None if waits.empty else _link(found, waits.idxmax()),
-        "told": in_a_sentence(found),
+        "told": summary_sentence(found),
     }
 
 
@@ -122,7 +122,7 @@ def _next_best(study: Study, known: Sequence[Option]) -> dict[str, Any] | None:
     if not others:
         return None
     second = of(known, race.winners[1]) if len(race.winners) > 1 else min(others, key=lambda each: _order(goal, each))
-    stalled = in_a_sentence(stalls(race.observed[second.candidate.name].run))
+    stalled = summary_sentence(stalls(race.observed[second.candidate.name].run))
     return {**second.as_json(), "why": f"{_why_not(study, best, second)}; {stalled}"}
 
 

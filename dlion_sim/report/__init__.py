@@ -1,4 +1,4 @@
-"""Runs as a page to look at: one HTML file that opens from disk and asks no network, or served while they go on."""
+"""HTML pages of runs: a self-contained file, or served while the runs are in progress."""
 
 from dlion_sim.report.many.page import Collected, many_page
 from dlion_sim.report.page import check_free, plotly_script, write_page

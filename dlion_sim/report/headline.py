@@ -1,4 +1,4 @@
-"""What a run came to, in a few facts and a sentence."""
+"""The summary of a run: a few facts and its main stall."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 import pandas as pd
 
 from dlion_sim.analysis import duration_until
-from dlion_sim.analysis.stalls.attribution import in_a_sentence, stalls
+from dlion_sim.analysis.stalls.attribution import stalls, summary_sentence
 from dlion_sim.results import TESTS, Run
 from dlion_sim.results.numbers import in_bytes, number, of_metric
 
-_MOST_STEPS = 100_000
-"""Of all workers, for which the causes of waits are looked for; of more, only how long these are is told."""
+_MAX_STEPS = 100_000
+"""The most iterations of all workers for which causes of waits are searched; else only the waiting time is given."""
 
 Fact = dict[str, str]
-"""What it is (`label`), its `value`, and a `note` on it."""
+"""A `label`, its `value`, and a `note`."""
 
 
 def headline(run: Run, metrics: pd.DataFrame) -> dict[str, Any]:
-    """The `facts`, what held the run up (`bottleneck`), and what there is to warn of (`warnings`)."""
+    """The `facts`, the main stall (`bottleneck`), and `warnings`."""
     return {
         "facts": list(_facts(run)),
         "bottleneck": _bottleneck(run, metrics),
@@ -31,7 +31,7 @@ def headline(run: Run, metrics: pd.DataFrame) -> dict[str, Any]:
 def _facts(run: Run) -> Iterator[Fact]:
     summary = run.summary
     if summary is None:
-        yield _fact("Status", run.manifest["status"], "it has no summary")
+        yield _fact("Status", run.manifest["status"], "no summary")
         return
     metric, last = run.metric, summary[run.metric.key]
     if last["mean"] is not None:
@@ -59,26 +59,26 @@ def _facts(run: Run) -> Iterator[Fact]:
 
 
 def _samples(run: Run) -> str:
-    """On how many samples the run's evaluations are, if not on all, and what the one on all samples gave."""
+    """The number of samples of evaluations, if not all, and the result on all samples."""
     if not run.is_evaluated_in_part:
         return ""
     samples = run.manifest["evaluation_samples"]
     full = (run.summary or {})[f"full_{run.metric.key}"]["mean"]
-    told = "" if full is None else f"; {run.metric.written(full)} on all {samples['full']}"
-    return f", on {samples['curve']} samples{told}"
+    on_all = "" if full is None else f"; {run.metric.written(full)} on all {samples['full']}"
+    return f", on {samples['curve']} samples{on_all}"
 
 
 def _time_to_target(run: Run, summary: Mapping[str, Any]) -> Iterator[Fact]:
-    """The time to the scenario's target, or else to the best of those that every summary tells."""
-    metric, times, wanted = run.metric, summary[f"time_to_{run.metric.key}"], run.target
+    """The time to the scenario's target, or else to the best reached one of the summary."""
+    metric, times = run.metric, summary[f"time_to_{run.metric.key}"]
     reached = [float(target) for target, time in times.items() if time is not None]
-    target = wanted if wanted is not None else metric.best(reached) if reached else None
+    target = run.target if run.target is not None else metric.best(reached) if reached else None
     if target is None:
         return
     duration = duration_until(run, float(target))
-    value = duration.told if duration.reached else "not reached"
+    value = duration.text if duration.reached else "not reached"
     alone = len(run.without_exchange) == len(run.manifest["workers"])
-    notes = ["the scenario's target"] * (wanted is not None) + ["no worker exchanged anything"] * alone
+    notes = ["the scenario's target"] * (run.target is not None) + ["without an exchange"] * alone
     yield _fact(f"time to {of_metric(float(target), metric)}", value, ", ".join(notes))
 
 
@@ -86,8 +86,8 @@ def _bottleneck(run: Run, metrics: pd.DataFrame) -> str:
     steps = ~metrics["kind"].isin(TESTS)
     if not steps.any():
         return ""
-    if steps.sum() <= _MOST_STEPS:
-        return f"Stalls: {in_a_sentence(stalls(run))}."
+    if steps.sum() <= _MAX_STEPS:
+        return f"Stalls: {summary_sentence(stalls(run))}."
     seconds = metrics.loc[steps].groupby("worker")[["compute_seconds", "wait_seconds"]].sum()
     shares = seconds["wait_seconds"] / seconds.sum(axis=1).where(lambda total: total > 0, 1.0)
     name = run.manifest["workers"][int(str(shares.idxmax()))]
@@ -97,13 +97,13 @@ def _bottleneck(run: Run, metrics: pd.DataFrame) -> str:
 def _warnings(run: Run) -> Iterator[str]:
     status = run.manifest["status"]
     if status != "completed":
-        yield f"The run is {status}: what follows is as far as it came."
+        yield f"The run is {status}: results are incomplete."
     if problem := run.manifest.get("problem"):
         yield str(problem)
     if run.without_exchange:
-        yield f"Never exchanged anything: {', '.join(run.without_exchange)}."
+        yield f"Workers without an exchange: {', '.join(run.without_exchange)}."
     if run.diverged:
-        yield f"Diverged: {', '.join(run.diverged)}."
+        yield f"Diverged workers: {', '.join(run.diverged)}."
 
 
 def _fact(label: str, value: str, note: str) -> Fact:

@@ -1,4 +1,4 @@
-"""What changes from iteration to iteration: staleness, batch sizes, and N of Max-N."""
+"""Quantities of iterations over time: staleness, batch sizes, and N of Max-N."""
 
 from __future__ import annotations
 
@@ -8,59 +8,45 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dlion_sim.figures.panels import worker_groups, worker_names
 from dlion_sim.report import thinning
 from dlion_sim.report.thinning import packed
-from dlion_sim.results import Run, clouds_of
+from dlion_sim.results import Run
 
 MAX_WORKERS = 8
 """The most workers that have a line each; more are grouped by micro-cloud, or all together."""
-_MAX_CLOUDS = 8
 _BUCKETS = 500
-"""Of time."""
-_AT_ONCE, _UNTIL = "hv", "vh"
-"""Whether a line goes on at the value of a time, as what an iteration was told, or has come at it, as an interval's."""
+"""The number of intervals of time that lines are reduced to."""
+_AFTER, _BEFORE = "hv", "vh"
+"""Plotly's step shapes: a value holds after its time (of an iteration), or before it (of an interval)."""
 
 
 def lines_of(run: Run, metrics: pd.DataFrame, links: pd.DataFrame, end: float) -> list[dict[str, Any]]:
-    """A quantity each: its `name`, `unit`, and `lines`; quantities that no worker has are left out.
+    """The quantities that any worker has: `name`, `unit`, and `lines`.
 
-    A line of one worker has the `times` (s) and `values` that the eye needs; one of several has means over them, and
-    `low` and `high`.
+    A line of one worker has reduced `times` (s) and `values`; one of several has their means, `low` and `high`.
     """
     iterations = metrics[metrics["kind"] == "iteration"]
-    who = _groups(run)
-    told = [
-        ("Staleness", "iterations behind", _AT_ONCE, _of_iterations(iterations, "staleness")),
-        ("Batch size", "samples", _AT_ONCE, _of_iterations(iterations, "batch_size")),
-        ("N of Max-N, by sender", "%", _UNTIL, _n_percent(links)),
+    groups = worker_groups(range(len(run.manifest["workers"])), worker_names(run), MAX_WORKERS)
+    quantities = [
+        ("Staleness", "iterations behind", _AFTER, _of_iterations(iterations, "staleness")),
+        ("Batch size", "samples", _AFTER, _of_iterations(iterations, "batch_size")),
+        ("N of Max-N, by sender", "%", _BEFORE, _n_percent(links)),
     ]
     return [
         {"name": name, "unit": unit, "lines": lines}
-        for name, unit, step, table in told
-        if (lines := list(_lines(table, step, who, end)))
+        for name, unit, step, table in quantities
+        if (lines := list(_lines(table, step, groups, end)))
     ]
 
 
-def _groups(run: Run) -> dict[str, list[int]]:
-    """The workers of each line, by the line's name."""
-    names = run.manifest["workers"]
-    if len(names) <= MAX_WORKERS:
-        return {name: [worker] for worker, name in enumerate(names)}
-    by_cloud: dict[str, list[int]] = {}
-    for worker, cloud in enumerate(clouds_of(run.manifest)[: len(names)]):
-        by_cloud.setdefault(cloud, []).append(worker)
-    if 1 < len(by_cloud) <= _MAX_CLOUDS:
-        return {f"{cloud} ({len(workers)} workers)": workers for cloud, workers in by_cloud.items()}
-    return {f"all {len(names)} workers": list(range(len(names)))}
-
-
 def _of_iterations(iterations: pd.DataFrame, column: str) -> pd.DataFrame:
-    """A row a value: `worker`, `virtual_time` (s), `value`."""
+    """A row for each value: `worker`, `virtual_time` (s), `value`."""
     return iterations[["worker", "virtual_time", column]].dropna().rename(columns={column: "value"})
 
 
 def _n_percent(links: pd.DataFrame) -> pd.DataFrame:
-    """The same of senders: the mean over the messages of each interval."""
+    """The same for senders: the mean over the messages of each interval."""
     known = links.dropna(subset=["n_percent"])
     known = known.assign(weighted=known["n_percent"] * known["gradients"])
     sums = known.groupby(["sender", "virtual_time"], as_index=False)[["weighted", "gradients"]].sum()
@@ -68,10 +54,10 @@ def _n_percent(links: pd.DataFrame) -> pd.DataFrame:
     return sums.assign(value=sums["weighted"] / sums["gradients"])[["worker", "virtual_time", "value"]]
 
 
-def _lines(table: pd.DataFrame, step: str, who: dict[str, list[int]], end: float) -> Iterator[dict[str, Any]]:
+def _lines(table: pd.DataFrame, step: str, groups: dict[str, list[int]], end: float) -> Iterator[dict[str, Any]]:
     table = table.sort_values("virtual_time", kind="stable")
-    for place, (name, workers) in enumerate(who.items()):
-        own = table if len(who) == 1 else table[table["worker"].isin(workers)]
+    for place, (name, workers) in enumerate(groups.items()):
+        own = table if len(groups) == 1 else table[table["worker"].isin(workers)]
         if len(own):
             times, values = (own[column].to_numpy(dtype=float) for column in ("virtual_time", "value"))
             yield {"name": name, "place": place, "step": step, **_thinned(times, values, workers, end)}

@@ -1,4 +1,4 @@
-"""What links carried over time, and how full their way was."""
+"""Links over time: rates, utilization of their routes, and N of Max-N."""
 
 from __future__ import annotations
 
@@ -14,38 +14,40 @@ from dlion_sim.report import thinning
 from dlion_sim.report.thinning import packed
 from dlion_sim.results import Run, clouds_of, participants
 
-_MOST_LINKS = 90
-"""That are shown: all pairs of ten."""
-_MOST_MODELLED = 20_000
-"""Whose ways are looked up."""
-_MOST_INTERVALS = 300
+_MAX_LINKS = 90
+"""The most rows that are shown: all pairs of ten."""
+_MAX_ROUTES = 20_000
+"""The most links whose routes are computed."""
+_MAX_INTERVALS = 300
 _COUNTS = ("bytes", "gradients", "weighted")
 _BITS = 8
 
 Table = npt.NDArray[np.float64]
-"""A row a link, a column an interval."""
+"""A row for each link, a column for each interval."""
 
 
 def links_over(run: Run, metrics: pd.DataFrame, links: pd.DataFrame, end: float) -> dict[str, Any] | None:
-    """A row a directed link, or a pair of clouds where these are too many, and a column an interval; None without any.
+    """A row for each directed link, or pair of clouds if these are too many, and a column for each interval; None
+    without
+    links.
 
-    `edges` (s) are of the intervals, `nodes` has the `name` and `cloud` of those that `pairs` join; `rate` is in bits
-    per second and `full` the share of what the fullest thing on the way can carry, NaN where that is unknown;
-    `n_percent` is N of Max-N. `total` is how many links there are, and `hidden` how many rows are left out:
-    those within micro-clouds, and which carried least.
+    `edges` (s) are those of the intervals, `nodes` the `name` and `cloud` of the ends of `pairs`; `rate` is in bits per
+    second and `full` the utilization of the fullest link of the route, NaN if unknown; `n_percent` is N of Max-N.
+    `total` is the number of links, and `hidden` the number of rows left out: those within micro-clouds, and with least
+    traffic.
     """
     if links.empty:
         return None
     edges = _edges(metrics, links, end)
     pairs, counts = _tables(links, edges)
     total = len(pairs)
-    full = _fullness(run, pairs, counts["bytes"], edges) if total <= _MOST_MODELLED else None
-    names, where = participants(run.manifest), clouds_of(run.manifest)
-    nodes = [{"name": name, "cloud": cloud} for name, cloud in zip(names, where, strict=False)]
-    if total > _MOST_LINKS and len({*where}) > 1:
-        nodes, pairs, counts, full = _by_cloud(where, pairs, counts, full)
+    full = _utilization(run, pairs, counts["bytes"], edges) if total <= _MAX_ROUTES else None
+    names, clouds = participants(run.manifest), clouds_of(run.manifest)
+    nodes = [{"name": name, "cloud": cloud} for name, cloud in zip(names, clouds, strict=False)]
+    if total > _MAX_LINKS and len({*clouds}) > 1:
+        nodes, pairs, counts, full = _by_cloud(clouds, pairs, counts, full)
     is_within = np.array([nodes[a]["cloud"] == nodes[b]["cloud"] for a, b in pairs])
-    busiest = np.sort(np.lexsort((-counts["bytes"].sum(axis=1), is_within))[:_MOST_LINKS])
+    busiest = np.sort(np.lexsort((-counts["bytes"].sum(axis=1), is_within))[:_MAX_LINKS])
     seconds = np.diff(edges)
     with np.errstate(invalid="ignore", divide="ignore"):
         n_percent = counts["weighted"] / counts["gradients"]
@@ -62,10 +64,10 @@ def links_over(run: Run, metrics: pd.DataFrame, links: pd.DataFrame, end: float)
 
 
 def _edges(metrics: pd.DataFrame, links: pd.DataFrame, end: float) -> Table:
-    """When the recorded intervals begin and end (s), or several of them together; evaluations end them."""
+    """The edges (s) of the recorded intervals, which evaluations end, or of several of them together."""
     evaluated = metrics.loc[metrics["kind"] == "evaluation", "virtual_time"]
     times = np.unique(np.concatenate([[0.0], links["virtual_time"], evaluated, [end]]))
-    return times[thinning.intervals(times, _MOST_INTERVALS)]
+    return times[thinning.intervals(times, _MAX_INTERVALS)]
 
 
 def _tables(links: pd.DataFrame, edges: Table) -> tuple[list[tuple[int, int]], dict[str, Table]]:
@@ -84,19 +86,19 @@ def _tables(links: pd.DataFrame, edges: Table) -> tuple[list[tuple[int, int]], d
     return [(int(a), int(b)) for a, b in first], tables
 
 
-def _fullness(run: Run, pairs: list[tuple[int, int]], carried: Table, edges: Table) -> Table | None:
-    """How full the fullest thing that each link crosses was in each interval; None where nobody knows."""
-    crossed = capacities(run, pairs, edges.tolist())
-    if crossed is None:
+def _utilization(run: Run, pairs: list[tuple[int, int]], carried: Table, edges: Table) -> Table | None:
+    """The utilization of the fullest link on each route in each interval; None if unknown."""
+    routes = capacities(run, pairs, edges.tolist())
+    if routes is None:
         return None
     seconds = np.diff(edges)
     loads: dict[str, Table] = {}
-    for place, things in enumerate(crossed):
-        for name, _ in things:
+    for place, route in enumerate(routes):
+        for name, _ in route:
             loads[name] = loads.get(name, 0.0) + _BITS * carried[place]
     full = np.full(carried.shape, np.nan)
-    for place, things in enumerate(crossed):
-        for name, capacity in things:
+    for place, route in enumerate(routes):
+        for name, capacity in route:
             with np.errstate(invalid="ignore", divide="ignore"):
                 share = loads[name] / (np.array(capacity) * seconds)
             full[place] = np.fmax(full[place], np.where(np.isfinite(share), share, np.nan))
@@ -104,12 +106,12 @@ def _fullness(run: Run, pairs: list[tuple[int, int]], carried: Table, edges: Tab
 
 
 def _by_cloud(
-    where: Sequence[str], pairs: list[tuple[int, int]], counts: dict[str, Table], full: Table | None
+    clouds: Sequence[str], pairs: list[tuple[int, int]], counts: dict[str, Table], full: Table | None
 ) -> tuple[list[dict[str, str]], list[tuple[int, int]], dict[str, Table], Table | None]:
-    """The same of the clouds that links join; of these the fullest counts."""
-    names = list(dict.fromkeys(where))
+    """The same for pairs of clouds, with the maximum of their utilizations."""
+    names = list(dict.fromkeys(clouds))
     number = {name: place for place, name in enumerate(names)}
-    joined = [(number[where[a]], number[where[b]]) for a, b in pairs]
+    joined = [(number[clouds[a]], number[clouds[b]]) for a, b in pairs]
     different = sorted(set(joined))
     place = {pair: row for row, pair in enumerate(different)}
     rows = np.array([place[pair] for pair in joined])

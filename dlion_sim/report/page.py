@@ -19,16 +19,16 @@ from dlion_sim.files import opened
 from dlion_sim.results.atomic import write
 
 MARK = '<meta name="generator" content="dlion_sim report">'
-"""By which a page can be told from other files."""
+"""Identifies a page among other files."""
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-"""Nothing is loaded from anywhere; blob: is for pictures that a reader saves of a figure."""
+"""Nothing is loaded; blob: is for saving pictures of figures."""
 _OF_SERVED, _WATCHING = "; connect-src 'self'", ("watch.js",)
-"""What is added to the policy and the scripts where newer data can be asked for."""
+"""Added to the policy and the scripts of a served page."""
 _SHARED = ("core.js", "dom.js", "units.js", "theme.js", "switch.js", "figure.js", "time.js")
-"""The scripts of every page, in the order in which they need each other."""
+"""The scripts of every page, in the order of their dependencies."""
 _STYLES = ("page.css", "run.css", "many.css", "print.css")
 _ON_DARK = {"#000000": "#f4f5f7", "#0072B2": "#3a9bdc"}
-"""Of the palette, what does not show on a dark ground, and what is drawn there in its place."""
+"""Substitutes for colours of the palette that have no contrast on a dark background."""
 _SUFFIXES = (".html", ".htm")
 _MARK_WITHIN = 1000
 """The first bytes of a page, which contain `MARK`."""
@@ -36,15 +36,15 @@ _MARK_WITHIN = 1000
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page, which one of the scripts' views fills from the data."""
+    """A section of a page, which a view in the scripts fills from the data."""
 
     name: str
-    """Its place in the page's address: letters and dashes."""
+    """The anchor in the page's address: letters and dashes."""
     heading: str
     view: str
-    """As the script registers it by `report.view`."""
+    """The name of the view, as registered by `report.view`."""
     note: str = ""
-    """What it shows, in a line below the heading."""
+    """A description below the heading."""
 
 
 def render(
@@ -58,16 +58,16 @@ def render(
     """The HTML of a page, the same for the same arguments.
 
     Args:
-        title: What it is headed; any text.
-        sections: Its parts, in order.
-        data: What the views draw: plain values, of which NaN and the infinities become null.
-        scripts: The files in `assets/` with the views, loaded after those that all pages share.
-        is_served: Whether it asks who serves it for newer data, and draws these.
+        title: Any text.
+        sections: In order.
+        data: The views' data: plain values; NaN and infinities become null.
+        scripts: The files in `assets/` with the views, loaded after the shared ones.
+        is_served: Whether it requests newer data from its server.
 
     Raises:
         InputError: The package with the plotting library is not installed.
     """
-    told = escape(title)
+    heading = escape(title)
     links = "".join(f'<li><a href="#{each.name}">{escape(each.heading)}</a></li>' for each in sections)
     return f"""<!doctype html>
 <html lang="en">
@@ -76,7 +76,7 @@ def render(
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}{_OF_SERVED * is_served}">
 {MARK}
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{told}</title>
+<title>{heading}</title>
 <style>
 {_palette()}
 {"".join(map(_asset, _STYLES))}</style>
@@ -84,11 +84,11 @@ def render(
 <body>
 <a class="skip" href="#content">Skip to the content</a>
 <header>
-<h1 dir="auto">{told}</h1>
+<h1 dir="auto">{heading}</h1>
 <div id="tools"></div>
 </header>
-<nav aria-label="Parts of this page"><ul>{links}</ul></nav>
-<noscript><p>This page draws its figures by JavaScript, which is switched off.</p></noscript>
+<nav aria-label="Sections"><ul>{links}</ul></nav>
+<noscript><p>This page needs JavaScript for its figures.</p></noscript>
 <main id="content" tabindex="-1">
 {"".join(map(_markup, sections))}</main>
 <script type="application/json" id="data">{embedded(data)}</script>
@@ -102,7 +102,7 @@ def render(
 
 
 def embedded(data: Mapping[str, Any]) -> str:
-    """JSON that may stand in an HTML element: no name in it can end that, or begin another."""
+    """JSON for an HTML element: escaped so that no text in it is markup."""
     text = msgspec.json.encode(data).decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -117,7 +117,7 @@ def _markup(section: Section) -> str:
 
 
 def _palette() -> str:
-    """The colours of all figures, by number: --series-0 and on."""
+    """The colours of all figures as CSS variables: --series-0 and on."""
     colours = (
         f"--series-{number}: light-dark({colour}, {_ON_DARK.get(colour, colour)});"
         for number, colour in enumerate(PALETTE)
@@ -151,11 +151,11 @@ def check_free(file: Path, *, force: bool = False) -> None:
     if file.is_dir():
         raise InputError("is a folder", file=file, allowed="an .html file")
     if file.suffix.lower() not in _SUFFIXES:
-        raise InputError("is no .html file", file=file, allowed="a page, .html; figures, .pdf too, are of `plot`")
+        raise InputError("is no .html file", file=file, allowed="a page, .html; `plot` makes figures, also .pdf")
     if not file.parent.is_dir():
         raise InputError("there is no such folder", file=file.parent)
     if file.exists() and not force and not _is_page(file):
-        raise InputError("is there already, and is no report", file=file, allowed="another file, or `force`")
+        raise InputError("exists and is no report", file=file, allowed="another file, or `force`")
 
 
 def _is_page(file: Path) -> bool:

@@ -31,8 +31,8 @@ SCRIPTS = (
     "run/provenance.js",
 )
 
-_MOST_OWNERS = 4
-"""Of a worker, that are named."""
+_MAX_OWNERS = 4
+"""The most owners of a worker that are named."""
 _MAX_LETTERS = 200
 _COMMANDS = {"simulate": "run", "live": "live", "emulate": "emulate"}
 """By the manifest's `way`."""
@@ -45,15 +45,15 @@ SECTIONS = (
         "metric",
         "Metric over time",
         "metric",
-        "Drag across a plot to look closer: all plots over time follow. A double click shows the whole run.",
+        "Drag across a plot to zoom: all plots over time follow. A double click shows the whole run.",
     ),
     Section("timeline", "Timeline", "timeline"),
-    Section("links", "Links over time", "links", "What each directed link carried, from one evaluation to the next."),
+    Section("links", "Links over time", "links", "Traffic of each directed link between evaluations."),
     Section(
         "map",
         "Topology",
         "map",
-        "In the time range: the wider a line, the higher its rate; lines bend to the left of their way.",
+        "In the time range: width is the rate; lines bend to the left of their direction.",
     ),
     Section("lines", "Iterations", "lines"),
     Section(
@@ -76,7 +76,7 @@ def run_page(run: Run, *, is_served: bool = False) -> str:
 
 
 def run_data(run: Run) -> dict[str, Any]:
-    """What the views of a run's page draw, by view; of a run in progress, as far as it is. Raises InputError."""
+    """The data of a run's page by view; of a run in progress, so far. Raises InputError if it cannot be read."""
     metrics, links = run.metrics(), run.links()
     seed = f"seed {run.manifest['seed']}" if "seed" in run.manifest else ""
     end = _end(metrics, links)
@@ -85,7 +85,7 @@ def run_data(run: Run) -> dict[str, Any]:
         "clock": "Virtual time" if run.is_virtual else "Time",
         "end": end,
         "headline": headline(run, metrics),
-        "metric": metric_over(run, metrics, links),
+        "metric": metric_over(run, metrics),
         "timeline": timeline(run, metrics, end),
         "links": links_over(run, metrics, links, end),
         "lines": lines_of(run, metrics, links, end),
@@ -95,24 +95,24 @@ def run_data(run: Run) -> dict[str, Any]:
 
 
 def _end(metrics: pd.DataFrame, links: pd.DataFrame) -> float:
-    """When the last thing was recorded (s), and some time for a run that has recorded none."""
+    """The last recorded time (s); 1 for a run without any."""
     times = [table["virtual_time"].max() for table in (metrics, links) if len(table)]
     return float(max(times, default=0.0)) or 1.0
 
 
 def _partition(run: Run) -> dict[str, Any] | None:
-    """How many training samples of each class each worker has: a row a worker; None where the run does not tell."""
-    told, names = run.manifest.get("partition"), run.manifest["workers"]
-    if not told or len(told) != len(names):
+    """The number of training samples by worker (row) and class; None if the manifest has none."""
+    counts, names = run.manifest.get("partition"), run.manifest["workers"]
+    if not counts or len(counts) != len(names):
         return None
     owners = run.manifest.get("owners", [])
     if len(owners) == len(names):
         names = [f"{name} ({_owners([*own])})" for name, own in zip(names, owners, strict=True)]
-    return {"workers": names, "counts": told}
+    return {"workers": names, "counts": counts}
 
 
 def _owners(own: Sequence[str]) -> str:
-    return f"owner{'s' * (len(own) > 1)} {listed(own, _MOST_OWNERS)}"
+    return f"owner{'s' * (len(own) > 1)} {listed(own, _MAX_OWNERS)}"
 
 
 def _provenance(run: Run) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""As few values as tell the eye what all of them would."""
+"""Reduction of data to what a page can hold: fewer points that look the same, packed arrays."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _TYPES = {"f8": "<f8", "f4": "<f4", "i4": "<i4", "i2": "<i2", "u1": "|u1"}
 
 
 def line(times: Floats, values: Floats, buckets: int) -> Indices:
-    """Which points of a line to keep: of each bucket of time the first, least, greatest and last.
+    """The points of a line to keep: the first, least, greatest and last of each bucket of time.
 
-    Drawn at up to so many pixels across, it then covers the same ones. `times` (s) do not decrease; points without a
-    value are left out, as are those between which nothing changes.
+    Drawn with up to `buckets` pixels across, the line covers the same ones. `times` (s) do not decrease; points without
+    a value, and between equal ones, are left out.
     """
     known = np.flatnonzero(~np.isnan(values))
     if len(known) <= 2 * buckets:
@@ -32,7 +32,7 @@ def line(times: Floats, values: Floats, buckets: int) -> Indices:
 
 
 def _changes(values: Floats, kept: Indices) -> Indices:
-    """Of some points those that a line needs: where a value begins or ends to be."""
+    """The points at which a value begins or ends."""
     if len(kept) < 3:
         return kept
     same = np.diff(values[kept]) == 0
@@ -42,12 +42,12 @@ def _changes(values: Floats, kept: Indices) -> Indices:
 
 
 def band(times: Floats, values: Floats, end: float, buckets: int) -> pd.DataFrame:
-    """`mean`, `low` and `high` of many lines' values together, by bucket of the time from 0 to `end` (s).
+    """`mean`, `low` and `high` of many lines' values, by bucket of the time from 0 to `end` (s).
 
-    The index is the middle of each bucket; those without a value are left out.
+    The index is the middle of each bucket; empty buckets are left out.
     """
     known = ~np.isnan(values)
-    bucket = buckets_of(times[known], end, buckets)
+    bucket = np.clip(times[known] / end * buckets, 0, buckets - 1).astype(np.int64)  # the end is in the last one
     table = (
         pd.DataFrame({"bucket": bucket, "value": values[known]}).groupby("bucket")["value"].agg(["mean", "min", "max"])
     )
@@ -55,22 +55,17 @@ def band(times: Floats, values: Floats, end: float, buckets: int) -> pd.DataFram
     return table.set_axis(["mean", "low", "high"], axis=1).set_index(middles)
 
 
-def buckets_of(times: Floats, end: float, buckets: int) -> npt.NDArray[np.int64]:
-    """The bucket of each time from 0 to `end` (s), the last one's end included."""
-    return np.clip(times / end * buckets, 0, buckets - 1).astype(np.int64)
-
-
 def intervals(edges: Floats, most: int) -> Indices:
-    """Which of some increasing edges to keep for so many intervals at most, each of about as many of the former."""
+    """The edges to keep for at most so many intervals, each of about as many of the original ones."""
     if len(edges) - 1 <= most:
         return np.arange(len(edges))
     return np.unique(np.linspace(0, len(edges) - 1, most + 1).round().astype(np.intp))
 
 
 def packed(values: npt.ArrayLike, kind: str = "f4") -> dict[str, str]:
-    """An array in the form that Plotly and the scripts' `report.numbers` read: bytes, their type, and the shape.
+    """An array for Plotly and the scripts' `report.numbers`: bytes, their type, and the shape.
 
-    `kind` is "f8", "f4", "i4", "i2" or "u1". A third of the size of the same numbers in digits.
+    `kind` is "f8", "f4", "i4", "i2" or "u1". It is a third of the size of numbers as text.
     """
     array = np.ascontiguousarray(values, dtype=_TYPES[kind])
     shape = {"shape": ", ".join(map(str, array.shape))} if array.ndim > 1 else {}

@@ -1,4 +1,4 @@
-"""What each worker did when, in so few pieces that a page can hold them."""
+"""Timelines of workers, with short spans merged so that a page can hold them."""
 
 from __future__ import annotations
 
@@ -8,30 +8,29 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dlion_sim.analysis.outages import process_outages
 from dlion_sim.report.thinning import packed
 from dlion_sim.results import TESTS, Run, participants
 
 WAIT, COMPUTE, BLOCKED, PROFILE, DOWN = range(5)
-"""What a span is of: waiting for a peer's message, computing, waiting for own messages to leave, timing its machine,
-and not being there."""
-KINDS = ("waiting for a peer", "computing", "sending blocked", "timing its machine", "down")
-"""What these are called."""
+"""Kinds of spans: waiting for a peer's message, computing, waiting for own messages to leave, profiling, down."""
+KINDS = ("waiting for a peer", "computing", "sending blocked", "profiling", "down")
+"""Their names."""
 _MOST_CELLS, _MOST_COLUMNS = 300_000, 20_000
-"""Of all timelines together, and of one: spans shorter than a column is wide are merged."""
+"""Columns of all timelines together, and of one: spans shorter than a column are merged."""
 _TICKS = 2**30
-"""Of a run's time, in which pieces begin and end."""
+"""The resolution of a run's time."""
 _NOBODY, _MOST_SHORT = -1, 2**15
 _OWN_QUEUE = "queue"
-_GOES, _COMES = ("down", "left"), "up"
 
 
 def timeline(run: Run, metrics: pd.DataFrame, end: float) -> dict[str, Any]:
     """All workers' pieces, in order of workers and then of time.
 
-    `first` is the place of each worker's first piece, and of the end of all. Of a piece, `begin` and `end` are in
-    ticks, of which `ticks` are the run's `seconds`; `kind` is one of `kinds`, and `peer` whom it waited for most, or
-    -1. Spans shorter than `merged` seconds are merged with those beside them: `computing` is the share of computing in
-    what a piece computes and waits, from 0 to 200. `spent` has the seconds of each worker and kind.
+    `first` is the index of each worker's first piece, and the number of pieces. `begin` and `end` of a piece are in
+    ticks, of which `ticks` are the run's `seconds`; `kind` is one of `kinds`, and `peer` the one of its longest wait,
+    or -1. Spans shorter than `merged` seconds are merged with their neighbours: `computing` is the share of computing
+    in a piece's computing and waiting, from 0 to 200. `spent` has the seconds of each worker and kind.
     """
     names, everyone = run.manifest["workers"], participants(run.manifest)
     spans = _spans(run, metrics, end)
@@ -64,7 +63,7 @@ def _ticks(times: pd.Series, end: float) -> npt.NDArray[np.float64]:
 
 
 def _spans(run: Run, metrics: pd.DataFrame, end: float) -> pd.DataFrame:
-    """A row a span that lasts: `worker`, `begin` and `end` (s), `kind`, `peer` or -1; by worker, and then by time."""
+    """A row for each span longer than 0: `worker`, `begin` and `end` (s), `kind`, `peer` or -1; by worker and time."""
     rows = metrics[~metrics["kind"].isin(TESTS)]
     worker, ends = rows["worker"].to_numpy(), rows["virtual_time"].to_numpy()
     ready = ends - rows["wait_seconds"].fillna(0.0).to_numpy()
@@ -73,13 +72,19 @@ def _spans(run: Run, metrics: pd.DataFrame, end: float) -> pd.DataFrame:
     of_compute = np.where(rows["kind"] == "profile", PROFILE, COMPUTE)
     peers = rows["waited_for"].fillna(_NOBODY).to_numpy()
     nobody = np.full(len(rows), _NOBODY)
-    away = _away(run, end)
+    rows_down = [
+        (number, begin, min(until, end))
+        for number, own in process_outages(run).items()
+        if number < len(run.manifest["workers"])
+        for begin, until in own
+    ]
+    down = pd.DataFrame(rows_down, columns=["worker", "begin", "end"], dtype=float)
     parts = {
-        "worker": [worker, worker, away["worker"]],
-        "begin": [begins, ready, away["begin"]],
-        "end": [ready, ends, away["end"]],
-        "kind": [of_compute, np.where(is_blocked, BLOCKED, WAIT), np.full(len(away), DOWN)],
-        "peer": [nobody, peers, np.full(len(away), _NOBODY)],
+        "worker": [worker, worker, down["worker"]],
+        "begin": [begins, ready, down["begin"]],
+        "end": [ready, ends, down["end"]],
+        "kind": [of_compute, np.where(is_blocked, BLOCKED, WAIT), np.full(len(down), DOWN)],
+        "peer": [nobody, peers, np.full(len(down), _NOBODY)],
     }
     table = pd.DataFrame({name: np.concatenate(columns) for name, columns in parts.items()})
     table = table.astype({"worker": "int32", "kind": "uint8", "peer": "int32"})
@@ -87,27 +92,11 @@ def _spans(run: Run, metrics: pd.DataFrame, end: float) -> pd.DataFrame:
     return lasting.iloc[np.lexsort((lasting["begin"], lasting["worker"]))].reset_index(drop=True)
 
 
-def _away(run: Run, end: float) -> pd.DataFrame:
-    """The times for which a worker's process did not run: `worker`, `begin` and `end` (s)."""
-    membership = run.membership()
-    changes = membership[membership["what"].isin([*_GOES, _COMES])].sort_values("virtual_time", kind="stable")
-    changes = changes[changes["participant"] < len(run.manifest["workers"])]
-    rows: list[tuple[int, float, float]] = []
-    gone: dict[int, float] = {}
-    for participant, what, time in changes[["participant", "what", "virtual_time"]].itertuples(index=False):
-        if what != _COMES:
-            gone.setdefault(participant, time)
-        elif participant in gone:
-            rows.append((participant, gone.pop(participant), time))
-    rows += [(participant, time, end) for participant, time in gone.items()]
-    return pd.DataFrame(rows, columns=["worker", "begin", "end"], dtype=float)
-
-
 def _merged(spans: pd.DataFrame, least: float) -> pd.DataFrame:
-    """The spans, of which neighbours of a worker that begin in the same `least` seconds and are shorter are one piece.
+    """The spans as pieces: neighbours that begin in the same `least` seconds and are shorter are merged.
 
-    A piece is of the kind that takes most of it, where computing and waiting count together; `computing` is the share
-    of computing in these two.
+    A piece has the kind that takes most of it, computing and waiting together; `computing` is the share of computing in
+    these two.
     """
     length = (spans["end"] - spans["begin"]).to_numpy()
     column = (spans["begin"].to_numpy() / least).astype(np.int64)
@@ -143,16 +132,16 @@ def _peers(spans: pd.DataFrame, piece: npt.NDArray[np.intp], count: int) -> npt.
     waits = np.flatnonzero(spans["peer"].to_numpy() != _NOBODY)
     by_length = waits[np.argsort(length[waits], kind="stable")]
     peers = np.full(count, _NOBODY, dtype=np.int64)
-    peers[piece[by_length]] = spans["peer"].to_numpy()[by_length]  # the last one stays
+    peers[piece[by_length]] = spans["peer"].to_numpy()[by_length]  # of several, the last one is kept
     return peers
 
 
 def _waited_most_for(spans: pd.DataFrame, everyone: list[str], workers: int) -> list[str | None]:
-    """Whom each worker waited for longest, and for how long."""
+    """The peer that each worker waited for longest, and the seconds."""
     waits = spans[spans["peer"] != _NOBODY]
     sums = waits.groupby(["worker", "peer"])["length"].sum().reset_index()
     longest = sums.sort_values("length", ascending=False, kind="stable").drop_duplicates("worker").set_index("worker")
-    told: dict[int, str] = {
+    texts: dict[int, str] = {
         int(str(worker)): f"{everyone[int(row['peer'])]} ({row['length']:.4g} s)" for worker, row in longest.iterrows()
     }
-    return [told.get(worker) for worker in range(workers)]
+    return [texts.get(worker) for worker in range(workers)]

@@ -1,4 +1,4 @@
-"""A page of runs in progress, served to this machine alone: what is asked for is read from the folder then."""
+"""A page of runs in progress, served to this machine only; each request reads the folder."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dlion_sim.report.run_page import run_data, run_page
 from dlion_sim.results import Run, find_runs
 from dlion_sim.results.run_folder import REPORT, holds_run
 
-HERE = "127.0.0.1"
+_LOCALHOST = "127.0.0.1"
 _IDLE_SECONDS = 30.0
-"""After which a connection that asks nothing is closed."""
+"""The time after which an idle connection is closed."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -35,34 +35,34 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Watched:
-    """A folder with runs in it, or that is one itself, while they are written."""
+    """A folder that is, or contains, runs in progress."""
 
     folder: Path
     target: float | str | None = None
-    """As of `many_data`."""
+    """As in `many_data`."""
 
     def version(self) -> str:
-        """Differs whenever a file of a run has changed. Raises InputError where the folder is gone."""
+        """A digest that changes with every file of a run. Raises InputError if the folder is gone."""
         digest = hashlib.sha256()
         for run in self._runs():
-            for file, told in sorted(_files(run)):
-                digest.update(f"{file}\0{told.st_size}\0{told.st_mtime_ns}\0".encode(errors="surrogateescape"))
+            for file, status in sorted(_files(run)):
+                digest.update(f"{file}\0{status.st_size}\0{status.st_mtime_ns}\0".encode(errors="surrogateescape"))
         return digest.hexdigest()[:16]
 
     def page(self) -> str:
-        """The HTML of what there is. Raises InputError where it cannot be read, and as `render`."""
+        """The HTML of the current page. Raises InputError if a run cannot be read, and as `render`."""
         if holds_run(self.folder):
             return run_page(Run.open(self.folder), is_served=True)
         return many_page(Collected.of(self._runs()), self.target, is_served=True)
 
     def data(self) -> dict[str, Any]:
-        """What the page draws. Raises InputError where it cannot be read."""
+        """The page's data. Raises InputError if a run cannot be read."""
         if holds_run(self.folder):
             return run_data(Run.open(self.folder))
         return many_data(Collected.of(self._runs()), self.target)
 
     def _runs(self) -> list[Path]:
-        """The run folders, of which there may be none yet."""
+        """The run folders; there may be none yet."""
         if not self.folder.is_dir():
             raise InputError("is no folder", file=self.folder, allowed="a folder that runs are written to")
         try:
@@ -72,14 +72,14 @@ class Watched:
 
 
 def _files(run: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Those of a run, and of its tables that still grow; some may go meanwhile."""
-    waiting = [run]
-    while waiting:
+    """The files of a run, and of its growing tables; some may be removed meanwhile."""
+    folders = [run]
+    while folders:
         try:
-            with os.scandir(waiting.pop()) as entries:
+            with os.scandir(folders.pop()) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False) and entry.name.endswith(".parts"):
-                        waiting.append(Path(entry.path))
+                        folders.append(Path(entry.path))
                     elif entry.name != REPORT:
                         yield entry.path, entry.stat(follow_symlinks=False)
         except FileNotFoundError:
@@ -87,48 +87,48 @@ def _files(run: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 class PageServer(ThreadingHTTPServer):
-    """Answers browsers on this machine: `/` with the page, `/version` and `/data` with JSON for it; nothing else.
+    """Serves `/`, the page, and its JSON, `/version` and `/data`, to browsers on this machine.
 
-    Raises InputError where the port cannot be had; 0 stands for any that is free.
+    Raises InputError if the port is not available; 0 is any free one.
     """
 
     daemon_threads = True
     timeout = 0.5
-    """For which `handle_request` waits (s)."""
+    """Of `handle_request` (s)."""
 
     def __init__(self, watched: Watched, port: int) -> None:
         self.watched = watched
         try:
-            super().__init__((HERE, port), _Answer)
+            super().__init__((_LOCALHOST, port), _Handler)
         except OSError as error:
-            raise InputError(f"cannot be had: {error.strerror}", file="`port`", allowed="a free port, or 0") from None
+            raise InputError(f"unavailable: {error.strerror}", file="`port`", allowed="a free port, or 0") from None
 
     @property
     def address(self) -> str:
-        """What to open."""
-        return f"http://{HERE}:{self.server_port}/"
+        """The page's URL."""
+        return f"http://{_LOCALHOST}:{self.server_port}/"
 
     @property
     def hosts(self) -> set[str]:
-        """What browsers call it; a name that somebody else has made point here is none of these."""
-        names = {HERE, "localhost"}
+        """Accepted Host headers, against DNS rebinding."""
+        names = {_LOCALHOST, "localhost"}
         return {f"{name}:{self.server_port}" for name in names} | (names if self.server_port == HTTP_PORT else set())
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Let browsers hang up when they like, and tell of anything else."""
+        """Ignore closed connections; report other errors."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
 
-class _Answer(BaseHTTPRequestHandler):
-    """To one request."""
+class _Handler(BaseHTTPRequestHandler):
+    """The handler of a request."""
 
     server: PageServer
     timeout = _IDLE_SECONDS
     server_version, sys_version = "dlion_sim", ""
 
     def do_GET(self) -> None:
-        """Answer it. Whatever cannot be read is told as JSON, with a status that is none of success."""
+        """Answer a request; errors are JSON with an error status."""
         watched = self.server.watched
         answers: dict[str, tuple[str, Callable[[], str]]] = {
             "/": ("text/html", watched.page),
@@ -149,7 +149,7 @@ class _Answer(BaseHTTPRequestHandler):
                 self._send(HTTPStatus.OK, kind, content)
 
     def _data(self) -> str:
-        """With the version from before they were read, so that what came meanwhile is asked for again."""
+        """The data with the version from before reading, so that later changes are requested again."""
         watched = self.server.watched
         return _json({"version": watched.version(), "data": watched.data()})
 
@@ -162,8 +162,8 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing."""
+        """Log nothing."""
 
 
-def _json(told: dict[str, Any]) -> str:
-    return msgspec.json.encode(told).decode()
+def _json(value: dict[str, Any]) -> str:
+    return msgspec.json.encode(value).decode()

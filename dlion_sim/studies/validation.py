@@ -1,4 +1,4 @@
-"""Holding a simulated run against a real one."""
+"""Validation: a scenario simulated, emulated and compared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIMULATED, EMULATED = "simulated", "emulated"
 
 @dataclass(frozen=True)
 class Validation:
-    """Two runs of one scenario, and how far they are apart."""
+    """Two runs of one scenario, and their differences."""
 
     simulated: Run
     real: Run
@@ -42,8 +42,8 @@ def validate(
 ) -> Validation:
     """Simulate a scenario, emulate it and compare, all into `folder`.
 
-    `simulating` and `emulating` are entered for as long as the one and the other take; what they give is told how far
-    it is. Other arguments and errors as for `simulate` and `emulate`.
+    `simulating` and `emulating` are entered during either run, and yield callbacks for its progress. Other arguments
+    and errors as for `simulate` and `emulate`.
     """
     with simulating as observe:
         simulated = simulate(
@@ -59,13 +59,13 @@ def validate(
             interrupted=interrupted,
             observe=observe_clock,
         )
-    return held_against(simulated, real, folder)
+    return write_comparison(simulated, real, folder)
 
 
-def held_against(simulated: Run, real: Run, folder: Path) -> Validation:
-    """Compare two runs of one scenario; the figure and then the document of it are written to `folder`.
+def write_comparison(simulated: Run, real: Run, folder: Path) -> Validation:
+    """Compare two runs of one scenario, and write the figure and the document to `folder`.
 
-    Raises InputError where they cannot be compared.
+    Raises InputError if they cannot be compared.
     """
     fidelity = compare(simulated, real)
     folder.mkdir(parents=True, exist_ok=True)

@@ -138,7 +138,7 @@ def test_runs_without_prices_say_so(tmp_path: Path) -> None:
     [
         ({"step": 0.0}, "tariff.step"),
         ({"per_hour": ["much"]}, "tariff.per_hour"),
-        ({"egress": {"east": {}}}, "tariff.egress: does not tell all prices"),
+        ({"egress": {"east": {}}}, "tariff.egress: lacks a price"),
     ],
 )
 def test_a_damaged_tariff_is_refused(run: Run, tmp_path: Path, tariff: dict[str, object], words: str) -> None:

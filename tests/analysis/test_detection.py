@@ -5,7 +5,7 @@ import math
 import pytest
 
 from dlion_sim.analysis import compare
-from dlion_sim.analysis.detection import furthest_apart
+from dlion_sim.analysis.detection import max_difference
 from dlion_sim.results import MembershipRow, MetricsRow, Run, RunWriter
 
 
@@ -37,7 +37,7 @@ def killed(later=0.0, **joined):
     )
 
 
-def test_the_furthest_apart_of_losses_and_returns_are_told(tmp_path):
+def test_the_max_difference_of_losses_and_returns_are_told(tmp_path):
     simulated, real = written(tmp_path / "a", *killed()), written(tmp_path / "b", *killed(0.15, joined=5.0))
     fidelity = compare(simulated, real)
     assert fidelity.verdict["to_notice"] == pytest.approx(0.15 / 2)  # of the least time that differences are held to
@@ -53,7 +53,7 @@ def test_a_loss_of_which_a_node_does_not_know_since_when_counts_by_how_much_late
     delays = compare(simulated, real).delays
     assert delays.loc[("lost", 0, 2, 0)].tolist() == pytest.approx([6.0, 5.7])
     assert delays.loc[("found", 0, 2, 0)].tolist() == pytest.approx([14.0, 14.8])
-    assert furthest_apart(delays, "lost") == pytest.approx(0.05)
+    assert max_difference(delays, "lost") == pytest.approx(0.05)
 
 
 def test_what_happened_in_one_run_alone_is_infinitely_far_apart(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlion_sim.analysis import group_runs, metric_name, said, varying
+from dlion_sim.analysis import group_runs, label_text, metric_name, varying
 from dlion_sim.analysis.groups import note
 from tests.made_up import made_up_run
 
@@ -114,8 +114,8 @@ def test_what_an_axis_tells_is_not_told_again(tmp_path):
 
 
 def test_labels_in_words():
-    assert said("system", "dlion") == "dlion"
-    assert said("workload.optimizer.learning_rate", "0.1") == "learning rate 0.1"
+    assert label_text("system", "dlion") == "dlion"
+    assert label_text("workload.optimizer.learning_rate", "0.1") == "learning rate 0.1"
 
 
 def test_runs_that_are_not_completed_are_noted(tmp_path):

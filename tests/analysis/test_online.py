@@ -3,7 +3,7 @@
 import pytest
 
 from dlion_sim.analysis import comparison, group_runs
-from dlion_sim.analysis.online import Change, changes, online_accuracy
+from dlion_sim.analysis.curves import drift_intervals, online_accuracy
 from dlion_sim.analysis.stalls.steps import steps
 from dlion_sim.analysis.timeline import spans
 from dlion_sim.errors import InputError
@@ -14,13 +14,13 @@ from tests.made_up import made_up_run
 def test_the_accuracy_online_is_that_of_each_time_between_evaluations(tmp_path):
     curve = online_accuracy(made_up_run(tmp_path / "run", streamed=True))
     assert dict(curve) == {10.0: 0.5, 20.0: 0.5}
-    with pytest.raises(InputError, match="has no samples that came"):
+    with pytest.raises(InputError, match="has no stream of samples"):
         online_accuracy(made_up_run(tmp_path / "other"))
 
 
 def test_changes_of_the_same_time_are_one(tmp_path):
     run = made_up_run(tmp_path / "run", streamed=True)
-    assert changes(run) == [Change("class 1 comes", 6, 6), Change("rotation, labels shift", 8, 12)]
+    assert drift_intervals(run) == [("class 1 comes", 6, 6), ("rotation, labels shift", 8, 12)]
 
 
 def test_tests_of_arrivals_are_nothing_that_a_worker_did(tmp_path):

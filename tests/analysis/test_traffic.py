@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlion_sim.analysis.traffic import capacities, crossings, interval_rates, mean_rates
+from dlion_sim.analysis.traffic import capacities, interval_rates, mean_rates, utilization
 from dlion_sim.results import Run
 from dlion_sim.results.run_folder import SCENARIO
 from tests.made_up import made_up_run
@@ -48,7 +48,7 @@ def test_rates_are_over_intervals_of_the_sender_where_each_has_its_own(run):
 
 
 def test_what_a_link_crosses_is_as_full_as_all_links_make_it(run):
-    full = crossings(run).set_index(["sender", "crossed"])["full"].to_dict()
+    full = utilization(run).set_index(["sender", "crossed"])["full"].to_dict()
     assert full == pytest.approx(
         {
             (0, "uplink of east/0"): 0.1,
@@ -69,7 +69,7 @@ def test_a_server_shares_its_workers_nic_and_crosses_nothing_to_it(run):
     # Now 1 and 2 are servers: one on the machine of worker 0, one on its own.
     text = file.read_text().replace("count: 2", "count: 1").replace("system: dlion", server.replace("[1", "[0"))
     file.write_text(text.replace("    - {name: west, workers: [{nic", "    - {name: west, workers: [{count: 1, nic"))
-    crossed = crossings(run)
+    crossed = utilization(run)
     assert crossed[crossed["sender"] == 0]["crossed"].tolist() == [
         "uplink of east/0",
         "path from east to west",
@@ -79,9 +79,9 @@ def test_a_server_shares_its_workers_nic_and_crosses_nothing_to_it(run):
 
 
 def test_unknown_capacities_have_no_rows(tmp_path, run):
-    assert crossings(made_up_run(tmp_path / "no cluster")).empty
+    assert utilization(made_up_run(tmp_path / "no cluster")).empty
     run.manifest["way"] = "live"
-    assert crossings(run).empty
+    assert utilization(run).empty
 
 
 def test_capacities_are_means_from_edge_to_edge(run):

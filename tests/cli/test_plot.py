@@ -59,11 +59,11 @@ def test_each_kind_is_drawn(capsys, monkeypatch, runs, arguments, request):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["online", "runs", "-o", "a.png"], ["has no samples that came", "stream"]),
+        (["online", "runs", "-o", "a.png"], ["has no stream of samples", "stream"]),
         (["accuracy", "missing", "-o", "a.png"], ["missing", "is not a run folder"]),
         (["accuracy", "runs", "-o", "a.gif"], ["a.gif", "allowed: .png, .svg, .pdf"]),
         (["accuracy-at", "runs", "-o", "a.png", "--at", "5 parsecs"], ["--at", "80 ms"]),
-        (["accuracy", "runs", "-o", "a.png", "--x", "epochs"], ["-0", "does not tell its number of training samples"]),
+        (["accuracy", "runs", "-o", "a.png", "--x", "epochs"], ["-0", "has no number of training samples"]),
         (["accuracy", "runs", "-o", "a.png", "--label", "x", "--label", "y"], ["--label", "2 labels for 1 path"]),
         (["links", "runs/dlion-0", "-o", "a.png", "--senders", "west"], ["--senders", "'west'", "allowed: east"]),
         (["links", "runs", "-o", "a.png"], ["runs", "is not a run folder"]),

@@ -37,7 +37,7 @@ def test_it_lies_in_the_run_folder_or_where_one_says(capsys, monkeypatch, here, 
 def test_what_is_no_report_is_replaced_only_by_force(capsys, monkeypatch, here, plotly):
     (here / "mine.html").write_text("mine")
     line = fails_with_one_line(capsys, monkeypatch, here, "report", "run", "-o", "mine.html")
-    assert line == "dlion: mine.html: is there already, and is no report; allowed: another file, or --force"
+    assert line == "dlion: mine.html: exists and is no report; allowed: another file, or --force"
     assert dlion(monkeypatch, "report", "run", "-o", "mine.html", "--force", "-q") == 0
     assert "<title>made-up" in (here / "mine.html").read_text()
 

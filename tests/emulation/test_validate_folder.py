@@ -10,7 +10,7 @@ import pytest
 from dlion_sim.analysis import compare
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import dump
-from dlion_sim.studies.validation import held_against
+from dlion_sim.studies.validation import write_comparison
 from emulation import validate as script
 from tests.analysis.test_fidelity import written
 from tests.simulation.scenarios import digits
@@ -35,7 +35,7 @@ def folders(tmp_path, monkeypatch):
         simulated = written(folder / f"simulated-{len(asked)}")
         late = {"computations": 20, "late": 1, "seconds_late": 0.1, "most_seconds_late": 0.1}
         real = written(folder / f"real-{len(asked)}", period=1.01, ending=ending, late=late, way="emulate")
-        return held_against(simulated, real, folder)
+        return write_comparison(simulated, real, folder)
 
     monkeypatch.setattr(script, "validate", validate)
     monkeypatch.setattr(script, "check_requirements", lambda: None)

@@ -4,7 +4,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dlion_sim.analysis import group_runs
-from dlion_sim.analysis.availability import availability, goodput
+from dlion_sim.analysis.curves import availability, goodput
 from dlion_sim.errors import InputError
 from dlion_sim.figures import plot_availability
 from dlion_sim.simulation import simulate
@@ -34,10 +34,10 @@ def test_how_many_are_there_is_known_at_any_time(runs):
 
 def test_goodput_is_what_was_computed_a_second(runs):
     told = runs[2].summary["availability"]
-    found = goodput(runs[2])
+    useful, lost = goodput(runs[2])
     assert told["computed"] > told["useful"] > 0
-    assert 2.0 * found.useful == pytest.approx(told["useful"])
-    assert 2.0 * (found.useful + found.lost) == pytest.approx(told["computed"])
+    assert 2.0 * useful == pytest.approx(told["useful"])
+    assert 2.0 * (useful + lost) == pytest.approx(told["computed"])
 
 
 def test_it_is_drawn_over_one_time(runs, tmp_path, monkeypatch):
@@ -69,5 +69,5 @@ def test_what_was_useful_stands_beside_the_bars_within_the_figure(runs, tmp_path
 
 def test_a_run_in_which_nobody_could_go_is_refused(tmp_path):
     run = simulate(digits(duration="1 s"), tmp_path / "run", device="cpu")
-    with pytest.raises(InputError, match="nobody could go"):
+    with pytest.raises(InputError, match="has no availability"):
         plot_availability(group_runs([run]), tmp_path / "figure.png")

@@ -56,7 +56,7 @@ def test_many_workers_are_drawn_together(tmp_path, drawn, workers, clouds, lines
         assert (len(named) if isinstance(lines, int) else named) == lines
         # A band for each line that stands for several.
         assert len(bottom.collections) == (0 if isinstance(lines, int) else len(lines))
-        assert ("band: least to greatest" in figure.legends[0].get_title().get_text()) == bool(bottom.collections)
+        assert ("band: minimum to maximum" in figure.legends[0].get_title().get_text()) == bool(bottom.collections)
 
 
 def test_a_line_is_the_mean_and_its_band_from_least_to_greatest(tmp_path, drawn):

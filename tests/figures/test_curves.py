@@ -68,7 +68,7 @@ def test_perplexities_are_on_a_logarithmic_axis(tmp_path, drawn):
 
 
 def test_what_a_run_does_not_tell_is_said(tmp_path):
-    with pytest.raises(InputError, match="does not tell its number of training samples"):
+    with pytest.raises(InputError, match="has no number of training samples"):
         plot_accuracies(group_runs([made_up_run(tmp_path / "run")]), tmp_path / "a.png", "epochs")
 
 
@@ -88,12 +88,12 @@ def test_seeds_that_did_unlike_amounts_are_interpolated_as_far_as_all_get(tmp_pa
     assert y == pytest.approx([15, 35])
     band = drawn[0].axes[0].collections[0].get_paths()[0].vertices
     assert set(np.round(band[:, 1], 6)) == {10, 20, 30, 40}
-    assert notes(drawn[0]) == ["band: least to greatest of 2 seeds"]
+    assert notes(drawn[0]) == ["band: minimum to maximum of 2 seeds"]
 
 
 def test_a_repeated_seed_is_not_called_another_one(tmp_path, drawn):
     plot_accuracies(group_runs([made_up_run(tmp_path / name) for name in "ab"]), tmp_path / "a.png")
-    assert notes(drawn[0]) == ["band: least to greatest of 2 runs"]
+    assert notes(drawn[0]) == ["band: minimum to maximum of 2 runs"]
 
 
 def test_single_runs_lie_on_top_of_each_other_and_say_what_they_are(tmp_path, drawn):
@@ -155,7 +155,7 @@ def test_a_band_is_the_range_or_the_interval_of_the_mean_and_says_which(tmp_path
     half = 10 * 4.303 / 3**0.5  # Student's t of two degrees of freedom
     assert edges[1].max() == pytest.approx(60 + half, abs=0.01)
     assert [notes(figure) for figure in drawn] == [
-        ["band: least to greatest of 3 seeds"],
+        ["band: minimum to maximum of 3 seeds"],
         ["band: 95 % interval of the mean of 3 seeds"],
     ]
 
@@ -185,4 +185,4 @@ def test_labelled_runs_that_learn_unlike_things_share_a_panel_which_says_so_and_
         [*labelled(group_runs([ours]), "ours"), *labelled(group_runs([theirs]), "theirs")], tmp_path / "a.png"
     )
     assert [axes.get_title(loc="left") for axes in drawn[0].axes] == ["a, b · dlion"]
-    assert notes(drawn[0]) == ["unlike workloads: digits mlp (ours), cifar10 cipher (theirs)"]
+    assert notes(drawn[0]) == ["different workloads: digits mlp (ours), cifar10 cipher (theirs)"]

@@ -70,16 +70,16 @@ OF_PACKETS = {"completion_times", "queues"}
 OF_STREAMS = {"online"}
 WORDS = {
     "accuracies": [
-        "band: least to greatest of 2 seeds",
+        "band: minimum to maximum of 2 seeds",
         "made-up, bandwidth 5 Mbps",
         "bandwidth 20 Mbps",
         "Test accuracy (%)",
         "Virtual time (s)",
         "dlion",
     ],
-    "accuracy_at": ["whiskers: least to greatest of 2 seeds", "after 10 s", "bandwidth 20 Mbps", "baseline", "57"],
+    "accuracy_at": ["whiskers: minimum to maximum of 2 seeds", "after 10 s", "bandwidth 20 Mbps", "baseline", "57"],
     "time_to_accuracy": ["crossed: a bound", "Time to 50 %", "Speed-up over", "bandwidth 5 Mbps"],
-    "deviation": ["band: least to greatest of 2 seeds", "percentage points"],
+    "deviation": ["band: minimum to maximum of 2 seeds", "percentage points"],
     "heatmap": ["2.00", "bandwidth", "system", "Speed-up over Baseline"],
     "completion_times": [
         "bandwidth 5 Mbps, baseline: mean 105, p50 105, p99 200 ms",
@@ -87,7 +87,7 @@ WORDS = {
         "Messages (%)",
         "Completion time (ms)",
     ],
-    "online": ["Online accuracy (%)", "class 1 comes", "rotation, labels shift", "band: least to greatest of 2 seeds"],
+    "online": ["Online accuracy (%)", "class 1 comes", "rotation, labels shift", "band: minimum to maximum of 2 seeds"],
     "trade_off": [
         "Test accuracy (%)",
         "Sent over the LAN by all workers (",
@@ -97,7 +97,7 @@ WORDS = {
     ],
     "batch_sizes": ["Global batch", "Local batch", "east/1", "made-up · dlion"],
     "links": ["N of Max-N (%)", "Sent (Mbps)", "from", "east/0", "to east/1"],
-    "queues": ["east/1 down", "all 3 links", "Waiting (kB)", "Virtual time (s)", "dropped (630 in all)", "marked (120"],
+    "queues": ["east/1 down", "all 3 links", "Queued (kB)", "Virtual time (s)", "dropped (630 in all)", "marked (120"],
     "timeline": ["computing", "waiting", "sending (full colour: 0.8 Mbps)", "east/1", "Virtual time (s)"],
 }
 
@@ -142,7 +142,7 @@ def test_what_was_never_reached_is_said(groups, tmp_path):
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         svg = figures.plot_time_to_accuracy(groups, tmp_path / "figure.svg", 0.85).read_text()
     assert svg.count("&gt; 20") == 4
-    assert "crossed: a bound, as not all seeds got there" in svg
+    assert "crossed: a bound, as not all seeds reached it" in svg
     assert "Speed-up" not in svg
 
 
@@ -195,7 +195,7 @@ def test_a_heat_map_hatches_what_is_a_bound(groups, tmp_path):
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         svg = figures.plot_heatmap(groups, tmp_path / "figure.svg", "time", 0.75).read_text()
     assert svg.count("&gt; 20") == 2
-    assert "hatched: a bound, as not all seeds got there" in svg
+    assert "hatched: a bound, as not all seeds reached it" in svg
 
 
 def test_lines_and_titles_say_what_is_replaced_and_what_never_exchanged_anything(tmp_path):
@@ -389,7 +389,7 @@ def test_a_timeline_shows_profiling_waits_without_an_end_and_every_message_in_a_
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         svg = figures.plot_timeline(run, tmp_path / "figure.svg", 0.0).read_text()
     assert "profiling" in svg
-    assert "sending, a line a message" in svg
+    assert "sending, a line for each message" in svg
 
 
 def test_a_heat_map_needs_two_labels_that_tell_all_apart(groups, tmp_path):
@@ -451,7 +451,7 @@ def test_a_trade_off_says_how_many_are_left_out_as_they_have_no_end(tmp_path, dr
     figures.plot_trade_off(group_runs(runs), tmp_path / "a.png")
     figures.plot_trade_off(group_runs(runs[1:]), tmp_path / "b.png")
     told = [figure.legends[0].get_title().get_text() if figure.legends else "" for figure in drawn]
-    assert ["not shown: 1 of 2, no run of which was completed" in text for text in told] == [True, False]
+    assert ["not shown: 1 of 2 groups without a completed run" in text for text in told] == [True, False]
 
 
 def test_figures_say_of_runs_that_they_were_interrupted(tmp_path, drawn):

@@ -40,7 +40,7 @@ def test_few_links_are_lines_over_time(tmp_path, drawn):
     (figure,) = drawn
     assert len(figure.axes) == 2 * 6
     assert all(len(axes.lines) == 1 for axes in figure.axes)
-    assert "fullest: uplink of west/0 (80 %)" in figure.legends[0].get_title().get_text()
+    assert "highest utilization: uplink of west/0 (80 %)" in figure.legends[0].get_title().get_text()
 
 
 def test_what_a_column_of_lines_shows_is_written_inside_the_figure(tmp_path, drawn):
@@ -97,7 +97,7 @@ def test_a_maps_colours_span_what_there_is_and_its_ends_are_named(tmp_path, draw
 def test_eleven_workers_are_a_map_with_their_names(tmp_path, drawn):
     plot_links(run_of(tmp_path / "run", 11), tmp_path / "a.png")
     found = maps(drawn[0])
-    assert list(found) == ["Fullest NIC or path crossed (%)", "Mean rate (Mbps)", "N of Max-N, mean (%)"]
+    assert list(found) == ["Utilization of the fullest NIC or path (%)", "Mean rate (Mbps)", "N of Max-N, mean (%)"]
     names = [f"east/{n}" for n in range(8)] + [f"west/{n}" for n in range(3)]
     assert tick_labels(drawn[0].axes[0].yaxis) == names
     for axes, filled in zip(found.values(), (80, 0.8, 7.5), strict=True):
@@ -108,12 +108,12 @@ def test_eleven_workers_are_a_map_with_their_names(tmp_path, drawn):
         assert cells[8, 9] == pytest.approx(filled)
         # A line between the two micro-clouds.
         assert [line.get_ydata()[0] for line in axes.lines if len(set(line.get_ydata())) == 1] == [7.5]
-    assert np.ma.filled(found["Fullest NIC or path crossed (%)"].images[0].get_array(), np.nan)[0, 1] == 10
+    assert np.ma.filled(found["Utilization of the fullest NIC or path (%)"].images[0].get_array(), np.nan)[0, 1] == 10
 
 
 def test_sixty_four_workers_are_a_map_with_the_names_of_their_micro_clouds(tmp_path, drawn):
     plot_links(run_of(tmp_path / "run", 64), tmp_path / "a.png")
-    axes = maps(drawn[0])["Fullest NIC or path crossed (%)"]
+    axes = maps(drawn[0])["Utilization of the fullest NIC or path (%)"]
     assert tick_labels(axes.xaxis) == tick_labels(axes.yaxis) == ["east", "west"]
     assert axes.images[0].get_array().shape == (64, 64)
 

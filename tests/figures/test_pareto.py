@@ -47,7 +47,7 @@ def test_what_is_out_of_bounds_is_shaded(tmp_path):
 
 def test_only_what_is_there_is_explained(tmp_path):
     told = drawn(tmp_path / "a.svg")
-    assert all(words in told for words in ("circled: recommended", "hollow: estimated", "line: none is faster"))
+    assert all(words in told for words in ("circled: recommended", "hollow: estimated", "line: Pareto front"))
     told = drawn(tmp_path / "b.svg", POINTS[:1])
     assert not any(words in told for words in ("circled:", "hollow:", "line:"))
 
@@ -56,5 +56,5 @@ def test_the_same_points_give_the_same_bytes_and_none_an_empty_figure(tmp_path):
     assert drawn(tmp_path / "a.svg") == drawn(tmp_path / "b.svg")
     assert re.search("Time to the target", drawn(tmp_path / "c.svg", []))
     assert plot_pareto(POINTS, "learn", tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(InputError, match="no kind of picture"):
+    with pytest.raises(InputError, match="no supported picture"):
         plot_pareto(POINTS, "learn", tmp_path / "d.txt")

@@ -33,5 +33,5 @@ def test_many_workers_are_drawn_as_their_micro_clouds(tmp_path):
 
 
 def test_no_picture_is_refused(tmp_path):
-    with pytest.raises(InputError, match="is no kind of picture"):
+    with pytest.raises(InputError, match="is no supported picture"):
         plot_stalls(stalls(made_up_run(tmp_path / "run")), tmp_path / "a.txt")

@@ -51,7 +51,7 @@ def test_messages_of_many_workers_are_told_by_how_many_there_are_at_once(tmp_pat
     plot_timeline(run_of(tmp_path / "few", 6), tmp_path / "a.png")
     plot_timeline(run_of(tmp_path / "many", 16), tmp_path / "b.png")
     few, many = drawn
-    assert words(few)[-1] == "sending, a line a message"
+    assert words(few)[-1] == "sending, a line for each message"
     assert words(many)[-1] == "sending (full height: 15 messages at once)"
     assert len(sending(many)) == 16
     # All are on the way at once, or none: a strip is as high as a row's room for it, and ends at its bottom.

@@ -144,7 +144,7 @@ def test_switches_change_what_is_drawn(shown):
     shown.execute_script("report.time.show([10, 20])")
     assert plot(shown, "metric", "gd._fullLayout.xaxis.range") == pytest.approx([2, 4])
     choose("metric", "cost")
-    assert plot(shown, "metric", title) == "Money spent"
+    assert plot(shown, "metric", title) == "Cost"
     choose("links", "n_percent")
     assert plot(shown, "links", "gd.data[0].z.map((row) => [...row])") == [[5, 10]] * 2
 

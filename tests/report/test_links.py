@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dlion_sim.analysis.traffic import crossings
+from dlion_sim.analysis.traffic import utilization
 from dlion_sim.report import links as module
 from dlion_sim.report.links import links_over
 from dlion_sim.results import Run
@@ -43,19 +43,19 @@ def test_the_fullest_thing_on_the_way_counts_at_the_capacity_of_the_interval(run
 
 
 def test_over_one_interval_it_is_what_crossings_have_over_the_run(run, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_INTERVALS", 1)
+    monkeypatch.setattr(module, "_MAX_INTERVALS", 1)
     told, tables = over(run, 20.0)
     assert told["edges"] == [0.0, 20.0]
-    expected = crossings(run).groupby("sender")["full"].max()
+    expected = utilization(run).groupby("sender")["full"].max()
     assert tables["full"].ravel().tolist() == pytest.approx(expected.tolist())
 
 
 def test_of_the_links_between_two_clouds_the_fullest_counts(run, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_LINKS", 2)
+    monkeypatch.setattr(module, "_MAX_LINKS", 2)
     told, _ = over(changed(run, clouds=["east", "west", "west"]), 20.0)
     assert told["pairs"] == [(0, 1), (1, 0)]  # what stays within a cloud is left out first
     assert told["hidden"] == 1
-    monkeypatch.setattr(module, "_MOST_LINKS", 1)
+    monkeypatch.setattr(module, "_MAX_LINKS", 1)
     told, _ = over(changed(run, clouds=["east", "east", "west"]), 20.0)
     assert (told["pairs"], told["hidden"]) == ([(0, 1)], 2)
     full = module._by_cloud(["a", "a", "b"], [(0, 2), (1, 2)], {}, np.array([[0.2, np.nan], [0.7, 0.1]]))[3]
@@ -75,7 +75,7 @@ def test_too_many_links_are_told_by_pair_of_clouds(tmp_path):
 
 
 def test_of_too_many_pairs_those_between_clouds_come_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_LINKS", 12)
+    monkeypatch.setattr(module, "_MAX_LINKS", 12)
     told, _ = over(large_run(tmp_path / "run", workers=100, iterations=50), 50.0)
     assert told["hidden"] == 8
     assert sum(a != b for a, b in told["pairs"]) == 10

@@ -211,8 +211,8 @@ def test_a_thinned_curve_keeps_its_ends_and_extremes():
 
 
 def test_many_groups_share_the_points_of_a_page(tmp_path, monkeypatch):
-    monkeypatch.setattr(curves, "_MOST_POINTS", 40)
-    monkeypatch.setattr(curves, "_FEWEST_OF_ONE", 8)
+    monkeypatch.setattr(curves, "_MAX_POINTS", 40)
+    monkeypatch.setattr(curves, "_MIN_OF_LINE", 8)
     bends = [0.1, *(0.3 + 0.01 * (number % 3) for number in range(19))]
     for seed, system in enumerate(("ako", "baseline", "dlion", "gaia")):
         made_up_run(tmp_path / system, bends, system=system, seed=seed)

@@ -103,7 +103,7 @@ def test_a_row_that_is_selected_stands_out_in_all_views(sweep):
     assert line[0] == chosen[0]
     assert line[1] < everywhere
     assert [name for name, _ in sweep.execute_script(LINES, "coordinates")] == chosen
-    assert {name for name, _ in sweep.execute_script(LINES, "front")} == {"Front", *chosen}
+    assert {name for name, _ in sweep.execute_script(LINES, "front")} == {"Pareto front", *chosen}
     assert sweep.execute_script("return document.querySelector('[role=status]').textContent") == "1 of 7 rows selected"
     sweep.execute_script("document.getElementById('clear').click()")
     assert sum(count for _, count in sweep.execute_script(LINES, "curves")) == everywhere

@@ -147,7 +147,7 @@ def test_what_cannot_be_read_is_told(tmp_path):
 
 
 def test_a_port_that_is_taken_is_told():
-    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(InputError, match="cannot be had") as error:
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(InputError, match="unavailable") as error:
         PageServer(Watched(None), other.getsockname()[1])
     assert str(error.value).startswith("`port`: ")
 

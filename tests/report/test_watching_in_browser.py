@@ -64,7 +64,7 @@ def test_what_is_watched_ends_as_what_is_reported(driver, tmp_path):
         zoomed = driver.execute_script(RANGE)
         assert zoomed == [pytest.approx(0.5, abs=0.05), pytest.approx(1.5, abs=0.05)]
     port = address.rstrip("/").rpartition(":")[2]
-    wait(driver, "return document.getElementById('watching').textContent.startsWith('Nobody')")
+    wait(driver, "return document.getElementById('watching').textContent.startsWith('Server not reachable')")
     go_on(first, wholes[0], 10.0, 20.0)
     first.finish(wholes[0].outcome)
     with watching(folder, port):

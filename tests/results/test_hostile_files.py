@@ -95,7 +95,7 @@ def test_a_sound_run_is_read(run: Run) -> None:
         ("summary.json", "accuracy", (0.5,), "accuracy: expected `object`, got `float`"),
         ("summary.json", "accuracy.mean", (), "accuracy: object missing required field `mean`"),
         ("summary.json", "time_to_accuracy", ({"half": 1.0},), "time_to_accuracy: expected `str` that is a number"),
-        ("summary.json", "time_to_accuracy", ({},), "time_to_accuracy: tells the time of no accuracy"),
+        ("summary.json", "time_to_accuracy", ({},), "time_to_accuracy: has no accuracy in common"),
         ("summary.json", "virtual_seconds", (-1.0,), "virtual_seconds: expected `float` >= 0.0"),
         ("summary.json", "transport", (0.1,), "transport: expected `object`, got `float`"),
         ("summary.json", "transport.lost", (1.5,), "transport.lost: expected `float` <= 1.0"),

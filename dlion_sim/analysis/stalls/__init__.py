@@ -1,1 +1,1 @@
-"""What workers waited for: attribution of time, causes of waits, and what-if replay."""
+"""Stalls of workers: attribution of time, causes of waits, differencing and what-if replay."""

@@ -1,4 +1,4 @@
-"""Where each worker's time went, as one run's tables tell it."""
+"""Attribution of each worker's time to computing and kinds of stalls, from one run's tables."""
 
 from __future__ import annotations
 
@@ -10,41 +10,42 @@ from functools import cached_property
 
 import pandas as pd
 
-from dlion_sim.analysis.outages import within
+from dlion_sim.analysis.outages import clipped
 from dlion_sim.analysis.stalls.steps import AWAY, QUEUE, Cause, Step, steps
 from dlion_sim.analysis.stalls.waits import Causes
 from dlion_sim.results import Run, clouds_of, participants
 
 KINDS = ("compute", "prep", "fetch", "profile", "interconnect", "network", "straggler", "queue", "churn", "other")
-"""What a worker's time goes to: computing; waiting for samples to be prepared, and to be read, its own or those of whom
-it waits for; timing its machine; waiting for messages between machines of one micro-cloud, or of two; for somebody to
-compute; for own messages to leave; being away, or waiting for somebody who is; anything else."""
+"""Computing; waiting for samples to be prepared, or read, by the worker or a peer; profiling the machine; waiting for
+messages within a micro-cloud, or between two; for a peer's computation; for own messages to leave; outages, own or
+of a peer; anything else."""
 LINKS = ("interconnect", "network", "queue")
-"""Of these the waits for messages under way."""
-_OF_MACHINES = {
+"""The kinds that are waits for messages in transit."""
+_MACHINE_WORDS = {
     "prep": "samples to be prepared",
     "fetch": "samples to be read",
-    "profile": "its machine to be timed",
-    "churn": "machines that come and go",
+    "profile": "profiling",
+    "churn": "outages",
 }
-_LITTLE = 0.01
-"""Of a worker's time: less is not worth a word."""
-_OF_STEPS = {"profile": "profile", AWAY: "churn"}
-"""The kind of what a worker does in a step, but in iterations, where it computes."""
+_NEGLIGIBLE = 0.01
+"""Smaller shares of a worker's time are not mentioned."""
+_STEP_KINDS = {"profile": "profile", AWAY: "churn"}
+"""The kind of a step's computation, unless it is an iteration."""
 _WAITS = ("worker", "kind", "sender", "receiver", "seconds")
 
 
 @dataclass(frozen=True)
 class Stalls:
-    """Where the time of a run's workers went, of all iterations that count."""
+    """The time of a run's workers by kind, over the counted iterations."""
 
     run: Run
     seconds: pd.DataFrame
-    """A row a worker and a column a kind of `KINDS` (s)."""
+    """A row for each worker and a column for each of `KINDS` (s)."""
     iterations: Mapping[int, int]
-    """That count, by worker."""
+    """The number of counted iterations, by worker."""
     waits: pd.DataFrame
-    """A row a thing that a worker waited for: `worker`, `kind`, `sender`, `receiver`, `seconds`; the longest first."""
+    """A row for each cause of a worker's waits: `worker`, `kind`, `sender`, `receiver`, `seconds`; the longest
+    first."""
 
     @property
     def totals(self) -> pd.Series:
@@ -53,34 +54,34 @@ class Stalls:
 
     @property
     def shares(self) -> pd.DataFrame:
-        """As `seconds`, of each worker's time; rows sum to 1, or to 0 where no time counts."""
+        """As `seconds`, as shares of each worker's time; rows sum to 1, or to 0 without counted time."""
         totals = self.totals
         return self.seconds.div(totals.where(totals > 0, 1.0), axis=0)
 
     @cached_property
     def per_iteration(self) -> pd.Series:
-        """The seconds of each kind that an iteration takes, as the mean over the workers that did one; see `KINDS`."""
+        """The seconds of each kind per iteration, the mean over the workers with iterations; see `KINDS`."""
         counts = pd.Series(self.iterations)
         did = counts[counts > 0]
         return self.seconds.loc[did.index].div(did, axis=0).mean() if len(did) else self.seconds.mean() * float("nan")
 
     @property
     def iteration_seconds(self) -> float:
-        """What an iteration takes, as the mean over the workers."""
+        """The duration of an iteration, the mean over the workers."""
         return float(self.per_iteration.sum())
 
     @property
-    def of_all(self) -> float:
-        """What an iteration takes, as the time of all workers, also of those that were away, over all iterations."""
+    def mean_iteration_seconds(self) -> float:
+        """The time of all workers, outages included, over all iterations."""
         return float(self.totals.sum()) / (sum(self.iterations.values()) or math.nan)
 
 
 def stalls(run: Run, warm_up: int = 0) -> Stalls:
-    """Where the time of each worker went, its first `warm_up` iterations left out.
+    """The time of each worker by kind, without its first `warm_up` iterations.
 
-    It then counts until the first worker has done its last one: what the others do without it is another thing. Who
-    is away then does not end it, and who is away as the first one is warm counts from then on. Without a `warm_up` all
-    of the run counts. Raises InputError where the run cannot be read.
+    It counts until the first worker's last iteration, as the others continue without that worker; workers that are down
+    then do not end it. A worker that is down when the first one has warmed up counts from then on. Without a `warm_up`
+    all of the run counts. Raises InputError if the run cannot be read.
     """
     of_workers = steps(run)
     causes, clouds = Causes(run, of_workers), clouds_of(run.manifest)
@@ -114,29 +115,29 @@ def stalls(run: Run, warm_up: int = 0) -> Stalls:
 
 
 def _warm_at(ends: Sequence[float], warm_up: int, last: float) -> float:
-    """When a worker's iterations begin to count; from the start on where it has done so many only when others end."""
+    """When a worker's iterations begin to count; 0 if its warm-up ends after `last`."""
     return ends[warm_up - 1] if warm_up and len(ends) >= warm_up and ends[warm_up - 1] < last else 0.0
 
 
 def _between(own: Sequence[Step], begin: float, last: float) -> Iterator[Step]:
-    """The steps that end between two times, and of being away what is between them."""
+    """The steps that end between two times, and the parts of outages between them."""
     for step in own:
         if step.kind == AWAY:
-            for gone, back in within([(step.begin, step.end)], begin, last):
-                yield step._replace(begin=gone, ready=back, end=back)
+            for since, until in clipped([(step.begin, step.end)], begin, last):
+                yield step._replace(begin=since, ready=until, end=until)
         elif begin < step.end <= last:
             yield step
 
 
 def _computing(counted: Sequence[Step], begin: float) -> dict[str, float]:
-    """The seconds of each kind in steps, but for their waits; what lies between two of them is of another kind."""
+    """The seconds of each kind in steps, without their waits; gaps between steps are "other"."""
     row = dict.fromkeys(KINDS, 0.0)
     for step in counted:
         row["other"] += max(0.0, step.begin - begin)
         row["prep"] += step.prep
         row["fetch"] += step.fetch
         computed = max(0.0, step.ready - step.begin - step.prep - step.fetch)
-        row[_OF_STEPS.get(step.kind, "compute")] += computed
+        row[_STEP_KINDS.get(step.kind, "compute")] += computed
         begin = step.end
     return row
 
@@ -149,38 +150,38 @@ def _kind(cause: Cause, step: Step, clouds: Sequence[str]) -> str:
     return "interconnect" if clouds[cause.sender] == clouds[cause.receiver] else "network"
 
 
-def in_a_sentence(stalls: Stalls) -> str:
-    """Which micro-cloud is held up most, for how much of its time, and mostly by what."""
+def summary_sentence(stalls: Stalls) -> str:
+    """A sentence: which micro-cloud waits most, for which share of its time, and mainly for what."""
     clouds = clouds_of(stalls.run.manifest)
     by_cloud = stalls.seconds.groupby([clouds[worker] for worker in stalls.seconds.index], sort=False).sum()
     lost = by_cloud.drop(columns="compute").sum(axis=1) / by_cloud.sum(axis=1).where(lambda total: total > 0, 1.0)
     cloud = str(lost.idxmax())
     name = cloud or "each worker"
-    if lost[cloud] < _LITTLE:
-        return f"no worker waits for more than {_LITTLE:.0%} of its time"
-    told = f"{name} waits {lost[cloud]:.0%} of its time"
+    if lost[cloud] < _NEGLIGIBLE:
+        return f"no worker waits for more than {_NEGLIGIBLE:.0%} of its time"
+    sentence = f"{name} waits {lost[cloud]:.0%} of its time"
     causes = _causes(stalls, cloud)
     if causes.empty or causes.iloc[0] <= 0:
-        return told
+        return sentence
     longest = str(causes.index[0])
     share = causes.iloc[0] / by_cloud.loc[cloud].sum()
-    return f"{told}, mostly for {longest}" + (f": {share:.0%}" if share < lost[cloud] - _LITTLE else "")
+    return f"{sentence}, mostly for {longest}" + (f": {share:.0%}" if share < lost[cloud] - _NEGLIGIBLE else "")
 
 
 def _causes(stalls: Stalls, cloud: str) -> pd.Series:
-    """What the workers of a micro-cloud waited for, in words, and for how many seconds; the longest first."""
+    """What the workers of a micro-cloud waited for, as text, and the seconds; the longest first."""
     clouds, names = clouds_of(stalls.run.manifest), participants(stalls.run.manifest)
     own = [worker for worker in stalls.seconds.index if clouds[worker] == cloud]
     seconds: defaultdict[str, float] = defaultdict(float)
     for _, kind, sender, receiver, lasted in stalls.waits[stalls.waits["worker"].isin(own)].itertuples(index=False):
         if kind == "straggler":
             seconds[f"{names[sender]} to compute"] += lasted
-        elif kind in _OF_MACHINES:
+        elif kind in _MACHINE_WORDS:
             continue
         elif clouds[sender] == clouds[receiver]:
             seconds[f"messages within {clouds[sender] or 'the cloud'}"] += lasted
         else:
             seconds[f"{clouds[sender]} -> {clouds[receiver]}"] += lasted
-    for kind, words in _OF_MACHINES.items():
+    for kind, words in _MACHINE_WORDS.items():
         seconds[words] = float(stalls.seconds.loc[own, kind].sum())
     return pd.Series(seconds).sort_values(ascending=False, kind="stable")

@@ -1,4 +1,4 @@
-"""Stalls by run differencing: what an iteration takes longer with each thing that may hold it up (Stash, ICDCS'23)."""
+"""Stalls by run differencing: how much longer an iteration takes with each cause of stalls (Stash, ICDCS'23)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dlion_sim.analysis.stalls.replay import Replay
 from dlion_sim.results import Run
 
 STEPS = ("R0", "R1", "R1x", "R3", "R2", "R4")
-"""One worker alone; all workers as if in one micro-cloud; in their own ones; with samples that have to be prepared; and
-read as well; on machines as unequal and changing as they are."""
+"""One worker alone; all workers in one micro-cloud; in their own ones; with samples that have to be prepared; and read;
+on the scenario's unequal and changing machines."""
 WITH_CHURN = "R5"
-"""And whose workers come and go, and whose links break, if the scenario's do: R4 is without."""
+"""The scenario with its outages, if it has any; R4 is without."""
 _ADDS = {
     "interconnect": ("R0", "R1"),
     "network": ("R1", "R1x"),
@@ -26,16 +26,16 @@ _ADDS = {
     "churn": ("R4", WITH_CHURN),
 }
 """Each kind of stall, and the runs without and with it."""
-_MOST_ROLLED = 5
-"""Losses of each worker that are told as their mean."""
+_MAX_ROLLED = 5
+"""Losses of each worker in the rolling mean."""
 
 
 def differences(seconds: Mapping[str, float]) -> pd.DataFrame:
-    """By kind of stall: `seconds` that an iteration takes longer, `share` of its time with it, and `slowdown`.
+    """By kind of stall: the additional `seconds` of an iteration, their `share` of its time, and the `slowdown`.
 
-    `seconds` are what an iteration takes by step, see `STEPS`; without `WITH_CHURN` there is no such stall. The share
-    is of the longer time, the slowdown of the shorter one: the one cannot exceed 1. Negative where something hides it:
-    unequal machines that wait for each other send at different times; who stays is faster without who has gone.
+    The argument has the seconds of an iteration by step, see `STEPS`; without `WITH_CHURN` there is no stall of churn.
+    The share is of the longer time (at most 1), the slowdown of the shorter one. They may be negative: unequal machines
+    that wait for each other send at different times, and workers may be faster during outages of others.
     """
     rows = {}
     for kind, (without, with_it) in _ADDS.items():
@@ -47,12 +47,11 @@ def differences(seconds: Mapping[str, float]) -> pd.DataFrame:
 
 
 def checks(steps: Mapping[str, Stalls], warm_up: int) -> pd.DataFrame:
-    """What differencing and one run's timeline tell of the same, in seconds of an iteration, and the `gap` of them.
+    """Stalls by differencing and by one run's timeline, in seconds of an iteration, and the `gap` between them.
 
-    The gap is a fraction of what an iteration takes. `difference` is that of two runs, `timeline` what the second one
-    alone tells: of communication what its workers waited for messages, of the others what its iterations would take
-    less, gone through again with the durations of the first. The first `warm_up` iterations are left out. Only for runs
-    whose workers are in step, with a record of their messages.
+    The gap is a fraction of an iteration. `difference` is that of two runs; `timeline` is from the second run alone:
+    the waits for messages, or the time that a replay with the durations of the first run saves. The first `warm_up`
+    iterations are left out. Only for runs whose workers are in step, with a record of their messages.
     """
     by_run: dict[Path, Replay] = {}
 
@@ -68,12 +67,12 @@ def checks(steps: Mapping[str, Stalls], warm_up: int) -> pd.DataFrame:
         "fetch": replay("R2").iteration_seconds(warm_up, read=False),
         "straggler": replay("R4").iteration_seconds(warm_up, computing_as=replay("R2")),
     }
-    told = {
+    compared = {
         "communication": ("R0", "R1x", float(steps["R1x"].per_iteration[[*LINKS]].sum())),
         **{kind: (*_ADDS[kind], taken[_ADDS[kind][1]] - seconds) for kind, seconds in without.items()},
     }
     rows = {}
-    for what, (first, second, timeline) in told.items():
+    for what, (first, second, timeline) in compared.items():
         difference = taken[second] - taken[first]
         rows[what] = difference, timeline, abs(difference - timeline) / taken[second]
     return pd.DataFrame.from_dict(rows, orient="index", columns=["difference", "timeline", "gap"])
@@ -82,7 +81,7 @@ def checks(steps: Mapping[str, Stalls], warm_up: int) -> pd.DataFrame:
 def seconds_to_loss(runs: Mapping[str, Run]) -> tuple[float, dict[str, float]]:
     """A training loss that all runs reach, and when each first does (s).
 
-    The loss is the mean over the last iterations of all workers: of as many as 5 of each.
+    The loss is the rolling mean over up to 5 iterations of each worker.
     """
     curves = {name: _losses(run) for name, run in runs.items()}
     reached = [float(curve.min()) for curve in curves.values() if len(curve)]
@@ -93,5 +92,5 @@ def seconds_to_loss(runs: Mapping[str, Run]) -> tuple[float, dict[str, float]]:
 def _losses(run: Run) -> pd.Series:
     """By time (s)."""
     rows = run.iterations().sort_values("virtual_time", kind="stable")
-    together = max(1, min(_MOST_ROLLED * rows["worker"].nunique(), len(rows)))
+    together = max(1, min(_MAX_ROLLED * rows["worker"].nunique(), len(rows)))
     return rows.set_index("virtual_time")["loss"].rolling(together).mean().dropna()

@@ -1,4 +1,4 @@
-"""One run's timeline gone through again with other durations: what its iterations would take then."""
+"""What-if replay: one run's timeline with other durations."""
 
 from __future__ import annotations
 
@@ -9,33 +9,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dlion_sim.analysis.messages import SAME, machines, messages
-from dlion_sim.analysis.stalls.steps import Step, steps
+from dlion_sim.analysis.stalls.steps import SAME, Step, machines, messages, steps
 from dlion_sim.analysis.traffic import modelled_scenario
 from dlion_sim.results import Run, participants
 from dlion_sim.scenario import Input
 
 _NEVER = -math.inf
 _Link = tuple[int, int]
-"""Sender and receiver: messages on one leave in order."""
+"""Sender and receiver; their messages leave in order."""
 _Of = Callable[["_Message", float], tuple[float, float]]
-"""When a message has left and when it is there, given when all is there that it depends on."""
+"""When a message has left and arrived, given when all that it depends on is complete."""
 
 
 class _Work(NamedTuple):
-    """What a worker does by itself in an iteration, in seconds."""
+    """A worker's local work in an iteration, in seconds."""
 
     pause: float
-    """Since its iteration before: nothing, or it was timing its machine."""
+    """From the previous iteration to this one, such as profiling."""
     preparing: float
-    """Its batch, from when the one before was taken."""
+    """Preparing its batch, from when the previous one was taken."""
     reading: float
     computing: float
 
 
 @dataclass(slots=True)
 class _Message:
-    """A message as it was (s)."""
+    """A recorded message; times in seconds."""
 
     sender: int
     receiver: int
@@ -43,46 +42,46 @@ class _Message:
     end: float
     arrival: float
     is_queued: bool = False
-    """Whether it leaves only when the one before it on its link has."""
+    """Whether it leaves after the previous one on its link."""
     is_early: bool = False
-    """Whether it follows from the beginning of its sender's iteration, not from what was computed in it."""
+    """Whether it depends on the begin of its sender's iteration instead of its computation."""
     lag: float = 0.0
-    """From when all is there that it depends on until it begins."""
+    """From when all that it depends on is complete until it begins."""
 
 
 @dataclass(slots=True)
 class _Iteration:
-    """An iteration of all workers as it was; lists have an entry a worker, times in seconds."""
+    """A recorded iteration of all workers; lists have an entry for each worker, times in seconds."""
 
     work: list[_Work]
     began: list[float]
     ready: list[float]
     ended: list[float]
     layers: list[list[_Message]]
-    """Messages depend on those of earlier layers that came to their sender."""
+    """Messages depend on those of earlier layers to their sender."""
     lags: list[float] = field(default_factory=list)
-    """From when it has computed, and all messages are there, until a worker goes on."""
+    """From when a worker has computed, and all messages have arrived, until its iteration ends."""
 
 
 class Replay:
-    """The iterations of a run whose workers are in step, by what follows from what.
+    """The iterations of a run whose workers are in step, by their dependencies.
 
-    A worker takes its batch once its iteration before has ended and the samples are there, and computes. In an
-    iteration its first message on a link follows from that, the second one also from the first ones to it, and so on; a
-    server's first from the first ones to it. Who has all messages of the iteration goes on to the next.
+    A worker takes its batch when its previous iteration has ended and the samples are ready, and computes. In an
+    iteration its first message on a link depends on that, the second one also on the first ones to it, and so on; a
+    server's first message on the first ones to it. A worker with all messages of the iteration starts the next one.
 
-    Messages take as long as they did, also where they would meet others than they did.
+    Messages keep their durations, even if they would share links with other messages.
     """
 
     def __init__(self, run: Run) -> None:
-        """Raises InputError where the run cannot be read."""
+        """Raises InputError if the run cannot be read."""
         scenario = modelled_scenario(run)
-        names, everybody = run.manifest["workers"], participants(run.manifest)
-        self._workers = len(names)
-        self._machine = machines(scenario, len(names), len(everybody))
+        workers = len(run.manifest["workers"])
+        self._workers = workers
+        self._machine = machines(scenario, workers, len(participants(run.manifest)))
         own = [[step for step in of_worker if step.kind == "iteration"] for of_worker in steps(run).values()]
         fed_by = scenario.workload.input if scenario else None
-        shards = [sum(classes) for classes in run.manifest["partition"]] if fed_by else [0] * len(names)
+        shards = [sum(classes) for classes in run.manifest["partition"]] if fed_by else [0] * workers
         works = [_works(each, fed_by, shard) for each, shard in zip(own, shards, strict=True)]
         sent = messages(run, scenario).query("channel == 'data'").sort_values(["begin", "end"], kind="stable")
         on_link: dict[_Link, list[_Message]] = defaultdict(list)
@@ -104,10 +103,10 @@ class Replay:
     def iteration_seconds(
         self, warm_up: int, *, prepared: bool = True, read: bool = True, computing_as: Replay | None = None
     ) -> float:
-        """What an iteration takes, as the mean over the workers, the first `warm_up` of each left out.
+        """The duration of an iteration, the mean over the workers, without the first `warm_up` of each.
 
-        With samples that need not be `prepared` or `read`, and with computations and batches of another run, if so.
-        What workers do once the first one is done does not count.
+        Without preparing or reading samples if not `prepared` or `read`, and optionally with the computations and
+        batches of another run. It counts until the first worker has finished.
         """
         ends = self._ends(prepared, read, (computing_as or self)._iterations)
         last = min(own[-1] for own in ends)
@@ -141,7 +140,7 @@ class Replay:
         left: dict[_Link, float],
         of: _Of,
     ) -> list[float]:
-        """When each worker has computed and all messages are there. `left` is when each link was last free."""
+        """When each worker has computed and all messages have arrived. `left` is when each link became free."""
         arrived = [_NEVER] * len(self._machine)
         for layer in iteration.layers:
             arrivals = []
@@ -163,20 +162,21 @@ class Replay:
         return complete
 
     def _measure(self) -> None:
-        """Find what of the run's times does not follow from anything: it stays as long."""
+        """Measure the delays that no dependency explains; they stay as they were."""
         left: dict[_Link, float] = {}
         for iteration in self._iterations:
             for layer in iteration.layers:
                 for message in layer:
                     machine = self._machine[message.sender]
                     message.is_early = machine < self._workers and message.begin < iteration.ready[machine] - SAME
-            complete = self._complete(iteration, iteration.began, iteration.ready, left, _as_it_was)
+            complete = self._complete(iteration, iteration.began, iteration.ready, left, _recorded)
             iteration.lags = [end - time for end, time in zip(iteration.ended, complete, strict=True)]
 
     def _layers(
         self, on_link: Mapping[_Link, Sequence[_Message]], own: Sequence[Sequence[Step]]
     ) -> list[list[list[_Message]]]:
-        """The messages of each iteration that all workers did: first those of workers, then of servers, and so on."""
+        """The messages of each iteration that all workers completed, in layers: of workers, then of servers, and so
+        on."""
         count = min(len(each) for each in own)
         ready = [[step.ready for step in each] for each in own]
         layers: list[dict[tuple[int, bool], list[_Message]]] = [defaultdict(list) for _ in range(count)]
@@ -184,7 +184,7 @@ class Replay:
             for place, message in enumerate(queue):
                 message.is_queued = place > 0 and message.begin > queue[place - 1].end - SAME
             each, more = divmod(len(queue), count)
-            if more:  # Not in all iterations: it was sent after the last computation.
+            if more:  # Not sent in all iterations: assigned to the last computation before it.
                 numbers = [bisect_right(ready[self._machine[sender]], message.begin + SAME) - 1 for message in queue]
             else:
                 numbers = [place // each for place in range(len(queue))]
@@ -197,7 +197,7 @@ class Replay:
 
 
 def _works(own: Sequence[Step], fed_by: Input | None, shard_samples: int) -> list[_Work]:
-    """What a worker does in each of its iterations."""
+    """A worker's local work in each of its iterations."""
     found, end, taken = [], 0.0, 0
     for step in own:
         preparing = fed_by.preparing(step.samples) if fed_by else 0.0
@@ -208,7 +208,7 @@ def _works(own: Sequence[Step], fed_by: Input | None, shard_samples: int) -> lis
     return found
 
 
-def _as_it_was(message: _Message, request: float) -> tuple[float, float]:
+def _recorded(message: _Message, request: float) -> tuple[float, float]:
     message.lag = message.begin - request
     return message.end, message.arrival
 

@@ -1,4 +1,4 @@
-"""What each wait was for: read backwards from its end, over the messages and computations that led to it."""
+"""Causes of waits, traced back from their end over messages and computations."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dlion_sim.analysis.messages import SAME, machines, messages
-from dlion_sim.analysis.outages import Interval, not_taking_part, united, within
-from dlion_sim.analysis.stalls.steps import AWAY, QUEUE, Cause, Step
+from dlion_sim.analysis.outages import Interval, clipped, training_outages, union
+from dlion_sim.analysis.stalls.steps import AWAY, QUEUE, SAME, Cause, Step, machines, messages
 from dlion_sim.analysis.traffic import modelled_scenario
 from dlion_sim.results import Run, participants
 
-_MOST_MESSAGES = 100_000
-"""Back from a wait's end; a ring of tens of workers and hundreds of buckets has as many in an iteration."""
-_UNDER_WAY = ("message", "away")
-"""What somebody waits for who computes meanwhile."""
+_MAX_MESSAGES = 100_000
+"""The most messages that a wait is traced back over; a ring of tens of workers and hundreds of buckets has as many."""
+_IN_TRANSIT = ("message", "away")
+"""Causes that may overlap with the waiting worker's computation."""
 
 
 class _Sent(NamedTuple):
-    """A message that was there at `arrival`, and since when its sender's queue was busy (s)."""
+    """A message's `arrival` and since when its sender's queue was busy (s)."""
 
     arrival: float
     since: float
@@ -29,32 +28,32 @@ class _Sent(NamedTuple):
 
 
 class Causes:
-    """Tells what the waits of a run were for.
+    """Finds the causes of the waits of a run.
 
-    A wait ends with a message, which was under way since its sender's queue for it became busy. Before that the sender
-    computed, or heard from somebody else, and so on, back to when the wait began. A message of which there is no record
-    is taken to be under way since its sender's last computation ended.
+    A wait ends with a message, which was in transit since its sender's queue became busy. Before that the sender
+    computed, or received a message, and so on, back to the begin of the wait. A message without a record counts as in
+    transit since its sender's last computation.
     """
 
     def __init__(self, run: Run, of_workers: Mapping[int, Sequence[Step]]) -> None:
         self._steps = of_workers
         self._ready = {worker: [step.ready for step in own] for worker, own in of_workers.items()}
-        self._away = not_taking_part(run)
+        self._away = training_outages(run)
         scenario = modelled_scenario(run)
         self._machine = machines(scenario, len(of_workers), len(participants(run.manifest)))
         self._on_link: dict[tuple[int, int, str], list[_Sent]] = defaultdict(list)
         self._to: dict[int, list[_Sent]] = defaultdict(list)
-        told = messages(run, scenario)[["kind", "arrival", "since", "sender", "receiver"]]
-        for kind, *columns in told.itertuples(index=False):
+        sent_messages = messages(run, scenario)[["kind", "arrival", "since", "sender", "receiver"]]
+        for kind, *columns in sent_messages.itertuples(index=False):
             sent = _Sent(*columns)
             self._on_link[sent.sender, sent.receiver, str(kind)].append(sent)
             self._to[sent.receiver].append(sent)
 
     def of(self, step: Step) -> Iterator[Cause]:
-        """The causes of a step's wait, the last one first; together they take as long, where all are known.
+        """The causes of a step's wait, the last one first; their sum is the wait, if all are known.
 
-        On the way back to when the worker had last waited, somebody computes for a while, and messages are under way in
-        the rest. The worker has computed meanwhile itself: only what others computed longer than that has held it up.
+        Since the worker's last wait, others computed for some time, and messages were in transit in the rest. The
+        worker has computed meanwhile: only the longer computation of others is a cause.
         """
         if step.waited_for is None or step.reason is None or step.end <= step.ready:
             return
@@ -63,10 +62,10 @@ class Causes:
             yield Cause("message", wait, step.worker, step.waited_for)
             return
         own = [*self._since_a_wait(step)]
-        way = list(self._since(own[-1].begin, step))
+        causes = list(self._since(own[-1].begin, step))
         longer: defaultdict[str, float] = defaultdict(float)
-        for cause in way:
-            if cause.what not in _UNDER_WAY:
+        for cause in causes:
+            if cause.what not in _IN_TRANSIT:
                 longer[cause.what] += cause.seconds
         for each in own:
             for cause in each.causes(each.worker):
@@ -76,22 +75,22 @@ class Causes:
         for what, seconds in longer.items():
             left[what] = min(more, max(0.0, seconds))
             more -= left[what]
-        for cause in way:
-            what = "message" if cause.what in _UNDER_WAY else cause.what
+        for cause in causes:
+            what = "message" if cause.what in _IN_TRANSIT else cause.what
             seconds = min(cause.seconds, left[what])
             left[what] -= seconds
             if seconds > 0:
                 yield cause._replace(seconds=seconds)
 
     def _since_a_wait(self, step: Step) -> Iterator[Step]:
-        """A step and those before it, back to the last one that had to wait, or to when the worker came."""
+        """A step and those before it, back to the last one with a wait, or to the worker's start."""
         for each in self._back_through(step):
             if each is not step and (each.end > each.ready or each.kind == AWAY):
                 return
             yield each
 
     def _since(self, begin: float, step: Step) -> Iterator[Cause]:
-        """What led to the end of a step's wait, back to a time."""
+        """The causes that led to the end of a step's wait, back to a time."""
         time = step.end
         for cause in self._back_from(step):
             for part in self._parts(cause, time):
@@ -103,29 +102,29 @@ class Causes:
                     return
 
     def _parts(self, cause: Cause, time: float) -> Iterator[Cause]:
-        """A cause until a time, its last part first: no message is on its way while an end of its is away."""
+        """A cause until a time, its last part first: no message is in transit during an outage of one of its ends."""
         begin, left = time - cause.seconds, cause.seconds
-        for gone, back in reversed([*within(self._away_of(cause), begin, time)]):
-            yield cause._replace(seconds=time - back)
-            yield cause._replace(what="away", seconds=back - gone)
-            left, time = gone - begin, gone
+        for since, until in reversed([*clipped(self._away_of(cause), begin, time)]):
+            yield cause._replace(seconds=time - until)
+            yield cause._replace(what="away", seconds=until - since)
+            left, time = since - begin, since
         yield cause._replace(seconds=left)
 
     def _away_of(self, cause: Cause) -> Sequence[Interval]:
-        """When an end of a message was away."""
+        """The outages of the ends of a message."""
         if cause.what != "message" or not self._away:
             return ()
         ends = {self._machine[cause.sender], self._machine[cause.receiver]}
-        return united([interval for end in ends for interval in self._away.get(end, ())])
+        return union([interval for end in ends for interval in self._away.get(end, ())])
 
     def _back_from(self, step: Step) -> Iterator[Cause]:
-        """What led to the end of a step's wait, back to the run's start."""
+        """The causes that led to the end of a step's wait, back to the run's start."""
         sent, time = self._ended_by(step), step.end
-        for _ in range(_MOST_MESSAGES):
-            computed, came = self._before(sent.sender, sent.since)
-            if came is not None and (computed is None or came.arrival > computed.ready + SAME):
-                yield Cause("message", time - came.arrival, sent.sender, sent.receiver)
-                sent, time = came, came.arrival
+        for _ in range(_MAX_MESSAGES):
+            computed, received = self._before(sent.sender, sent.since)
+            if received is not None and (computed is None or received.arrival > computed.ready + SAME):
+                yield Cause("message", time - received.arrival, sent.sender, sent.receiver)
+                sent, time = received, received.arrival
                 continue
             if computed is None:
                 yield Cause("message", time - sent.since, sent.sender, sent.receiver)
@@ -171,13 +170,13 @@ class Causes:
         return _Sent(step.end, computed.ready if computed else step.ready, peer, step.worker)
 
     def _before(self, participant: int, time: float) -> tuple[Step | None, _Sent | None]:
-        """What its machine had last computed by a time, and the message that had last come to it."""
+        """The last computation of its machine by a time, and the last message to it."""
         worker = self._machine[participant]
         place = bisect_right(self._ready.get(worker, ()), time + SAME) - 1
         return self._steps[worker][place] if place >= 0 else None, _last(self._to[participant], time)
 
 
 def _last(sent: Sequence[_Sent], time: float) -> _Sent | None:
-    """Of messages in the order of their arrival the last that was there by then."""
+    """The last of messages, in order of arrival, that arrived by a time."""
     place = bisect_right(sent, time + SAME, key=lambda each: each.arrival) - 1
     return sent[place] if place >= 0 else None

@@ -1,6 +1,6 @@
-/* Making elements. Text only ever becomes a text node, or escaped text of a plot. */
+/* Creates elements. Text only becomes text nodes, or escaped text of plots. */
 
-/** An element with attributes and children; strings among these are text. */
+/** An element with attributes and children; strings are text. */
 report.element = (tag, attributes = {}, ...children) => {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -11,7 +11,7 @@ report.element = (tag, attributes = {}, ...children) => {
   return made;
 };
 
-/** A name of at most `most` letters; of a longer one both ends. */
+/** A name shortened to `most` letters in its middle. */
 report.shortened = (name, most = 28) => {
   const letters = Array.from(String(name));
   if (letters.length <= most) return String(name);
@@ -19,11 +19,11 @@ report.shortened = (name, most = 28) => {
   return `${letters.slice(0, half).join("")}…${letters.slice(-half).join("")}`;
 };
 
-/** A name as a plot shows it: Plotly takes some tags and entities in its texts for markup. */
+/** A name escaped for plots, as Plotly interprets some tags and entities. */
 report.label = (name, most) =>
   report.shortened(name, most).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-/** A number for the eye: thousands apart, three or four digits. */
+/** A number as text: with thousands separators and three or four digits. */
 report.number = (value, digits = 4) => {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (typeof value !== "number") return String(value);
@@ -31,7 +31,7 @@ report.number = (value, digits = 4) => {
   return value.toLocaleString("en", whole ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: digits });
 };
 
-/** A table of columns [{name, numeric}] and rows of cells. */
+/** A table with column names and rows of cells. */
 report.table = (caption, columns, rows) => {
   const { element } = report;
   const cell = (value, place) => {

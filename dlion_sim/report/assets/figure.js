@@ -1,4 +1,4 @@
-/* A plot, with what it shows as a table behind it. */
+/* A plot with a table of its data. */
 (() => {
   const CONFIG = {
     responsive: true,
@@ -24,7 +24,7 @@
     };
   }
 
-  /** A layout in the page's colours around the own parts of one. */
+  /** A layout in the page's colours, with own parts. */
   function themed(own) {
     const font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: report.colour("quiet") };
     const layout = {
@@ -48,7 +48,7 @@
     return layout;
   }
 
-  /** The ticks of an axis with a row a worker: their names, or of many that of each micro-cloud at its first one. */
+  /** The ticks of an axis of workers: their names, or of many, the micro-cloud at its first worker. */
   report.rows = (names) => {
     const places = names.map((_, place) => place);
     if (names.length <= MOST_NAMES) return { tickvals: places, ticktext: names.map((name) => report.label(name)) };
@@ -59,30 +59,30 @@
   };
 
   /**
-   * An empty plot at the end of `parent`, `height` pixels high. `draw(traces, layout, told)` fills it: `told` has
-   * `label`, what it shows in a sentence, and `columns` and `rows` of the table. `buttons` are those of Plotly's.
+   * An empty plot at the end of `parent`, `height` pixels high. `draw(traces, layout, table)` fills it: `table` has a
+   * `label`, its description, and `columns` and `rows`. `buttons` are Plotly's.
    */
   report.figure = (parent, height, buttons = ["toImage", "zoom2d", "pan2d"]) => {
     const plot = report.element("div", { class: "plot", role: "img" });
     const details = report.element("details", { class: "as-table" }, report.element("summary", {}, "Show as table"));
     parent.append(report.element("figure", {}, plot, details));
-    let told = null;
+    let table = null;
     let stale = true;
 
     function tabulate() {
       if (!details.open || !stale) return;
       stale = false;
       details.querySelector(".scroll")?.remove();
-      details.append(report.table(told.label, told.columns, told.rows()));
+      details.append(report.table(table.label, table.columns, table.rows()));
     }
 
     details.addEventListener("toggle", tabulate);
 
     function draw(traces, layout, newest) {
-      told = newest;
+      table = newest;
       stale = true;
       plot.style.height = `${layout.height ?? height}px`;
-      plot.setAttribute("aria-label", told.label);
+      plot.setAttribute("aria-label", table.label);
       Plotly.react(plot, traces, themed({ ...layout, height: layout.height ?? height }), { ...CONFIG, modeBarButtons: [buttons] });
       tabulate();
     }
@@ -90,7 +90,7 @@
     return { plot, draw };
   };
 
-  // Plots know the window's width, and not that of paper.
+  // Plots adapt to the window's width, not to that of paper.
   const every = (change) =>
     document.querySelectorAll(".js-plotly-plot").forEach((plot) => Plotly.relayout(plot, change));
   addEventListener("beforeprint", () => every({ autosize: false, width: ON_PAPER }));

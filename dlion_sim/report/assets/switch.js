@@ -1,6 +1,6 @@
-/* A choice of one thing among a few. */
+/* A choice of one option among a few. */
 
-/** A group of radio buttons; `options` are [value, label] pairs, and `changed(value)` hears of a choice. */
+/** A group of radio buttons; `options` are [value, label] pairs, and `changed(value)` is called on a choice. */
 report.choice = (legend, options, changed) => {
   const name = `choice-${document.querySelectorAll("fieldset.choice").length}-${legend.replace(/\W/g, "")}`;
   const inputs = options.map(([value, label], place) => {

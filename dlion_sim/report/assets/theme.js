@@ -1,4 +1,4 @@
-/* Light and dark: as the system has it, until the reader chooses. */
+/* Light and dark mode: the system's, until the reader chooses. */
 (() => {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -6,19 +6,19 @@
   const probe = report.element("span", { hidden: true });
   document.body.append(probe);
 
-  /** The colour of a CSS variable in the theme of the moment, as rgb(...). */
+  /** The colour of a CSS variable in the current theme, as rgb(...). */
   report.colour = (name) => {
     probe.style.color = `var(--${name})`;
     return getComputedStyle(probe).color;
   };
 
-  /** The same, seen through. */
+  /** The same with opacity `part`. */
   report.faded = (name, part) => report.colour(name).replace(/^rgba?\(([^,]+,[^,]+,[^,)]+).*\)$/, `rgba($1, ${part})`);
 
   /** The colour of the worker, group or kind of that number. */
   report.series = (number) => report.colour(`series-${number % 8}`);
 
-  /** The dashes of the line of that number, so that lines can be told apart without colours too. */
+  /** The dashes of the line of that number, to distinguish lines without colours. */
   report.dash = (number) => ["solid", "dash", "dot", "dashdot"][(number + Math.floor(number / 8)) % 4];
 
   report.isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches) && !printing.matches;

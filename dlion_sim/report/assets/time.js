@@ -1,4 +1,4 @@
-/* The one range of time that all views over time show. */
+/* The time range of all views over time. */
 report.time = (() => {
   const listeners = new Set();
   let whole = [0, 1];
@@ -6,16 +6,16 @@ report.time = (() => {
 
   const range = () => shown ?? whole;
 
-  /** Hear of each new range, from now on: `changed([begin, end])`, in seconds. */
+  /** Call `changed([begin, end])` (s) on each new range. */
   function follow(changed) {
     listeners.add(changed);
   }
 
-  function tell() {
+  function notify() {
     for (const changed of listeners) changed(range());
   }
 
-  /** Show from begin to end; null shows the whole run. */
+  /** Show [begin, end]; null shows the whole run. */
   function show(wanted) {
     const before = range();
     if (wanted === null) shown = null;
@@ -23,18 +23,18 @@ report.time = (() => {
       const [begin, end] = [Math.max(whole[0], Math.min(...wanted)), Math.min(whole[1], Math.max(...wanted))];
       shown = end > begin && (begin > whole[0] || end < whole[1]) ? [begin, end] : null;
     }
-    if (range()[0] !== before[0] || range()[1] !== before[1]) tell();
+    if (range()[0] !== before[0] || range()[1] !== before[1]) notify();
   }
 
-  /** Say how long the run is; as it grows, a view of all of it grows too. */
+  /** Set the run's duration; a view of the whole run grows with it. */
   function span(end) {
     whole = [0, Math.max(end, 1e-9)];
     show(shown);
   }
 
   /**
-   * Join a plot whose horizontal axis `axis` is time, told in units of `unit()` seconds: zooming in it zooms
-   * everything, and it follows. A view that draws itself anew for each range follows by itself.
+   * Link a plot whose horizontal axis `axis` is time in units of `unit()` seconds: zooming in it zooms all views, and it
+   * follows their zoom. Views that redraw on each range need no link.
    */
   function link(plot, unit, axis = "xaxis") {
     let own = false;

@@ -1,4 +1,4 @@
-/* Quantities in units that people read. */
+/* Quantities in readable units. */
 (() => {
   const TIMES = [
     [3600, "h"],
@@ -20,20 +20,20 @@
   ];
   const FEWEST = 5;
 
-  /** In what to tell times up to so many seconds: [seconds, name]. */
+  /** The unit for times up to so many seconds: [seconds, name]. */
   report.timeUnit = (most) => TIMES.find(([size]) => most >= FEWEST * size * (size > 1 ? 4 : 0)) ?? TIMES.at(-1);
 
   const fitting = (units, most) => units.find(([size]) => most >= size) ?? units.at(-1);
   report.byteUnit = (most) => fitting(BYTES, most);
   report.rateUnit = (most) => fitting(RATES, most);
 
-  /** A time in seconds for the eye. */
+  /** A time in seconds as text. */
   report.seconds = (value, most = value) => {
     const [size, name] = report.timeUnit(most);
     return `${report.number(value / size, 3)} ${name}`;
   };
 
-  /** Where the piecewise straight line over increasing `xs` is at `x`. */
+  /** Linear interpolation over increasing `xs` at `x`. */
   report.interpolated = (xs, ys, x) => {
     const after = xs.findIndex((each) => each >= x);
     if (after <= 0) return after < 0 ? ys.at(-1) : ys[0];

@@ -1,18 +1,18 @@
-/* Asking who serves this page for newer data, and drawing these. */
+/* Polls the server for newer data and draws it. */
 (() => {
   const PAUSE = 2000;
-  const REST = 10; // What is long to read is read more rarely.
+  const REST = 10; // Data that takes long to read is read less often.
   const status = report.element("span", { id: "watching", role: "status" });
   document.getElementById("tools").prepend(status);
   let shown = null;
   let pause = PAUSE;
 
-  /** The JSON of an answer; of none, or one that tells a problem, an error. */
+  /** The JSON of a response; throws if there is none, or if it is an error. */
   async function ask(path) {
     const answer = await fetch(path, { cache: "no-store" });
-    const told = await answer.json();
-    if (!answer.ok) throw new Error(told.problem);
-    return told;
+    const value = await answer.json();
+    if (!answer.ok) throw new Error(value.problem);
+    return value;
   }
 
   function say(text) {
@@ -31,9 +31,9 @@
         document.documentElement.dataset.version = shown;
         pause = Math.max(PAUSE, REST * (performance.now() - begin));
       }
-      say("As it is now");
+      say("Up to date");
     } catch (error) {
-      say(error instanceof TypeError ? "Nobody serves this any more: as it was last" : `As it was last: ${error.message}`);
+      say(error instanceof TypeError ? "Server not reachable: last version shown" : `Last version shown: ${error.message}`);
     }
     setTimeout(look, pause);
   }

@@ -1,1 +1,1 @@
-"""The page of many runs: sweeps, or any runs to be compared."""
+"""The page of many runs: a sweep, or any runs to compare."""

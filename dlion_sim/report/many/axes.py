@@ -1,4 +1,4 @@
-"""What tells groups of runs apart: the axes of a sweep and the system, their values in order, and colours for these."""
+"""The axes in which groups of runs differ: their values in order, and colours for these."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from dlion_sim.results import headings
 
 _PLOTLY = ("solid", "dash", "dot", "dashdot", "longdash", "8px,3px,2px,3px,2px,3px", "longdashdot")
 _DASHES = dict(zip((*DASHES, *OWN_DASHES), _PLOTLY, strict=True))
-"""As Plotly calls them."""
+"""Their names in Plotly."""
 _DARK, _LIGHTER = 0.15, 0.5
-"""The luminance of colours that do not show on a dark ground, and how far they are moved towards white there."""
+"""The luminance below which colours are lightened on a dark background, and by how much."""
 
 
 def axes(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """The labels that are not the same in all groups, and the system.
+    """The labels that differ between groups, and the system.
 
-    An entry each: `heading`; its `values` in order; of each of them its look, `colours` on a light and `dark` on a dark
-    ground, and `dashes`; and by group the number of its value in `places`.
+    Each has a `heading`; its `values` in order; their looks, `colours` on a light and `dark` on a dark background, and
+    `dashes`; and the number of each group's value, `places`.
     """
     keys = list(dict.fromkeys([*varying(groups), "system"]))
     names = headings(keys)
-    told = []
+    found = []
     for key in keys:
         own = [group.labels.get(key, "") for group in groups]
         rank = ranks(own)
         values = sorted(rank, key=lambda value: rank[value])
         looks = system_looks(values) if key == "system" else [*map(look_in_order, range(len(values)))]
-        told.append(
+        found.append(
             {
                 "heading": names[key].replace("_", " "),
                 "values": [value or "-" for value in values],
@@ -42,14 +42,11 @@ def axes(groups: Sequence[Group]) -> list[dict[str, Any]]:
                 "places": [values.index(value) for value in own],
             }
         )
-    return told
+    return found
 
 
 def colouring(groups: Sequence[Group]) -> dict[str, Any]:
-    """By what groups are coloured unless a reader chooses an axis: as figures tell their lines apart.
-
-    That is one of the axes, or several of them together; for the keys see `axes`.
-    """
+    """The default colours of groups, as of lines in figures: by one axis or several together; see `axes`."""
     keys, panels = line_keys(groups) or ("system",), Panels.of(groups)
     names = headings(keys)
     return {
@@ -69,7 +66,7 @@ def _looks(looks: Sequence[Look]) -> dict[str, list[str]]:
 
 
 def _on_dark(colour: str) -> str:
-    """The colour, or a lighter one of its hue that shows on a dark ground."""
+    """The colour, or a lighter one of its hue for a dark background."""
     red, green, blue = to_rgb(colour)
     if 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 > _DARK:
         return colour

@@ -1,4 +1,4 @@
-"""What groups of runs come to: each of some quantities with its interval, as far as anything is known."""
+"""Results of groups of runs: quantities with their intervals."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ _BYTES = (WAN.total, LAN.total)
 _BYTES_TO_TARGET = (WAN.to_target, LAN.to_target)
 
 Outcome = Mapping[str, Estimate]
-"""What a group comes to, by the key of the quantity."""
+"""The results of a group, by the key of the quantity."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """Something that groups are compared by."""
+    """A quantity that groups are compared by."""
 
     key: str
     title: str
     unit: str
-    """Empty where it has none."""
+    """Empty without one."""
     size: float
-    """What one of the unit is of what estimates are in."""
+    """The size of the unit in units of the estimates."""
     more_is_better: bool = False
     form: str = ""
-    """How it is written; otherwise with three digits at least."""
+    """The number format; by default at least three digits."""
 
     @property
     def heading(self) -> str:
-        """Its title with its unit."""
+        """The title with the unit."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
-    def told(self, estimate: Estimate) -> dict[str, Any]:
-        """An estimate as the page has it: `value`, `low` and `high` in the unit, None where unknown, and `text`."""
+    def display(self, estimate: Estimate) -> dict[str, Any]:
+        """An estimate for the page: `value`, `low` and `high` in the unit, None if unknown, `bound` and `text`."""
         value, low, high = (each / self.size for each in (estimate.value, estimate.low, estimate.high))
         text = ""
         if not math.isnan(value):
@@ -61,9 +61,9 @@ class Quantity:
 
 
 def outcomes(groups: Sequence[Group], target: float | None) -> list[Outcome]:
-    """What each group comes to, by its completed runs; of one that has none, by what all its runs have come to so far.
+    """The results of each group over its completed runs, or over all its runs so far if none is completed.
 
-    `target` is what `time` and `cost_to_target` are of; None: of nothing.
+    `target` is that of `time` and `cost_to_target`, which are unknown without one.
     """
     rows = comparison(groups, math.nan if target is None else target).to_dict("records")
     return [
@@ -72,7 +72,7 @@ def outcomes(groups: Sequence[Group], target: float | None) -> list[Outcome]:
 
 
 def quantities(groups: Sequence[Group], found: Sequence[Outcome], target: float | None) -> list[Quantity]:
-    """Those of which something is known, in units that fit the largest of what was `found`."""
+    """The quantities with known values, in units that fit the largest of what was `found`."""
     metric = metric_of(groups)
     until = "" if target is None else f" to {of_metric(target, metric)}"
     name = metric_name(groups)
@@ -115,7 +115,7 @@ def _estimate(row: Mapping[Any, Any], name: str, bound: Bound = "") -> Estimate:
 
 
 def _so_far(group: Group, target: float | None) -> Outcome:
-    """By those of the runs that were evaluated; what they will have sent and cost is more."""
+    """Results of evaluated runs so far; bytes and costs are lower bounds."""
     begun = [(run, curve) for run in group.runs if len(curve := mean_metric(run))]
     sent = [sent_until(run, math.inf) for run, _ in begun]
     costs = [costs_until(run, [reached(run)])[0] for run, _ in begun if "tariff" in run.manifest]
@@ -135,7 +135,7 @@ def _until(run: Run, target: float) -> Duration:
 
 
 def reached(run: Run) -> float:
-    """How far a run has come that may not have ended (s)."""
+    """The run's duration so far (s)."""
     if run.summary is not None:
         return float(run.summary["virtual_seconds"])
     times = run.metrics()["virtual_time"]
@@ -147,5 +147,5 @@ def _most(found: Sequence[Outcome], key: str) -> float:
 
 
 def _known(value: float) -> float | None:
-    """JSON has no word for NaN."""
+    """None for NaN, which JSON does not have."""
     return None if math.isnan(value) else value

@@ -1,4 +1,4 @@
-"""Many runs as the plain data of a page: what groups of seeds come to, how they got there, and what did not end."""
+"""The page of many runs: its sections, and its data (results and curves of groups, incomplete runs)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dlion_sim.analysis import Target, chosen_target, group_runs, metric_name, metric_of, varying
-from dlion_sim.analysis.groups import Group, note
+from dlion_sim.analysis.groups import Group, metric_label, note
 from dlion_sim.errors import InputError
 from dlion_sim.metric import Metric
 from dlion_sim.report.many.axes import axes, colouring
@@ -25,21 +25,21 @@ SECTIONS = (
         "outcomes",
         "Results",
         "outcomes",
-        "A row is all seeds of a setting: means and their 95 % t-intervals. >: a bound, as not all seeds reached the "
+        "A row is all seeds of a setting: means and 95 % t-intervals. >: a lower bound, as not all seeds reached the "
         "target, or none is completed yet (in italics). A click selects a row in all views.",
     ),
     Section(
         "curves",
         "Metric over time",
         "curves",
-        "Means over seeds. Where at most six lines are drawn, a band is from the least to the greatest seed.",
+        "Means over seeds; up to six lines have bands from the minimum to the maximum over seeds.",
     ),
     Section(
         "coordinates",
         "Parallel coordinates",
         "coordinates",
-        "A line is a row of the table. Drag a box around a part of an axis to select what goes through it, with Shift "
-        "for boxes on further axes; a double click lets go of them.",
+        "A line is a row of the table. Drag a box on an axis to select the lines through it, with Shift for boxes on "
+        "further axes; a double click removes the boxes.",
     ),
     Section(
         "front",
@@ -55,7 +55,7 @@ _STATES = ("completed", "running", "interrupted", "failed", "unreadable")
 
 @dataclass(frozen=True)
 class Collected:
-    """Runs from some folders, and what is wrong with those that cannot be read."""
+    """Runs from some folders, and the errors of unreadable ones."""
 
     folders: tuple[Path, ...]
     runs: tuple[Run, ...]
@@ -63,7 +63,7 @@ class Collected:
 
     @classmethod
     def of(cls, folders: Sequence[Path]) -> Collected:
-        """The runs in the folders, each of which was one when it was looked for."""
+        """The runs in run folders."""
         runs: list[Run] = []
         faults: dict[Path, InputError] = {}
         for folder in folders:
@@ -77,28 +77,26 @@ class Collected:
 def many_page(collected: Collected, target: float | str | None = None, *, is_served: bool = False) -> str:
     """The HTML of a page of many runs; for `target` see `many_data`, for `is_served` `render`.
 
-    Raises InputError for runs of several metrics, where what one has recorded cannot be read, and where plotly is not
-    installed.
+    Raises InputError as `many_data`, and if plotly is not installed.
     """
     data = many_data(collected, target)
     return render(data["title"], SECTIONS, data, SCRIPTS, is_served=is_served)
 
 
 def many_data(collected: Collected, target: float | str | None = None) -> dict[str, Any]:
-    """What a page of many runs shows, for JSON.
+    """The data of a page of many runs, for JSON.
 
-    `target` is the value of the metric whose time is told, see `chosen_target`; there is none by default where no run
-    is completed.
-    Raises InputError for runs of several metrics, a target that is none of theirs, and where a run cannot be read.
+    For `target` see `chosen_target`; by default there is none if no run is completed. Raises InputError for runs of
+    several metrics, for an invalid target, and if a run cannot be read.
     """
     groups = group_runs(collected.runs)
-    told: dict[str, Any] = {
+    page: dict[str, Any] = {
         "title": _title(collected),
         "counts": _counts(collected),
         "unfinished": _unfinished(collected),
     }
     if not groups:
-        return {**told, "target": "", "groups": [], "axes": [], "colouring": None, "quantities": [], "curves": []}
+        return {**page, "target": "", "groups": [], "axes": [], "colouring": None, "quantities": [], "curves": []}
     metric = metric_of(groups)
     has_target = target is not None or any(group.completed for group in groups)
     chosen = chosen_target(groups, target) if has_target else None
@@ -108,14 +106,14 @@ def many_data(collected: Collected, target: float | str | None = None) -> dict[s
     shown = quantities(groups, found, until)
     score = metric_name(groups)
     return {
-        **told,
-        "metric": score[:1].upper() + score[1:] + metric.axis,
-        "target": "" if chosen is None else _told_target(chosen, metric, score),
+        **page,
+        "metric": metric_label(groups),
+        "target": "" if chosen is None else _target_text(chosen, metric, score),
         "axes": axes(groups),
         "colouring": colouring(groups),
         "quantities": [{"key": each.key, "heading": each.heading, "more": each.more_is_better} for each in shown],
         "groups": [
-            {**_about(group, keys), "outcome": {each.key: each.told(one[each.key]) for each in shown}}
+            {**_about(group, keys), "outcome": {each.key: each.display(one[each.key]) for each in shown}}
             for group, one in zip(groups, found, strict=True)
         ],
         "curves": curves(groups),
@@ -123,7 +121,7 @@ def many_data(collected: Collected, target: float | str | None = None) -> dict[s
 
 
 def _title(collected: Collected) -> str:
-    """What the page is headed."""
+    """The page's title."""
     scenarios = list(dict.fromkeys(str(run.manifest.get("scenario", "")) for run in collected.runs))
     named = ", ".join(scenarios[:3]) + " and others" * (len(scenarios) > 3)
     count = len(collected.folders)
@@ -131,20 +129,20 @@ def _title(collected: Collected) -> str:
 
 
 def _counts(collected: Collected) -> str:
-    """E.g. "20 completed, 1 failed"; nothing of no runs."""
+    """E.g. "20 completed, 1 failed"; empty without runs."""
     counts = Counter(run.manifest["status"] for run in collected.runs)
     counts["unreadable"] = len(collected.faults)
     return ", ".join(f"{counts[state]} {state}" for state in _STATES if counts[state])
 
 
-def _told_target(target: Target, metric: Metric, score: str) -> str:
+def _target_text(target: Target, metric: Metric, score: str) -> str:
     return ", ".join(filter(None, [f"target: {of_metric(target.value, metric)} {score}", target.source]))
 
 
 def _about(group: Group, keys: Sequence[str]) -> dict[str, Any]:
-    """What to call a group and to know it again by, its runs, how many are completed, what is to be noted.
+    """A group's `id`, `name`, `runs`, number of `completed` ones, and `note`.
 
-    `tells` is whether what they came to says something of the system.
+    `tells` is whether its results are representative of the system, see `dlion_sim.results.tells`.
     """
     count, completed, noted = len(group.runs), len(group.completed), note([group])
     return {
@@ -158,18 +156,18 @@ def _about(group: Group, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def _unfinished(collected: Collected) -> list[dict[str, str]]:
-    """The runs that are not completed, in the order of their folders: `run`, `status`, and `why` or how far it is."""
+    """The incomplete runs in the order of their folders: `run`, `status`, and `why`, its reason or progress."""
     names = dict(zip(collected.folders, run_names(collected.folders), strict=True)) if collected.folders else {}
-    told = {folder: ("unreadable", str(fault)) for folder, fault in collected.faults.items()}
-    told |= {
+    states = {folder: ("unreadable", str(fault)) for folder, fault in collected.faults.items()}
+    states |= {
         run.folder: (run.manifest["status"], _why(run))
         for run in collected.runs
         if run.manifest["status"] != "completed"
     }
     return [
-        {"run": names[folder], "status": told[folder][0], "why": told[folder][1]}
+        {"run": names[folder], "status": states[folder][0], "why": states[folder][1]}
         for folder in collected.folders
-        if folder in told
+        if folder in states
     ]
 
 

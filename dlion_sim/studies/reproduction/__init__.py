@@ -1,4 +1,4 @@
-"""What papers report, run again: each of their experiments a sweep, and what it says of their claims."""
+"""Reproduction of papers' experiments: a sweep for each, and verdicts on their claims."""
 
 from dlion_sim.studies.reproduction.claims import (
     MARK,

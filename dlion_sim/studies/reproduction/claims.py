@@ -1,4 +1,4 @@
-"""The experiments that are repeated, and what their papers claim of them."""
+"""The reproduced experiments, their papers' claims, and short forms of them."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ MARK = "short"
 """The mark of verdicts on short runs."""
 
 Quantity = Literal["accuracy", "time", "deviation", "bytes", "iterations"]
-"""What a claim is about: the metric at the end; the time to the target; how far apart the workers are, on
-average over evaluations; what all of them sent; how many iterations they did."""
+"""The quantity of a claim: the final metric; the time to the target; the mean deviation among workers; bytes sent by
+all; iterations."""
 Labels = Annotated[dict[str, str], Field(min_length=1)]
 
 
 class Claim(Model):
-    """That some runs do better than others, all else being equal."""
+    """The claim that some runs are better than others, all else being equal."""
 
     says: str
-    """The claim, in words."""
+    """The claim as text."""
     of: Labels
-    """Whose runs: values of the sweep's axes, by the axes or the ends of their paths."""
+    """The better runs: values of the sweep's axes, by the axes or the ends of their paths."""
     than: Labels
-    """Than whose; axes that neither names are the same on both sides."""
+    """The other runs; axes that neither names are the same on both sides."""
     by: Quantity = "accuracy"
-    """In what. More accuracy is better, and less of everything else but iterations."""
+    """The quantity. More is better of accuracy and iterations, less of the others."""
     paper: str = ""
-    """The number that the paper has, if it is known."""
+    """The paper's number, if known."""
 
 
 class Comparison(Model):
-    """That each of some systems does better than each of others: a claim for every two."""
+    """The claims that each of some systems is better than each of others."""
 
     of: Annotated[list[str], Field(min_length=1)]
     """Values of the sweep's axis `system`."""
     than: Annotated[list[str], Field(min_length=1)]
-    """Those that they are compared with."""
+    """The systems that they are compared with."""
     by: Quantity = "accuracy"
-    """In what."""
+    """The quantity."""
     paper: str = ""
-    """The number that the paper has, if it is known."""
+    """The paper's number, if known."""
 
     @property
     def claims(self) -> list[Claim]:
-        """What it comes to."""
+        """A claim for every pair."""
         return [
             Claim(
                 says=f"{one} {_BETTER[self.by]} {other}",
@@ -82,59 +82,59 @@ _BETTER: Mapping[Quantity, str] = {
 
 
 class Rates(Model):
-    """Learning rates by which systems are compared, all found on validation samples in Homo A."""
+    """Learning rates for comparisons, all found on validation samples in Homo A."""
 
     one: float | None = None
-    """Baseline's best, which all have, if they are compared so too."""
+    """Baseline's best rate, for comparisons with one rate for all."""
     own: dict[str, float]
-    """Each system's best, by the label that it has in the sweep."""
+    """Each system's best rate, by its label in the sweep."""
 
 
 class Closer(Model):
-    """A look at one run of an experiment."""
+    """Figures of one run of an experiment."""
 
     run: str
-    """Its name."""
+    """The run's name."""
     figures: list[Literal["batch_sizes", "links"]]
-    """What is drawn of it."""
+    """The kinds of figures."""
 
 
 class Experiment(Model):
     """One experiment of a paper."""
 
     title: str
-    """What it is about."""
+    """The title."""
     repeats: str
-    """Which figure or table of which paper it repeats, as far as that is known."""
+    """The paper's figure or table, if known."""
     paper: str
-    """What the paper reports."""
+    """The paper's result."""
     sure: str
-    """How sure it is that its settings and numbers are the paper's."""
+    """The certainty that its settings and numbers are the paper's."""
     differs: str = ""
-    """What of it is otherwise here, and why."""
+    """Differences from the paper, and reasons."""
     target: Annotated[float, Field(gt=0, le=1)] | None = None
-    """The accuracy whose time is told. By default the best that half of the runs reached."""
+    """The target accuracy. By default the best that half of the runs reached."""
     figure: Literal["accuracy", "accuracy_at", "deviation", "time_to_accuracy", "trade_off"] = "accuracy"
-    """What is drawn of all runs."""
+    """The kind of figure of all runs."""
     closer: Closer | None = None
-    """What is drawn of one run, if the mean over seeds hides what the paper claims."""
+    """Figures of one run, if the mean over seeds hides the claim."""
     rates: Rates | None = None
-    """If comparisons are made with each system's own learning rate; and maybe with one for all, too."""
+    """Learning rates, if comparisons are made with each system's own one, and optionally with one for all."""
     compared: list[Comparison] = Field(default_factory=list)
-    """Systems that are judged by each other."""
+    """Comparisons of systems."""
     claims: list[Claim] = Field(default_factory=list)
-    """What else is judged."""
+    """Further claims."""
     found: str = ""
-    """What was found, and why it is so, once it has been looked at."""
+    """The findings, as text."""
 
     @property
     def judged(self) -> list[Claim]:
-        """All that is judged."""
+        """All claims."""
         return [*(claim for comparison in self.compared for claim in comparison.claims), *self.claims]
 
 
 def experiments() -> Mapping[str, Experiment]:
-    """All of them, by name, in the order of the file. Raises InputError where that cannot be read."""
+    """All experiments by name, in the order of the file. Raises InputError if it cannot be read."""
     data = read_data(CLAIMS)
     try:
         return TypeAdapter(dict[str, Experiment]).validate_python(data)
@@ -143,7 +143,7 @@ def experiments() -> Mapping[str, Experiment]:
 
 
 def sweep_of(name: str) -> Path:
-    """The sweep of an experiment. Raises InputError where there is none."""
+    """The sweep of an experiment. Raises InputError if there is none."""
     file = REPRODUCTION / f"{name}.yaml"
     if not file.is_file():
         raise InputError("no such sweep", file=file)

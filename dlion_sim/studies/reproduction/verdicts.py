@@ -1,4 +1,4 @@
-"""Whether what a paper claims is what was measured: differences paired by seed, with intervals."""
+"""Verdicts on claims: measured differences, paired by seed, with intervals."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ REGIME = "rates"
 _RATE = "workload.optimizer.learning_rate"
 SIGNIFICANT = 0.05
 DIRECTIONS = ("same", "same (one seed)", "not told apart", "opposite", "opposite (one seed)", "unknown")
-"""That verdicts may have."""
+"""The directions of verdicts."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was measured of a claim in one environment."""
+    """The measured difference for a claim in one environment."""
 
     claim: Claim
     where: str
-    """The environment: what both sides have in common and other verdicts on the claim have not."""
+    """The environment: labels that differ from other verdicts on the claim."""
     one: float
-    """The mean of the side that is said to do better; NaN where unknown."""
+    """The mean of the side that is claimed to be better; NaN if unknown."""
     other: float
-    """Of the other side."""
+    """The mean of the other side."""
     difference: Estimate
-    """Better by how much, 95 % t-interval of the pairs: of accuracy and deviation in points (a fraction); otherwise by
-    which factor less, of iterations more."""
+    """How much better, with the 95 % t-interval of the pairs: of accuracy and deviation in points (a fraction), else as
+    a
+    factor."""
     p: float
-    """Of a two-sided paired t-test; NaN where there are less than two pairs, or times that were not reached."""
+    """Of a two-sided paired t-test; NaN for less than two pairs, and if a time was not reached."""
     is_split: bool = False
     """Whether one side reached the target with every seed, and the other with none."""
 
     @property
     def direction(self) -> str:
-        """Whether it is the paper's."""
+        """The direction relative to the paper's, one of `DIRECTIONS`."""
         neutral = 0.0 if self.claim.by in ("accuracy", "deviation") else 1.0
         value = self.difference.value
         if math.isnan(value):
@@ -68,27 +69,27 @@ def _of_regime(groups: Sequence[Group], regime: str, rates: dict[str, float]) ->
 
 
 def judged(claim: Claim, groups: Sequence[Group], target: float) -> list[Verdict]:
-    """A verdict for each environment in which there are both sides. Raises InputError where there is none."""
+    """A verdict for each environment with both sides. Raises InputError if there is none."""
     pairs = list(_sides(claim, groups))
     if not pairs:
-        raise InputError(f"no two runs are those of the claim '{claim.says}'", path="claims")
+        raise InputError(f"no pair of runs fits the claim '{claim.says}'", path="claims")
     common = [dict(one.labels) for one, _ in pairs]
-    telling = [key for key in common[0] if len({labels.get(key) for labels in common}) > 1]
+    differing = [key for key in common[0] if len({labels.get(key) for labels in common}) > 1]
     return [
-        _verdict(claim, ", ".join(one.labels.get(key, "") for key in telling), one, other, target)
+        _verdict(claim, ", ".join(one.labels.get(key, "") for key in differing), one, other, target)
         for one, other in pairs
     ]
 
 
 def _sides(claim: Claim, groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
-    """The groups of both sides, by two that differ in nothing but what the claim names."""
+    """Pairs of groups of both sides that differ in the claim's labels only."""
     named = {*claim.of, *claim.than}
     others: dict[tuple[tuple[str, str], ...], Group] = {}
     for group in groups:
         if _has(group, claim.than):
-            others[_apart_from(group, named)] = group
+            others[_other_labels(group, named)] = group
     for group in groups:
-        other = others.get(_apart_from(group, named))
+        other = others.get(_other_labels(group, named))
         if _has(group, claim.of) and other is not None and other is not group:
             yield group, other
 
@@ -100,7 +101,7 @@ def _has(group: Group, wanted: Mapping[str, str]) -> bool:
     )
 
 
-def _apart_from(group: Group, named: set[str]) -> tuple[tuple[str, str], ...]:
+def _other_labels(group: Group, named: set[str]) -> tuple[tuple[str, str], ...]:
     return tuple((key, value) for key, value in group.labels.items() if not any(_is_named(key, name) for name in named))
 
 
@@ -144,7 +145,7 @@ def _measured(run: Run, quantity: Quantity) -> float:
             mean = final(run)["mean"]
             return math.nan if mean is None else float(mean)
         case "deviation":
-            # On average, as of one evaluation it is mostly chance; all begin with the same parameters.
+            # The mean, as single evaluations are noisy; without the first, where parameters are equal.
             return float(worker_deviation(run).iloc[1:].mean())
         case "bytes":
             return float(run.outcome["bytes_sent"])

@@ -1,4 +1,4 @@
-"""The pages of results: for each experiment its table, figure and verdicts, and one page that collects them."""
+"""Result pages: for each experiment its table, figure and verdicts, and one page for all."""
 
 from __future__ import annotations
 
@@ -30,36 +30,34 @@ PAGE = "README.md"
 _TABLE = "table.csv"
 _VERDICTS = "verdicts.csv"
 _FIGURE = "figure"
-_TOLD = ("claim", "where", "paper", "here", "factor", "p", "direction")
-"""What is told of a verdict."""
+_VERDICT_COLUMNS = ("claim", "where", "paper", "here", "factor", "p", "direction")
+"""Columns of verdicts.csv."""
 
 
 def write_experiment(
     name: str, experiment: Experiment, runs: Sequence[Run], folder: Path, again: str, mark: str = ""
 ) -> list[Verdict]:
-    """Write what the runs of an experiment come to into `folder`: a page, its tables as CSV, its figure twice.
+    """Write the results of an experiment to `folder`: a page, its tables as CSV, its figure as PNG and SVG.
 
-    `again` is the command that runs it again; all verdicts are told with the `mark`.
-
-    Returns the verdicts on its claims. Raises InputError where none of the runs is completed, one cannot be read, or
-    none is of a claim's kind or the one that is looked at.
+    `again` is the command that repeats it; all verdicts get the `mark`. Returns the verdicts on its claims. Raises
+    InputError if no run is completed, one cannot be read, or runs of a claim or of `closer` are missing.
     """
     groups = _with_short_names(group_runs(runs))
     if experiment.rates is not None:
         groups = by_regime(groups, experiment.rates)
     target = common_target(groups) if experiment.target is None else experiment.target
     verdicts = [verdict for claim in experiment.judged for verdict in judged(claim, groups, target)]
-    looked_at = _looked_at(experiment.closer, runs) if experiment.closer else None
+    single = _named_run(experiment.closer, runs) if experiment.closer else None
     table = _table(groups, target)
     folder.mkdir(parents=True, exist_ok=True)
-    told = pd.DataFrame([_told(verdict, mark) for verdict in verdicts], columns=_TOLD)
-    for name_of_file, frame in ((_TABLE, table), (_VERDICTS, told)):
+    rows = pd.DataFrame([_row(verdict, mark) for verdict in verdicts], columns=_VERDICT_COLUMNS)
+    for name_of_file, frame in ((_TABLE, table), (_VERDICTS, rows)):
         with replacing(folder / name_of_file) as file:
             frame.to_csv(file, index=False)
     draw = _DRAWN[experiment.figure]
     for ending in ("png", "svg"):
         draw(groups, folder / f"{_FIGURE}.{ending}", target)
-    closer = _draw_closer(experiment.closer, looked_at, folder) if experiment.closer and looked_at else []
+    closer = _draw_closer(experiment.closer, single, folder) if experiment.closer and single else []
     lines = [
         f"# {name}: {experiment.title}",
         f"**Repeats**: {experiment.repeats}",
@@ -72,7 +70,7 @@ def write_experiment(
         f"{percent(target)}, of seeds that got there in the brackets; p: paired t-test of the accuracy against the "
         "first row of the same environment, Holm-corrected.",
         *closer,
-        *(["## Verdicts", _markdown(_by_environment(told))] if verdicts else []),
+        *(["## Verdicts", _markdown(_by_environment(rows))] if verdicts else []),
         *([experiment.found] if experiment.found else []),
         f"Again: `{again}`.",
     ]
@@ -80,7 +78,7 @@ def write_experiment(
     return verdicts
 
 
-def _looked_at(closer: Closer, runs: Sequence[Run]) -> Run:
+def _named_run(closer: Closer, runs: Sequence[Run]) -> Run:
     by_name = {run.folder.name: run for run in runs}
     if closer.run not in by_name:
         raise InputError(f"no run is named {closer.run!r}", path="closer.run", allowed=", ".join(by_name))
@@ -88,7 +86,7 @@ def _looked_at(closer: Closer, runs: Sequence[Run]) -> Run:
 
 
 def _draw_closer(closer: Closer, run: Run, folder: Path) -> list[str]:
-    """Draw what is looked at of one run into `folder`; the parts of the page that show it."""
+    """Draw the figures of one run to `folder`; returns their part of the page."""
     parts = [f"One of these runs, `{closer.run}`:"]
     for figure in closer.figures:
         _DRAWN_CLOSER[figure](run, folder / f"{figure}.png")
@@ -97,7 +95,7 @@ def _draw_closer(closer: Closer, run: Run, folder: Path) -> list[str]:
 
 
 def _with_short_names(groups: Sequence[Group]) -> list[Group]:
-    """The groups, without what the names of all their scenarios go on with after a comma."""
+    """The groups without a suffix of their scenarios' names, after a comma, that all have."""
     names = [group.labels["scenario"].partition(", ") for group in groups]
     if len({rest for _, _, rest in names}) > 1:
         return list(groups)
@@ -107,21 +105,21 @@ def _with_short_names(groups: Sequence[Group]) -> list[Group]:
 
 
 def write_collection(known: Mapping[str, Experiment], folder: Path, again: str) -> None:
-    """Write the page on all `known` experiments that have folders of their names in `folder`; `again` as above.
+    """Write the page on all `known` experiments with a folder of their name in `folder`; `again` as above.
 
-    Raises InputError where one of these cannot be read.
+    Raises InputError if one of these cannot be read.
     """
-    told = {name: _read(folder / name / _VERDICTS) for name in known if (folder / name / _VERDICTS).is_file()}
+    verdicts = {name: _read(folder / name / _VERDICTS) for name in known if (folder / name / _VERDICTS).is_file()}
     rows = [
         {
             "experiment": f"[{name}]({name}/{PAGE})",
             "about": experiment.title,
             "repeats": experiment.repeats,
             "the paper reports": experiment.paper,
-            "its claims here": _counted(list(told[name]["direction"])),
+            "its claims here": _counted(list(verdicts[name]["direction"])),
         }
         for name, experiment in known.items()
-        if name in told
+        if name in verdicts
     ]
     numbers = [
         {
@@ -132,7 +130,7 @@ def write_collection(known: Mapping[str, Experiment], folder: Path, again: str) 
                 f"{one['factor'] or one['here']} {one['direction']}" for one in of_claim.to_dict("records")
             ),
         }
-        for name, table in told.items()
+        for name, table in verdicts.items()
         for (claim, paper), of_claim in table[table["paper"] != ""].groupby(["claim", "paper"], sort=False)
     ]
     parts = ["# Papers' experiments, repeated", _INTRODUCTION.format(again), _markdown(pd.DataFrame(rows))]
@@ -152,7 +150,7 @@ _NUMBERS = "More accuracy relative to the other's, and how many times sooner; > 
 
 
 def _table(groups: Sequence[Group], target: float) -> pd.DataFrame:
-    """A row a group: labels, then what its runs came to, as text."""
+    """A row for each group: labels, then results as text."""
     traffic = traffic_of(run for group in groups for run in group.runs)
     keys = list(dict.fromkeys([*varying(groups), "system"]))
     names = headings(keys)
@@ -164,7 +162,7 @@ def _table(groups: Sequence[Group], target: float) -> pd.DataFrame:
             {
                 **labels,
                 "seeds": row["seeds"],
-                "accuracy (%)": _with_half(100 * row["final"], 100 * half, "{:.1f}"),
+                "accuracy (%)": _with_interval(100 * row["final"], 100 * half, "{:.1f}"),
                 "time (s)": _time(row),
                 "p": "" if math.isnan(row["p_holm"]) else f"{row['p_holm']:.3f}",
                 f"{traffic.name} bytes": _bytes(row[traffic.total]),
@@ -186,7 +184,7 @@ def _time(row: Mapping[Any, Any]) -> str:
     return f"{row['time_bound']}{row['time']:.0f} ({row['reached']} of {row['seeds']})"
 
 
-def _told(verdict: Verdict, mark: str) -> dict[str, str]:
+def _row(verdict: Verdict, mark: str) -> dict[str, str]:
     """A verdict as a row."""
     claim, difference = verdict.claim, verdict.difference
     points = claim.by in ("accuracy", "deviation")
@@ -215,10 +213,10 @@ def _marked(direction: str, mark: str) -> str:
     return f"{direction[:-1]}, {mark})" if direction.endswith(")") else f"{direction} ({mark})"
 
 
-def _by_environment(told: pd.DataFrame) -> pd.DataFrame:
-    """A row a claim, with what was measured in each environment side by side."""
+def _by_environment(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """A row for each claim, with a column for each environment."""
     rows: dict[str, dict[str, str]] = {}
-    for one in told.to_dict("records"):
+    for one in verdicts.to_dict("records"):
         row = rows.setdefault(one["claim"], {"claim": one["claim"], "the paper": one["paper"]})
         more = f", {one['factor']}" if one["factor"].endswith("%") else ""
         row[one["where"] or "here"] = f"{one['here']}{more}: {one['direction']}"
@@ -226,9 +224,9 @@ def _by_environment(told: pd.DataFrame) -> pd.DataFrame:
 
 
 def _read(file: Path) -> pd.DataFrame:
-    """Verdicts as they were written, all as text."""
+    """The verdicts of a file, all as text."""
     try:
-        return pd.read_csv(file, dtype=str, keep_default_na=False)[[*_TOLD]]
+        return pd.read_csv(file, dtype=str, keep_default_na=False)[[*_VERDICT_COLUMNS]]
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"cannot be read: {error}", file=file, allowed="what `reproduce` writes") from None
 
@@ -238,14 +236,14 @@ def _counted(directions: Sequence[str]) -> str:
     return ", ".join(f"{directions.count(each)} {each}" for each in known if each in directions) or "none judged"
 
 
-def _with_half(value: float, half: float, written: str) -> str:
+def _with_interval(value: float, half: float, written: str) -> str:
     if math.isnan(value):
         return ""
     return written.format(value) + ("" if math.isnan(half) else f" ± {written.format(half)}")
 
 
 def _markdown(table: pd.DataFrame) -> str:
-    """A table as Markdown has it."""
+    """A table in Markdown."""
     lines = [list(table.columns), ["---"] * len(table.columns), *table.astype(str).to_numpy().tolist()]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 

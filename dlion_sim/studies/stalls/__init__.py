@@ -1,6 +1,6 @@
-"""What holds a scenario up: simulated again with one thing more each time, or with one less."""
+"""Stalls of a scenario, from simulations with and without their causes."""
 
-from dlion_sim.studies.stalls.explain import DOCUMENT, FIGURE, Explained, explain
+from dlion_sim.studies.stalls.explain import DOCUMENT, FIGURE, StallStudy, explain
 from dlion_sim.studies.stalls.variants import Variant, variants
 
-__all__ = ["DOCUMENT", "FIGURE", "Explained", "Variant", "explain", "variants"]
+__all__ = ["DOCUMENT", "FIGURE", "StallStudy", "Variant", "explain", "variants"]

@@ -1,4 +1,4 @@
-"""What was found of a scenario's stalls, as JSON will say it."""
+"""The JSON document on a scenario's stalls."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from dlion_sim.analysis.stalls.attribution import Stalls, in_a_sentence
+from dlion_sim.analysis.stalls.attribution import Stalls, summary_sentence
 from dlion_sim.analysis.stalls.differencing import WITH_CHURN, checks, differences, seconds_to_loss
 from dlion_sim.results import clouds_of, participants
 
-_WAITS_TOLD = 5
-"""Of each worker, the longest ones."""
-_AGREE = 0.03
-"""Of an iteration's time: ways of telling that are farther apart do not agree."""
+_MAX_WAITS = 5
+"""The number of longest waits of each worker in the document."""
+_MAX_GAP = 0.03
+"""The share of an iteration's time up to which both methods agree."""
 
 
 def document(
@@ -27,29 +27,28 @@ def document(
     is_recorded: bool,
     warm_up: int,
 ) -> dict[str, Any]:
-    """All that is known: seconds of iterations by kind, and shares of a worker's time, which sum to 1.
+    """The document: seconds of iterations by kind, and shares of a worker's time, which sum to 1.
 
-    `steps` are those of `STEPS`, and `WITH_CHURN` if there is any: the last one is the scenario as it is.
-    `counterfactuals` are what it would be like if something were not in the way, `faster` if one thing were twice as
-    fast. The two ways are compared of a system
-    that `is_in_step`, if `is_recorded`: what each message of the runs did.
+    `steps` are those of `STEPS`, and `WITH_CHURN` if there is any; the last one is the unchanged scenario.
+    `counterfactuals` are without one cause of stalls, `faster` with one resource twice as fast. Differencing is checked
+    by a timeline for a system that `is_in_step`, if messages are recorded (`is_recorded`).
     """
-    as_it_is = [*steps.values()][-1]
+    base = [*steps.values()][-1]
 
     def taken(each: Stalls) -> float:
-        """Workers that come and go do not do as many iterations each: a mean over them would tell of the rarest."""
-        return each.of_all if WITH_CHURN in steps else each.iteration_seconds
+        """With churn, a mean over workers would be dominated by those with few iterations."""
+        return each.mean_iteration_seconds if WITH_CHURN in steps else each.iteration_seconds
 
     check = checks(steps, warm_up).to_dict("index") if is_in_step and is_recorded else None
-    compared = {name: each for name, each in {**steps, **counterfactuals}.items() if _is_like(each, as_it_is)}
+    compared = {name: each for name, each in {**steps, **counterfactuals}.items() if _is_like(each, base)}
     loss, reached = seconds_to_loss({name: each.run for name, each in compared.items()})
     return {
-        "scenario": as_it_is.run.manifest["scenario"],
-        "system": as_it_is.run.system,
-        "seed": as_it_is.run.manifest["seed"],
+        "scenario": base.run.manifest["scenario"],
+        "system": base.run.system,
+        "seed": base.run.manifest["seed"],
         "in_step": is_in_step,
-        "told": in_a_sentence(as_it_is),
-        "workers": _workers(as_it_is),
+        "told": summary_sentence(base),
+        "workers": _workers(base),
         "iteration_seconds": {name: _spread(each, taken(each)) for name, each in steps.items()},
         "differencing": differences({name: taken(each) for name, each in steps.items()}).to_dict("index"),
         "check": check,
@@ -57,15 +56,15 @@ def document(
         "counterfactuals": {
             name: {
                 "iteration_seconds": _spread(each, taken(each)),
-                "saved_share": 1 - taken(each) / taken(as_it_is),
+                "saved_share": 1 - taken(each) / taken(base),
             }
             for name, each in counterfactuals.items()
         },
         "faster": {
             name: {
                 "iteration_seconds": _spread(each, taken(each)),
-                "more_iterations": taken(as_it_is) / taken(each) - 1,
-                "less_stalled": 1 - _stalled(each) / (_stalled(as_it_is) or math.nan),
+                "more_iterations": taken(base) / taken(each) - 1,
+                "less_stalled": 1 - _stalled(each) / (_stalled(base) or math.nan),
             }
             for name, each in faster.items()
         },
@@ -81,19 +80,19 @@ def _stalled(stalls: Stalls) -> float:
 
 
 def _agreement(check: dict[Hashable, Any] | None, is_in_step: bool) -> str:
-    """Whether differencing and one run's timeline tell the same."""
+    """Whether differencing and one run's timeline agree, as text."""
     if check is None:
-        why = "messages are not recorded" if is_in_step else "who waits for what depends on how far ahead workers are"
+        why = "messages are not recorded" if is_in_step else "waits depend on how far ahead workers are"
         return f"differences of runs are not checked by one timeline: {why}"
     gaps = {what: found["gap"] for what, found in check.items()}
-    far = ", ".join(f"{what} by {gap:.0%}" for what, gap in gaps.items() if gap > _AGREE)
+    far = ", ".join(f"{what} by {gap:.0%}" for what, gap in gaps.items() if gap > _MAX_GAP)
     if far:
         return f"runs and one timeline are apart, of an iteration's time: {far}; messages meet at other times"
     return f"runs and one timeline agree within {max(gaps.values()):.1%} of an iteration's time"
 
 
 def _is_like(one: Stalls, other: Stalls) -> bool:
-    """Whether as many workers learn the same."""
+    """Whether both have the same number of workers."""
     return len(one.seconds) == len(other.seconds)
 
 
@@ -110,7 +109,7 @@ def _workers(stalls: Stalls) -> list[dict[str, Any]]:
             "waits": [
                 {"kind": kind, "from": names[sender], "to": names[receiver], "seconds": seconds}
                 for _, kind, sender, receiver, seconds in stalls.waits[stalls.waits["worker"] == worker]
-                .head(_WAITS_TOLD)
+                .head(_MAX_WAITS)
                 .itertuples(index=False)
             ],
         }
@@ -119,7 +118,7 @@ def _workers(stalls: Stalls) -> list[dict[str, Any]]:
 
 
 def _spread(stalls: Stalls, mean: float) -> dict[str, float]:
-    """What an iteration takes (s): the `mean`, and over the workers least, most, and the coefficient of variation."""
+    """The duration of an iteration (s): the `mean`, and minimum, maximum and coefficient of variation over workers."""
     took = np.array([stalls.totals[worker] / count for worker, count in stalls.iterations.items() if count])
     if not len(took):
         return dict.fromkeys(("mean", "least", "most", "variation"), float("nan"))

@@ -1,4 +1,4 @@
-"""Simulating what a scenario's stalls are found from, and putting it into one folder."""
+"""The simulations from which a scenario's stalls are found, and their results in one folder."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from dlion_sim.results.run_folder import holds_run
 from dlion_sim.scenario import Scenario
 from dlion_sim.simulation import Progress, resume, simulate
 from dlion_sim.studies.stalls.document import document
-from dlion_sim.studies.stalls.faster import waited_for
-from dlion_sim.studies.stalls.variants import COUNTERFACTUALS, Variant, as_it_is, faster_variant, variants
+from dlion_sim.studies.stalls.faster import longest_waits
+from dlion_sim.studies.stalls.variants import COUNTERFACTUALS, Variant, base_step, faster_variant, variants
 
 DOCUMENT, FIGURE = "stalls.json", "stalls.png"
 WARM_UP = 5
 """Iterations of each worker that are left out."""
 
 Observing = Callable[[Scenario], AbstractContextManager[Callable[[Progress], None]]]
-"""Entered with each scenario while that is simulated; what it gives is told how far it is."""
+"""Entered with each scenario during its simulation; yields a callback for its progress."""
 
 
 @dataclass(frozen=True)
-class Explained:
-    """What holds a scenario up."""
+class StallStudy:
+    """The stalls of a scenario."""
 
-    as_it_is: Stalls
-    """Of the run of the scenario as it is."""
-    told: dict[str, Any]
-    """All that the document tells."""
+    base: Stalls
+    """Stalls of the run of the unchanged scenario."""
+    results: dict[str, Any]
+    """The content of the document."""
     document: Path
     figure: Path
 
@@ -51,43 +51,42 @@ def explain(
     observing: Observing,
     force: bool = False,
     interrupted: Callable[[], bool] = lambda: False,
-) -> Explained | None:
-    """Simulate what the stalls of a scenario are found from, each variant in a folder below `folder`; write them there.
+) -> StallStudy | None:
+    """Simulate the variants of a scenario, each in a folder below `folder`, and write its stalls there.
 
-    So many `links`, or machines, that workers are found to wait for most are then simulated twice as fast, one by one.
-    Variants whose runs are complete are not run again, those that were ended early go on. None where it was
-    `interrupted`. Raises InputError for a scenario that cannot be run, and for a `folder` that holds runs of another
-    one, unless `force` replaces them.
+    The `links` or machines with the longest waits, in this number, are then simulated twice as fast, one by one.
+    Completed variants are not run again, and interrupted ones are resumed. Returns None if `interrupted`. Raises
+    InputError for an invalid scenario, and for a `folder` with runs of another one, unless `force` replaces them.
     """
     names, planned = variants(scenario, iterations)
     _check(folder, planned, force=force)
-    whole = as_it_is(scenario)
+    whole = base_step(scenario)
     runs = _run_all(planned, folder, observing, interrupted)
     if runs is None:
         return None
-    speeded = {name: faster_variant(scenario, iterations, name) for name in waited_for(runs[whole])[:links]}
-    _check(folder, [*speeded.values()], force=force)
-    faster = _run_all([*speeded.values()], folder, observing, interrupted)
+    faster_variants = {name: faster_variant(scenario, iterations, name) for name in longest_waits(runs[whole])[:links]}
+    _check(folder, [*faster_variants.values()], force=force)
+    faster = _run_all([*faster_variants.values()], folder, observing, interrupted)
     if faster is None:
         return None
     changing = [name for name in COUNTERFACTUALS if names[name] != whole]
-    told = document(
+    results = document(
         {step: runs[names[step]] for step in dict.fromkeys((*STEPS, whole))},
         {name: runs[names[name]] for name in changing},
-        {name: faster[variant.name] for name, variant in speeded.items()},
+        {name: faster[variant.name] for name, variant in faster_variants.items()},
         is_in_step=_is_in_step(scenario),
         is_recorded=scenario.records_transfers,
         warm_up=WARM_UP,
     )
     figure = plot_stalls(runs[whole], folder / FIGURE)
-    write(folder / DOCUMENT, json_bytes(told))
-    return Explained(runs[whole], told, folder / DOCUMENT, figure)
+    write(folder / DOCUMENT, json_bytes(results))
+    return StallStudy(runs[whole], results, folder / DOCUMENT, figure)
 
 
 def _run_all(
     variants: list[Variant], folder: Path, observing: Observing, interrupted: Callable[[], bool]
 ) -> dict[str, Stalls] | None:
-    """By name of the variant what its run tells; None where it was interrupted."""
+    """The stalls of each variant by name; None if interrupted."""
     found: dict[str, Stalls] = {}
     for variant in variants:
         with observing(variant.scenario) as observe:
@@ -102,7 +101,7 @@ def _run_all(
 
 def _check(folder: Path, planned: list[Variant], *, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
-        raise InputError("is a file, but runs are in a folder", file=folder, allowed="a folder")
+        raise InputError("is a file", file=folder, allowed="a folder")
     for variant in planned:
         place = folder / variant.name
         if not force and holds_run(place) and not _is_of(variant, Run.open(place)):
@@ -114,11 +113,11 @@ def _check(folder: Path, planned: list[Variant], *, force: bool) -> None:
 
 
 def _run(variant: Variant, folder: Path, observe: Callable[[Progress], None], interrupted: Callable[[], bool]) -> Run:
-    """The variant's run, complete unless it was interrupted or failed."""
+    """The variant's run, complete unless interrupted or failed."""
     if holds_run(folder) and _is_of(variant, former := Run.open(folder)):
         if former.manifest["status"] == "completed":
             return former
-        # Without a checkpoint, or with one of other software, it is done anew.
+        # Without a checkpoint, or with one of another version, it starts again.
         with suppress(InputError):
             return resume(folder, interrupted=interrupted, observe=observe)
     about = {"stalls": {"digest": variant.digest}}
@@ -130,7 +129,7 @@ def _is_of(variant: Variant, run: Run) -> bool:
 
 
 def _is_in_step(scenario: Scenario) -> bool:
-    """Whether no worker of the system goes on without what all others came to in the same iteration."""
+    """Whether each iteration of the system waits for contributions of all workers in it."""
     choices = compose(scenario.system, scenario.modules).choices
     synchronization, exchange = choices["synchronization"], choices["exchange"]
     if exchange.kind == "parameter_server":

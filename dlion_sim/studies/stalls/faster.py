@@ -1,4 +1,4 @@
-"""What if one thing that workers wait for were twice as fast: a path between micro-clouds, a NIC, or a machine."""
+"""Scenarios with one link or machine twice as fast."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dlion_sim.analysis.stalls.attribution import LINKS, Stalls
-from dlion_sim.analysis.traffic import crossings
+from dlion_sim.analysis.traffic import utilization
 from dlion_sim.results import participants
 from dlion_sim.scenario import BANDWIDTH, CORES
 
@@ -19,13 +19,14 @@ _MACHINE = "machine of "
 _UNITS = {"bps": BANDWIDTH, "cores": CORES}
 
 
-def waited_for(stalls: Stalls) -> list[str]:
-    """What workers wait for, the longest waits first: as `crossings` calls links, and "machine of east/0".
+def longest_waits(stalls: Stalls) -> list[str]:
+    """The links (named as by `utilization`) and machines ("machine of east/0") that workers wait for, longest waits
+    first.
 
-    A wait for a message is one for the fullest thing that the message crosses. What has no stated capacity is left out.
+    A wait for a message counts for the fullest link on its route. Links without a stated capacity are left out.
     """
-    ways = crossings(stalls.run).sort_values("full", ascending=False, kind="stable")
-    fullest = ways.drop_duplicates(["sender", "receiver"])
+    routes = utilization(stalls.run).sort_values("full", ascending=False, kind="stable")
+    fullest = routes.drop_duplicates(["sender", "receiver"])
     waits = stalls.waits
     of_links = waits[waits["kind"].isin(LINKS)].merge(fullest, on=["sender", "receiver"])
     slow = waits[waits["kind"] == "straggler"]
@@ -36,7 +37,7 @@ def waited_for(stalls: Stalls) -> list[str]:
 
 
 def with_faster(data: Data, name: str) -> Data:
-    """The scenario's resolved data with that thing, by its name of `waited_for`, twice as fast."""
+    """The scenario's resolved data with a link or machine, as named by `longest_waits`, twice as fast."""
     data = copy.deepcopy(data)
     match name.split(" "):
         case ["path", "from", sender, "to", receiver]:
@@ -48,26 +49,26 @@ def with_faster(data: Data, name: str) -> Data:
             workers = sum(group["count"] for cloud in data["cluster"]["clouds"] for group in cloud["workers"])
             _speed_nic(data["system"]["topology"]["hosts"][int(number) - workers], link)
         case [("uplink" | "downlink") as link, "of", worker]:
-            _speed_nic(_alone(data, worker), link)
+            _speed_nic(_own_group(data, worker), link)
         case ["machine", "of", worker]:
-            machine = _alone(data, worker)["compute"]
+            machine = _own_group(data, worker)["compute"]
             machine["cores"] = _faster(machine["cores"])
         case _:
-            raise ValueError(f"there is no {name}")
+            raise ValueError(f"unknown resource: {name}")
     return data
 
 
 def _speed_path(wan: Data, sender: str, receiver: str) -> None:
-    """Make one direction faster; the other stays as it is."""
+    """Make one direction faster."""
     own: Data = {}
     others: list[Data] = []
     for path in wan.get("paths", []):
         ends = path.get("between") or [path["from"], path["to"]]
-        said = {key: value for key, value in path.items() if key not in ("between", "from", "to")}
+        settings = {key: value for key, value in path.items() if key not in ("between", "from", "to")}
         if ends == [sender, receiver] or ("between" in path and ends == [receiver, sender]):
-            own = said
+            own = settings
             if "between" in path:
-                others.append({"from": receiver, "to": sender, **said})
+                others.append({"from": receiver, "to": sender, **settings})
         else:
             others.append(path)
     bandwidth = own.get("bandwidth") or wan.get("matrix", {}).get(sender, {}).get(receiver) or wan["bandwidth"]
@@ -79,18 +80,18 @@ def _speed_nic(machine: Data, link: str) -> None:
     machine["nic"] = {**machine["nic"], direction: _faster(machine["nic"][direction])}
 
 
-def _alone(data: Data, worker: str) -> Data:
-    """The worker's group, once it has one of its own."""
+def _own_group(data: Data, worker: str) -> Data:
+    """The worker's own group of one, split from its group."""
     name, _, number = worker.rpartition("/")
     cloud = next(each for each in data["cluster"]["clouds"] if each["name"] == name)
     groups: Sequence[Data] = cloud["workers"]
-    alone = [{**copy.deepcopy(group), "count": 1} for group in groups for _ in range(group["count"])]
-    cloud["workers"] = alone
-    return alone[int(number)]
+    single = [{**copy.deepcopy(group), "count": 1} for group in groups for _ in range(group["count"])]
+    cloud["workers"] = single
+    return single[int(number)]
 
 
 def _faster(written: Any) -> Any:
-    """A capacity as a resolved scenario writes it, times the factor."""
+    """A capacity in the format of a resolved scenario, times the factor."""
     if isinstance(written, dict):
         return {**written, "steps": {time: _faster(value) for time, value in written["steps"].items()}}
     unit = next(each for ending, each in _UNITS.items() if written.endswith(ending))

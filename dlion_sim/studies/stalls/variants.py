@@ -1,4 +1,4 @@
-"""The scenarios that are simulated to find out what holds one up: each is that one with something taken away."""
+"""The variants of a scenario that are simulated to find its stalls: each lacks some causes of them."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _NEVER = DURATION.format(DURATION.most)
 
 @dataclass(frozen=True)
 class Variant:
-    """A scenario to simulate, under the name of its folder."""
+    """A scenario to simulate, and the name of its folder."""
 
     name: str
     scenario: Scenario
     digest: str
-    """Differs for any two that may differ in how long anything takes."""
+    """Identifies all that affects durations."""
 
 
 def variants(scenario: Scenario, iterations: int) -> tuple[dict[str, str], list[Variant]]:
-    """What to simulate: by step or counterfactual the name of the variant that is it, and these, to be run in order.
+    """The variant's name of each step and counterfactual, and the variants in the order of their runs.
 
-    The first one is the scenario as it is, for so many `iterations` of each worker, without evaluations on the way.
-    What takes nothing away from a scenario is the same variant. Raises InputError where the scenario's system cannot
-    be, or a link breaks again and again: that needs a duration, and these runs end by iterations.
+    The first one is the unchanged scenario for so many `iterations` of each worker, without evaluations. Equal
+    scenarios are one variant. Raises InputError for an invalid system, and for link outages without end, which need a
+    duration, as these runs end by iterations.
     """
     for link, entry in (scenario.availability.links if scenario.availability else {}).items():
         if entry.is_endless:
-            problem = "breaks without end, but runs that tell of stalls end by iterations"
-            raise InputError(problem, path=f"availability.links.{link}", allowed="times that do not repeat")
+            problem = "has outages without end, but stall analysis ends runs by iterations"
+            raise InputError(problem, path=f"availability.links.{link}", allowed="outages that do not repeat")
     names: dict[str, str] = {}
     found: dict[bytes, Variant] = {}
     for name, data in _changed(scenario, iterations):
@@ -54,7 +54,7 @@ def variants(scenario: Scenario, iterations: int) -> tuple[dict[str, str], list[
 
 
 def faster_variant(scenario: Scenario, iterations: int, name: str) -> Variant:
-    """The scenario as it is, with what `waited_for` calls so twice as fast."""
+    """The scenario with a link or machine, as named by `longest_waits`, twice as fast."""
     data = with_faster(_shortened(to_data(scenario), iterations), name)
     folder = f"faster-{name.replace(' ', '-').replace('/', '-')}"
     return Variant(folder, from_data({**data, "name": f"{scenario.name}-{folder}"}), _digest(_key(data)))
@@ -69,12 +69,12 @@ def _digest(key: bytes) -> str:
 
 
 def _changed(scenario: Scenario, iterations: int) -> Iterator[tuple[str, Data]]:
-    """By name, what differs from the scenario."""
+    """The data of each variant, by name."""
     whole = _shortened(to_data(scenario), iterations)
-    yield as_it_is(scenario), whole
-    lasting = _without_churn(whole)
-    yield STEPS[-1], lasting
-    equal = _with_fixed_batches(_with_equal_machines(lasting, scenario), scenario)
+    yield base_step(scenario), whole
+    available = _without_outages(whole)
+    yield STEPS[-1], available
+    equal = _with_fixed_batches(_with_equal_machines(available, scenario), scenario)
     warm, unfed = _without_disk(equal), _without_input(equal)
     yield "R0", _of_one_worker(unfed)
     yield "R1", _in_one_place(unfed)
@@ -85,8 +85,8 @@ def _changed(scenario: Scenario, iterations: int) -> Iterator[tuple[str, Data]]:
         yield name, change(whole, scenario)
 
 
-def as_it_is(scenario: Scenario) -> str:
-    """The step that has all that the scenario has."""
+def base_step(scenario: Scenario) -> str:
+    """The step of the unchanged scenario."""
     return WITH_CHURN if scenario.availability else STEPS[-1]
 
 
@@ -96,7 +96,7 @@ def _shortened(data: Data, iterations: int) -> Data:
     return {**data, "iterations": iterations, "workload": workload}
 
 
-def _without_churn(data: Data, _: Scenario | None = None) -> Data:
+def _without_outages(data: Data, _: Scenario | None = None) -> Data:
     return {key: value for key, value in data.items() if key != "availability"}
 
 
@@ -118,7 +118,7 @@ def _with_fixed_batches(data: Data, scenario: Scenario) -> Data:
 
 
 def _with_equal_machines(data: Data, scenario: Scenario) -> Data:
-    """With machines that take as long for a sample as the scenario's do on average, and always the same."""
+    """With equal, constant machines that take the mean time per sample of the scenario's."""
     machines = [worker.compute for worker in scenario.cluster.workers]
     cores = [_mean_cores(machine.cores, scenario.duration) for machine in machines]
     if len({*cores}) == 1 and all(machine.cores.is_constant and not machine.noise for machine in machines):
@@ -132,13 +132,13 @@ def _with_equal_machines(data: Data, scenario: Scenario) -> Data:
 
 
 def _mean_cores(cores: Schedule, duration: float | None) -> float:
-    """Over the run, or where that has no given length over a period; of steps that do not repeat, the first one."""
+    """The mean over the run's duration or, without one, a period; of steps that do not repeat, the first value."""
     over = duration or cores.repeat
     return cores.mean(over) if over else cores.value_at(0.0)
 
 
 def _of_one_worker(data: Data) -> Data:
-    """Alone, whatever the system, and so without switches, and with nothing that lies or comes elsewhere."""
+    """With one worker as Baseline, without switches, and without data that names other places."""
     data = {key: value for key, value in copy.deepcopy(data).items() if key != "prices"}
     first = data["cluster"]["clouds"][0]
     first["lan"].pop("fabric", None)
@@ -154,7 +154,7 @@ def _of_one_worker(data: Data) -> Data:
 
 
 def _in_one_place(data: Data) -> Data:
-    """With paths between the clouds that are as long as the longest LAN, and limited by NICs alone."""
+    """With paths between clouds that have the longest LAN's round-trip time, and are limited by NICs only."""
     data = copy.deepcopy(data)
     if "wan" in data["cluster"] and len(data["cluster"]["clouds"]) > 1:
         longest = max((cloud["lan"]["rtt"] for cloud in data["cluster"]["clouds"]), key=DURATION.parse)
@@ -196,7 +196,7 @@ COUNTERFACTUALS: dict[str, Callable[[Data, Scenario], Data]] = {
     "unlimited-nics": _with_unlimited_nics,
     "equal-machines": _with_equal_machines,
     "free-input": _without_input,
-    "nobody-goes": _without_churn,
+    "nobody-goes": _without_outages,
 }
-"""What if: paths between micro-clouds had no limit, messages no latency, NICs no limit; machines were equal; samples
-were always there; so were machines, and links did not break."""
+"""Without limits of paths between micro-clouds, without latency, without limits of NICs, with equal machines, without
+preparing and reading samples, without outages."""

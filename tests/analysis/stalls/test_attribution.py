@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlion_sim.analysis.stalls.attribution import in_a_sentence, stalls
+from dlion_sim.analysis.stalls.attribution import stalls, summary_sentence
 from dlion_sim.simulation import simulate
 from tests.simulation.churning import WAYS, churning
 
@@ -35,7 +35,7 @@ def test_who_waits_for_who_is_away_does_so_until_that_has_the_state(tmp_path):
     assert found.totals.tolist() == pytest.approx([run.iterations()["virtual_time"].max()] * 3)
     assert found.seconds["other"].tolist() == pytest.approx([0.0] * 3, abs=1e-6)
     assert found.waits.iloc[0][["kind", "sender"]].tolist() == ["churn", 2]
-    assert "mostly for machines that come and go: 32%" in in_a_sentence(found)
+    assert "mostly for outages: 32%" in summary_sentence(found)
 
 
 def test_nobody_waits_for_who_is_gone_for_good_and_the_run_counts_until_the_others_are_done(tmp_path):
@@ -44,7 +44,7 @@ def test_nobody_waits_for_who_is_gone_for_good_and_the_run_counts_until_the_othe
     found = stalls(run, warm_up=1)
     assert found.seconds["churn"].tolist() == pytest.approx([0.0, 0.0, end - 1.2])
     assert found.iterations == {0: 7, 1: 7, 2: 1}
-    assert found.of_all == pytest.approx(found.totals.sum() / 15)
+    assert found.mean_iteration_seconds == pytest.approx(found.totals.sum() / 15)
     assert stalls(run, warm_up=5).shares.loc[2, "churn"] == 1.0
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlion_sim.analysis.stalls.attribution import in_a_sentence, stalls
+from dlion_sim.analysis.stalls.attribution import stalls, summary_sentence
 from dlion_sim.analysis.stalls.steps import steps
 from dlion_sim.analysis.stalls.waits import Causes
 from dlion_sim.results import MetricsRow, Run, RunWriter, TransfersRow
@@ -74,7 +74,7 @@ def test_who_has_to_wait_for_its_samples_is_no_straggler(tmp_path):
     assert causes_of_last(told) == [("message", 1.0, 2, 0), ("computing", 1.0, 2, 0), ("prep", 2.0, 2, 0)]
     found = stalls(told)
     assert found.seconds.loc[0, ["compute", "prep", "network", "straggler"]].tolist() == [1.0, 3.0, 1.0, 1.0]
-    assert in_a_sentence(found) == "east waits 83% of its time, mostly for samples to be prepared: 50%"
+    assert summary_sentence(found) == "east waits 83% of its time, mostly for samples to be prepared: 50%"
 
 
 def test_whose_lateness_is_of_a_message_iterations_ago_is_no_straggler(tmp_path):
@@ -146,7 +146,7 @@ def test_kinds_tell_links_within_a_cloud_from_those_between(tmp_path):
     assert found.seconds.loc[1, "interconnect"] == pytest.approx(3.0)
     assert found.seconds.loc[0, "network"] == pytest.approx(5.0)
     assert found.per_iteration["compute"] == pytest.approx(1.0)
-    assert in_a_sentence(found) == "east waits 80% of its time, mostly for west -> east: 50%"
+    assert summary_sentence(found) == "east waits 80% of its time, mostly for west -> east: 50%"
 
 
 def test_the_first_iterations_and_what_others_do_alone_at_the_end_do_not_count(tmp_path):
@@ -154,4 +154,4 @@ def test_the_first_iterations_and_what_others_do_alone_at_the_end_do_not_count(t
     found = stalls(run(tmp_path / "run", rows), warm_up=1)
     assert found.iterations == {0: 3, 1: 3, 2: 0}
     assert found.totals.tolist() == [3.0, 3.0, 0.0]
-    assert in_a_sentence(found) == "no worker waits for more than 1% of its time"
+    assert summary_sentence(found) == "no worker waits for more than 1% of its time"

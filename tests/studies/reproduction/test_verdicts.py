@@ -98,7 +98,7 @@ def test_each_environment_is_judged_for_itself(tmp_path):
 
 
 def test_a_claim_on_runs_that_there_are_not_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no two runs are those of the claim 'DLion is better'"):
+    with pytest.raises(InputError, match="no pair of runs fits the claim 'DLion is better'"):
         judged(BETTER, group_runs(runs(tmp_path, {"dlion": flat(0.5)})), 0.5)
 
 

@@ -57,7 +57,7 @@ def checked(tmp_path, monkeypatch):
         scenario = from_data({**data, "cluster": {"clouds": clouds, "wan": wan}})
         silent = lambda _: nullcontext(lambda progress: None)  # noqa: E731
         found = explain(scenario, tmp_path / "runs", iterations=9, observing=silent)
-        return found.told
+        return found.results
 
     return explained
 

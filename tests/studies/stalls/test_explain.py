@@ -46,7 +46,7 @@ def in_step(request, tmp_path_factory):
 
 
 def test_both_ways_agree_on_systems_that_are_in_step(in_step):
-    told = in_step.told
+    told = in_step.results
     assert told["in_step"]
     assert told["differencing"]["interconnect"]["seconds"] > 0
     assert told["differencing"]["network"]["seconds"] > 0
@@ -58,7 +58,7 @@ def test_both_ways_agree_on_systems_that_are_in_step(in_step):
 
 def test_the_parts_sum_to_the_whole(in_step):
     workers = json.loads(in_step.document.read_text())["workers"]
-    run, stalled = in_step.as_it_is.run, in_step.as_it_is
+    run, stalled = in_step.base.run, in_step.base
     for number, told in enumerate(workers):
         ends = run.iterations().query(f"worker == {number}")["virtual_time"].tolist()
         assert sum(told["shares"].values()) == pytest.approx(1)
@@ -90,20 +90,20 @@ def test_differencing_is_as_it_was_published():
 
 def test_unequal_machines_are_told_by_both_ways_where_nothing_hides_them(tmp_path):
     slow = "workload.compute_time.beta=2 s"
-    told = explained(tmp_path, "system=ring_allreduce", "cluster.clouds.1.workers.0.compute=16 cores", slow).told
+    told = explained(tmp_path, "system=ring_allreduce", "cluster.clouds.1.workers.0.compute=16 cores", slow).results
     assert told["check"]["straggler"]["difference"] > 0.1
     assert told["check"]["straggler"]["gap"] < 0.03
     assert told["counterfactuals"]["equal-machines"]["saved_share"] > 0
 
 
 def test_without_a_record_of_messages_there_is_no_check_by_a_timeline(tmp_path):
-    told = explained(tmp_path, "system=ring_allreduce", ALIKE, "record_transfers=false", iterations=8).told
+    told = explained(tmp_path, "system=ring_allreduce", ALIKE, "record_transfers=false", iterations=8).results
     assert told["check"] is None
     assert told["agreement"] == "differences of runs are not checked by one timeline: messages are not recorded"
 
 
 def test_an_asynchronous_system_is_told_as_one_with_the_times_to_the_same_loss(tmp_path):
-    told = explained(tmp_path, "system=dlion").told
+    told = explained(tmp_path, "system=dlion").results
     assert not told["in_step"]
     assert told["check"] is None
     assert "depends on how far ahead workers are" in told["agreement"]
@@ -160,7 +160,7 @@ def test_one_worker_alone_has_no_samples_that_lie_or_come_elsewhere():
 @pytest.mark.parametrize("transport", ["reliable", "dlcp", "pfabric"])
 def test_both_ways_agree_over_packets(tmp_path, transport):
     packets = ("network.model=packets", f"transport={transport}", "cluster.wan={bandwidth: 20 Mbps, rtt: 2 ms}")
-    told = explained(tmp_path, "system=parameter_server", ALIKE, *packets, iterations=8).told
+    told = explained(tmp_path, "system=parameter_server", ALIKE, *packets, iterations=8).results
     assert told["check"]["communication"]["difference"] > 0
     assert told["check"]["communication"]["gap"] < 0.03
 
@@ -176,7 +176,7 @@ def test_what_is_complete_is_not_run_again_and_what_was_ended_goes_on(tmp_path):
     written = {file: file.stat().st_mtime_ns for file in tmp_path.glob("a/*/manifest.json")}
     again = explained(tmp_path / "a", *options)
     assert written == {file: file.stat().st_mtime_ns for file in written}
-    assert again.told == one.told
+    assert again.results == one.results
 
 
 def test_runs_of_another_scenario_stay_unless_forced(tmp_path):
@@ -211,7 +211,7 @@ def test_churn_is_what_iterations_take_longer_where_machines_go(tmp_path):
     """Two workers wait for the third one, which is away for 2 s of 10 iterations."""
     told = explained(
         tmp_path, "system=baseline", ALIKE, iterations=15, availability=away("0.6 s", "2.6 s", on_loss="wait")
-    ).told
+    ).results
     steps, churn = told["iteration_seconds"], told["differencing"]["churn"]
     assert [*told["iteration_seconds"]] == [*STEPS, WITH_CHURN]
     assert churn["seconds"] == pytest.approx(steps["R5"]["mean"] - steps["R4"]["mean"])
@@ -221,16 +221,16 @@ def test_churn_is_what_iterations_take_longer_where_machines_go(tmp_path):
     count = sum(worker["iterations"] for worker in told["workers"])
     assert by_timeline / count == pytest.approx(churn["seconds"], rel=0.1)
     assert told["check"]["straggler"]["gap"] < 0.03
-    assert "mostly for machines that come and go" in told["told"]
+    assert "mostly for outages" in told["told"]
 
 
 def test_who_is_gone_for_good_does_fewer_iterations_and_all_time_counts_over_all_of_them(tmp_path):
     """Those who stay are in one micro-cloud, and so much faster without it that an iteration costs less."""
     found = explained(tmp_path, "system=baseline", ALIKE, iterations=15, availability=away("0.6 s", None))
-    stalled, taken = found.as_it_is, found.told["iteration_seconds"]["R5"]["mean"]
+    stalled, taken = found.base, found.results["iteration_seconds"]["R5"]["mean"]
     assert stalled.iterations[0] == 10 > stalled.iterations[2]
     assert taken == pytest.approx(stalled.totals.sum() / sum(stalled.iterations.values()))
-    assert found.told["differencing"]["churn"]["seconds"] < 0
+    assert found.results["differencing"]["churn"]["seconds"] < 0
 
 
 def test_only_the_scenario_as_it_is_has_machines_that_go():
@@ -253,5 +253,5 @@ def test_who_waits_for_who_never_comes_back_never_ends(tmp_path):
 
 def test_links_that_break_without_end_are_refused():
     breaks = {"links": {"east-west": {"process": "exponential", "up": "1 s", "down": "0.2 s"}}}
-    with pytest.raises(InputError, match=r"availability\.links\.east-west: breaks without end, but .* by iterations"):
+    with pytest.raises(InputError, match=r"links\.east-west: has outages without end, but .* by iterations"):
         variants(digits(availability=breaks), 12)

@@ -9,7 +9,7 @@ from dlion_sim.analysis.stalls.attribution import stalls
 from dlion_sim.scenario import from_data, to_data
 from dlion_sim.simulation import simulate
 from dlion_sim.studies.stalls import explain
-from dlion_sim.studies.stalls.faster import waited_for, with_faster
+from dlion_sim.studies.stalls.faster import longest_waits, with_faster
 from tests.simulation.scenarios import digits
 
 SLOW_PATH = "cluster.wan={bandwidth: 40 Mbps, rtt: 2 ms, paths: [{from: west, to: east, bandwidth: 2 Mbps}]}"
@@ -21,7 +21,7 @@ def explained(folder, *overrides, links):
 
 
 def test_the_path_that_workers_wait_for_is_tried_twice_as_fast(tmp_path):
-    told = explained(tmp_path, SLOW_PATH, links=1).told["faster"]
+    told = explained(tmp_path, SLOW_PATH, links=1).results["faster"]
     assert [*told] == ["path from west to east"]
     (found,) = told.values()
     assert 0.5 < found["more_iterations"] <= 1
@@ -29,14 +29,14 @@ def test_the_path_that_workers_wait_for_is_tried_twice_as_fast(tmp_path):
     assert json.loads((tmp_path / "stalls.json").read_text())["faster"] == told
     # Of what is done nothing is done again, nor is anything in the way of one link more.
     done = (tmp_path / "faster-path-from-west-to-east/manifest.json").read_bytes()
-    assert len(explained(tmp_path, SLOW_PATH, links=2).told["faster"]) == 2
+    assert len(explained(tmp_path, SLOW_PATH, links=2).results["faster"]) == 2
     assert (tmp_path / "faster-path-from-west-to-east/manifest.json").read_bytes() == done
 
 
 def test_who_waits_for_a_slow_machine_is_told_of_it(tmp_path):
     wide = "cluster.wan={bandwidth: unlimited, rtt: 2 ms}"
     run = simulate(digits("system=baseline", wide, "cluster.clouds.1.workers.0.compute=1 cores"), tmp_path / "run")
-    assert waited_for(stalls(run, 2))[0] == "machine of west/0"
+    assert longest_waits(stalls(run, 2))[0] == "machine of west/0"
 
 
 def doubled(name, *overrides):

@@ -1,8 +1,8 @@
-/* Parallel coordinates: a line a group of runs, across what it varies in and what it comes to; boxes select. */
+/* Parallel coordinates: a line for each group of runs across axes and results; boxes select. */
 report.view("coordinates", (body) => {
   const { groups } = report;
   const MOST_TICKS = 12;
-  const [LETTER, LINE, MOST_LETTERS, ROOM, SPACE] = [6.5, 16, 18, 0.25, 85]; // Pixels; the room beside the outer axes is a part of a space.
+  const [LETTER, LINE, MOST_LETTERS, ROOM, SPACE] = [6.5, 16, 18, 0.25, 85]; // Pixels; ROOM, beside the outer axes, is a share of the space between axes.
   const figure = report.figure(body, 430, ["toImage"]);
   let data = null;
   let boxes = [];
@@ -25,7 +25,7 @@ report.view("coordinates", (body) => {
 
   const dimensions = () => [...data.axes.filter((axis) => axis.values.length > 1).map(ofAxis), ...data.quantities.map(ofQuantity)];
 
-  /** Whether a group's line goes through the boxes: through one of them on each axis that has some. */
+  /** Whether a group's line goes through a box on each axis that has boxes. */
   function isWithin(number, drawn) {
     return drawn.every(({ places }, at) => {
       const here = boxes.filter(({ x0, x1 }) => Math.min(x0, x1) <= at && at <= Math.max(x0, x1));
@@ -38,13 +38,13 @@ report.view("coordinates", (body) => {
   function brushed() {
     const drawn = dimensions();
     const own = figure.plot.layout.selections ?? [];
-    if (corners(own) === corners(boxes)) return; // Plotly tells of what is drawn here, too.
+    if (corners(own) === corners(boxes)) return; // Plotly also reports selections drawn by this script.
     boxes = own.filter(({ x0, x1 }) => drawn.some((_, at) => Math.min(x0, x1) <= at && at <= Math.max(x0, x1)));
     const within = boxes.length ? data.groups.filter((_, number) => isWithin(number, drawn)) : [];
     groups.choose(within.map((group) => group.id), "coordinates");
   }
 
-  /** The words of a heading in lines of at most so many letters. */
+  /** A heading in lines of at most so many letters. */
   function inLines(name, letters) {
     const lines = [];
     for (const word of name.split(" ")) {
@@ -84,7 +84,7 @@ report.view("coordinates", (body) => {
       const line = { width: 1.75, color: groups.colour(axis, place), dash: axis.dashes[place] };
       if (members.length) traces.push({ ...joined(members, drawn), name: report.label(value), line });
     });
-    figure.plot.style.minWidth = `${SPACE * drawn.length}px`; // What is narrower is scrolled.
+    figure.plot.style.minWidth = `${SPACE * drawn.length}px`; // Narrower pages scroll.
     figure.plot.parentElement.style.overflowX = "auto";
     const lengths = drawn[0].ticks.map(([, text]) => Math.min(MOST_LETTERS, String(text).length));
     const space = (figure.plot.clientWidth - 40) / (drawn.length - 1 + 2 * ROOM);

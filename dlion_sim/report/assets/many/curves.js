@@ -1,4 +1,4 @@
-/* The metric of many runs as it went, over time, bytes or money. */
+/* The metric of many runs over time, bytes or cost. */
 report.view("curves", (body) => {
   const { groups } = report;
   const MOST_BANDS = 6;
@@ -7,7 +7,7 @@ report.view("curves", (body) => {
   const figure = report.figure(body, 420);
   let data = null;
 
-  /** The points of some groups' lines, with gaps between these. */
+  /** The points of some groups' lines, with gaps between lines. */
   function joined(members, lines) {
     const [x, y, name, id] = [[], [], [], []];
     for (const [group, number] of members) {
@@ -59,7 +59,7 @@ report.view("curves", (body) => {
     };
     figure.draw(traces, layout, {
       label: `${data.metric} over ${curve.title.toLowerCase()}, a line for each of ${shown.length} groups of runs`,
-      columns: ["Group", `${curve.title} at the end (${curve.unit || "money"})`, `${data.metric} at the end`, "Least of the seeds", "Greatest"],
+      columns: ["Group", `${curve.title} at the end (${curve.unit || "cost"})`, `${data.metric} at the end`, "Minimum over seeds", "Maximum"],
       rows: () =>
         shown.map(([group, number]) => {
           const line = curve.groups[number];

@@ -1,4 +1,4 @@
-/* Two quantities against each other, and the groups of runs that no other is better than in both. */
+/* The trade-off of two quantities, with the Pareto front. */
 report.view("front", (body) => {
   const { groups } = report;
   const pairs = groups.menu("Show", () => draw());
@@ -8,7 +8,7 @@ report.view("front", (body) => {
 
   const isBound = (group, x, y) => Boolean(group.outcome[x.key].bound || group.outcome[y.key].bound);
 
-  /** The members that no other is as good as in both and better than in one, of those that tell and have no bounds. */
+  /** The Pareto front of the members that are representative and have no bounds. */
   function best(members, x, y) {
     const good = (quantity, group) => group.outcome[quantity.key].value * (quantity.more ? -1 : 1);
     const order = members
@@ -47,7 +47,7 @@ report.view("front", (body) => {
 
   const MOST_NAMED = 8;
 
-  /** The names of groups beside their points, on the side where there is room. */
+  /** The names of groups beside their points, on the side with space. */
   function named(members, all, x, y) {
     const at = place(members, x, y);
     const across = place(all, x, y).x;
@@ -77,7 +77,7 @@ report.view("front", (body) => {
     const front = best(shown, x, y);
     const grey = { size: 8, color: report.faded("quiet", 0.3) };
     const traces = [
-      { ...place(front, x, y), type: "scatter", mode: "lines", line: { color: report.colour("quiet"), width: 1.5 }, hoverinfo: "skip", name: "Front" },
+      { ...place(front, x, y), type: "scatter", mode: "lines", line: { color: report.colour("quiet"), width: 1.5 }, hoverinfo: "skip", name: "Pareto front" },
       { ...points(others, x, y), marker: grey, showlegend: false },
       named(shown.length > MOST_NAMED ? front : shown, shown, x, y),
     ];
@@ -96,8 +96,8 @@ report.view("front", (body) => {
     };
     const onFront = new Set(front.map(([group]) => group.id));
     figure.draw(traces, layout, {
-      label: `${y.heading} against ${x.heading} of ${shown.length} groups of runs, ${front.length} of which are on the front`,
-      columns: ["Group", x.heading, y.heading, "On the front"],
+      label: `${y.heading} against ${x.heading} of ${shown.length} groups of runs, ${front.length} of which are on the Pareto front`,
+      columns: ["Group", x.heading, y.heading, "On the Pareto front"],
       rows: () => shown.map(([group]) => [group.name, group.outcome[x.key].text, group.outcome[y.key].text, onFront.has(group.id) ? "yes" : "no"]),
     });
     groups.clicks(figure.plot);

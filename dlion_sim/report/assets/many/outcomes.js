@@ -1,4 +1,4 @@
-/* The table of many runs: a row a group of seeds, sorted by any column, selected by its checkbox or a click. */
+/* The table of results: a row for each group of seeds, sorted by any column, selected by a click. */
 report.view("outcomes", (body) => {
   const { element, groups } = report;
   const head = element("tr");
@@ -9,7 +9,7 @@ report.view("outcomes", (body) => {
   let sorted = null;
   let isDescending = false;
 
-  /** Heading, whether cells are numbers, and for a group and its number what to sort by and to show. */
+  /** Columns: heading, whether cells are numbers, and functions of a group and its number for sort key and text. */
   function columns() {
     const ofAxes = data.axes.map((axis) => ({
       heading: axis.heading,
@@ -95,9 +95,9 @@ report.view("outcomes", (body) => {
   };
 });
 
-/* The runs that are not completed, and why. */
+/* The incomplete runs, with reasons. */
 report.view("unfinished", (body) => (data) => {
   const rows = data.unfinished.map(({ run, status, why }) => [run, status, why]);
-  body.replaceChildren(report.table("Runs that are not completed", ["Run", "State", "Why, or how far it is"], rows));
+  body.replaceChildren(report.table("Incomplete runs", ["Run", "State", "Reason or progress"], rows));
   return rows.length > 0;
 });

@@ -1,18 +1,18 @@
-/* How values are spread over an axis. */
+/* Scales of axes. */
 report.scale = (() => {
   const WIDE = 30;
 
   const known = (values) => values.filter((value) => value !== null && value !== undefined);
 
-  /** Whether a logarithmic axis shows the values better. */
+  /** Whether values span enough for a logarithmic axis. */
   function isWide(values) {
     const all = known(values);
     return all.length > 1 && Math.min(...all) > 0 && Math.max(...all) > WIDE * Math.min(...all);
   }
 
-  const LOGARITHMIC = { type: "log", tickformat: ",.3~r" }; // Plotly's own ticks leave out powers of ten.
+  const LOGARITHMIC = { type: "log", tickformat: ",.3~r" }; // Plotly's default ticks omit powers of ten.
 
-  /** An axis of Plotly's for the values. */
+  /** Plotly's axis for the values. */
   const axis = (values) => (isWide(values) ? LOGARITHMIC : {});
 
   /** About five round numbers from `low` to `high`. */
@@ -33,8 +33,8 @@ report.scale = (() => {
   }
 
   /**
-   * Values as `places` from 0 to 1 on an axis that is not Plotly's own, and its `ticks` as pairs of place and text.
-   * What is unknown has a place beyond the others, at the worse end.
+   * Values as `places` from 0 to 1 on a custom axis, and its `ticks` as pairs of place and text. Unknown values have a
+   * place beyond the others, at the worse end.
    */
   function places(values, isMoreBetter) {
     const isLog = isWide(values);

@@ -1,4 +1,4 @@
-/* The range of time that all views show: dragged over a small curve of the metric, or moved by the keyboard. */
+/* The time range of all views: dragged over a small curve of the metric, or moved by the keyboard. */
 report.view("brush", (body) => {
   const { element, time } = report;
   const SVG = "http://www.w3.org/2000/svg";
@@ -6,7 +6,7 @@ report.view("brush", (body) => {
   const svg = document.createElementNS(SVG, "svg");
   const line = document.createElementNS(SVG, "polyline");
   const shown = document.createElementNS(SVG, "rect");
-  const told = element("output", { id: "shown-time", "aria-live": "polite" });
+  const text = element("output", { id: "shown-time", "aria-live": "polite" });
   const reset = element("button", { type: "button", id: "whole-run" }, "Whole run");
   const ends = ["Begin of the time shown", "End of the time shown"].map((label) =>
     element("input", { type: "range", min: 0, max: STEPS, step: 1, "aria-label": label }),
@@ -17,11 +17,11 @@ report.view("brush", (body) => {
   shown.setAttribute("y", "0");
   shown.setAttribute("height", "100");
   svg.append(shown, line);
-  body.append(element("div", { class: "brush" }, element("div", { class: "track" }, svg, ...ends), told, reset));
+  body.append(element("div", { class: "brush" }, element("div", { class: "track" }, svg, ...ends), text, reset));
 
   let wanted = null;
 
-  /** Show a range at the next frame: dragging asks for more of them than can be drawn. */
+  /** Show a range at the next frame, as dragging gives more ranges than can be drawn. */
   function showSoon(range) {
     if (wanted === null) {
       requestAnimationFrame(() => {
@@ -45,7 +45,7 @@ report.view("brush", (body) => {
       input.value = Math.round(steps[place]);
       input.setAttribute("aria-valuetext", report.seconds([begin, end][place], whole));
     });
-    told.textContent = `${report.seconds(begin, whole)} to ${report.seconds(end, whole)}`;
+    text.textContent = `${report.seconds(begin, whole)} to ${report.seconds(end, whole)}`;
     reset.disabled = begin === 0 && end === whole;
   }
 

@@ -1,4 +1,4 @@
-/* What the run came to. */
+/* The summary of the run. */
 report.view("headline", (body) => {
   const { element } = report;
 

@@ -1,4 +1,4 @@
-/* Quantities of iterations over time: a plot each, one below the other. */
+/* Quantities of iterations over time, a plot for each. */
 report.view("lines", (body) => {
   const { time, element } = report;
   const figures = new Map();
@@ -67,7 +67,7 @@ report.view("lines", (body) => {
         layout,
         {
           label: `${name} over time, in ${of}, of ${lines.map((line) => report.shortened(line.name)).join(", ")}.`,
-          columns: ["Of", "First", "Last", "Least", "Greatest"],
+          columns: ["Line", "First", "Last", "Minimum", "Maximum"],
           rows: () => lines.map(row),
         },
       );

@@ -1,4 +1,4 @@
-/* What each link carried, how full its way was, and N of Max-N, as a heat map over time. */
+/* Rate, utilization and N of Max-N of each link, as a heat map over time. */
 report.view("links", (body) => {
   const { time } = report;
   const ROW = 15;
@@ -11,7 +11,7 @@ report.view("links", (body) => {
   let data = null;
   let show = "rate";
 
-  /** Of the quantity shown its name, unit, rows of values, and greatest value if that is fixed. */
+  /** The quantity shown: its name, unit, rows of values, and maximum. */
   function quantity() {
     const { links } = data;
     const values = report.numbers(links[show]);
@@ -25,7 +25,7 @@ report.view("links", (body) => {
         Number.isNaN(each) ? null : each / size,
       ),
     );
-    const name = { rate: "Rate", full: "Fullest NIC or path on the way", n_percent: "N of Max-N" }[show];
+    const name = { rate: "Rate", full: "Utilization of the fullest NIC or path", n_percent: "N of Max-N" }[show];
     return {
       z,
       name,
@@ -37,7 +37,7 @@ report.view("links", (body) => {
   const name = (nodes, [from, to]) =>
     `${report.shortened(nodes[from].name, 18)} → ${report.shortened(nodes[to].name, 18)}`;
 
-  /** A tick at each link, or at every second or third. */
+  /** A tick at each link, or of many at some. */
   function named(names) {
     const kept = names.map((_, place) => place).filter((place) => place % Math.ceil(names.length / NAMED) === 0);
     return { tickvals: kept, ticktext: kept.map((place) => report.label(names[place], 44)) };
@@ -81,14 +81,14 @@ report.view("links", (body) => {
     };
     figure.draw([trace], layout, {
       label: `${what} of ${names.length} links over time, in ${unit}.`,
-      columns: ["Link", `${what}, mean over the run (${unit})`, `Greatest (${unit})`],
+      columns: ["Link", `${what}, mean over the run (${unit})`, `Maximum (${unit})`],
       rows: () => names.map((each, place) => [each, means[place], Math.max(...z[place])]),
     });
     const pairs =
       links.nodes.length && links.total > links.pairs.length + links.hidden
-        ? `The ${links.total} links are told by pair of micro-clouds. `
+        ? `The ${links.total} links are grouped by pair of micro-clouds. `
         : "";
-    const shown = `The ${links.pairs.length} that carried most are shown, those between micro-clouds first`;
+    const shown = `The ${links.pairs.length} rows with most traffic are shown, those between micro-clouds first`;
     note.textContent = pairs + (links.hidden ? `${shown}; ${links.hidden} are left out.` : "");
     note.hidden = !note.textContent;
   }
@@ -101,7 +101,7 @@ report.view("links", (body) => {
       const { full, n_percent } = data.links;
       const options = [
         ["rate", "Rate"],
-        ...(full ? [["full", "How full"]] : []),
+        ...(full ? [["full", "Utilization"]] : []),
         ...(n_percent ? [["n_percent", "N of Max-N"]] : []),
       ];
       switches.append(

@@ -1,4 +1,4 @@
-/* Who sends to whom, how much, and how full the way is, in the time shown. */
+/* The topology: rates and utilization of links in the time range. */
 report.view("map", (body) => {
   const { time } = report;
   const BEND = 0.12;
@@ -7,7 +7,7 @@ report.view("map", (body) => {
   const figure = report.figure(body, 480);
   let data = null;
 
-  /** Each node's place on a circle, with a gap between clouds. */
+  /** Each node's place on a circle, with gaps between clouds. */
   function places(nodes) {
     const gaps = nodes.map((node, place) => (place && node.cloud !== nodes[place - 1].cloud ? 0.7 : 0));
     const closing = nodes.length > 1 && nodes.at(-1).cloud !== nodes[0].cloud ? 0.7 : 0;
@@ -20,7 +20,7 @@ report.view("map", (body) => {
     });
   }
 
-  /** A curve from one place to another, bent to its left so that both directions can be told apart. */
+  /** A curve from one place to another, bent to its left to separate both directions. */
   function curve([ax, ay], [bx, by]) {
     const [mx, my] = [(ax + bx) / 2 - BEND * (by - ay), (ay + by) / 2 + BEND * (bx - ax)];
     return Array.from({ length: POINTS + 1 }, (_, step) => {
@@ -30,7 +30,7 @@ report.view("map", (body) => {
     });
   }
 
-  /** The mean of each row of a table over the time shown, weighted by how much of each interval is. */
+  /** The mean of each row of a table over the time range, weighted by the overlap with intervals. */
   function means(packed, rows) {
     const { edges } = data.links;
     const [begin, end] = time.range();
@@ -49,7 +49,7 @@ report.view("map", (body) => {
     });
   }
 
-  /** The colour of a fifth of the scale; `part` is from 0 to 1. */
+  /** The colour of a value from 0 to 1, in five steps. */
   function shade(part) {
     const steps = ["axis", "series-5", "series-0", "series-4", "series-1"];
     return report.colour(steps[Math.min(steps.length - 1, Math.max(0, Math.floor(part * steps.length)))]);
@@ -66,14 +66,14 @@ report.view("map", (body) => {
       const points = curve(at[from], at[to]);
       const part = fullness ? fullness[place] : rates[place] / most;
       const link = `${report.label(nodes[from].name)} → ${report.label(nodes[to].name)}`;
-      const how = fullness ? `, fullest on the way ${report.number(100 * fullness[place], 3)} %` : "";
-      const told = `${link}<br>${report.number(rates[place] / size, 3)} ${unit}${how}`;
+      const how = fullness ? `, utilization ${report.number(100 * fullness[place], 3)} %` : "";
+      const text = `${link}<br>${report.number(rates[place] / size, 3)} ${unit}${how}`;
       return {
         x: points.map(([x]) => x),
         y: points.map(([, y]) => y),
         mode: "lines",
         line: { color: shade(part), width: 1 + (5 * rates[place]) / most, shape: "spline" },
-        text: told,
+        text,
         hoverinfo: "text",
         showlegend: false,
         meta: { full: fullness?.[place] ?? null, rate: rates[place] },
@@ -113,19 +113,19 @@ report.view("map", (body) => {
       ([from, to]) => `${report.shortened(nodes[from].name)} → ${report.shortened(nodes[to].name)}`,
     );
     figure.draw(traces, layout, {
-      label: `${nodes.length} places and ${pairs.length} directed links between them, by rate and how full ways are.`,
-      columns: ["Link", `Rate (${unit})`, ...(fullness ? ["Fullest on the way (%)"] : [])],
+      label: `${nodes.length} nodes and ${pairs.length} directed links between them, by rate and utilization.`,
+      columns: ["Link", `Rate (${unit})`, ...(fullness ? ["Utilization (%)"] : [])],
       rows: () => names.map((name, place) => [name, rates[place] / size, ...(fullness ? [100 * fullness[place]] : [])]),
     });
   }
 
-  /** The bar that tells what colours mean. */
+  /** The colour bar. */
   function scale(fullness, most, unit) {
     const colorscale = [0, 1, 2, 3, 4].flatMap((step) => [
       [step / 5, shade((step + 0.5) / 5)],
       [(step + 1) / 5, shade((step + 0.5) / 5)],
     ]);
-    const title = fullness ? "Fullest NIC or path<br>on the way (%)" : `Rate (${unit})`;
+    const title = fullness ? "Utilization of the<br>fullest NIC or path (%)" : `Rate (${unit})`;
     return {
       x: [null],
       y: [null],

@@ -1,4 +1,4 @@
-/* The metric over time, bytes or money, and how far apart the workers are. */
+/* The metric over time, bytes or cost, of all workers. */
 report.view("metric", (body) => {
   const { time } = report;
   let data = null;
@@ -7,14 +7,14 @@ report.view("metric", (body) => {
   body.append(switches);
   const figure = report.figure(body, 340);
 
-  /** What the metric is drawn over: its title, its values in a unit, and what is so at the times shown. */
+  /** The horizontal axis: its title, its values, and its unit if it is time. */
   function along() {
     const { times, bytes, cost } = data.metric;
     if (over === "bytes") {
       const [size, unit] = report.byteUnit(bytes.at(-1) ?? 0);
       return { title: `${data.metric.traffic} (${unit})`, xs: bytes.map((each) => each / size) };
     }
-    if (over === "cost") return { title: "Money spent", xs: cost };
+    if (over === "cost") return { title: "Cost", xs: cost };
     const [size, unit] = report.timeUnit(data.end);
     return { title: `${data.clock} (${unit})`, xs: times.map((each) => each / size), size };
   }
@@ -28,11 +28,11 @@ report.view("metric", (body) => {
     const found = [];
     if (names.length !== 1) {
       const edge = { x: xs, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
-      found.push({ ...edge, y: low, name: "least" });
+      found.push({ ...edge, y: low, name: "minimum" });
       found.push({
         ...edge,
         y: high,
-        name: "least to greatest",
+        name: "minimum to maximum",
         fill: "tonexty",
         fillcolor: report.faded("ink", 0.12),
         showlegend: !workers,
@@ -64,7 +64,7 @@ report.view("metric", (body) => {
     return found;
   }
 
-  /** From the least to the greatest value of what is shown, ends of lines included, and some room. */
+  /** The range of the values shown, ends of lines included, with a margin. */
   function heights(begin, end) {
     const { times, mean } = data.metric;
     const known = times.map((_, place) => place).filter((place) => mean[place] !== null);
@@ -105,11 +105,11 @@ report.view("metric", (body) => {
       })),
     };
     const [first, last] = [metric.mean[0], metric.mean.at(-1)].map((mean) => report.number(mean));
-    const what = `${metric.on} ${metric.name} over ${over === "cost" ? "money" : over}`;
+    const what = `${metric.on} ${metric.name} over ${over}`;
     const label = `${what}: the workers' mean goes from ${first} to ${last}.`;
     figure.draw(traces(axis), layout, {
       label,
-      columns: ["Time (s)", `${metric.traffic} (bytes)`, ...(metric.cost ? ["Spent"] : []), "Mean", "Least", "Greatest"],
+      columns: ["Time (s)", `${metric.traffic} (bytes)`, ...(metric.cost ? ["Cost"] : []), "Mean", "Minimum", "Maximum"],
       rows: () =>
         metric.times.map((at, n) => [
           String(report.number(at)),
@@ -135,7 +135,7 @@ report.view("metric", (body) => {
   time.follow(() => data && draw());
 
   return (newest) => {
-    const options = [["time", "Time"], ["bytes", newest.metric.bytes_name], ...(newest.metric.cost ? [["cost", "Money"]] : [])];
+    const options = [["time", "Time"], ["bytes", newest.metric.bytes_name], ...(newest.metric.cost ? [["cost", "Cost"]] : [])];
     if (!data) {
       switches.append(
         report.choice("Over", options, (value) => {

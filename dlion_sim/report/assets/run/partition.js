@@ -1,4 +1,4 @@
-/* How many samples of each class lie at each worker. */
+/* The partition: samples of each class at each worker. */
 report.view("partition", (body) => {
   const figure = report.figure(body, 240);
   const WRITTEN = 400;

@@ -1,4 +1,4 @@
-/* What the run is of, and how to run it again. */
+/* The scenario and versions of the run, and the command to repeat it. */
 report.view("provenance", (body) => {
   const { element } = report;
 
@@ -11,7 +11,7 @@ report.view("provenance", (body) => {
 
   return ({ provenance: { yaml, command, facts, versions } }) => {
     body.replaceChildren(
-      element("p", {}, "With the scenario below in the run's folder:"),
+      element("p", {}, "To repeat the run, with the scenario below in the folder:"),
       element("pre", {}, command),
       element(
         "div",

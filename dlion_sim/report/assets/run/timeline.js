@@ -1,4 +1,4 @@
-/* What each worker did when, drawn anew at the width of the plot for every range of time. */
+/* Timelines of workers, redrawn at the width of the plot for every time range. */
 report.view("timeline", (body) => {
   const { element, time } = report;
   const [WAIT, COMPUTE] = [0, 1];
@@ -6,14 +6,14 @@ report.view("timeline", (body) => {
   const ROW = 24;
   const LEAST = 1e-6;
   const legend = element("p", { class: "legend" });
-  const readout = element("p", { class: "readout quiet" }, "Point at a bar to read what it is.");
+  const readout = element("p", { class: "readout quiet" }, "Point at a bar for details.");
   body.append(legend);
   const figure = report.figure(body, 200);
   figure.plot.after(readout);
   let data = null;
   let pieces = null;
 
-  /** The seconds of each kind in each of `columns` cells of a worker's row, one kind after the other. */
+  /** The share of each kind in each of `columns` cells of a worker's row, kind by kind. */
   function cells(worker, begin, end, columns) {
     const { first, ticks, seconds, kinds } = data.timeline;
     const sums = new Float64Array(columns * kinds.length);
@@ -36,7 +36,7 @@ report.view("timeline", (body) => {
     return sums;
   }
 
-  /** What is drawn of a worker: the share of computing from 0 to 1, or 2 and on where another kind takes more. */
+  /** The values of a worker's row: the share of computing from 0 to 1, or another kind that takes more, from 2 on. */
   function row(worker, begin, end, columns) {
     const sums = cells(worker, begin, end, columns);
     const drawn = new Float32Array(columns);
@@ -54,11 +54,11 @@ report.view("timeline", (body) => {
     return drawn;
   }
 
-  /** From 0 to 1 the blend of waiting and computing, and a colour for each other kind. */
+  /** The colour scale: from 0 to 1 a blend of waiting and computing, then a colour for each other kind. */
   function scale() {
     const colours = COLOURS.map(report.colour);
     const most = COLOURS.length - 1;
-    // By way of grey: what lies between orange and blue is green, which is another kind's.
+    // Via grey, as the blend of orange and blue is green, another kind's colour.
     const steps = [
       [0, colours[WAIT]],
       [0.5 / most, report.colour("axis")],
@@ -104,7 +104,7 @@ report.view("timeline", (body) => {
     };
     const seconds = spent.map(report.numbers);
     figure.draw([trace], layout, {
-      label: `What ${workers.length} workers did over time: ${kinds.join(", ")}. ${told(seconds)}`,
+      label: `Timelines of ${workers.length} workers: ${kinds.join(", ")}. ${shares(seconds)}`,
       columns: ["Worker", ...kinds.map((kind) => `${kind} (s)`), "Waited most for"],
       rows: () => workers.map((name, worker) => [name, ...seconds[worker], waits[worker]]),
     });
@@ -114,9 +114,9 @@ report.view("timeline", (body) => {
     );
   }
 
-  function told(seconds) {
-    const shares = seconds.map((own) => own[COMPUTE] / own.reduce((sum, each) => sum + each, 1e-12));
-    const [least, most] = [Math.min(...shares), Math.max(...shares)].map((share) => report.number(100 * share, 2));
+  function shares(seconds) {
+    const own = seconds.map((each) => each[COMPUTE] / each.reduce((sum, one) => sum + one, 1e-12));
+    const [least, most] = [Math.min(...own), Math.max(...own)].map((share) => report.number(100 * share, 2));
     return `They compute ${least} to ${most} % of their time.`;
   }
 
@@ -134,10 +134,10 @@ report.view("timeline", (body) => {
     element(
       "span",
       { class: "quiet" },
-      `What is shorter than a pixel is blended; the page holds ${report.seconds(merged)} and more.`,
+      `Spans shorter than a pixel are blended; those shorter than ${report.seconds(merged)} are merged.`,
     );
 
-  /** The piece of a worker at a time (s), in words. */
+  /** The piece of a worker at a time (s) as text. */
   function piece(worker, at) {
     const { first, ticks: all, seconds, kinds, everyone, workers } = data.timeline;
     const tick = (at / seconds) * all;
@@ -150,8 +150,8 @@ report.view("timeline", (body) => {
       const what = isMixed
         ? `computing ${report.number(share, 2)} % of the time, else waiting`
         : kinds[pieces.kind[place]];
-      const whom = pieces.peer[place] >= 0 ? `, for ${report.shortened(everyone[pieces.peer[place]])}` : "";
-      return `${report.shortened(workers[worker])}, ${from} to ${to}: ${what}${whom}`;
+      const peer = pieces.peer[place] >= 0 ? `, for ${report.shortened(everyone[pieces.peer[place]])}` : "";
+      return `${report.shortened(workers[worker])}, ${from} to ${to}: ${what}${peer}`;
     }
     return "";
   }
