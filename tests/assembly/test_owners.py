@@ -111,7 +111,7 @@ def test_without_places_owners_are_dealt_out_as_ever():
         ({"s1": 3, "s2": [1, 3]}, "workload.partition.at.s2", "owner 3 is at s1 already"),
         ({"s1": []}, "workload.partition.at.s1", "1 or more entries"),
         ({"s1": "three"}, "workload.partition.at.s1", "must be a whole number, not 'three'"),
-        ({"s1/0": 1, "s1": 2}, "workload.partition.at.s1", "all of its workers have their own"),
+        ({"s1/0": 1, "s1": 2}, "workload.partition.at.s1", "all of its workers have entries of their own"),
     ],
 )
 def test_places_that_cannot_be(at, path, words):
