@@ -82,7 +82,7 @@ def _stalled(stalls: Stalls) -> float:
 def _agreement(check: dict[Hashable, Any] | None, is_in_step: bool) -> str:
     """Whether differencing and one run's timeline agree, as text."""
     if check is None:
-        why = "messages are not recorded" if is_in_step else "waits depend on how far ahead workers are"
+        why = "messages are not recorded" if is_in_step else "what a wait is for depends on how far ahead workers are"
         return f"differences of runs are not checked by one timeline: {why}"
     gaps = {what: found["gap"] for what, found in check.items()}
     far = ", ".join(f"{what} by {gap:.0%}" for what, gap in gaps.items() if gap > _MAX_GAP)
