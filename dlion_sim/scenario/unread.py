@@ -1,4 +1,4 @@
-"""Settings of a scenario without effect, which are refused as overrides, and warned of in files."""
+"""Settings of a scenario without effect, which are refused as overrides; those that mislead are warned of in files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from dlion_sim.scenario.scenario import Scenario
 
 
+_WARNED_OF = (("cluster", "wan"), ("workload", "cost_as"))
+"""Where results would be others if a file's setting had an effect. Resolved scenarios state every default elsewhere."""
+
+
 def check_read(scenario: Scenario, override: Override, places: Sequence[Keys]) -> None:
     """Raise InputError, with the setting to use instead, if an override has no effect."""
     faults = [_why_unread(scenario, keys) for keys in places]
@@ -24,8 +28,8 @@ def check_read(scenario: Scenario, override: Override, places: Sequence[Keys]) -
 
 
 def unread(scenario: Scenario, data: object, keys: Keys = ()) -> Iterator[tuple[Keys, RuleError]]:
-    """The parts of a scenario's data without effect, and the settings to use instead."""
-    if data is None:
+    """The misleading parts of a file's data, which have no effect, and the settings to use instead."""
+    if data is None or keys[:2] not in {place[: len(keys)] for place in _WARNED_OF}:
         return
     if keys and (fault := _why_unread(scenario, keys)):
         yield keys, fault

@@ -11,6 +11,8 @@ from tests.command import dlion
 from tests.made_up import made_up_run
 from tests.report.sweeps import made_up_sweep
 
+PLOTLY_SCRIPT = page.plotly_script
+
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
@@ -68,7 +70,7 @@ def test_bad_input_is_one_line(capsys, monkeypatch, here, arguments, words):
 
 
 def test_without_the_extra_watching_says_what_to_install(capsys, monkeypatch, here):
-    page.plotly_script.cache_clear()
+    PLOTLY_SCRIPT.cache_clear()
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     line = fails_with_one_line(capsys, monkeypatch, here, "watch", "sweep")
     assert line == "dlion: reports need the package plotly; allowed: pip install 'dlion-sim[report]'"

@@ -181,23 +181,6 @@ def test_compare_fits_eighty_columns(capsys, monkeypatch, runs):
     assert all(word in output for word in ("gossip:Gossip", "synchronization", "asynchronous", "restricted"))
 
 
-def test_compare_is_whole_where_no_table_fits(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("COLUMNS", "80")
-    for rate in ("0.05", "0.1"):
-        for seed in (0, 1):
-            about = {"seed": seed, "extra": f"rate: {rate}\n", "point": {"workload.optimizer.learning_rate": rate}}
-            made_up_run(tmp_path / f"b{rate}-{seed}", (0.1, 0.2, 0.4), system="baseline", **about)
-            made_up_run(tmp_path / f"d{rate}-{seed}", (0.1, 0.6, 0.7), **about)
-    assert dlion(monkeypatch, "compare", tmp_path, "--target", "0.5") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 80
-    assert [line.strip() for line in lines if line.startswith("0") and "," in line] == [
-        f"{rate}, {system}" for rate in ("0.05", "0.1") for system in ("baseline", "dlion")
-    ]
-    told = [" ".join(line.split()) for line in lines]
-    assert {"time to 50 % (s) > 20.0 (0 of 2)", "speed-up (pairs) > 2.00 (2)", "p ref.", "LAN bytes 4 MB"} <= set(told)
-
-
 def test_compare_marks_what_never_exchanged_anything(capsys, monkeypatch, runs):
     monkeypatch.setenv("COLUMNS", "120")
     made_up_run(runs / "diloco", system="diloco", exchanging=False)
