@@ -107,7 +107,7 @@ def test_of_accuracy_a_target_is_the_target_accuracy(here):
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        (["target=0.5", "target_accuracy=0.5"], "target and target_accuracy are two of one kind"),
+        (["target=0.5", "target_accuracy=0.5"], "target and target_accuracy exclude each other"),
         (["target=0.5", "duration=null"], "target may never be reached"),
         (["target=low"], "target: must be a number"),
     ],

@@ -32,6 +32,7 @@ _SAME_NAME = (
     "port",
     "rank",
     "receivers",
+    "resume",
     "senders",
     "target",
     "x",

@@ -203,8 +203,8 @@ def _refuse_unless_free(folder: Path, *, force: bool) -> None:
         raise InputError("is a file, but a run is a folder", file=folder, allowed="a new or empty folder")
     if run_folder.holds_run(folder):
         if not force:
-            goes_on = f"; `dlion run --resume {folder}` goes on with it" * (folder / run_folder.CHECKPOINT).is_file()
-            allowed = f"a new or empty folder; `force` replaces that run{goes_on}"
+            resumable = "; it can be resumed with `resume`" * (folder / run_folder.CHECKPOINT).is_file()
+            allowed = f"a new or empty folder; `force` replaces that run{resumable}"
             raise InputError("already holds a run", file=folder, allowed=allowed)
     elif any(entry.name != _UNBORN for entry in folder.iterdir()):
         raise InputError("holds other things than a run", file=folder, allowed="a new or empty folder")

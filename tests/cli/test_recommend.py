@@ -48,7 +48,7 @@ def test_it_recommends_and_goes_on_where_it_was_stopped(capsys, monkeypatch, her
     assert "ring_allreduce" in plan
     assert plan.endswith("2 candidates\n")
     assert re.search(
-        r"^all candidates up to the deadline 60 s, with one seed, take about .* 1 side", plan, re.MULTILINE
+        r"^all candidates up to the deadline 60 s, with one seed, take about .* 1 in parallel", plan, re.MULTILINE
     )
     assert not (here / "out").exists()
 

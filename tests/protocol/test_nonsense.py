@@ -146,11 +146,11 @@ def test_a_chunk_is_of_the_bucket_that_goes_round():
 
 def test_an_answer_comes_once_from_who_was_asked():
     passive = worker_of("adpsgd", side=1)
-    assert "asked" in refused(passive, Message(1, Swap(True), (values(),)))
+    assert "not requested" in refused(passive, Message(1, Swap(True), (values(),)))
     (active,) = workers_of({"name": "adpsgd"}, [setup(side=0)])
     [asked] = [action.peer for action in active.handle(Started(), 0.0) if isinstance(action, Send)]
     active.handle(GradientReady(1.0, torch.zeros(P), 1.0), 1.0)
-    assert "asked" in refused(active, Message(3 - asked, Swap(True), (values(),)))
+    assert "not requested" in refused(active, Message(3 - asked, Swap(True), (values(),)))
     assert "only asks" in refused(active, Message(asked, Swap(False), (values(),)))
     active.handle(MessageArrived(Message(asked, Swap(True), (values(),))), 1.0)
     assert active.iteration == 1

@@ -53,10 +53,10 @@ def test_with_one_cloud_that_one_is_a_candidate(tmp_path):
         (
             "iid",
             False,
-            r"assumed: .* each candidate anew \(workload.partition: iid\).*kind: owners",
+            r"assumed: .* the workers of each candidate \(workload.partition: iid\).*kind: owners",
         ),
-        ("shared", False, r"assumed: .* every worker holds all training samples \(workload.partition: shared\)"),
-        ("owners", True, "assumed: .* samples of all owners lie where a draw says, which differs by seed"),
+        ("shared", False, r"assumed: every worker has all training samples \(workload.partition: shared\)"),
+        ("owners", True, "assumed: .* samples of all owners are assigned at random, by seed and number of workers"),
         ({"kind": "owners", "at": {"east": 0}}, True, "assumed: .* owners that workload.partition.at does not name"),
         ({"kind": "owners", "at": {"east": 0, "west": 1}}, True, "^each owner's samples stay in their cloud"),
     ],

@@ -158,6 +158,13 @@ class Module(torch.utils.backend_registration._DummyBackendModule):
 
     Stream, CUDAGraph = Stream, CUDAGraph
 
+    # It draws no random numbers, but `torch.random.fork_rng` asks every accelerator for the state of these.
+    def get_rng_state(self, device: Any = None) -> Tensor:
+        return torch.empty(0, dtype=torch.uint8)
+
+    def set_rng_state(self, state: Tensor, device: Any = None) -> None:
+        pass
+
     def get_device_name(self, device: Any = None) -> str:
         return "rehearsal device"
 

@@ -33,7 +33,7 @@ def test_a_folder_with_a_run_is_refused_unless_forced(tmp_path: Path) -> None:
     assert contents(folder) == before
 
     (folder / "checkpoint.pt").write_bytes(b"state")
-    with pytest.raises(InputError, match=r"already holds a run; allowed: .*--resume .*goes on with it"):
+    with pytest.raises(InputError, match=r"already holds a run; allowed: .*it can be resumed with `resume`"):
         create(folder)
 
     create(folder, force=True)

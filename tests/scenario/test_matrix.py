@@ -112,7 +112,7 @@ def test_iperf3s_results_are_what_a_path_carries(file: Path) -> None:
     [
         ("notes.txt", "", "has no iperf3 results; allowed: SENDER-to-RECEIVER.json"),
         ("east-west.json", json.dumps(iperf3(1e6)), "does not have the sender and the receiver"),
-        ("east-to-west.json", "{", "is not JSON"),
+        ("east-to-west.json", "{", "is not readable JSON"),
         ("east-to-west.json", '{"error": "unable to connect"}', "east-to-west.json: iperf3 failed: unable to connect"),
         ("east-to-west.json", '{"end": []}', "has no end.sum_received"),
         ("east-to-west.json", json.dumps(iperf3(1e6, "UDP")), "is of UDP; allowed: TCP"),

@@ -139,7 +139,10 @@ def test_a_base_is_found_beside_the_scenario_and_known_again(tmp_path):
         (["workload.lora={base: /no/where.pt}"], "workload.lora.base: /no/where.pt is missing"),
         (["workload.lora={base: /}"], "workload.lora.base: / cannot be read: Is a directory"),
         (['workload.lora={base: "/a\\0b"}'], r"workload.lora.base: /a\x00b cannot be read: embedded null byte"),
-        ([f"workload.lora={{base_sha256: {'a' * 64}}}"], "workload.lora.base_sha256: is that of no file: without base"),
+        (
+            [f"workload.lora={{base_sha256: {'a' * 64}}}"],
+            "workload.lora.base_sha256: has no file to apply to",
+        ),
     ],
 )
 def test_a_mistake_is_told_in_one_line(overrides, line):

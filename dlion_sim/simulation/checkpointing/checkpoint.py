@@ -71,8 +71,7 @@ class Checkpoint:
         """
         file = folder / CHECKPOINT
         if not file.is_file():
-            anew = f"dlion run {folder / SCENARIO} -o {folder} --force"
-            allowed = f"a run that was ended early, after its first checkpoint; to begin anew: {anew}"
+            allowed = f"a run that was ended early, after its first checkpoint; `run` {folder / SCENARIO} begins anew"
             raise InputError("has no checkpoint to resume from", file=folder, allowed=allowed)
         try:
             with file.open("rb") as stream:

@@ -218,7 +218,7 @@ def marks(folder: Path) -> object:
 def test_without_checkpoints_nothing_is_saved(tmp_path):
     run = simulate(scenario("ako", "1 s"), tmp_path / "run", checkpoint_every=None, interrupted=After(50))
     assert not (run.folder / CHECKPOINT).exists()
-    again = f"dlion run {run.folder / 'scenario.yaml'} -o {run.folder} --force"
+    again = f"`run` {run.folder / 'scenario.yaml'} begins anew"
     with pytest.raises(InputError, match="has no checkpoint to resume from.*" + re.escape(again)):
         resume(run.folder)
 
