@@ -1,6 +1,8 @@
 """The tutorial's notebook runs, as a reader would run it."""
 
+import os
 import re
+import sysconfig
 
 import nbformat
 import pytest
@@ -19,7 +21,11 @@ def notebook(tmp_path_factory):
         cell.source = re.sub(r"duration=\d+ s", "duration=4 s", cell.source)
         cell.source = re.sub(r"in \(0, 1\)", "in (0,)", cell.source)
     folder = tmp_path_factory.mktemp("tutorial")
+    # As in an activated environment: its cells call `dlion`.
+    commands = pytest.MonkeyPatch()
+    commands.setenv("PATH", sysconfig.get_path("scripts"), prepend=os.pathsep)
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    commands.undo()
     return notebook, folder
 
 
