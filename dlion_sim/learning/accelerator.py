@@ -51,9 +51,12 @@ class GraphRecorder:
         # Run once before: libraries set themselves up when first used, which cannot be recorded.
         current = cuda.current_stream(self._stream.device)
         self._stream.wait_stream(current)
-        with cuda.stream(self._stream):
-            function()
-        current.wait_stream(self._stream)
+        try:
+            with cuda.stream(self._stream):
+                function()
+        finally:
+            # Also where it failed: what others share, such as a data set's statistics, was perhaps made there.
+            current.wait_stream(self._stream)
         graph = cuda.CUDAGraph()
         with cuda.graph(graph, pool=self._pool, stream=self._stream):
             answer = function()

@@ -16,6 +16,7 @@ from dlion_sim.learning import (
     gradients,
 )
 from dlion_sim.learning.datasets import dataset as datasets
+from dlion_sim.learning.datasets import images
 from tests.learning.conftest import random_dataset
 from tests.learning.test_fused import batches, results
 from tests.learning.test_gradients import replicas_of
@@ -83,6 +84,16 @@ def test_a_buffer_that_stays_on_the_cpu(compute, monkeypatch):
     )
     with pytest.raises(RuntimeError, match="found at least two devices, rehearsal:0 and cpu"):
         compute(FusedGradientExecutor, 9)
+
+
+def test_after_a_failure_another_executor_computes(compute, monkeypatch):
+    """What the failed one was first to make, such as the statistics of images, the other one reads."""
+    images._statistics.cache_clear()
+    with monkeypatch.context() as planted:
+        plant(planted, fused, "FusedGradientExecutor._compute", "return gradients, losses", "raise KeyError")
+        with pytest.raises(KeyError):
+            compute(FusedGradientExecutor, 9)
+    assert all(gradient.isfinite().all() for _, gradient in compute(FusedGradientExecutor, 9))
 
 
 def test_numpy_of_what_is_on_the_device(evaluate, monkeypatch):
