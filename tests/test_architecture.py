@@ -20,6 +20,14 @@ def test_every_path_in_its_tables_is_there():
     assert not [path for path in sorted(paths) if not (ROOT / path).exists()]
 
 
+def test_every_place_in_the_dictionary_is_there():
+    """They are below the package."""
+    dictionary = (ROOT / "docs" / "dictionary.md").read_text()
+    places = set(re.findall(r"`([a-z_]+/[a-z_/]*(?:\.py)?)`", dictionary))
+    assert len(places) > 40
+    assert not [place for place in sorted(places) if not (ROOT / "dlion_sim" / place).exists()]
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_package_is_named(package):
     assert f"{package}/" in WORDS

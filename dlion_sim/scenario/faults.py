@@ -104,8 +104,8 @@ def _once(same: Sequence[InputError]) -> InputError:
 def _explained(line: ErrorDetails, data: object, file: str | Path | None, elsewhere: Elsewhere) -> InputError:
     context = line.get("ctx", {})
     cause = context.get("error")
-    below = cause.at if isinstance(cause, RuleError) else ()
-    keys, given = _as_written(data, (*line["loc"], *below), is_missing=line["type"] == "missing")
+    place = cause.at if isinstance(cause, RuleError) else ()
+    keys, given = _as_written(data, (*line["loc"], *place), is_missing=line["type"] == "missing")
     path = ".".join(str(key) for key in keys) or None
     if isinstance(cause, RuleError):
         there = elsewhere(cause.key, path or "") if isinstance(cause, UnknownKeyError) else ""
