@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from dlion_sim.scenario import Scenario
 from dlion_sim.sweep.job import fraction_done
@@ -86,31 +86,44 @@ def estimate(
     return Estimate(in_turn, in_turn / off_by, in_turn * off_by)
 
 
+class Observation(NamedTuple):
+    """A simulation in progress."""
+
+    wall: float
+    """Wall time (s), on any clock."""
+    done: float
+    """The fraction of the run that is done."""
+    virtual: float
+    """Virtual time (s)."""
+
+
 def run_seconds(
     scenario: Scenario, device: Literal["auto", "cpu", "cuda"] = "auto", watch: float = WATCHED_SECONDS
 ) -> float:
-    """What a whole run will take on this machine, which is begun and watched for so long (s of wall time), once as
-    much as half of that is over. The first run of a process, which has much to load, says little.
+    """Estimate a run's wall time (s) on this machine by running its beginning.
 
-    Raises InputError where it cannot be begun.
+    The measurement lasts `watch` seconds, after half of that for warming up. The first run of a process, which has
+    much to load, is a bad estimate.
+
+    Raises:
+        InputError: The run cannot be started.
     """
     from dlion_sim.simulation import Progress, simulate
 
     began = time.monotonic()
-    seen: list[tuple[float, float, float]] = []
-    """When, what part of the run was done then, and its virtual time."""
+    seen: list[Observation] = []
 
     def observe(progress: Progress) -> None:
         done = fraction_done(scenario, None, progress)
         if done > 0 or not seen:
-            seen.append((time.monotonic(), done, progress.virtual_seconds))
+            seen.append(Observation(time.monotonic(), done, progress.virtual_seconds))
 
     def warm() -> int:
-        return next((place for place, (when, *_) in enumerate(seen) if when - seen[0][0] > watch / 2), len(seen))
+        return next((place for place, each in enumerate(seen) if each.wall - seen[0].wall > watch / 2), len(seen))
 
     def is_enough() -> bool:
         first = warm()
-        return first < len(seen) - 1 and seen[-1][0] - seen[first][0] > watch and seen[-1][1] > seen[first][1]
+        return first < len(seen) - 1 and seen[-1].wall - seen[first].wall > watch and seen[-1].done > seen[first].done
 
     with TemporaryDirectory(prefix="dlion-") as folder:
         run = simulate(
@@ -121,13 +134,22 @@ def run_seconds(
     summary = run.summary
     if summary is None or run.manifest["status"] == "completed":
         return took
-    every = scenario.workload.evaluate_every
-    evaluation: float = summary["wall_seconds"] * (summary["evaluation_share"] or 0.0) / max(1.0, evaluations)
-    (since, before, begin), (until, after, end) = seen[warm()], seen[-1]
-    watched = until - since
-    computing = max(watched / 10, watched - evaluation * (end // every - begin // every))
-    rest = 1 - after
-    return took + rest * computing / (after - before) + rest * end / after / every * evaluation
+    evaluation = summary["wall_seconds"] * (summary["evaluation_share"] or 0.0) / max(1.0, evaluations)
+    return took + remaining_seconds(
+        seen[warm()], seen[-1], evaluation=evaluation, every=scenario.workload.evaluate_every
+    )
+
+
+def remaining_seconds(since: Observation, until: Observation, *, evaluation: float, every: float) -> float:
+    """Extrapolate from two observations the wall time (s) that the rest of the run takes after the second.
+
+    An evaluation takes `evaluation` seconds of wall time, once per `every` seconds of virtual time. It is counted apart,
+    as few or none may be between the two.
+    """
+    watched = until.wall - since.wall
+    computing = max(watched / 10, watched - evaluation * (until.virtual // every - since.virtual // every))
+    rest = 1 - until.done
+    return rest * computing / (until.done - since.done) + rest * until.virtual / until.done / every * evaluation
 
 
 def _kind(scenario: Scenario) -> str:

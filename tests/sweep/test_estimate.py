@@ -7,21 +7,36 @@ import pytest
 
 from dlion_sim.results import RunWriter
 from dlion_sim.sweep import Job, estimate, load_sweep, run_seconds, survey
+from dlion_sim.sweep.estimating import Observation, remaining_seconds
 from tests.simulation.scenarios import digits
 from tests.sweep.scenarios import write_sweep
 
 AXES = {"system": ["ako", "baseline"], "seed": [1, 2, 3]}
 
 
-def test_a_run_takes_about_as_long_as_its_beginning_tells(monkeypatch):
-    """On a machine on which each look at the clock takes 1 ms, and so half of a run half as long as all of it."""
+def test_the_rest_of_a_run_continues_at_the_rate_that_was_observed():
+    """A tenth in 10 s, of which two evaluations of 2 s took 4 s; in the other eight tenths are 16 more of them."""
+    since, until = Observation(wall=5.0, done=0.1, virtual=10.0), Observation(wall=15.0, done=0.2, virtual=20.0)
+    assert remaining_seconds(since, until, evaluation=0.0, every=5.0) == pytest.approx(80)
+    assert remaining_seconds(since, until, evaluation=2.0, every=5.0) == pytest.approx(8 * 6 + 16 * 2)
+
+
+def test_evaluations_that_were_not_observed_count():
+    since, until = Observation(wall=5.0, done=0.1, virtual=10.0), Observation(wall=15.0, done=0.2, virtual=20.0)
+    assert remaining_seconds(since, until, evaluation=3.0, every=40.0) == pytest.approx(8 * 10 + 2 * 3)
+
+
+def test_only_the_beginning_of_a_run_is_measured(monkeypatch):
+    """On a clock by which a second passes at each look, a run that would take hours ends within a few looks."""
     clock = count()
-    monkeypatch.setattr("dlion_sim.sweep.estimating.time", SimpleNamespace(monotonic=lambda: next(clock) / 1000))
-    scenario = digits("duration=100 s", "workload.evaluate_every=100 s")
-    told = run_seconds(scenario, watch=0.1)
-    assert told == pytest.approx(run_seconds(scenario, watch=0.2), rel=0.2)
-    half = run_seconds(digits("duration=50 s", "workload.evaluate_every=50 s"), watch=0.1)
-    assert told == pytest.approx(2 * half, rel=0.2)
+    monkeypatch.setattr("dlion_sim.sweep.estimating.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    assert run_seconds(digits("duration=10000000 s"), watch=1) > 10_000
+
+
+def test_a_run_that_is_over_sooner_takes_what_it_took(monkeypatch):
+    clock = count()
+    monkeypatch.setattr("dlion_sim.sweep.estimating.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    assert run_seconds(digits("duration=1 s"), watch=1000) < 1000
 
 
 def test_runs_that_are_done_tell_it_for_their_kind(tmp_path):
