@@ -143,8 +143,8 @@ def run_seconds(
 def remaining_seconds(since: Observation, until: Observation, *, evaluation: float, every: float) -> float:
     """Extrapolate from two observations the wall time (s) that the rest of the run takes after the second.
 
-    An evaluation takes `evaluation` seconds of wall time, once per `every` seconds of virtual time. It is counted apart,
-    as few or none may be between the two.
+    An evaluation takes `evaluation` seconds of wall time, once per `every` seconds of virtual time. It is counted
+    apart, as few or none may be between the two.
     """
     watched = until.wall - since.wall
     computing = max(watched / 10, watched - evaluation * (until.virtual // every - since.virtual // every))
