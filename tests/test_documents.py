@@ -54,6 +54,12 @@ def test_a_page_is_read_alike_everywhere(page):
     assert not re.search(r"^ {1,3}```", page.read_text(), re.MULTILINE)
 
 
+def test_pictures_in_svg_are_small():
+    pictures = [*ROOT.glob("docs/**/*.svg"), *ROOT.glob("results/[!r]*/*.svg"), *ROOT.glob("examples/**/*.svg")]
+    assert pictures
+    assert {place(each): size for each in pictures if (size := each.stat().st_size) > 150_000} == {}
+
+
 def test_the_readme_points_to_every_page():
     readme = (ROOT / "README.md").read_text()
     beside = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "CITATION.cff"]

@@ -15,7 +15,8 @@ DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 OWN_DASHES: tuple[Any, ...] = ((0, (8, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 1.5, 1, 1.5)))
 """Dashes of systems without a name only."""
 
-_HATCHES = (None, "/////", ".....", "\\\\\\\\\\", "|||||", "-----", "+++++", "ooo")
+_HATCHES = (None, "/////", "///|||", "\\\\\\\\\\", "|||||", "-----", "+++++", "\\\\\\---")
+"""Of lines: a dot takes 300 bytes of SVG."""
 _MARKERS = "osD^vPX<>hdp*"
 _MARKER_EVERY = 0.16
 """The distance of markers along a line, as a share of the axes' diagonal."""

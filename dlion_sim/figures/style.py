@@ -21,6 +21,7 @@ from dlion_sim.analysis.curves import Band, Progress
 from dlion_sim.analysis.groups import Group
 from dlion_sim.analysis.outages import Interval, clipped
 from dlion_sim.errors import InputError
+from dlion_sim.figures.svg import compact
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import Run, note, scenario_label, traffic_of
 from dlion_sim.results.numbers import byte_unit, number
@@ -209,6 +210,8 @@ def drawing(file: Path, *, height: float, width: float = WIDTH) -> Iterator[Figu
                 text.set(text=text.get_text().replace("$", r"\$"), parse_math=True)
         try:
             figure.savefig(file, metadata=metadata)
+            if file.suffix == ".svg":
+                file.write_text(compact(file.read_text()))
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", file=file) from error
 
