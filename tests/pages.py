@@ -11,7 +11,7 @@ from textwrap import dedent
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     page
-    for pattern in ("*.md", "docs/*.md", "emulation/*.md", "examples/**/*.md", "results/*.md", "results/*/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "emulation/*.md", "examples/**/*.md", "results/*.md", "results/*/*.md")
     for page in ROOT.glob(pattern)
     if not page.is_relative_to(ROOT / "results" / "runs")
 )
