@@ -1,4 +1,4 @@
-"""What tests do with agendas."""
+"""Event queues in tests."""
 
 from __future__ import annotations
 

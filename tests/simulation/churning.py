@@ -1,4 +1,4 @@
-"""Small runs whose workers come and go, and what has to hold of each."""
+"""Small runs with churn, and their invariants."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "link": {"links": {"east-west": {"down": [["0.5 s", "1.1 s"]]}}, "silence": "0.3 s"},
     "cloud": {"clouds": {"west": {"down": [["0.5 s", "0.9 s"]]}}},
 }
-"""How somebody goes, or something breaks."""
+"""Kinds of churn."""
 
 
 def churning(system: Any, availability: dict[str, Any], *overrides: str, **keys: Any) -> Scenario:
@@ -48,7 +48,7 @@ def churning(system: Any, availability: dict[str, Any], *overrides: str, **keys:
 
 
 class Kept(Engine):
-    """An engine that can still be looked at when its run has ended."""
+    """An engine that can be examined after its run."""
 
     engines: ClassVar[list[Engine]] = []
 
@@ -58,7 +58,7 @@ class Kept(Engine):
 
 
 def run(scenario: Scenario, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A simulation of which all that has to hold does."""
+    """A simulation, whose invariants are checked."""
     monkeypatch.setattr(sys.modules[simulate.__module__], "Engine", Kept)
     ended = simulate(scenario, folder, checkpoint_every=None)
     check(ended, Kept.engines.pop())
@@ -66,7 +66,7 @@ def run(scenario: Scenario, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ru
 
 
 def check(run: Run, engine: Engine) -> None:
-    """It has ended, or says why not; nothing is lost but what is counted, and nobody has diverged."""
+    """It has ended with a reason; lost messages are counted, and no worker has diverged."""
     summary, membership = run.summary, run.membership()
     assert summary is not None
     assert summary["stopped_by"]
@@ -87,7 +87,7 @@ def check(run: Run, engine: Engine) -> None:
 
 
 def under_way(engine: Engine) -> int:
-    """How many messages are queued, on links, or on their way after these."""
+    """The number of messages that are queued, on links, or in transit after these."""
     transport = engine._transport
     assert isinstance(transport, Transport)
     queued = sum(len(queue) for queues in (transport._waiting, transport._delayed) for queue in queues.values())
@@ -96,14 +96,14 @@ def under_way(engine: Engine) -> int:
 
 
 def planned(engine: Engine) -> Iterator[object]:
-    """All calls that are still to come."""
+    """All scheduled calls."""
     event_queue = engine._event_queue
     for calls in (*event_queue._planned.values(), event_queue._due, event_queue._late):
         yield from calls
 
 
 def times(run: Run, what: str, participant: int) -> list[float]:
-    """When that became of a participant."""
+    """The times of such rows of a participant."""
     rows = run.membership()
     chosen = rows[(rows["what"] == what) & (rows["participant"] == participant)]
     found: list[float] = chosen["virtual_time"].tolist()

@@ -1,8 +1,9 @@
-"""Runs whose workers come and go and whose links break: times and bytes by hand, and what holds of every system."""
+"""Whole runs with churn: times and bytes by hand, and invariants of every system."""
 
 from __future__ import annotations
 
 import random
+from itertools import cycle, islice
 
 import pandas as pd
 import pytest
@@ -35,7 +36,7 @@ def two(availability, *overrides):
     return churning("baseline", availability, compute, *overrides, cluster=TWO, duration="4 s")
 
 
-def test_a_lost_worker_is_missed_after_the_latency_and_joins_as_soon_as_the_state_is_there(tmp_path, monkeypatch):
+def test_a_failure_is_detected_after_the_latency_and_a_worker_joins_when_it_has_the_state(tmp_path, monkeypatch):
     ended = run(two(SECOND), tmp_path / "run", monkeypatch)
     assert times(ended, "lost", 1) == [pytest.approx(1.25)]
     assert times(ended, "found", 1) == [pytest.approx(2.1)]
@@ -53,8 +54,8 @@ def test_a_lost_worker_is_missed_after_the_latency_and_joins_as_soon_as_the_stat
     assert ended.iterations().query("worker == 1")["iteration"].tolist()[:3] == [1, 2, 5]
 
 
-def test_a_peer_that_waits_stands_still_until_it_is_back(tmp_path, monkeypatch):
-    """Then it goes on without it until that has its state, from the next iteration on."""
+def test_a_peer_waits_until_the_lost_worker_is_back(tmp_path, monkeypatch):
+    """Then it continues alone until the worker has its state, from the next iteration on."""
     ended = run(two({**SECOND, "on_loss": "wait"}), tmp_path / "run", monkeypatch)
     own = ended.iterations().query("worker == 0")
     assert not own["virtual_time"].between(1.2, 2.1, inclusive="left").any()
@@ -63,27 +64,27 @@ def test_a_peer_that_waits_stands_still_until_it_is_back(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["crash", "preemption"])
-def test_a_gradient_that_is_not_done_in_time_is_work_lost_however_its_worker_goes(tmp_path, monkeypatch, kind):
-    """Told at the end itself, which is 400 ms into the second gradient, of 500 ms."""
+def test_an_unfinished_gradient_is_lost_work_after_a_crash_and_without_notice(tmp_path, monkeypatch, kind):
+    """The end is 400 ms into the second gradient, of 500 ms."""
     notice = {"notice": "0 s"} if kind == "preemption" else {}
     gone = {"workers": {"a/1": {"down": [["0.9 s", None]], "kind": kind, **notice}}}
     ended = run(two(gone, "system=ako"), tmp_path / "run", monkeypatch)
     (cut,) = ended.metrics().query("kind == 'cut'").to_dict("records")
     assert (cut["worker"], cut["iteration"], cut["batch_size"]) == (1, 2, 16)
-    told = ended.summary["availability"]
-    assert cut["compute_seconds"] == told["lost_seconds"] == pytest.approx(0.9 - COMPUTED)
-    assert told["computed"] - told["useful"] == 16
+    counts = ended.summary["availability"]
+    assert cut["compute_seconds"] == counts["lost_seconds"] == pytest.approx(0.9 - COMPUTED)
+    assert counts["computed"] - counts["useful"] == 16
 
 
-def test_an_abort_says_so(tmp_path, monkeypatch):
+def test_an_abort_is_a_failure_with_its_reason(tmp_path, monkeypatch):
     ended = run(two({**SECOND, "on_loss": "abort"}), tmp_path / "run", monkeypatch)
     assert ended.manifest["status"] == "failed"
     assert "waits for every peer" in ended.summary["stopped_by"]
     assert ended.summary["virtual_seconds"] == pytest.approx(1.25)
 
 
-def test_of_what_is_on_a_link_the_bytes_so_far_were_carried(tmp_path, monkeypatch):
-    """A crash 2 ms after both began to send; neither message is ever there."""
+def test_links_have_carried_a_part_of_messages_that_are_cut(tmp_path, monkeypatch):
+    """A crash 2 ms after both began to send; neither message is ever delivered."""
     crash = COMPUTED + 0.002
     ended = run(two({"workers": {"a/1": {"down": [[f"{crash} s", None]]}}}), tmp_path / "run", monkeypatch)
     cut = ended.transfers()
@@ -94,8 +95,8 @@ def test_of_what_is_on_a_link_the_bytes_so_far_were_carried(tmp_path, monkeypatc
     assert ended.summary["bytes_sent"] == cut["bytes"].sum()
 
 
-def test_what_had_left_is_there_unless_its_receiver_is_gone(tmp_path, monkeypatch):
-    """A crash 20 ms after both began: these are on the way. The gradient that was computed is lost with its worker."""
+def test_sent_messages_are_delivered_unless_their_receiver_has_failed(tmp_path, monkeypatch):
+    """A crash 20 ms after both began: the messages have been sent. The computed gradient is lost with its worker."""
     crash = COMPUTED + 0.02
     ended = run(two({"workers": {"a/1": {"down": [[f"{crash} s", None]]}}}), tmp_path / "run", monkeypatch)
     messages = ended.summary["availability"]["messages"]
@@ -106,13 +107,13 @@ def test_what_had_left_is_there_unless_its_receiver_is_gone(tmp_path, monkeypatc
     assert (cut["worker"], cut["iteration"], cut["batch_size"]) == (1, 1, 16)
     assert cut["compute_seconds"] == pytest.approx(COMPUTED)
     assert cut["wait_seconds"] == pytest.approx(0.02)
-    told = ended.summary["availability"]
-    assert told["computed"] - told["useful"] == 16
-    assert told["up"] == [1.0, pytest.approx(crash / 4)]
+    counts = ended.summary["availability"]
+    assert counts["computed"] - counts["useful"] == 16
+    assert counts["up"] == [1.0, pytest.approx(crash / 4)]
 
 
-def test_to_send_to_who_is_gone_is_refused_until_that_is_noticed(tmp_path, monkeypatch):
-    """Noticed only after 450 ms: the peer sends its gradient at 1.56 s into the void, and waits."""
+def test_messages_to_a_failed_peer_are_refused_until_its_failure_is_detected(tmp_path, monkeypatch):
+    """That is after 450 ms: the peer sends its gradient at 1.56 s in vain, and waits."""
     availability = {"workers": {"a/1": {"down": [["1.2 s", None]]}}, "detection": "0.4 s"}
     ended = run(two(availability), tmp_path / "run", monkeypatch)
     assert ended.summary["availability"]["messages"]["refused"] == 1
@@ -122,31 +123,31 @@ def test_to_send_to_who_is_gone_is_refused_until_that_is_noticed(tmp_path, monke
     assert third["wait_reason"] == "lost"
 
 
-def test_a_leave_ends_with_the_iteration_under_way_and_costs_nothing(tmp_path, monkeypatch):
+def test_a_worker_leaves_after_its_iteration_without_lost_work(tmp_path, monkeypatch):
     availability = {"workers": {"a/1": {"down": [["1.2 s", None]], "kind": "leave"}}}
     ended = run(two(availability), tmp_path / "run", monkeypatch)
-    told = ended.summary["availability"]
-    assert told["computed"] == told["useful"]
+    counts = ended.summary["availability"]
+    assert counts["computed"] == counts["useful"]
     (left,) = times(ended, "left", 1)
     assert 1.6 < left < 1.7
     assert ended.iterations().query("worker == 0")["applied"].tolist()[:4] == [1, 1, 1, 0]
 
 
-def test_who_is_not_there_is_not_evaluated(tmp_path, monkeypatch):
+def test_only_members_are_evaluated(tmp_path, monkeypatch):
     ended = run(two(SECOND), tmp_path / "run", monkeypatch)
     evaluated = ended.evaluations().groupby("virtual_time")["worker"].agg(list).to_dict()
     assert {time: workers for time, workers in evaluated.items() if workers != [0, 1]} == {1.5: [0], 2.0: [0]}
 
 
-def test_a_newcomer_draws_other_batches_of_the_same_data():
+def test_a_new_incarnation_draws_other_batches_of_the_same_data():
     setting = Setting.of(two(SECOND))
     first, again, second = (set(setting.sampler(1, incarnation).take(16)) for incarnation in (0, 0, 1))
     assert first == again != second
     assert first | second <= set(setting.shards[1])
 
 
-def test_a_run_ends_when_all_that_will_come_back_have_done_theirs(tmp_path, monkeypatch):
-    """And is not waited for who never does."""
+def test_a_run_ends_when_all_workers_have_done_their_iterations(tmp_path, monkeypatch):
+    """Except those that failed for good."""
     back = churning("dpsgd", WAYS["rejoin"], iterations=8, duration="60 s")
     gone = churning("dpsgd", WAYS["crash"], iterations=8, duration="60 s")
     ended = [run(scenario, tmp_path / name, monkeypatch) for name, scenario in (("back", back), ("gone", gone))]
@@ -155,31 +156,31 @@ def test_a_run_ends_when_all_that_will_come_back_have_done_theirs(tmp_path, monk
 
 
 @pytest.mark.parametrize("system", ["dpsgd", "adpsgd"])
-def test_the_summary_counts_what_a_worker_did_and_not_where_it_went_on(system, tmp_path, monkeypatch):
-    """A worker that is back takes its sponsor's iteration, which may be further on or back."""
+def test_the_summary_counts_the_iterations_that_each_worker_did(system, tmp_path, monkeypatch):
+    """A worker that rejoins takes its sponsor's iteration number, which may be larger or smaller than its own."""
     ended = run(churning(system, WAYS["rejoin"]), tmp_path / "run", monkeypatch)
     rows = ended.iterations()["worker"].value_counts()
     assert times(ended, "joined", 3)
     assert ended.summary["iterations"]["per_worker"] == [rows[worker] for worker in range(4)]
 
 
-def test_where_all_are_gone_for_good_the_run_stalls(tmp_path, monkeypatch):
+def test_a_run_without_workers_stalls(tmp_path, monkeypatch):
     availability = {"clouds": {"*": {"down": [["0.5 s", None]]}}}
     ended = run(churning("dpsgd", availability, duration="60 s"), tmp_path / "run", monkeypatch)
     assert ended.summary["stopped_by"] == "stall"
     assert ended.summary["virtual_seconds"] == pytest.approx(0.5)
 
 
-def test_where_all_were_gone_training_begins_anew_and_the_record_says_so(tmp_path, monkeypatch):
+def test_training_begins_anew_after_an_outage_of_all_workers(tmp_path, monkeypatch):
     availability = {"clouds": {"*": {"down": [["0.5 s", "0.8 s"]]}}}
     ended = run(churning("dpsgd", availability), tmp_path / "run", monkeypatch)
     assert times(ended, "begins_anew", 0) == [pytest.approx(0.8 + 0.06, abs=0.1)]
     assert sum(len(times(ended, "joined", worker)) for worker in range(1, 4)) == 3
-    told = ended.summary["availability"]
-    assert told["useful"] < told["computed"]
+    counts = ended.summary["availability"]
+    assert counts["useful"] < counts["computed"]
 
 
-def test_packets_and_who_comes_and_goes_are_refused_together(tmp_path):
+def test_packets_and_availability_are_refused_together(tmp_path):
     with pytest.raises(
         InputError, match=r"^availability: availability is not modelled in a network of packets; allowed: "
     ):
@@ -195,15 +196,16 @@ STOPS = {
     },
     ("parameter_server", "link"): "a part of the parameters is lost with its server",
 }
-"""What cannot go on without those who are lost, and says so."""
+"""Systems that cannot continue after a loss, and their reasons."""
 OFTEN = {"diloco": {"name": "diloco", "exchange": {"period": 5}}}
-"""Systems that would not come to exchange anything in so short a time."""
+"""Systems whose default period is longer than the run."""
+SEVERAL = [*islice(zip(cycle(sorted(SYSTEMS)), cycle(WAYS), strict=False), 3 * len(SYSTEMS))]
+"""Each system with three kinds of churn; `tests/protocol/test_churn.py` has all kinds for their state machines."""
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("system", sorted(SYSTEMS))
-def test_every_system_goes_on_or_stops_with_its_reason(tmp_path, monkeypatch, system, way):
-    # Where both sides of a path have gone on, the one that is ahead may wait for the other.
+@pytest.mark.parametrize(("system", "way"), [*SEVERAL, *(pair for pair in STOPS if pair not in SEVERAL)])
+def test_every_system_continues_or_stops_with_its_reason(tmp_path, monkeypatch, system, way):
+    # If both sides of a path have continued, the one that is ahead may wait for the other.
     duration = 3 if way == "link" else 2
     scenario = churning(OFTEN.get(system, system), WAYS[way], duration=f"{duration} s")
     ended = run(scenario, tmp_path / "run", monkeypatch)
@@ -235,7 +237,7 @@ def test_every_system_goes_on_or_stops_with_its_reason(tmp_path, monkeypatch, sy
     ],
     ids=str,
 )
-def test_diloco_by_a_ring_or_in_half_precision_goes_on_or_stops_with_its_reason(
+def test_diloco_by_a_ring_or_in_half_precision_continues_or_stops_with_its_reason(
     tmp_path, monkeypatch, exchange, way, reason
 ):
     system = {"name": "diloco", "exchange": {"period": 5, **exchange}}
@@ -247,8 +249,8 @@ SOME = ["dlion", "hop", "parameter_server", "diloco"]
 
 
 @pytest.mark.parametrize("system", SOME)
-def test_a_run_interrupted_while_they_come_and_go_comes_to_the_same(tmp_path, system):
-    """Also where all of it is under way: notices, handshakes, state, a cut, a path that is down."""
+def test_a_run_interrupted_during_churn_has_the_same_result(tmp_path, system):
+    """Also during notices, handshakes, state transfer, a cut and an outage of a path."""
     availability = {
         "workers": {
             "west/1": {"down": [["0.3 s", "0.6 s"]]},
@@ -273,7 +275,7 @@ def test_a_run_interrupted_while_they_come_and_go_comes_to_the_same(tmp_path, sy
 
 
 @pytest.mark.parametrize("system", SOME[:2])
-def test_the_same_scenario_gives_the_same(tmp_path, system):
+def test_the_same_scenario_has_the_same_result(tmp_path, system):
     availability = {"workers": {"*": {"process": "exponential", "up": "1 s", "down": "0.2 s"}}, "restart": "10 ms"}
     scenario = churning(OFTEN.get(system, system), availability)
     one, other = (simulate(scenario, tmp_path / name, checkpoint_every=None) for name in ("one", "other"))
@@ -282,7 +284,7 @@ def test_the_same_scenario_gives_the_same(tmp_path, system):
 
 
 UNREACHED = {"links": {"east>west": {"down": [["1 s", "1.5 s"]]}}, "silence": "0.1 s"}
-"""The workers in the west do not reach the server in the east, and each gives the other up."""
+"""The workers in the west do not reach the server in the east; both consider each other lost."""
 
 
 @pytest.mark.parametrize(
@@ -291,10 +293,10 @@ UNREACHED = {"links": {"east>west": {"down": [["1 s", "1.5 s"]]}}, "silence": "0
         {"west/0": {"down": [["0 s", "0.95 s"], ["1.05 s", "2.5 s"]], "kind": "leave"}},
         {"west/0": {"down": [["0 s", "0.15 s"]]}},
     ],
-    ids=["who_joins", "who_has_done_all"],
+    ids=["joins", "has_done_all"],
 )
-def test_a_server_that_was_out_of_reach_is_found_again(tmp_path, monkeypatch, workers):
-    """Who joins cannot begin without it; who has done all its iterations is welcome, though it needs nothing."""
+def test_an_unreachable_server_is_found_again(tmp_path, monkeypatch, workers):
+    """A joining worker cannot begin without it; one that has done all its iterations is accepted, too."""
     workers = {**workers, "west/1": {"down": [["0 s", "2.5 s"]]}}
     scenario = churning("parameter_server", {**UNREACHED, "workers": workers}, iterations=8, duration="60 s")
     ended = run(scenario, tmp_path / "run", monkeypatch)
@@ -309,7 +311,7 @@ edges = st.lists(st.integers(0, 40), min_size=1, max_size=5, unique=True).map(so
 
 @st.composite
 def availabilities(draw):
-    """Some of the workers and of the paths are down at some times, and all of them come back but perhaps one."""
+    """Outages of some workers and paths; all return, except at most one worker."""
 
     def down(is_for_good=False):
         found = [f"{edge / 20} s" for edge in draw(edges)]
@@ -338,8 +340,8 @@ def availabilities(draw):
 @settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("system", sorted(SYSTEMS))
 @given(availability=availabilities())
-def test_whatever_happens_runs_come_to_their_end(tmp_path_factory, monkeypatch, system, availability):
-    """All do their iterations, but in a ring, without a server, or where they wait for who never comes."""
+def test_runs_end_whatever_the_availability(tmp_path_factory, monkeypatch, system, availability):
+    """All do their iterations, except in a ring, without a server, or if they wait for a worker that never returns."""
     scenario = churning(OFTEN.get(system, system), availability, iterations=8, duration="60 s")
     ended = run(scenario, tmp_path_factory.mktemp("churn") / "run", monkeypatch)
     if ended.manifest["status"] == "failed":

@@ -1,4 +1,4 @@
-"""Who is there, who notices that when, and who is connected with whom, against times by hand and on random outages."""
+"""Processes, failure detection and connections, against times by hand and on random outages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROUTING = Routing(
 
 
 class Planned:
-    """Outages that are given: of participants by number, and of paths."""
+    """Given outages: of participants by number, and of paths."""
 
     def __init__(self, participants, paths):
         self._participants, self._paths = participants, paths
@@ -53,7 +53,7 @@ class Planned:
 
 
 class World:
-    """Three workers, two in a cloud and one in another, each the others' peer, of which it notes what happens when."""
+    """Three workers, two in a cloud and one in another, each the others' peer; it records their events with times."""
 
     def __init__(self, participants=None, paths=None, detection=0.0, silence=5.0, restart=0.0, leaves_after=None):
         self.event_queue = EventQueue()
@@ -78,7 +78,7 @@ class World:
         return self
 
     def of(self, number):
-        """What a worker was told when, rounded to microseconds."""
+        """The events of a worker with their times, rounded to microseconds."""
         return [(round(time, 6), event) for time, event in self.told[number]]
 
     def _tell(self, number, event):
@@ -93,7 +93,7 @@ class World:
             self.churn.left(number)
 
 
-def test_a_crash_is_noticed_half_a_round_trip_and_the_detection_later():
+def test_a_crash_is_detected_after_half_a_round_trip_and_the_detection_delay():
     world = World({2: [Outage(10, math.inf)]}, detection=0.5).run()
     assert world.of(0) == world.of(1) == [(10.55, PeerLost(2))]
     assert world.of(2) == []
@@ -102,7 +102,7 @@ def test_a_crash_is_noticed_half_a_round_trip_and_the_detection_later():
     assert sorted(world.cuts) == [(10, 2, 0), (10, 2, 1)]
 
 
-def test_who_is_back_is_found_a_round_trip_after_it_has_begun():
+def test_a_restarted_process_is_found_after_a_round_trip():
     world = World({0: [Outage(10, 20)]}, restart=3.0).run()
     assert world.of(1) == [(10.001, PeerLost(0)), (23.002, PeerFound(0))]
     assert world.of(2) == [(10.05, PeerLost(0)), (23.1, PeerFound(0))]
@@ -111,12 +111,12 @@ def test_who_is_back_is_found_a_round_trip_after_it_has_begun():
     assert [(row.what, row.incarnation) for row in world.rows if row.what in ("down", "up")] == [("down", 0), ("up", 1)]
 
 
-def test_who_is_back_before_it_was_missed_is_lost_just_before_it_is_found():
+def test_a_process_that_restarts_before_its_failure_is_detected_is_lost_and_found_at_once():
     world = World({2: [Outage(10, 11)]}, detection=30.0).run()
     assert world.of(0) == [(11.1, PeerLost(2)), (11.1, PeerFound(2))]
 
 
-def test_a_connection_is_good_for_what_had_left_until_the_loss_is_noticed_and_for_nothing_else():
+def test_a_failed_connection_accepts_sent_messages_until_the_failure_is_detected():
     world, seen = World({2: [Outage(10, 20)]}), []
     for time in (9.9, 10.01, 10.06, 20.05, 20.11):
         world.event_queue.after(
@@ -133,7 +133,7 @@ def test_a_connection_is_good_for_what_had_left_until_the_loss_is_noticed_and_fo
     ]
 
 
-def test_who_comes_later_is_not_there_at_first():
+def test_a_late_participant_is_absent_at_first():
     world = World({2: [Outage(0, 5)]})
     assert not world.churn.is_connected(0, 2)
     assert not world.churn.accepts(1, 2)
@@ -145,7 +145,7 @@ def test_who_comes_later_is_not_there_at_first():
 @pytest.mark.parametrize(
     ("leaves_after", "gone", "what"), [(2.0, 9.0, "left"), (None, 10.0, "down"), (3.5, 10.0, "down")]
 )
-def test_a_preemption_is_told_before_and_what_is_not_done_by_then_is_a_crash(leaves_after, gone, what):
+def test_a_preemption_has_notice_and_is_a_crash_if_leaving_takes_longer(leaves_after, gone, what):
     outage = Outage(10, 20, "preemption", notice=3.0)
     world = World({2: [outage]}, detection=0.5, leaves_after=leaves_after).run()
     assert world.of(2)[:2] == [(7, Leave(10)), (20, "begins")]
@@ -156,27 +156,27 @@ def test_a_preemption_is_told_before_and_what_is_not_done_by_then_is_a_crash(lea
 
 
 @pytest.mark.parametrize(("leaves_after", "left", "back"), [(2.0, 12, 23), (15.0, 25, 28)])
-def test_who_leaves_takes_its_time_and_then_the_machine_is_away_as_long_as_it_is(leaves_after, left, back):
+def test_an_outage_after_a_leave_begins_when_the_participant_has_left(leaves_after, left, back):
     world = World({2: [Outage(10, 20, "leave")]}, leaves_after=leaves_after, restart=3.0).run()
     assert world.of(2)[:2] == [(10, Leave(None)), (back, "begins")]
     assert world.of(0) == [(left + 0.05, PeerLost(2)), (back + 0.1, PeerFound(2))]
 
 
-def test_whose_machine_goes_again_before_it_has_left_is_back_after_that():
+def test_overlapping_outages_are_one():
     outages = [Outage(10, 20, "leave"), Outage(24, 40), Outage(50, math.inf)]
     world = World({2: outages}, leaves_after=12.0, restart=3.0).run()
     assert [time for time, what in world.of(2) if what == "begins"] == [43]
     assert world.gone == [(22, 2, False), (50, 2, True)]
 
 
-def test_all_machines_of_a_cloud_may_go_at_once():
+def test_a_whole_cloud_may_fail_at_once():
     down = [Outage(10, 20)]
     world = World({0: down, 1: down}).run()
     assert world.of(2) == [(10.05, PeerLost(0)), (10.05, PeerLost(1)), (20.1, PeerFound(0)), (20.1, PeerFound(1))]
     assert world.of(0) == [(20, "begins"), (20.002, PeerFound(1)), (20.1, PeerFound(2))]
 
 
-def test_over_a_silent_path_both_ends_lose_each_other_until_it_is_back():
+def test_both_ends_of_a_silent_path_lose_each_other_until_it_is_restored():
     world = World(paths={("a", "b"): [Outage(10, 30)]}, silence=5.0)
     world.event_queue.after(14.9, lambda: world.cuts.append(world.churn.is_connected(0, 2)))
     world.run()
@@ -185,17 +185,17 @@ def test_over_a_silent_path_both_ends_lose_each_other_until_it_is_back():
     assert world.cuts == [True, (15, 0, 2), (15, 1, 2)]
 
 
-def test_a_short_silence_is_none():
+def test_an_outage_of_a_path_shorter_than_the_silence_is_not_detected():
     world = World(paths={("a", "b"): [Outage(10, 15)], ("b", "a"): [Outage(10, 15)]}, silence=5.0).run()
     assert not any(world.told.values())
 
 
-def test_a_path_is_back_when_both_directions_are():
+def test_a_path_is_restored_when_both_directions_are():
     world = World(paths={("a", "b"): [Outage(10, 30)], ("b", "a"): [Outage(10, 40)]}).run()
     assert world.of(0) == [(15, PeerLost(2)), (40.1, PeerFound(2))]
 
 
-def test_a_crash_behind_a_path_that_is_down_is_noticed_when_that_is_back_or_silent():
+def test_a_crash_behind_a_path_that_is_down_is_detected_after_its_restoration_or_the_silence():
     crash = {2: [Outage(11, math.inf)]}
     back = World(crash, {("a", "b"): [Outage(10, 14)]}, silence=5.0).run()
     silent = World(crash, {("a", "b"): [Outage(10, 16)]}, silence=5.0).run()
@@ -203,14 +203,14 @@ def test_a_crash_behind_a_path_that_is_down_is_noticed_when_that_is_back_or_sile
     assert silent.of(0) == [(15, PeerLost(2))]
 
 
-def test_who_begins_behind_a_path_that_is_down_is_found_when_that_is_back():
+def test_a_process_started_behind_a_path_that_is_down_is_found_after_its_restoration():
     world = World({2: [Outage(10, 20)]}, {("a", "b"): [Outage(19, 23)]}).run()
     assert world.of(2) == [(20, "begins"), (23.1, PeerFound(0)), (23.1, PeerFound(1))]
     assert world.of(0) == [(10.05, PeerLost(2)), (23.1, PeerFound(2))]
 
 
-def test_a_newcomer_is_told_whom_it_will_not_find_and_whom_it_has_not_found():
-    """Of the three, one goes while another one begins to shake hands with it."""
+def test_a_starting_process_learns_which_peers_are_absent_and_which_handshakes_failed():
+    """One of the three fails during a handshake."""
     world, absent = World({0: [Outage(10, 20)], 2: [Outage(20.05, 30)], 1: [Outage(15, 40)]}), []
     world.event_queue.after(20.0, lambda: absent.append(world.churn.unreachable(0)))
     world.run()
@@ -249,8 +249,8 @@ def schedules(draw):
     restart=st.sampled_from([0.0, 0.5]),
     leaves_after=st.sampled_from([None, 0.0, 1.0, 7.0]),
 )
-def test_at_last_all_know_who_is_there(schedules, detection, silence, restart, leaves_after):
-    """And each is told in turn that a peer is found and lost, however outages follow and overlap."""
+def test_in_the_end_connections_are_those_of_running_processes(schedules, detection, silence, restart, leaves_after):
+    """And each gets PeerFound and PeerLost in turn, however outages follow and overlap."""
     participants, paths = schedules
     world = World(participants, paths, detection, silence, restart, leaves_after).run()
     churn = world.churn

@@ -21,7 +21,7 @@ def cost_as(times, **flops):
     return f"workload.cost_as={json.dumps({'parameters': times * PARAMETERS_OF_MLP, **flops})}"
 
 
-def test_each_parameter_costs_as_many_bytes_and_operations_as_it_stands_for(tmp_path):
+def test_bytes_and_operations_are_charged_in_proportion_to_parameters(tmp_path):
     small = simulate(digits(*ALL, iterations=3, duration=None), tmp_path / "small")
     large = simulate(digits(*ALL, cost_as(20), iterations=3, duration=None), tmp_path / "large")
     headers = small.transfers()["bytes"] - 4 * PARAMETERS_OF_MLP
@@ -34,7 +34,7 @@ def test_each_parameter_costs_as_many_bytes_and_operations_as_it_stands_for(tmp_
     assert sorted(large.iterations()["loss"]) == sorted(small.iterations()["loss"])
 
 
-def test_a_link_carries_the_same_part_of_a_large_model_as_a_slower_one_of_a_small_one(tmp_path):
+def test_a_large_model_on_fast_links_is_as_a_small_one_on_slow_links(tmp_path):
     """Budgets of Max-N follow the charged sizes, measured or told."""
     for bandwidth in ("measured", "oracle_share"):
         system = (
@@ -53,7 +53,7 @@ def clouds(nic):
     return [{"name": name, "workers": [{"count": 1, "compute": "4 cores", "nic": nic}]} for name in ("a", "b")]
 
 
-def test_it_is_said_wherever_figures_of_cost_are(tmp_path):
+def test_the_charged_model_is_named_wherever_costs_are(tmp_path):
     run = simulate(
         digits(*ALL, "workload.cost_as={parameters: 1.3 B, flops: 16 TFLOP}", duration="1 ms"), tmp_path / "run"
     )
@@ -62,7 +62,7 @@ def test_it_is_said_wherever_figures_of_cost_are(tmp_path):
     assert title(run) == "small, charged as 1.3 B parameters · baseline (no exchange)"
 
 
-def test_operations_grow_with_parameters_unless_they_are_said():
+def test_operations_are_proportional_to_parameters_by_default():
     own = Setting.of(digits(*ALL)).core_seconds_per_sample
     assert Setting.of(digits(*ALL, cost_as(7))).core_seconds_per_sample == pytest.approx(7 * own)
     assert Setting.of(digits(*ALL, cost_as(7, flops="19 GFLOP"))).core_seconds_per_sample == pytest.approx(10)
@@ -88,7 +88,7 @@ def test_real_machines_charge_nothing():
         ({"parameters": "1 B", "size": 3}, "workload.cost_as", "unknown key 'size'"),
     ],
 )
-def test_what_makes_no_sense_is_told_in_one_line(given, path, words):
+def test_an_invalid_cost_is_refused_in_one_line(given, path, words):
     scenario = digits().model_dump(mode="json", by_alias=True)
     with pytest.raises(InputError, match=words) as refused:
         from_data({**scenario, "workload": {**scenario["workload"], "cost_as": given}})

@@ -40,7 +40,7 @@ def routing(cluster) -> Routing:
 
 
 class World:
-    """A transport that notes what happens when."""
+    """A transport that records its events with their times."""
 
     def __init__(self, cluster=CLUSTER, tcp=IDEAL, scale=1.0):
         self.event_queue = EventQueue()
@@ -77,13 +77,21 @@ def on_the_wire(*messages: Message) -> float:
     return sum(message.size for message in messages) * TCP.data
 
 
-def test_a_message_takes_its_size_over_the_narrowest_link_and_half_a_round_trip():
-    world, message = World(), weights(0)
-    world.transport.send(2, message)
+@pytest.mark.parametrize(
+    ("sender", "receiver", "rate", "latency"),
+    [
+        (0, 2, 1e6, 0.05),  # 8 Mbps up, 40 Mbps path, 80 Mbps down
+        (2, 0, 0.5e6, 0.05),  # The other direction has its own path, of 4 Mbps.
+        (0, 1, 1e6, 0.001),  # Inside a cloud, only NICs and its latency count.
+    ],
+)
+def test_a_message_takes_its_size_over_the_narrowest_link_and_half_a_round_trip(sender, receiver, rate, latency):
+    world, message = World(), weights(sender)
+    world.transport.send(receiver, message)
     finish(world.event_queue)
-    duration = on_the_wire(message) / 1e6  # 8 Mbps up, 40 Mbps path, 80 Mbps down
-    assert world.sent == [(0, 2, pytest.approx(duration, abs=1e-9), pytest.approx(duration, abs=1e-9))]
-    assert world.delivered == [(message, 2, pytest.approx(duration + 0.05, abs=1e-9))]
+    duration = on_the_wire(message) / rate
+    assert world.sent == [(sender, receiver, *[pytest.approx(duration, abs=1e-9)] * 2)]
+    assert world.delivered == [(message, receiver, pytest.approx(duration + latency, abs=1e-9))]
 
 
 def test_a_larger_model_is_charged_for_its_tensors_and_not_for_headers():
@@ -97,7 +105,7 @@ def test_a_larger_model_is_charged_for_its_tensors_and_not_for_headers():
     assert alone == shared == pytest.approx(1e6 / TCP.data / 10)  # of the bytes that the worker knows
 
 
-def test_of_what_is_under_way_it_is_known_how_much_has_been_sent():
+def test_the_sent_part_of_messages_under_way_is_known():
     world, first, second = World(), weights(0), weights(0)
     for message in (first, second):
         world.transport.send(2, message)
@@ -117,20 +125,6 @@ def test_of_what_is_under_way_it_is_known_how_much_has_been_sent():
         (pytest.approx(began), pytest.approx(0.25)),
     ]
     assert not list(world.transport.under_way())
-
-
-def test_the_other_direction_has_its_own_path():
-    world, message = World(), weights(2)
-    world.transport.send(0, message)
-    finish(world.event_queue)
-    assert world.delivered == [(message, 0, pytest.approx(on_the_wire(message) / 0.5e6 + 0.05, abs=1e-9))]
-
-
-def test_inside_a_cloud_only_the_nics_and_its_latency_count():
-    world, message = World(), weights(0)
-    world.transport.send(1, message)
-    finish(world.event_queue)
-    assert world.delivered == [(message, 1, pytest.approx(on_the_wire(message) / 1e6 + 0.001, abs=1e-9))]
 
 
 def test_messages_of_a_channel_queue_and_the_next_one_starts_when_the_last_byte_has_left():
@@ -184,7 +178,7 @@ def test_a_schedule_changes_a_link_under_a_message():
     assert world.delivered[0][2] == pytest.approx(2 + (on_the_wire(message) - 0.5e6) / 2e6, abs=1e-9)
 
 
-def test_the_oracle_knows_paths_alone_and_shared():
+def test_true_bandwidths_are_those_of_a_flow_alone_and_of_all_together():
     world = World()
     pairs = [(0, 1), (0, 2), (2, 0), (3, 1)]
     # Alone: the NIC of 8 Mbps, twice, and the path of 4 Mbps. Together: worker 0's NIC is halved, and that path; each
@@ -196,7 +190,7 @@ def test_the_oracle_knows_paths_alone_and_shared():
     assert on_links == [pytest.approx(rates, rel=1e-3) for rates in expected]
 
 
-def test_acknowledgements_take_their_part_of_the_way_back():
+def test_acknowledgements_load_the_return_route():
     """Whoever receives ten times what it can send loses a fifth of that to acknowledgements."""
     workers = [{"nic": {"up": "8 Mbps", "down": "80 Mbps"}}, {"nic": "80 Mbps"}]
     world, message = World({"clouds": [{"name": "a", "workers": workers}]}), weights(0)
@@ -215,7 +209,7 @@ LATENT = TcpModel(latency_factor=3.0)
 
 @pytest.mark.parametrize("tcp", [IDEAL, WINDOWS, LATENT], ids=["ideal", "windows", "latency first"])
 @pytest.mark.parametrize("seconds", [0.0, 0.04, 0.15, 0.3])
-def test_what_is_cut_is_never_there_and_all_of_it_is_told(tcp, seconds):
+def test_cut_messages_are_never_delivered_and_all_are_returned(tcp, seconds):
     """Of both directions, every channel, what waits and what passes a latency first; others go on."""
     world, cuts = World(tcp=tcp), []
     for message, receiver in ((gradient(0), 2), (gradient(0), 2), (weights(0), 2), (gradient(2), 0), (gradient(1), 3)):
@@ -231,7 +225,7 @@ def test_what_is_cut_is_never_there_and_all_of_it_is_told(tcp, seconds):
 
 
 @pytest.mark.parametrize("tcp", [IDEAL, WINDOWS, LATENT], ids=["ideal", "windows", "latency first"])
-def test_after_a_cut_a_pair_begins_anew(tcp):
+def test_after_a_cut_a_pair_starts_with_a_new_connection(tcp):
     """As if nothing had been: with the first window again, and without what was on its way."""
     ends = []
     for cut in (True, False):
@@ -245,7 +239,7 @@ def test_after_a_cut_a_pair_begins_anew(tcp):
     assert ends[0] == [(2, pytest.approx(ends[1][0][1]))]
 
 
-def test_what_has_left_is_still_delivered_after_a_cut():
+def test_sent_messages_are_delivered_after_a_cut():
     world, message = World(), weights(0)
     world.transport.send(2, message)
     world.event_queue.after(on_the_wire(message) / 1e6 + 0.01, lambda: world.transport.cut(0, 2))
@@ -253,7 +247,7 @@ def test_what_has_left_is_still_delivered_after_a_cut():
     assert [each for each, _, _ in world.delivered] == [message]
 
 
-def test_what_crosses_no_link_can_be_cut_only_in_its_instant():
+def test_a_message_that_crosses_no_link_can_be_cut_only_in_its_instant():
     server = Routing(from_data(DATA).cluster, [0])
     world = World(server)
     world.transport.send(4, weights(0))
@@ -291,7 +285,7 @@ def memory(workers: int) -> tuple[float, float]:
     return most / (workers * (workers - 1)), present / (workers * (workers - 1))
 
 
-def test_memory_is_little_for_a_message_under_way_and_less_for_a_pair_that_has_nothing_to_send():
+def test_messages_under_way_and_idle_pairs_take_little_memory():
     memory(4)  # compiles
     for workers in (64, 128):
         under_way, idle = memory(workers)

@@ -1,4 +1,4 @@
-"""What happens when, also after the event queue was saved and loaded."""
+"""The order of calls, also after saving and loading the event queue."""
 
 import math
 import pickle
@@ -13,7 +13,7 @@ from tests.simulation.agendas import finish
 
 
 class Story:
-    """Calls that note when they are made, and plan further ones."""
+    """Calls that record their times, and schedule further ones."""
 
     def __init__(self) -> None:
         self.event_queue = EventQueue()
@@ -26,7 +26,7 @@ class Story:
             self.event_queue.late(partial(self.tell, f"{name}.{number} late"))
 
 
-def test_calls_of_one_instant_are_made_as_planned_and_late_ones_last():
+def test_calls_of_one_instant_are_made_in_the_order_of_scheduling_and_late_calls_last():
     story = Story()
     story.event_queue.after(1.0, partial(story.tell, "first", (0.0,)))
     story.event_queue.after(1.0, partial(story.tell, "second"))
@@ -43,7 +43,7 @@ def test_time_passes_without_calls():
     assert event_queue.next_time == math.inf
 
 
-def test_what_is_in_the_background_is_no_sign_that_anything_goes_on():
+def test_an_event_queue_with_background_calls_only_is_idle():
     story = Story()
     story.event_queue.after(1.0, partial(story.tell, "background"), background=True)
     assert story.event_queue.is_idle
@@ -63,7 +63,7 @@ delays = st.floats(0, 1e3, allow_nan=False)
 
 
 @given(st.lists(st.tuples(delays, st.lists(delays, max_size=3).map(tuple)), max_size=6), st.integers(0, 12))
-def test_what_was_saved_goes_on_to_the_bit(plans, steps):
+def test_a_saved_event_queue_continues_to_the_bit(plans, steps):
     whole = Story()
     for number, (delay, further) in enumerate(plans):
         whole.event_queue.after(delay, partial(whole.tell, str(number), further))
@@ -77,7 +77,7 @@ def test_what_was_saved_goes_on_to_the_bit(plans, steps):
     assert saved.told == whole.told
 
 
-def test_a_time_is_kept_although_the_rest_of_the_way_is_rounded():
+def test_times_are_exact_after_saving():
     time, misled = 20.0 + math.ulp(20.0), 0
     for number in range(64):
         story = Story()
@@ -92,7 +92,7 @@ def test_a_time_is_kept_although_the_rest_of_the_way_is_rounded():
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_what_is_planned_for_this_instant_is_saved_too(late):
+def test_calls_of_the_present_instant_are_saved(late):
     story = Story()
     story.event_queue.advance(3.0)
     (story.event_queue.late if late else partial(story.event_queue.after, 0.0))(partial(story.tell, "now"))

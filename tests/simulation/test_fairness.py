@@ -1,4 +1,4 @@
-"""Max-min sharing: what defines it, on random networks."""
+"""The definition of max-min sharing, on random networks."""
 
 import math
 
@@ -31,7 +31,7 @@ def test_no_link_is_over_capacity_and_every_flow_is_bottlenecked(network):
             load[link] >= capacities[link] - slack[link]
             and rate >= max(r for r, other in zip(rates, routes, strict=True) if link in other) * (1 - 1e-9)
             for link in route
-        ), "a flow crosses a full link on which nobody is faster"
+        ), "a flow crosses a full link on which no flow is faster"
 
 
 def test_the_textbook_case():

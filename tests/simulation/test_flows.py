@@ -45,53 +45,38 @@ def ends(capacities, flows, changes=(), cuts=()):
     return times
 
 
-def test_one_flow_takes_size_over_capacity():
-    assert ends([10.0], [(0, (0,), 25)]) == pytest.approx([2.5], abs=EXACT)
-
-
-def test_two_flows_on_one_nic_halve_it_until_the_shorter_ends():
+NEVER = math.inf
+CLOSED_FORMS = {
+    "one flow": ([10.0], [(0, (0,), 25)], (), (), [2.5]),
     # Both at 5: the first is done at 2; the second has 20 left then, at 10.
-    assert ends([10.0], [(0, (0,), 10), (0, (0,), 30)]) == pytest.approx([2.0, 4.0], abs=EXACT)
-
-
-def test_a_path_narrower_than_the_nic_limits_only_its_own_flow():
+    "two flows on one NIC": ([10.0], [(0, (0,), 10), (0, (0,), 30)], (), (), [2.0, 4.0]),
     # NIC 10, path 2: the flow over the path gets 2, the other 8.
-    assert ends([10.0, 2.0], [(0, (0, 1), 10), (0, (0,), 16)]) == pytest.approx([5.0, 2.0], abs=EXACT)
-
-
-def test_a_capacity_step_in_mid_flow():
+    "a path narrower than the NIC": ([10.0, 2.0], [(0, (0, 1), 10), (0, (0,), 16)], (), (), [5.0, 2.0]),
     # 10 until t=1, then 4: 30 bytes = 10 + 4 * 5.
-    assert ends([10.0], [(0, (0,), 30)], [(1.0, 0, 4.0)]) == pytest.approx([6.0], abs=EXACT)
-
-
-def test_an_outage_stops_a_flow_and_its_end_lets_it_go_on():
-    assert ends([10.0], [(0, (0,), 20)], [(1.0, 0, 0.0), (6.0, 0, 10.0)]) == pytest.approx([7.0], abs=EXACT)
-
-
-def test_an_outage_for_good_leaves_the_flow_unfinished():
-    assert ends([10.0], [(0, (0,), 20)], [(1.0, 0, 0.0)]) == [math.inf]
-
-
-def test_a_late_flow_slows_the_first_down_from_then_on():
+    "a capacity that changes": ([10.0], [(0, (0,), 30)], [(1.0, 0, 4.0)], (), [6.0]),
+    "an outage": ([10.0], [(0, (0,), 20)], [(1.0, 0, 0.0), (6.0, 0, 10.0)], (), [7.0]),
+    "an outage for good": ([10.0], [(0, (0,), 20)], [(1.0, 0, 0.0)], (), [NEVER]),
     # Alone until 1 (10 bytes), then 5 each: the first has 10 left, until 3; the second then has 10 left at 10.
-    assert ends([10.0], [(0, (0,), 20), (1, (0,), 20)]) == pytest.approx([3.0, 4.0], abs=EXACT)
-
-
-def test_a_flow_that_is_cut_never_ends_and_leaves_its_part_to_others():
+    "a later flow": ([10.0], [(0, (0,), 20), (1, (0,), 20)], (), (), [3.0, 4.0]),
     # Both at 5 until 1: then the other one has 15 left, at 10.
-    flows = [(0, (0,), 20), (0, (0,), 20)]
-    assert ends([10.0], flows, cuts=[(1.0, 0)]) == [math.inf, pytest.approx(2.5, abs=EXACT)]
-
-
-def test_a_flow_may_be_cut_in_the_instant_in_which_it_starts():
-    flows = [(0, (0,), 20), (1, (0,), 20), (1, (0,), 20)]
+    "a flow that is cut": ([10.0], [(0, (0,), 20), (0, (0,), 20)], (), [(1.0, 0)], [NEVER, 2.5]),
     # Alone until 1, then with the third one: the first has 10 left at 5.
-    assert ends([10.0], flows, cuts=[(1.0, 1)]) == pytest.approx([3.0, math.inf, 4.0], abs=EXACT)
+    "a flow that is cut as it starts": (
+        *([10.0], [(0, (0,), 20), (1, (0,), 20), (1, (0,), 20)], (), [(1.0, 1)]),
+        [3.0, NEVER, 4.0],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CLOSED_FORMS)
+def test_flows_end_as_computed_by_hand(case):
+    *given, expected = CLOSED_FORMS[case]
+    assert ends(*given) == pytest.approx(expected, abs=EXACT)
 
 
 @pytest.mark.parametrize("before", [True, False])
 def test_of_flows_that_end_together_one_may_be_cut_in_that_instant(before):
-    """Whether it is told of its end first or cut, the others end then and there, and links are as free as can be."""
+    """Before or after its end is reported; the others end at that time, and the link is free."""
     event_queue, told = EventQueue(), []
     network = FlowNetwork(event_queue, [10.0])
     slots = [network.start((0,), 20, partial(told.append, number)) for number in range(2)]
@@ -112,7 +97,7 @@ def test_of_flows_that_end_together_one_may_be_cut_in_that_instant(before):
     flows=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 2), st.integers(1, 1000)), min_size=1, max_size=12),
     cuts=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 11)), max_size=8),
 )
-def test_a_link_is_full_while_anything_is_on_it_whatever_is_cut(capacities, flows, cuts):
+def test_a_link_with_flows_is_full_whatever_is_cut(capacities, flows, cuts):
     """It carries all of those that end, and of those that are cut no more than they are."""
     flows = [(begin, (link % len(capacities),), size) for begin, link, size in flows]
     possible = sorted(cuts, reverse=True)

@@ -1,4 +1,4 @@
-"""Whose kernels compute a run: this package's, or PyTorch's where that is asked for or nothing else can be had."""
+"""The kernels of a run: this package's, or PyTorch's if requested or if there is no compiler."""
 
 from __future__ import annotations
 
@@ -67,26 +67,26 @@ def test_both_train_as_a_plain_loop_does_within_rounding(runs):
         assert run.summary["accuracy"]["mean"] > LEARNT
 
 
-def test_they_are_not_the_same(runs):
+def test_kernels_differ_in_rounding(runs):
     assert losses(runs["fast"]) != losses(runs["torch"])
 
 
-def test_torchs_are_deterministic(runs, tmp_path):
+def test_kernels_of_pytorch_are_deterministic(runs, tmp_path):
     again = simulate(convolutional("torch"), tmp_path / "again", device="cpu")
     assert losses(again) == losses(runs["torch"])
 
 
-def test_a_run_tells_whose_computed(runs):
+def test_the_manifest_names_the_kernels(runs):
     assert {kernels: run.manifest["kernels"] for kernels, run in runs.items()} == {"fast": "fast", "torch": "torch"}
 
 
-def test_a_model_of_small_layers_is_pytorchs_anyway(caplog):
+def test_small_layers_use_kernels_of_pytorch(caplog):
     assert Setting.of(digits()).kernels == "torch"
     assert caplog.messages == []
 
 
 @pytest.mark.usefixtures("cannot_compile")
-def test_where_they_cannot_be_compiled_pytorchs_compute_and_a_line_says_so(runs, tmp_path, caplog):
+def test_without_a_compiler_kernels_of_pytorch_are_used_with_a_warning(runs, tmp_path, caplog):
     run = simulate(convolutional("fast"), tmp_path / "run", device="cpu")
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert caplog.messages == [
@@ -97,7 +97,7 @@ def test_where_they_cannot_be_compiled_pytorchs_compute_and_a_line_says_so(runs,
     assert losses(run) == losses(runs["torch"])
 
 
-def test_a_run_does_not_go_on_with_others(tmp_path, request):
+def test_a_run_is_not_resumed_with_other_kernels(tmp_path, request):
     asked = iter([False] * 30 + [True])
     early = simulate(convolutional("fast"), tmp_path / "run", device="cpu", interrupted=lambda: next(asked, True))
     assert early.manifest["status"] == "interrupted"

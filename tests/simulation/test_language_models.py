@@ -47,14 +47,14 @@ def alone(folder, optimizer):
     return losses, model, plain
 
 
-def test_a_worker_on_its_own_does_what_a_plain_loop_of_sgd_does_to_the_bit(tmp_path):
+def test_a_single_worker_equals_a_plain_loop_of_sgd_to_the_bit(tmp_path):
     losses, model, plain = alone(tmp_path, "{kind: sgd, learning_rate: 0.1}")
     with one_core():
         assert losses == list(plain(torch.optim.SGD(model.parameters(), 0.1).step))
 
 
 @pytest.mark.parametrize("norm", [None, 0.5])
-def test_a_worker_on_its_own_does_what_a_plain_loop_of_adamw_does(norm, tmp_path):
+def test_a_single_worker_equals_a_plain_loop_of_adamw(norm, tmp_path):
     """To the bit; but a gradient's length taken at once is rounded otherwise than one from its variables' lengths."""
     optimizer = "{kind: adamw, learning_rate: 0.01, weight_decay: 0.1, warmup: 2, schedule: {kind: cosine, steps: 4, "
     losses, model, plain = alone(tmp_path, f"{optimizer}end: 0.1}}, clip_norm: {norm or 'null'}}}")
@@ -93,7 +93,7 @@ def test_only_adapters_cross_links(tmp_path):
     assert (run.transfers()["bytes"] - 4 * adapters).between(1, 64).all()
 
 
-def test_adapters_begin_as_the_model_without_and_leave_it_as_it_was(tmp_path):
+def test_adapters_begin_as_the_base_model_and_do_not_change_it(tmp_path):
     plain, adapted = (Setting.of(gpt(*extra)) for extra in ([], ["workload.lora={rank: 2}"]))
     base = dict(plain.model.named_parameters())
     frozen = {name.replace(".frozen", ""): buffer for name, buffer in adapted.model.named_buffers()}
@@ -111,7 +111,7 @@ def test_adapters_begin_as_the_model_without_and_leave_it_as_it_was(tmp_path):
     assert all(torch.equal(buffer, before[name]) for name, buffer in frozen.items())
 
 
-def test_a_base_is_found_beside_the_scenario_and_known_again(tmp_path):
+def test_a_base_is_found_beside_the_scenario_and_identified_by_its_digest(tmp_path):
     torch.save(Setting.of(gpt("seed=7")).model.state_dict(), tmp_path / "base.pt")
     data = to_data(gpt())
     data["workload"]["lora"] = {"rank": 2, "base": "base.pt"}
@@ -145,13 +145,13 @@ def test_a_base_is_found_beside_the_scenario_and_known_again(tmp_path):
         ),
     ],
 )
-def test_a_mistake_is_told_in_one_line(overrides, line):
+def test_an_error_message_is_one_line(overrides, line):
     with pytest.raises(InputError) as told:
         Setting.of(gpt(*overrides))
     assert line in str(told.value)
 
 
-def test_a_resolved_scenario_says_every_default():
+def test_a_resolved_scenario_has_every_default():
     workload = to_data(Setting.of(digits("workload.dataset=shakespeare", "workload.model=gpt")).scenario)["workload"]
     assert workload["dataset"] == {"name": "shakespeare", "context": 64, "tokenizer": "characters"}
     assert workload["model"] == {"name": "gpt", "layers": 4, "heads": 4, "width": 128}

@@ -1,4 +1,4 @@
-"""Whole systems where each worker holds other classes: only who communicates, and does it right, learns them all."""
+"""Whole systems with other classes on each worker: only correct communication teaches all workers all classes."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_every_system_learns_more_than_any_worker_could_alone(tmp_path, name, cl
 
 
 @pytest.mark.parametrize("route", ["all_to_all", "ring"])
-def test_in_half_precision_the_bytes_are_half_and_what_is_learned_is_the_same(tmp_path, route):
+def test_half_precision_halves_the_bytes_and_keeps_the_accuracy(tmp_path, route):
     runs = []
     for precision in ("fp32", "fp16", "bf16"):
         exchange = {"period": 5, "route": route, "precision": precision}
@@ -74,6 +74,6 @@ def test_in_half_precision_the_bytes_are_half_and_what_is_learned_is_the_same(tm
 
 
 @pytest.mark.parametrize("cluster", [UNEQUAL, ALIKE], ids=["unequal", "alike"])
-def test_who_never_communicates_does_not(tmp_path, cluster):
+def test_workers_that_never_communicate_do_not_learn_all_classes(tmp_path, cluster):
     run, alone = learned(tmp_path / "run", cluster, {"name": "local_sgd", "exchange": {"period": 10**6}})
     assert run.summary["accuracy"]["mean"] <= alone < 0.65

@@ -26,7 +26,7 @@ def in_a_new_thread(function):
 
 
 def settings():
-    """What whoever calls may have set, and what else computes may go by."""
+    """Settings of the process that a caller may have changed, or that other computations depend on."""
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     return {
         "threads": (torch.get_num_threads(), torch.get_num_interop_threads()),

@@ -1,4 +1,4 @@
-"""What a run writes down of transfers, waits and profiling, beside what is learned."""
+"""The records of transfers, waits and profiling."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_a_link_in_use_carries_bytes_in_every_interval(slow):
     assert own.loc[[6, 9, 12]].tolist() == pytest.approx([own.loc[6]] * 3, abs=2)
 
 
-def test_bytes_are_those_of_whole_messages_and_of_what_the_end_cut_off(slow):
+def test_bytes_are_those_of_complete_messages_and_of_the_sent_parts_at_the_end(slow):
     transfers = slow.transfers()
     whole = transfers.dropna(subset=["end"])
     assert len(whole) == slow.links()["messages"].sum() > 0
@@ -36,13 +36,13 @@ def test_bytes_are_those_of_whole_messages_and_of_what_the_end_cut_off(slow):
 
 
 @pytest.mark.parametrize(("given", "rows"), [("true", True), ("false", False)])
-def test_transfers_are_recorded_where_they_are_asked_for(tmp_path, given, rows):
+def test_transfers_are_recorded_if_requested(tmp_path, given, rows):
     run = simulate(digits(f"record_transfers={given}", duration="0.3 s"), tmp_path / "run")
     assert bool(len(run.transfers())) is rows
     assert run.links()["bytes"].sum() > 0
 
 
-def test_by_default_they_are_recorded_of_up_to_64_workers():
+def test_transfers_are_recorded_by_default_up_to_64_workers():
     for count, recorded in ((64, True), (65, False)):
         clouds = [{"name": "a", "workers": [{"count": count}]}]
         assert digits(cluster={"clouds": clouds}).records_transfers is recorded
@@ -56,7 +56,7 @@ def test_profiling_is_a_span_of_its_own(tmp_path):
     assert first["begin"][1::2].tolist() == pytest.approx(first["end"][::2].tolist())
 
 
-def test_the_wait_of_who_waits_for_ever_is_drawn_and_says_for_whom(tmp_path):
+def test_an_endless_wait_is_a_span_with_its_cause(tmp_path):
     clouds = [
         {"name": "a", "workers": [{"count": 2, "compute": "24 cores"}]},
         {"name": "b", "workers": [{"compute": "24 cores", "nic": {"steps": {"0 s": "50 Mbps", "1 s": "0 Mbps"}}}]},
@@ -70,7 +70,7 @@ def test_the_wait_of_who_waits_for_ever_is_drawn_and_says_for_whom(tmp_path):
     assert last["end"].max() >= 1
 
 
-def test_it_is_known_whom_each_worker_waited_for_most(tmp_path):
+def test_the_peer_that_a_worker_waited_for_most_is_known(tmp_path):
     """The slow one is who holds up the two others."""
     run = simulate(digits(duration="4 s", system="baseline"), tmp_path / "run")
     waits = run.iterations().query("wait_seconds > 0")

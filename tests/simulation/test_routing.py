@@ -41,7 +41,7 @@ def capacity(routing, name):
     return routing.capacities_bps[routing.names.index(name)].value_at(0)
 
 
-def test_from_leaf_to_leaf_there_is_a_way_over_each_spine():
+def test_there_is_a_route_over_each_spine():
     routing = leaf_spine()
     ways = [
         ["east/0 up", "east leaf 0 -> spine 0", "east spine 0 -> leaf 3", "east/7 down"],
@@ -53,7 +53,7 @@ def test_from_leaf_to_leaf_there_is_a_way_over_each_spine():
     assert {path.latency for path in paths} == {5e-6}
 
 
-def test_at_one_leaf_and_between_clouds_messages_cross_no_spine():
+def test_routes_within_a_leaf_and_between_clouds_cross_no_spine():
     routing = leaf_spine()
     assert crossed(routing, routing.route(0, 1)) == ["east/0 up", "east/1 down"]
     assert crossed(routing, routing.route(0, 9)) == ["east/0 up", "east -> west", "west/1 down"]
@@ -63,7 +63,7 @@ def test_at_one_leaf_and_between_clouds_messages_cross_no_spine():
     assert routing.route(3, 3) == Route((), 0.0)
 
 
-def test_pairs_keep_their_ways_and_share_the_spines_evenly():
+def test_the_route_of_a_pair_is_fixed_and_spines_are_shared_evenly():
     routing = leaf_spine(workers=64)
     chosen = {pair: routing.route(*pair).links for pair in permutations(range(64), 2)}
     again = leaf_spine(workers=64)
@@ -72,7 +72,7 @@ def test_pairs_keep_their_ways_and_share_the_spines_evenly():
     assert over["0"] == pytest.approx(over["1"], rel=0.1)
 
 
-def test_links_to_spines_carry_what_their_leafs_machines_do_less_oversubscribed():
+def test_capacities_of_links_to_spines_follow_from_machines_and_oversubscription():
     assert capacity(leaf_spine(), "east leaf 1 -> spine 0") == 1e9
     assert capacity(leaf_spine(), "east spine 0 -> leaf 1") == 2e9
     assert capacity(leaf_spine(oversubscription=4), "east leaf 1 -> spine 0") == 0.25e9
@@ -90,7 +90,7 @@ def test_workers_are_spread_in_order_and_servers_after_them():
     assert [leaf_spine(workers=5)._fabrics["east"].leaf[worker] for worker in range(5)] == [0, 0, 1, 2, 3]
 
 
-def test_the_links_of_a_fabric_are_there_once():
+def test_the_links_of_a_fabric_are_unique():
     routing = leaf_spine()
     routing.check_restored()
     assert len(set(routing.names)) == len(routing.names) == len(routing.capacities_bps)

@@ -1,4 +1,4 @@
-"""Incremental max-min sharing against filling up from nothing, over random comings and goings."""
+"""Incremental max-min sharing against progressive filling from scratch, on random changes."""
 
 import math
 import pickle
@@ -17,25 +17,31 @@ from tests.simulation import fairness
 CAPACITIES = st.floats(1e-3, 1e9) | st.integers(0, 4).map(float)
 LINKS = 6
 ROUTES = st.lists(st.integers(0, LINKS - 1), min_size=1, max_size=4, unique=True)
+BOUNDS = st.floats(1e-3, 1e9) | st.integers(1, 4).map(float)
+WEIGHTS = st.integers(1, 4) | st.integers(1, 10**9)
+FLOWS = st.tuples(ROUTES, st.just(np.inf), WEIGHTS) | st.tuples(ROUTES.map(lambda route: route[:3]), BOUNDS, WEIGHTS)
 CHANGES = (
-    st.tuples(st.just("arrives"), ROUTES)
+    st.tuples(st.just("arrives"), FLOWS)
     | st.tuples(st.just("leaves"), st.integers(0, 100))
     | st.tuples(st.just("becomes"), st.tuples(st.integers(0, LINKS - 1), CAPACITIES))
 )
 
 
+@pytest.mark.parametrize(("is_weighted", "tolerance"), [(False, (1e-9, 1e-300)), (True, (1e-7, 1e-6))])
 @given(
     capacities=st.lists(CAPACITIES, min_size=LINKS, max_size=LINKS),
     instants=st.lists(st.lists(CHANGES, min_size=1, max_size=4), min_size=1, max_size=12),
 )
-def test_rates_are_those_of_filling_up_from_nothing(capacities, instants):
-    capacities = list(capacities)
-    links, present = SharedLinks(capacities), {}
+def test_rates_are_those_of_progressive_filling(is_weighted, tolerance, capacities, instants):
+    """A flow's bound is a link that no other flow crosses; its share of full links is proportional to its weight."""
+    capacities, (relative, absolute) = list(capacities), tolerance
+    links, present = SharedLinks(capacities, is_weighted=is_weighted), {}
     for now, changes in enumerate(instants):
         settled = list(present)
         for kind, what in changes:
             if kind == "arrives":
-                present[links.add(what, 1e12)] = what
+                route, most, weight = what
+                present[links.add(route, 1e12, (), most, weight)] = what
             elif kind == "leaves" and settled:
                 slot = settled.pop(what % len(settled))
                 links.remove(slot)
@@ -43,76 +49,13 @@ def test_rates_are_those_of_filling_up_from_nothing(capacities, instants):
             elif kind == "becomes":
                 link, capacities[link] = what
                 links.resize(*what)
-        links.settle(float(now))
-        expected = fairness.max_min_rates(list(present.values()), capacities)
-        np.testing.assert_allclose(links.rates(list(present)), expected, rtol=1e-9, atol=1e-300)
-
-
-BOUNDS = st.floats(1e-3, 1e9) | st.integers(1, 4).map(float)
-
-
-@given(
-    capacities=st.lists(CAPACITIES, min_size=LINKS, max_size=LINKS),
-    instants=st.lists(
-        st.lists(st.tuples(ROUTES.map(lambda route: route[:3]), BOUNDS | st.just(np.inf)), min_size=1, max_size=4)
-        | st.integers(0, 100),
-        min_size=1,
-        max_size=12,
-    ),
-)
-def test_a_bound_of_a_flow_is_a_link_that_nobody_else_crosses(capacities, instants):
-    links, present = SharedLinks(capacities), {}
-    for now, change in enumerate(instants):
-        if isinstance(change, list):
-            present |= {links.add(route, 1e12, most=most): (route, most) for route, most in change}
-        elif present:
-            slot = list(present)[change % len(present)]
-            links.remove(slot)
-            del present[slot]
-        links = pickle.loads(pickle.dumps(links))  # before it settles, when what has come is still to be looked at
-        links.settle(float(now))
-        bounds = [most for _, most in present.values()]
-        ways = [
-            (*route, LINKS + flow) if most < np.inf else route for flow, (route, most) in enumerate(present.values())
-        ]
-        expected = fairness.max_min_rates(ways, [*capacities, *bounds])
-        np.testing.assert_allclose(links.rates(list(present)), expected, rtol=1e-9, atol=1e-300)
-
-
-WEIGHTS = st.integers(1, 4) | st.integers(1, 10**9)
-WEIGHTED = st.tuples(ROUTES.map(lambda route: route[:3]), BOUNDS | st.just(np.inf), WEIGHTS)
-
-
-@given(
-    capacities=st.lists(CAPACITIES, min_size=LINKS, max_size=LINKS),
-    instants=st.lists(
-        st.lists(WEIGHTED, min_size=1, max_size=4)
-        | st.integers(0, 100)
-        | st.tuples(st.integers(0, LINKS - 1), CAPACITIES),
-        min_size=1,
-        max_size=12,
-    ),
-)
-def test_flows_with_weights_have_their_rate_in_proportion(capacities, instants):
-    capacities = list(capacities)
-    links, present = SharedLinks(capacities, is_weighted=True), {}
-    for now, change in enumerate(instants):
-        if isinstance(change, list):
-            present |= {
-                links.add(route, 1e12, (), most, weight): (route, most, weight) for route, most, weight in change
-            }
-        elif isinstance(change, tuple):
-            capacities[change[0]] = change[1]
-            links.resize(*change)
-        elif present:
-            slot = list(present)[change % len(present)]
-            links.remove(slot)
-            del present[slot]
+        if now % 2:
+            links = pickle.loads(pickle.dumps(links))  # Before it settles, with changes still to be considered.
         links.settle(float(now))
         routes, bounds, weights = zip(*present.values(), strict=True) if present else ((), (), ())
-        ways = [(*route, LINKS + flow) if bounds[flow] < np.inf else route for flow, route in enumerate(routes)]
-        expected = fairness.max_min_rates(ways, [*capacities, *bounds], weights)
-        np.testing.assert_allclose(links.rates(list(present)), expected, rtol=1e-7, atol=1e-6)
+        routes = [(*route, LINKS + flow) if bounds[flow] < np.inf else route for flow, route in enumerate(routes)]
+        expected = fairness.max_min_rates(routes, [*capacities, *bounds], weights if is_weighted else None)
+        np.testing.assert_allclose(links.rates(list(present)), expected, rtol=relative, atol=absolute)
 
 
 def test_thousands_of_bound_flows_share_a_link():
@@ -123,54 +66,6 @@ def test_thousands_of_bound_flows_share_a_link():
     ways = [(0, 1, 2 + flow) if flow % 2 else (1, 2 + flow) for flow in range(1500)]
     np.testing.assert_allclose(links.rates(slots), fairness.max_min_rates(ways, [1000.0, 3000.0, *bounds]))
     assert len(links) == 2
-
-
-def lead_elsewhere(links):
-    """The second flow, over the link that is the first one's own."""
-    links._routes[1, 1] = links._routes[0, 1]
-
-
-def leave_no_room(links):
-    links._links["room"][1] = 0
-
-
-def arrive_twice(links):
-    links._arrived[2] = links._arrived[3]
-
-
-def arrive_where_one_is(links):
-    links._arrived[2, :4] = [0, 60, 0, links._routes[0, 1]]
-
-
-def share_more_links(links):
-    links._shared = 10_000
-
-
-@pytest.mark.parametrize(
-    "mislead", [lead_elsewhere, leave_no_room, arrive_twice, arrive_where_one_is, share_more_links]
-)
-def test_own_links_that_others_would_cross_are_refused(mislead):
-    links = SharedLinks([6.0])
-    for _ in range(2):
-        links.add((0,), 60, most=1.0)
-    links.settle(0.0)
-    for _ in range(4):
-        links.add((0,), 60, most=1.0)
-    pickle.loads(pickle.dumps(links))
-    mislead(links)
-    with pytest.raises(ValueError, match="indices of links are out of bounds"):
-        pickle.loads(pickle.dumps(links))
-
-
-@pytest.mark.parametrize("weights", [np.zeros(256), np.full(256, np.nan), np.ones(3), None])
-def test_weights_that_nothing_can_weigh_are_refused(weights):
-    links = SharedLinks([6.0], is_weighted=True)
-    links.add((0,), 60, weight=3)
-    links.settle(0.0)
-    pickle.loads(pickle.dumps(links))
-    links._weights = [1.0] if weights is None else weights
-    with pytest.raises((ValueError, AttributeError), match=r"links|dtype"):
-        pickle.loads(pickle.dumps(links))
 
 
 def with_cross_traffic(routes, return_routes, capacities, share):
@@ -192,7 +87,7 @@ def with_cross_traffic(routes, return_routes, capacities, share):
         st.lists(st.tuples(ROUTES, ROUTES), min_size=1, max_size=4) | st.integers(0, 100), min_size=1, max_size=12
     ),
 )
-def test_cross_traffic_takes_its_part_of_the_ways_back(capacities, instants):
+def test_cross_traffic_loads_return_routes(capacities, instants):
     links, present = SharedLinks(capacities, 0.02), {}
     for now, change in enumerate(instants):
         if isinstance(change, list):
@@ -207,7 +102,7 @@ def test_cross_traffic_takes_its_part_of_the_ways_back(capacities, instants):
             np.testing.assert_allclose(links.rates(list(present)), expected, rtol=0.01)
 
 
-def test_without_flows_nothing_is_left_of_their_cross_traffic():
+def test_without_flows_there_is_no_cross_traffic():
     links = SharedLinks([1.0, 1.0], 0.1)
     both = [links.add((0,), 1e12, (1,)), links.add((1,), 1e12, (0,))]
     links.settle(0.0)
@@ -259,7 +154,7 @@ def test_the_mesh_ends_when_simgrid_says():
 
 
 def test_a_message_takes_two_events_of_simpys(monkeypatch):
-    """Its end and its delivery; some ends are planned in vain, as other messages come in between."""
+    """Its end and its delivery; some ends are outdated before they come, as rates change."""
     scheduled, schedule = [], simpy.Environment.schedule
     monkeypatch.setattr(
         simpy.Environment, "schedule", lambda *about, **more: scheduled.append(about) or schedule(*about, **more)
@@ -268,7 +163,7 @@ def test_a_message_takes_two_events_of_simpys(monkeypatch):
     assert len(scheduled) < 2.5 * 6 * 20 * 5
 
 
-def test_a_change_leaves_flows_that_it_does_not_reach_as_they_are():
+def test_a_change_does_not_affect_flows_on_other_links():
     links = SharedLinks([6.0, 3.0])
     near, far = links.add((0,), 60), links.add((1,), 60)
     assert links.settle(0.0) == 10.0
@@ -280,17 +175,7 @@ def test_a_change_leaves_flows_that_it_does_not_reach_as_they_are():
     assert links.remove_ending() == [far, other]  # whose rate has doubled
 
 
-def test_a_slot_is_used_again():
-    links = SharedLinks([1.0])
-    first = links.add((0,), 1)
-    links.settle(0.0)
-    links.remove(first)
-    links.settle(1.0)
-    assert links.add((0,), 1) == first
-    assert links.settle(5.0) == 6.0
-
-
-def test_a_link_that_is_crossed_by_thousands():
+def test_thousands_of_flows_share_a_link():
     routes = [(flow % 3, 3, 4) if flow % 2 else (flow % 3, 4) for flow in range(3000)]
     capacities = [100.0, 200.0, 300.0, 150.0, 1000.0]
     links = SharedLinks(capacities)
@@ -306,21 +191,7 @@ def test_a_link_that_is_crossed_by_thousands():
     np.testing.assert_allclose(links.rates(slots[2500:]), fairness.max_min_rates(routes[2500:], capacities))
 
 
-def test_links_that_were_saved_go_on_by_themselves():
-    links = SharedLinks([6.0, 3.0])
-    flows = [links.add((0,), 60), links.add((0, 1), 60)]
-    links.settle(0.0)
-    saved = pickle.loads(pickle.dumps(links))
-    links.remove(flows[0])
-    assert links.settle(10.0) == 20.0
-    assert saved.rates(flows).tolist() == [3.0, 3.0]
-    saved.resize(0, 2.0)
-    assert saved.settle(10.0) == 40.0
-    assert saved.remove_ending() == flows
-    assert links.rates(flows[1:]).tolist() == [3.0]
-
-
-def test_hundreds_of_flows_are_found_by_their_ends():
+def test_hundreds_of_flows_end_in_order():
     links = SharedLinks([1.0] * 700)
     slots = [links.add((link,), 1000 - link) for link in range(700)]
     end = links.settle(0.0)
@@ -330,38 +201,54 @@ def test_hundreds_of_flows_are_found_by_their_ends():
     assert (end, links.remove_ending()) == (math.inf, [])
 
 
-def test_rates_of_a_given_moment():
+def test_rates_without_a_simulation():
     assert max_min_rates([(0, 1), (0,), (1,)], [1.0, 2.0]) == pytest.approx([0.5, 0.5, 1.5])
     assert max_min_rates([], [1.0]) == []
 
 
-@pytest.mark.parametrize(
-    ("array", "place", "value"),
-    [("_routes", (0, 0), 99), ("_crossing", 0, -5), ("_flows", 0, (1.0, 7, 0)), ("_left", slice(0, 1), 1 << 40)],
-)
-def test_a_state_that_leads_out_of_its_arrays_is_refused(array, place, value):
-    links = SharedLinks([10.0, 10.0])
-    first = links.add((0, 1), 100.0)
+def entry(array, place, value):
+    """Sets an entry of an array."""
+    return lambda links: getattr(links, array).__setitem__(place, value(links) if callable(value) else value)
+
+
+def attribute(name, value):
+    return lambda links: setattr(links, name, value(links) if callable(value) else value)
+
+
+FORGED = {
+    "a route over no link": entry("_routes", (0, 0), 10**6),
+    "a route over another flow's own link": entry("_routes", (1, 1), lambda links: links._routes[0, 1]),
+    "no room on a flow's own link": lambda links: links._links["room"].__setitem__(1, 0),
+    "no flow that crosses a link": entry("_crossing", 0, -5),
+    "no link as a bottleneck": entry("_flows", 0, (1.0, 10**6, 0)),
+    "no flow that is removed": entry("_left", slice(0, 1), 1 << 40),
+    "a flow that arrives twice": entry("_arrived", 2, lambda links: links._arrived[3]),
+    "a flow that arrives on another's link": entry(
+        "_arrived", (2, slice(4)), lambda links: [0, 60, 0, links._routes[0, 1]]
+    ),
+    "more shared links": attribute("_shared", 10_000),
+    "more room than there is": attribute("_spare", 1 << 40),
+    "a negative number of removed flows": attribute("_departures", -1),
+    "no unused flow": attribute("_unused", [4096]),
+    "no used entries": attribute("_taken", 0),
+    "an array of another length": attribute("_routes", lambda links: links._routes[:1].copy()),
+    "weights of 0": attribute("_weights", np.zeros(256)),
+    "weights that are no numbers": attribute("_weights", np.full(256, np.nan)),
+    "fewer weights": attribute("_weights", np.ones(3)),
+    "a list of weights": attribute("_weights", [1.0]),
+}
+
+
+@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
+def test_a_forged_state_is_refused(forge):
+    links = SharedLinks([6.0], is_weighted=True)
+    for _ in range(3):
+        last = links.add((0,), 60, most=1.0)
     links.settle(0.0)
-    links.remove(first)
-    getattr(links, array)[place] = value
-    with pytest.raises(ValueError, match="indices of links are out of bounds"):
-        pickle.loads(pickle.dumps(links))
-
-
-@pytest.mark.parametrize("change", [{"_spare": 1 << 40}, {"_departures": -1}, {"_unused": [4096]}, {"_taken": 0}])
-def test_counts_that_are_not_true_are_refused(change):
-    links = SharedLinks([10.0, 10.0])
-    links.add((0, 1), 100.0)
-    links.settle(0.0)
-    vars(links).update(change)
-    with pytest.raises(ValueError, match="indices of links are out of bounds"):
-        pickle.loads(pickle.dumps(links))
-
-
-def test_arrays_of_other_lengths_are_refused():
-    links = SharedLinks([10.0, 10.0])
-    links.add((0, 1), 100.0)
-    links._routes = links._routes[:1].copy()
-    with pytest.raises(ValueError, match="routes of links are not"):
+    for _ in range(4):
+        links.add((0,), 60, most=1.0)
+    links.remove(last)
+    pickle.loads(pickle.dumps(links))
+    forge(links)
+    with pytest.raises((ValueError, AttributeError), match=r"links|dtype"):
         pickle.loads(pickle.dumps(links))

@@ -87,7 +87,7 @@ def test_the_time_of_a_synchronous_iteration_is_computation_then_the_slowest_tra
     assert times[0] == pytest.approx(max(slow, fast + sent[1, 0] * TCP.data * 8 / 20e6 + 0.05), abs=1e-9)
 
 
-def test_weights_under_way_hold_up_nobody_who_exchanges_gradients(tmp_path):
+def test_weights_under_way_do_not_delay_the_exchange_of_gradients(tmp_path):
     """One percent of a gradient an iteration, in step; at times all weights, which take as long as 30 iterations."""
     clouds = [{"name": "a", "workers": [{"count": 3, "compute": "8 cores", "nic": "200 kbps"}]}]
     system = {
@@ -144,7 +144,7 @@ def test_dlion_learns_on_unequal_machines_and_shares_the_work_by_their_speed(tmp
     assert run.iterations()["merged"].sum() > 0
 
 
-def test_profiling_takes_the_time_of_what_it_measures_on_cores_that_change_meanwhile(tmp_path, monkeypatch):
+def test_profiling_takes_the_time_that_it_measures_while_cores_change(tmp_path, monkeypatch):
     """8 cores take 50 ms for 8 samples; of 16 they do half in 50 ms, and 2 cores the rest in 160; then 650 for 32."""
     measured, handle = [], Worker.handle
 
@@ -176,7 +176,7 @@ def test_max_n_follows_a_link_whose_bandwidth_falls(tmp_path):
     assert after < before < 100
 
 
-def test_an_oracle_fills_links_from_the_first_message_on_and_follows_their_changes(tmp_path):
+def test_true_bandwidths_fill_links_from_the_first_message_on_and_when_they_change(tmp_path):
     nic = {"steps": {"0 s": "2 Mbps", "4 s": "200 kbps"}}
     cluster = {"clouds": [{"name": "a", "workers": [{"count": 3, "nic": nic}]}]}
     system = {
@@ -228,8 +228,8 @@ EVER_CHANGING = {"steps": {"0 s": "10 Mbps", "1 s": "9 Mbps"}, "repeat": "2 s"}
     ],
     ids=["link", "machine", "link under a long message", "link while another changes", "machine while a link changes"],
 )
-def test_a_stall_ends_a_run_when_the_last_thing_has_happened(tmp_path, workers):
-    """An iteration takes about 0.1 s, or a message many: at about 3 s all wait for what is gone for good."""
+def test_a_stall_ends_a_run_after_its_last_event(tmp_path, workers):
+    """An iteration takes about 0.1 s, or a message longer: from about 3 s on all wait for a resource that failed."""
     scenario = digits(
         "workload.evaluate_every=1000 s",
         cluster={"clouds": [{"name": "a", "workers": workers}]},
@@ -242,7 +242,7 @@ def test_a_stall_ends_a_run_when_the_last_thing_has_happened(tmp_path, workers):
     assert run.evaluations()["virtual_time"].unique().tolist() == [0, run.summary["virtual_seconds"]]
 
 
-def test_a_link_that_comes_back_stalls_nobody(tmp_path):
+def test_a_restored_link_is_no_stall(tmp_path):
     """Nothing is under way while it is down, for longer than two evaluations take to come."""
     nic = {"steps": {"0 s": "10 Mbps", "1 s": "0 bps", "9 s": "10 Mbps"}}
     cluster = {"clouds": [{"name": "a", "workers": [{"nic": "10 Mbps"}, {"nic": nic}]}]}
@@ -251,7 +251,7 @@ def test_a_link_that_comes_back_stalls_nobody(tmp_path):
     assert (run.iterations()["virtual_time"] > 9).sum() > 10
 
 
-def test_an_asynchronous_worker_goes_no_faster_than_its_links(tmp_path):
+def test_an_asynchronous_worker_is_no_faster_than_its_links(tmp_path):
     cluster = {"clouds": [{"name": "a", "workers": [{"count": 2, "compute": "1000 cores", "nic": "1 Mbps"}]}]}
     system = {"name": "baseline", "synchronization": "asynchronous"}
     run = simulate(digits(cluster=cluster, system=system), tmp_path / "run")
@@ -279,7 +279,7 @@ def test_a_single_worker_trains_alone(tmp_path):
 
 
 @pytest.mark.parametrize("partition_kind", ["dirichlet", "label_shards"])
-def test_other_partitions_run_and_stand_in_the_manifest(tmp_path, partition_kind):
+def test_other_partitions_run_and_are_in_the_manifest(tmp_path, partition_kind):
     run = simulate(digits(f"workload.partition={partition_kind}", "duration=1 s"), tmp_path / "run")
     histogram = np.array(run.manifest["partition"])
     assert histogram.shape == (3, 10)
@@ -313,27 +313,19 @@ def test_every_shipped_scenario_runs_with_several_systems_and_every_system_in_se
 @pytest.mark.parametrize(
     "system",
     [
-        "ako",
-        "gaia",
-        "hop",
         {"name": "hop", "synchronization": {"max_gap": 8}},
-        "dpsgd",
         {"name": "hop", "exchange": {"kind": "parameters", "staleness": 5}, "topology": "ring"},
         {"name": "baseline", "exchange": "dgc"},
         {"name": "dlion", "exchange": {"n": 10}},
         {"name": "dlion", "exchange": {"residual": "accumulate"}},
         {"name": "dlion", "exchange": {"bandwidth": "oracle_share"}},
-        {"name": "local_sgd"},
         {"name": "dlion", "knowledge_transfer": {"kind": "weight_exchange", "period": 30}},
-        "ring_allreduce",
-        "adpsgd",
         {"name": "gaia", "exchange": {"barrier": "selective"}, "synchronization": {"staleness": 2}},
         {"name": "hop", "synchronization": {"max_gap": 8, "skip_from": 2}},
-        {"name": "diloco", "exchange": {"period": 20}},
     ],
     ids=str,
 )
-def test_every_system_learns(tmp_path, system):
+def test_variants_of_systems_learn(tmp_path, system):
     cluster = {"clouds": CLOUDS, "wan": {"bandwidth": "unlimited", "rtt": "60 ms"}}
     run = simulate(digits(cluster=cluster, system=system, duration="15 s"), tmp_path / "run")
     assert run.summary["accuracy"]["mean"] > 0.75
@@ -394,7 +386,7 @@ def test_all_evaluations_of_a_run_are_on_the_same_samples_and_one_at_its_end_on_
     assert set(wholly.metrics()["kind"]) == {"profile", "iteration", "evaluation", "unfinished"}
 
 
-def test_a_run_that_goes_on_has_the_same_curve_up_to_there(tmp_path):
+def test_a_longer_run_has_the_same_curve_at_first(tmp_path):
     def curve(duration):
         scenario = digits("workload.evaluation_samples=100", f"duration={duration} s", "workload.evaluate_every=2 s")
         return simulate(scenario, tmp_path / str(duration)).evaluations().drop(columns="wall_time")
@@ -404,7 +396,7 @@ def test_a_run_that_goes_on_has_the_same_curve_up_to_there(tmp_path):
 
 
 def test_the_share_of_evaluation_is_that_of_the_evaluators_own_calls(tmp_path, monkeypatch):
-    """By a clock that goes on by 2 s with each of those, by 1/8 s with each event, and not otherwise."""
+    """By a clock that advances by 2 s with each of these calls, and by 1/8 s with each event."""
     wall, evaluations, events = 0.0, 0, 0
     evaluate = Evaluator.evaluate
 

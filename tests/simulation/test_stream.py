@@ -16,7 +16,7 @@ FIXED = "workload.optimizer={learning_rate: 1e-30}"
 TURN = {"kind": "rotation", "to": "3 s", "by": 60}
 
 
-def test_the_online_accuracy_of_a_fixed_model_is_its_plain_one_on_what_came(tmp_path):
+def test_the_online_accuracy_of_a_fixed_model_is_its_accuracy_on_the_arrivals(tmp_path):
     scenario = streamed(FIXED, drift=[LATE, TURN], duration="3 s", system="baseline")
     run, setting = simulate(scenario, tmp_path / "run"), Setting.of(scenario)
     scored = 0
@@ -57,7 +57,7 @@ def test_no_sample_is_trained_on_before_it_was_tested(tmp_path, monkeypatch):
     assert len(set(trained)) > 3 * 60, "of more than a window"
 
 
-def test_a_late_class_is_learned_and_the_others_are_judged_as_they_come(tmp_path):
+def test_a_late_class_is_learned_and_classes_are_weighted_by_their_shares(tmp_path):
     rate = "workload.optimizer={learning_rate: 0.3}"
     run = simulate(streamed(rate, arrivals="60/s", drift=[LATE], system="ako"), tmp_path / "run")
     of_class = run.classes().groupby(["label", "virtual_time"])["accuracy"].mean()[7]
@@ -81,7 +81,7 @@ def test_the_same_seed_gives_the_same_run(tmp_path, keep):
     pd.testing.assert_frame_equal(*(run.classes() for run in runs), check_exact=True)
 
 
-def test_without_a_stream_there_are_neither_rows_nor_a_word_of_one(tmp_path):
+def test_without_a_stream_there_are_no_rows_of_one(tmp_path):
     run = simulate(digits(duration="1 s"), tmp_path / "run")
     assert run.arrivals().empty
     assert run.classes().empty

@@ -1,7 +1,6 @@
 """Slow start, windows and SimGrid's factors: closed forms, published cases, and invariants on random traffic."""
 
 import math
-import pickle
 from dataclasses import replace
 
 import pytest
@@ -50,12 +49,12 @@ def test_a_megabyte_over_a_long_round_trip_takes_seven_rounds():
     assert seconds(1e6, tcp=IDEAL) == pytest.approx([1e6 / GOODPUT])
 
 
-def test_what_fits_into_the_first_window_is_not_held_up():
+def test_a_message_within_the_first_window_does_not_wait():
     assert seconds(INITIAL) == pytest.approx([INITIAL / GOODPUT])
     assert seconds(INITIAL + 1) == pytest.approx([RTT + 1 / GOODPUT])
 
 
-def test_once_links_are_full_no_window_is_waited_for():
+def test_windows_that_fill_the_links_cause_no_waits():
     """The eighth window is more than 1.2 MB, which fill the links for a round trip."""
     assert seconds(20e6) == pytest.approx([7 * RTT + (20e6 - 127 * INITIAL) / GOODPUT])
 
@@ -72,20 +71,20 @@ def test_a_receive_window_bounds_the_rate():
     assert taken == pytest.approx([3 * RTT + (10e6 - 7 * INITIAL) / (65536 / RTT)])
 
 
-def test_losses_bound_the_rate_as_mathis_says():
+def test_losses_bound_the_rate_by_the_law_of_mathis():
     loss = 1e-3
     largest = SEGMENT * math.sqrt(1.5 / loss)
     taken = seconds(10e6, cluster=pair(loss=loss))
     assert taken == pytest.approx([2 * RTT + (10e6 - 3 * INITIAL) / (largest / RTT)])
 
 
-def test_losses_are_of_a_path_and_a_direction():
+def test_a_loss_rate_is_that_of_a_path_in_a_direction():
     cluster = pair(loss=1e-4, paths=[{"from": "a", "to": "b", "loss": 0.01}, {"from": "b", "to": "a"}])
     way, back, inside = (World(cluster).transport._routing.route(*ends).loss for ends in ((0, 2), (2, 0), (0, 1)))
     assert (way, back, inside) == (0.01, 1e-4, 0.0)
 
 
-def test_an_open_window_stays_for_what_follows():
+def test_an_open_window_serves_the_next_messages():
     """Behind each other messages take no longer than one of their sizes together."""
     together = seconds(3e6)
     assert sum(seconds(1e6, 1e6, 1e6)) == pytest.approx(together[0], rel=0.02)
@@ -93,7 +92,7 @@ def test_an_open_window_stays_for_what_follows():
     assert second == pytest.approx(1e6 / GOODPUT)
 
 
-def test_rounds_go_on_over_messages():
+def test_rounds_continue_across_messages():
     """Three small ones are in the first window, the fourth waits for the rest of the round."""
     sizes = [INITIAL / 3] * 3 + [2 * INITIAL]
     each = INITIAL / 3 / GOODPUT
@@ -104,7 +103,7 @@ def test_rounds_go_on_over_messages():
     ("pause", "restart", "windows_open"),
     [(0.25, True, 64), (0.35, True, 32), (0.95, True, 8), (100.0, True, 1), (100.0, False, 64)],
 )
-def test_a_window_that_is_not_used_shrinks(pause, restart, windows_open):
+def test_an_idle_window_shrinks(pause, restart, windows_open):
     """By half for each 300 ms, a retransmission timeout; without that it is as large as it was."""
     first, second = seconds(63 * INITIAL, 64 * INITIAL, tcp=windows(idle_restart=restart), pause=pause)
     assert first == pytest.approx(5 * RTT + 32 * INITIAL / GOODPUT)
@@ -113,12 +112,12 @@ def test_a_window_that_is_not_used_shrinks(pause, restart, windows_open):
     assert second == pytest.approx(rounds * RTT + rest * INITIAL / GOODPUT)
 
 
-def test_a_steady_rate_goes_on_with_the_next_message():
+def test_a_paced_connection_continues_with_the_next_message():
     _, second = seconds(10e6, 1e6, tcp=windows(receive_window="64 KiB"))
     assert second == pytest.approx(1e6 / (65536 / RTT))
 
 
-def test_what_has_been_sent_is_known_in_and_between_rounds():
+def test_the_sent_part_is_known_in_and_between_rounds():
     world, shares = World(pair(), windows()), []
     world.transport.send(2, Parcel(0, 1e6, 0))
     look = lambda: shares.extend(size for _, size in world.transport.under_way())  # noqa: E731
@@ -130,7 +129,7 @@ def test_what_has_been_sent_is_known_in_and_between_rounds():
     assert shares == pytest.approx(expected, abs=1e-3)
 
 
-def test_the_oracle_knows_how_much_a_window_lets_through():
+def test_true_bandwidths_are_bound_by_the_window():
     world = World(pair(), windows(receive_window="64 KiB"))
     assert world.transport.bytes_per_second([(0, 2)]) == [pytest.approx((65536 / RTT, 65536 / RTT))]
     (alone, shared), *_ = world.transport.bytes_per_second([(0, 2), (0, 1)])
@@ -140,7 +139,7 @@ def test_the_oracle_knows_how_much_a_window_lets_through():
     assert shared == pytest.approx(GOODPUT - 65536 / RTT, rel=1e-3)
 
 
-def test_between_two_rounds_nothing_is_stuck_before_its_time():
+def test_a_connection_between_two_rounds_is_not_stuck():
     """A link that is gone for good then is noticed when the next round has begun."""
     cluster = pair(bandwidth={"steps": {"0 s": "100 Mbps", "0.05 s": "0 bps"}})
     world = World(cluster, windows())
@@ -172,7 +171,7 @@ class OneLink(Routing):
         ({"latency_factor": 1.0, "bandwidth_factor": 1.0}, 10 * 1024**3, 1e10, 0.1, 512 + 0.1),
     ],
 )
-def test_lv08_takes_what_simgrid_says(settings, size, bytes_per_second, latency, published):
+def test_lv08_takes_as_long_as_in_simgrid(settings, size, bytes_per_second, latency, published):
     world = World(OneLink(bytes_per_second, latency), TcpModel.of(Network(tcp=Lv08(**settings))))
     world.transport.send(1, Parcel(0, size, 0))
     finish(world.event_queue)
@@ -196,7 +195,7 @@ class Star(Routing):
     ("factor", "ends"),
     [(13.01, [2.662776, 4.698801, 6.315667]), (1.0, [2.844500, 4.694648, 6.195567])],
 )
-def test_longer_round_trips_get_less_of_a_link_as_in_simgrid(factor, ends):
+def test_flows_of_longer_round_trips_get_smaller_shares_as_in_simgrid(factor, ends):
     """10 MB each over round trips of 20, 100 and 400 ms: SimGrid 3.32, with network/crosstraffic:0."""
     tcp = replace(TcpModel.of(Network(tcp=Lv08(latency_factor=factor))), framing=Framing(1 / 0.97, 0.0))
     world = World(Star([0.01, 0.05, 0.2]), tcp)
@@ -206,7 +205,7 @@ def test_longer_round_trips_get_less_of_a_link_as_in_simgrid(factor, ends):
     assert [time for _, _, time in world.delivered] == pytest.approx(ends, abs=2e-6)
 
 
-def test_the_oracle_knows_of_shares():
+def test_true_bandwidths_are_weighted():
     """1 / (10 ms + 20,537 bytes over 5, 12.5 and 12.5 MB/s) against 1 / (200 ms + the same)."""
     tcp = replace(TcpModel.of(Network(tcp=Lv08())), framing=Framing(1.0, 0.0))
     (_, near), (_, far) = World(Star([0.01, 0.2]), tcp).transport.bytes_per_second([(0, 1), (2, 3)])
@@ -215,7 +214,7 @@ def test_the_oracle_knows_of_shares():
     assert near + far == pytest.approx(5e6)
 
 
-def test_of_simgrids_latencies_a_queue_pays_one():
+def test_latencies_before_the_first_byte_overlap_within_a_queue():
     """They pass side by side, and the messages then follow each other."""
     tcp = TcpModel.of(Network(tcp=Lv08()))
     world = World(OneLink(1e6, 0.01), replace(tcp, framing=Framing(1.0, 0.0)))
@@ -234,7 +233,7 @@ MODELS = WINDOWS | st.builds(lambda window: TcpModel.of(Network(tcp=Lv08(window=
 
 
 @given(sizes=st.lists(SIZES, min_size=1, max_size=5), tcp=MODELS, rtt=st.floats(0, 0.5), loss=st.floats(0, 0.1))
-def test_nobody_is_faster_than_without_windows(sizes, tcp, rtt, loss):
+def test_no_message_is_faster_than_without_windows(sizes, tcp, rtt, loss):
     cluster = pair(f"{rtt} s", loss=loss)
     with_windows, without = (World(cluster, model) for model in (tcp, TcpModel(tcp.framing, tcp.latency_factor)))
     for world in (with_windows, without):
@@ -275,7 +274,7 @@ def test_without_round_trips_nothing_changes(sizes, tcp):
     tcp=MODELS,
     moments=st.lists(st.floats(0, 10), max_size=3),
 )
-def test_all_arrives_in_order_and_no_link_carries_more_than_it_can(messages, tcp, moments):
+def test_all_messages_arrive_in_order_within_the_capacity_of_links(messages, tcp, moments):
     world, carried = World(pair(), tcp), []
     sent = [
         (begin, sender, Parcel(sender, size, number), receiver)
@@ -304,7 +303,3 @@ def test_all_arrives_in_order_and_no_link_carries_more_than_it_can(messages, tcp
             ]
             came = [parcel.round for parcel, to, _ in world.delivered if (parcel.sender, to) == (sender, receiver)]
             assert came == [number for _, number in sorted(order, key=lambda each: each[0])]
-
-
-def test_a_window_without_a_model_of_it_is_as_before():
-    assert pickle.loads(pickle.dumps(IDEAL)) == TcpModel() == TcpModel.of(Network())

@@ -37,7 +37,7 @@ def split_before(scenario):
 
 
 @pytest.mark.parametrize("overrides", [("workload.partition=dirichlet",), ("target_accuracy=0.7", "duration=60 s")])
-def test_it_is_as_if_the_data_had_been_split_before(tmp_path, monkeypatch, overrides):
+def test_held_out_samples_equal_a_split_before_the_run(tmp_path, monkeypatch, overrides):
     overrides = ("workload.evaluate_every=0.5 s", "workload.evaluation_samples=100", "system=ako", *overrides)
     run = simulate(digits(HELD_OUT, *overrides), tmp_path / "run")
     use(monkeypatch, split_before(digits(HELD_OUT, *overrides)))
@@ -52,7 +52,7 @@ def test_it_is_as_if_the_data_had_been_split_before(tmp_path, monkeypatch, overr
     assert run.evaluated_on == "validation"
 
 
-def test_the_test_set_is_never_looked_at(tmp_path, monkeypatch):
+def test_the_test_set_is_never_used(tmp_path, monkeypatch):
     run = simulate(digits(HELD_OUT), tmp_path / "run")
     data = load("digits")
     use(monkeypatch, replace(data, test_inputs=data.test_inputs[:0], test_targets=data.test_targets[:0]))

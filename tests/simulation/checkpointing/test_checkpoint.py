@@ -1,4 +1,4 @@
-"""Runs that are ended early and go on: by an interrupt at any event, by SIGKILL at any moment."""
+"""Runs that are interrupted at any event, or killed at any moment, and resumed."""
 
 import json
 import multiprocessing
@@ -17,7 +17,7 @@ from llvmlite.binding import get_host_cpu_features
 
 from dlion_sim.errors import InputError
 from dlion_sim.protocol.systems import SYSTEMS
-from dlion_sim.results import WALL_CLOCK_COLUMNS, FolderLock, Run, RunWriter, environment
+from dlion_sim.results import WALL_CLOCK_COLUMNS, Run, environment
 from dlion_sim.results.run_folder import CHECKPOINT, MANIFEST, SCENARIO, holds_run
 from dlion_sim.scenario import load
 from dlion_sim.simulation import resume, simulate
@@ -39,13 +39,11 @@ CHANGING = {
     ],
     "wan": {"bandwidth": "40 Mbps", "rtt": "60 ms"},
 }
-"""Cores and links that change, again and again, and computing times that are drawn."""
-
-PAPERS = ("baseline", "ako", "gaia", "hop", "dlion")
+"""Cores and links that change repeatedly, and random computing times."""
 
 
 def scenario(system: str, duration: str = "4 s", *overrides: str):
-    """A run in which all state there is matters: momentum, random streams, changes, messages under way."""
+    """A run in which all state matters: momentum, random streams, changes, messages under way."""
     given = {"name": system, "batching": {"profile_repeats": 2}} if system == "dlion" else system
     momentum = "workload.optimizer={kind: sgd, learning_rate: 0.05, momentum: 0.9}"
     return digits(
@@ -54,15 +52,24 @@ def scenario(system: str, duration: str = "4 s", *overrides: str):
 
 
 def contents(folder: Path) -> dict[Path, bytes | None]:
-    """All that is in a folder, byte for byte; None for its folders."""
+    """The content of a folder, byte for byte; None for its folders."""
     return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+def refusal(folder: Path, match: str) -> InputError:
+    """The error of `resume`, which has not changed the folder."""
+    before = contents(folder)
+    with pytest.raises(InputError, match=match) as refused:
+        resume(folder)
+    assert contents(folder) == before
+    return refused.value
 
 
 WALL_CLOCK_FACTS = ("wall_seconds", "evaluation_share", "samples_per_wall_second")
 
 
 def check_same(one: Run, other: Run) -> None:
-    """All was measured alike, to the bit."""
+    """The measurements are equal to the bit."""
     metrics = [run.metrics().drop(columns=list(WALL_CLOCK_COLUMNS)) for run in (one, other)]
     pd.testing.assert_frame_equal(*metrics, check_exact=True)
     pd.testing.assert_frame_equal(one.links(), other.links(), check_exact=True)
@@ -73,7 +80,7 @@ def check_same(one: Run, other: Run) -> None:
 
 
 class After:
-    """Asks for an end after so many events."""
+    """Interrupts a run after so many events."""
 
     def __init__(self, events: int) -> None:
         self.left = events
@@ -84,7 +91,7 @@ class After:
 
 
 @pytest.mark.parametrize("system", sorted(SYSTEMS))
-def test_a_run_interrupted_again_and_again_comes_to_the_same(tmp_path, system):
+def test_a_run_interrupted_repeatedly_has_the_same_result(tmp_path, system):
     whole = simulate(scenario(system, "2.5 s"), tmp_path / "whole")
     events = random.Random(system)
     run = simulate(scenario(system, "2.5 s"), tmp_path / "parts", interrupted=After(events.randrange(30)))
@@ -101,11 +108,11 @@ def test_a_run_interrupted_again_and_again_comes_to_the_same(tmp_path, system):
 
 
 @pytest.mark.parametrize("network", ["", "network={model: packets}"])
-def test_a_run_pauses_where_it_is_to_and_comes_to_the_same(tmp_path, network):
+def test_a_run_pauses_at_the_given_time_and_has_the_same_result(tmp_path, network):
     given = scenario("dlion", "2.5 s", "workload.evaluate_every=0.5 s", *([network] if network else []))
     whole = simulate(given, tmp_path / "whole")
     run = simulate(given, tmp_path / "parts", until=0.5)
-    for until in (0.7, 1.9, 1.0):  # the last one is over already
+    for until in (0.7, 1.9, 1.0):  # The last one has passed already.
         seen = run.summary["virtual_seconds"]
         assert (run.manifest["status"], run.summary["stopped_by"]) == ("interrupted", "pause")
         assert run.metrics()["virtual_time"].max() <= seen
@@ -140,11 +147,11 @@ OTHERS = {
     "a ring of halves": ["system={name: diloco, exchange: {period: 3, route: ring, precision: bf16}}"],
     "halves": ["system={name: local_sgd, exchange: {period: 3, precision: fp16}}"],
 }
-"""What no system is made of by itself."""
+"""Settings that are no system's defaults."""
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_other_choices_go_on_to_the_same(tmp_path, other):
+def test_other_settings_resume_to_the_same_result(tmp_path, other):
     given = scenario("baseline", "0.8 s", *OTHERS[other])
     whole = simulate(given, tmp_path / "whole")
     assert simulate(given, tmp_path / "parts", interrupted=After(35)).manifest["status"] == "interrupted"
@@ -152,7 +159,7 @@ def test_other_choices_go_on_to_the_same(tmp_path, other):
 
 
 @pytest.mark.parametrize("tcp", ["lv08", "{kind: window, initial_window: 2}"])
-def test_windows_go_on_where_they_were(tmp_path, tcp):
+def test_windows_resume_to_the_same_result(tmp_path, tcp):
     given = scenario("dlion", "1 s", f"network={{tcp: {tcp}}}", *(["cluster.wan.loss=0.01"] if "window" in tcp else []))
     whole = simulate(given, tmp_path / "whole")
     plain = simulate(scenario("dlion", "1 s"), tmp_path / "plain")
@@ -164,7 +171,7 @@ def test_windows_go_on_where_they_were(tmp_path, tcp):
     check_same(run, whole)
 
 
-def test_an_interrupted_run_is_evaluated_on_the_same_samples_afterwards(tmp_path):
+def test_a_resumed_run_is_evaluated_on_the_same_samples(tmp_path):
     held_out = scenario("dlion", "2 s", "workload.validation=0.2")
     whole = simulate(held_out, tmp_path / "whole")
     assert simulate(held_out, tmp_path / "parts", interrupted=After(60)).manifest["status"] == "interrupted"
@@ -172,29 +179,33 @@ def test_an_interrupted_run_is_evaluated_on_the_same_samples_afterwards(tmp_path
     assert whole.summary["evaluated_on"] == "validation"
 
 
-def live(folder: Path) -> None:
-    """What a process does until it is killed."""
+def run_or_resume(folder: Path) -> None:
+    """The process that is killed."""
     torch.set_num_threads(1)
     if (folder / CHECKPOINT).exists():
         resume(folder, checkpoint_every=0.05)
     else:
-        simulate(scenario(folder.name), folder, force=True, checkpoint_every=0.05)
+        simulate(scenario("dlion"), folder, force=True, checkpoint_every=0.05)
 
 
-@pytest.mark.parametrize("system", PAPERS)
-def test_a_run_killed_again_and_again_comes_to_the_same(tmp_path, system):
-    whole = simulate(scenario(system), tmp_path / "whole")
-    folder, moments = tmp_path / system, random.Random(system)
+def saved_at(folder: Path) -> int | None:
+    """When the last checkpoint was saved (ns)."""
+    file = folder / CHECKPOINT
+    return file.stat().st_mtime_ns if file.exists() else None
+
+
+def test_a_run_killed_repeatedly_has_the_same_result(tmp_path):
+    whole = simulate(scenario("dlion"), tmp_path / "whole")
+    folder, moments = tmp_path / "run", random.Random(1)
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["tests.simulation.checkpointing.test_checkpoint"])
+    processes.set_forkserver_preload([__name__])
     kills = 0
-    # Where the last kill hits a run that is done, or has no checkpoint yet, there is nothing to go on from.
-    while kills < 10 or not (folder / CHECKPOINT).exists():
-        process = processes.Process(target=live, args=[folder])
+    # If the last kill hits a run that is completed, or has no checkpoint yet, there is nothing to resume.
+    while kills < 4 or not (folder / CHECKPOINT).exists():
+        process = processes.Process(target=run_or_resume, args=[folder])
         process.start()
-        # Not before it is at work, or nothing but starting would ever be killed.
-        before = marks(folder)
-        while process.is_alive() and marks(folder) == before:
+        before = saved_at(folder)
+        while process.is_alive() and saved_at(folder) == before:
             time.sleep(0.002)
         time.sleep(moments.uniform(0, 0.1))
         process.kill()
@@ -209,12 +220,6 @@ def test_a_run_killed_again_and_again_comes_to_the_same(tmp_path, system):
     check_same(run, whole)
 
 
-def marks(folder: Path) -> object:
-    """What changes with each checkpoint."""
-    file = folder / CHECKPOINT
-    return file.stat().st_mtime_ns if file.exists() else None
-
-
 def test_without_checkpoints_nothing_is_saved(tmp_path):
     run = simulate(scenario("ako", "1 s"), tmp_path / "run", checkpoint_every=None, interrupted=After(50))
     assert not (run.folder / CHECKPOINT).exists()
@@ -223,42 +228,34 @@ def test_without_checkpoints_nothing_is_saved(tmp_path):
         resume(run.folder)
 
 
-def test_a_complete_run_does_not_go_on(tmp_path):
-    run = simulate(scenario("ako", "1 s"), tmp_path / "run")
-    with pytest.raises(InputError, match="is complete"):
-        resume(run.folder)
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory) -> Run:
+    return simulate(scenario("ako", "2 s"), tmp_path_factory.mktemp("early") / "run", interrupted=After(80))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Run:
+    """The same run without an interruption."""
+    return simulate(scenario("ako", "2 s"), tmp_path_factory.mktemp("whole") / "run")
 
 
 @pytest.fixture
-def ended_early(tmp_path):
-    return simulate(scenario("ako", "2 s"), tmp_path / "run", interrupted=After(80))
+def ended_early(interrupted, tmp_path) -> Run:
+    return Run.open(shutil.copytree(interrupted.folder, tmp_path / "run"))
 
 
 @pytest.mark.parametrize("kept", [0, 100, 20_000])
-def test_a_damaged_checkpoint_is_refused_and_the_run_left_as_it_is(ended_early, kept):
+def test_a_damaged_checkpoint_is_refused(ended_early, kept):
     file = ended_early.folder / CHECKPOINT
     file.write_bytes(file.read_bytes()[:kept])
-    before = contents(ended_early.folder)
-    with pytest.raises(InputError, match="is no checkpoint that can be read") as refusal:
-        resume(ended_early.folder)
-    assert refusal.value.file == file
-    assert contents(ended_early.folder) == before
+    assert refusal(ended_early.folder, "is no checkpoint that can be read").file == file
 
 
-def test_a_checkpoint_of_other_software_is_refused(ended_early, monkeypatch):
-    versions = {**environment()["versions"], "torch": "9.9"}
+@pytest.mark.parametrize(("of", "value"), [("torch", "9.9"), ("dlion_sim_source", "0123456789abcdef")])
+def test_a_checkpoint_of_other_software_is_refused(ended_early, monkeypatch, of, value):
+    versions = {**environment()["versions"], of: value}
     monkeypatch.setattr("dlion_sim.simulation.checkpointing.checkpoint.environment", lambda: {"versions": versions})
-    with pytest.raises(InputError, match=r"was saved with torch .*, and here is 9\.9"):
-        resume(ended_early.folder)
-
-
-def test_a_checkpoint_of_another_state_of_the_code_is_refused(ended_early, monkeypatch):
-    versions = {**environment()["versions"], "dlion_sim_source": "0123456789abcdef"}
-    monkeypatch.setattr("dlion_sim.simulation.checkpointing.checkpoint.environment", lambda: {"versions": versions})
-    before = contents(ended_early.folder)
-    with pytest.raises(InputError, match=r"was saved with dlion_sim_source .*, and here is 0123456789abcdef"):
-        resume(ended_early.folder)
-    assert contents(ended_early.folder) == before
+    refusal(ended_early.folder, f"was saved with {of} .*, and here is {re.escape(value)}")
 
 
 @pytest.fixture
@@ -270,24 +267,21 @@ def flushed_denormals():
 
 def test_a_checkpoint_of_other_arithmetic_is_refused_with_what_differs(ended_early, monkeypatch, flushed_denormals):
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
-    before = contents(ended_early.folder)
-    told = "was saved with denormals kept, and here is flushed; with ONEDNN_MAX_CPU_ISA absent, and here is SSE41;"
-    with pytest.raises(InputError, match=told) as refusal:
-        resume(ended_early.folder)
-    assert refusal.value.file == ended_early.folder / CHECKPOINT
-    assert contents(ended_early.folder) == before
+    words = "was saved with denormals kept, and here is flushed; with ONEDNN_MAX_CPU_ISA absent, and here is SSE41;"
+    assert refusal(ended_early.folder, words).file == ended_early.folder / CHECKPOINT
 
 
 def test_a_checkpoint_of_another_processor_is_refused(ended_early, monkeypatch):
     monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "VSX")
     other = {"avx512f": not get_host_cpu_features().get("avx512f")}
     monkeypatch.setattr("dlion_sim.learning.arithmetic.get_host_cpu_features", lambda: other)
-    told = r"was saved with cpu_capability .*, and here is VSX; with vector_lanes (8|16), and here is (8|16);"
-    with pytest.raises(InputError, match=told):
-        resume(ended_early.folder)
+    refusal(
+        ended_early.folder,
+        r"was saved with cpu_capability .*, and here is VSX; with vector_lanes (8|16), and here is (8|16);",
+    )
 
 
-def test_a_run_goes_on_with_any_number_of_threads(ended_early, tmp_path):
+def test_a_run_resumes_with_any_number_of_threads(ended_early, whole):
     threads = torch.get_num_threads()
     torch.set_num_threads(threads + 2)
     try:
@@ -295,7 +289,7 @@ def test_a_run_goes_on_with_any_number_of_threads(ended_early, tmp_path):
     finally:
         torch.set_num_threads(threads)
     assert run.manifest["threads"] == threads
-    check_same(run, simulate(scenario("ako", "2 s"), tmp_path / "whole"))
+    check_same(run, whole)
 
 
 @pytest.mark.parametrize(
@@ -304,12 +298,11 @@ def test_a_run_goes_on_with_any_number_of_threads(ended_early, tmp_path):
         ("seed", 1, 2),
         ("duration", "2 s", "3 s"),
         ("workload.optimizer.learning_rate", 0.05, 0.1),
-        ("workload.model", "mlp", "tf_ako"),
         ("cluster.clouds.0.workers.0.count", 2, 3),
         ("target_accuracy", "absent", 0.5),
     ],
 )
-def test_a_scenario_that_was_edited_is_refused_and_the_run_left_as_it_is(ended_early, path, was, now):
+def test_an_edited_scenario_is_refused(ended_early, path, was, now):
     file = ended_early.folder / SCENARIO
     edited = data = yaml.safe_load(file.read_text())
     *above, last = [int(key) if key.isdigit() else key for key in path.split(".")]
@@ -317,37 +310,30 @@ def test_a_scenario_that_was_edited_is_refused_and_the_run_left_as_it_is(ended_e
         data = data[key]
     data[last] = now
     file.write_text(yaml.safe_dump(edited))
-    before = contents(ended_early.folder)
-    with pytest.raises(InputError, match=re.escape(f"{path} was {was} and is {now}")) as refusal:
-        resume(ended_early.folder)
-    assert refusal.value.file == ended_early.folder / CHECKPOINT
-    assert contents(ended_early.folder) == before
+    words = re.escape(f"{path} was {was} and is {now}")
+    assert refusal(ended_early.folder, words).file == ended_early.folder / CHECKPOINT
 
 
 def test_a_manifest_of_other_workers_is_refused(ended_early):
     file = ended_early.folder / MANIFEST
     file.write_text(json.dumps({**json.loads(file.read_text()), "workers": ["a"]}))
-    before = contents(ended_early.folder)
-    with pytest.raises(InputError, match="workers: has other workers"):
-        resume(ended_early.folder)
-    assert contents(ended_early.folder) == before
+    refusal(ended_early.folder, "workers: has other workers")
 
 
 def test_the_checkpoint_of_another_run_is_refused(ended_early, tmp_path):
     other = simulate(scenario("ako", "2 s", "seed=5"), tmp_path / "other", interrupted=After(80))
     shutil.copy(other.folder / CHECKPOINT, ended_early.folder / CHECKPOINT)
-    with pytest.raises(InputError, match="was saved for another scenario: seed was 5 and is 1;"):
-        resume(ended_early.folder)
+    refusal(ended_early.folder, "was saved for another scenario: seed was 5 and is 1;")
 
 
-def test_a_scenario_that_says_the_same_in_other_words_goes_on(ended_early, tmp_path):
+def test_a_scenario_with_the_same_values_in_another_form_resumes(ended_early, whole):
     file = ended_early.folder / SCENARIO
     data = yaml.safe_load(file.read_text())
     file.write_text(yaml.safe_dump({**data, "duration": "2000 ms", "system": "ako"}, sort_keys=True))
-    check_same(resume(ended_early.folder), simulate(scenario("ako", "2 s"), tmp_path / "whole"))
+    check_same(resume(ended_early.folder), whole)
 
 
-def test_a_computation_that_costs_what_its_model_does_costs_the_same_again_and_when_it_goes_on(tmp_path):
+def test_a_computing_time_by_the_model_is_the_same_when_run_again_and_when_resumed(tmp_path):
     given = scenario("ako", "1 s", "workload.compute_time={alpha: 10 ms}")
     whole = simulate(given, tmp_path / "whole")
     resolved = load(whole.folder / SCENARIO)
@@ -358,32 +344,25 @@ def test_a_computation_that_costs_what_its_model_does_costs_the_same_again_and_w
     check_same(resume(tmp_path / "parts"), whole)
 
 
+def test_a_completed_run_is_not_resumed(whole):
+    refusal(whole.folder, "is complete")
+
+
 def test_rows_after_the_checkpoint_are_dropped(ended_early, tmp_path):
     shutil.copytree(ended_early.folder, tmp_path / "other")
     run = resume(tmp_path / "other", interrupted=After(40))
-    shutil.copy(ended_early.folder / CHECKPOINT, run.folder / CHECKPOINT)  # as if killed before it saved again
+    shutil.copy(ended_early.folder / CHECKPOINT, run.folder / CHECKPOINT)  # As if killed before it saved again.
     assert len(run.metrics()) > len(ended_early.metrics())
     check_same(resume(run.folder), resume(ended_early.folder))
 
 
 def test_a_folder_that_lost_rows_is_refused(ended_early):
     (ended_early.folder / "metrics.parquet").unlink()
-    before = contents(ended_early.folder)
-    with pytest.raises(InputError, match=r"metrics\S*: has no part that ends with row"):
-        resume(ended_early.folder)
-    assert contents(ended_early.folder) == before
+    refusal(ended_early.folder, r"metrics\S*: has no part that ends with row")
 
 
-def test_a_writer_goes_on_after_a_row(tmp_path, ended_early):
-    rows = len(ended_early.metrics()), len(ended_early.links()), len(ended_early.transfers()), 0, 0, 0, 0
-    writer = RunWriter.resume(ended_early.folder, FolderLock(ended_early.folder), rows)
-    assert writer.rows == rows
-    assert len(Run.open(ended_early.folder).metrics()) == rows[0]
-    assert Run.open(ended_early.folder).summary is None
-
-
-def test_a_run_that_still_goes_on_is_not_resumed(tmp_path):
-    """By another process, or by this one: it would write every row twice."""
+def test_a_run_in_progress_is_not_resumed(tmp_path):
+    """It would write every row twice."""
     refusals = []
 
     def resume_meanwhile(progress):

@@ -1,4 +1,4 @@
-"""Messages of which some may be missing: what has to come comes, and nothing else is waited for."""
+"""Messages with bounded loss: the required part arrives, and nothing else is waited for."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ FRAME, PAYLOAD = 1514, 1424
     st.booleans(),
     st.integers(0, 9),
 )
-def test_no_more_is_missing_than_may_be(counts, part, loss, protected, early, seed):
+def test_no_more_is_missing_than_the_bound_allows(counts, part, loss, protected, early, seed):
     star = Star(2, buffer=12 * FRAME, drop_above=4 * FRAME, mark_above=4 * FRAME, seed=seed)
     connection = star.connect(0, 1, latency=0.003, loss=loss, loss_back=loss, endpoint=Bounded())
     for count in counts:
@@ -41,7 +41,7 @@ def test_no_more_is_missing_than_may_be(counts, part, loss, protected, early, se
     assert star.network._memory.used("packets") == star.network._memory["state"][0]["free"]
 
 
-def test_without_loss_it_ends_as_soon_as_enough_is_there():
+def test_without_loss_a_message_ends_when_enough_has_arrived():
     """Nine tenths of 1000 packets, without any slow start, and then an answer."""
     star = Star(2)
     connection = star.connect(0, 1, latency=0.001, endpoint=Bounded(initial_window=np.inf))
@@ -53,7 +53,7 @@ def test_without_loss_it_ends_as_soon_as_enough_is_there():
     assert star.network.pieces(message).received.sum() == 900
 
 
-def test_a_message_of_which_little_is_lost_is_not_sent_again():
+def test_losses_within_the_bound_are_not_resent():
     star = Star(2, seed=1)
     connection = star.connect(0, 1, latency=0.001, loss=0.05, endpoint=Bounded())
     message = star.network.send_cut(connection, cut(1000), bound(1000, 0.1), header=0)
@@ -70,7 +70,7 @@ def test_a_connection_has_one_message_at_a_time():
         star.network.send_cut(connection, cut(3), bound(3, 0.0), header=0)
 
 
-def test_packets_of_a_message_that_is_over_mean_nothing_to_the_next():
+def test_late_packets_of_a_message_do_not_count_for_the_next():
     """Two thirds suffice, and the rest of each is still on its way when the next one begins."""
     star = Star(2)
     connection = star.connect(0, 1, latency=0.01, endpoint=Bounded(initial_window=np.inf))

@@ -26,13 +26,13 @@ def completion(loss: float, part: float, seed: int) -> float:
 
 
 @pytest.mark.parametrize("part", [0.0, 0.01, 0.1, 0.3])
-def test_without_losses_a_message_is_there_when_enough_of_it_is(part):
+def test_without_losses_the_time_is_that_of_the_required_part(part):
     enough = PACKETS - int(part * PACKETS)
     assert completion(0.0, part, 0) == pytest.approx(enough * FRAME / RATE + LATENCY, rel=1e-3)
 
 
 @pytest.mark.parametrize(("loss", "part"), [(0.02, 0.1), (0.09, 0.1), (0.2, 0.1), (0.3, 0.1), (0.3, 0.02), (0.5, 0.1)])
-def test_it_takes_so_many_passes_as_the_bound_is_powers_of_the_loss(loss, part):
+def test_the_number_of_passes_is_the_logarithm_of_the_bound_to_the_base_of_the_loss(loss, part):
     """Each pass but the last ends by two round trips: of feedback, then of PROBE and BITMAP; and one more where its own
     end was lost, so that feedback on it does not come. Of the last pass as much is sent as is needed."""
     passes = max(1, math.ceil(math.log(part) / math.log(loss)))
@@ -44,7 +44,7 @@ def test_it_takes_so_many_passes_as_the_bound_is_powers_of_the_loss(loss, part):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_it_goes_on_however_long_urgent_packets_hold_up_its_host(seed):
+def test_a_message_completes_however_long_urgent_packets_block_its_host(seed):
     """Each burst takes the NIC for many times the timeout, and packets and answers around it are lost."""
     network = PacketNetwork([Port(RATE)] * 2, seed=seed)
     endpoint = Bounded(initial_window=3, least_timeout=1e-4)

@@ -33,7 +33,7 @@ def chain(rates: list[float], endpoint: Endpoint) -> tuple[PacketNetwork, int]:
 
 @pytest.mark.parametrize("endpoint", [Raw(), ALL_AT_ONCE])
 @pytest.mark.parametrize("hops", [1, 2, 3, 4])
-def test_a_message_takes_its_size_over_the_rate_and_a_packet_more_for_each_further_hop(hops, endpoint):
+def test_store_and_forward_takes_a_packet_time_more_for_each_further_hop(hops, endpoint):
     network, connection = chain([RATE] * hops, endpoint)
     message = network.send(connection, 100 * SEGMENT)
     expected = (100 + hops - 1) * FRAME / RATE + LATENCY
@@ -48,7 +48,7 @@ def test_a_short_last_packet_waits_for_the_one_before_it():
 
 
 @pytest.mark.parametrize("slowest", [0, 1, 2, 3])
-def test_of_links_of_many_rates_the_slowest_sets_the_pace(slowest):
+def test_the_slowest_link_sets_the_rate(slowest):
     rates = [RATE * (2 + hop) for hop in range(4)]
     rates[slowest] = RATE
     network, connection = chain(rates, Raw())
@@ -57,7 +57,7 @@ def test_of_links_of_many_rates_the_slowest_sets_the_pace(slowest):
     assert delivered(network) == {message: pytest.approx(expected, rel=1e-12)}
 
 
-def test_an_acknowledgement_comes_back_over_each_link():
+def test_an_acknowledgement_crosses_each_link():
     network, connection = chain([RATE] * 3, ALL_AT_ONCE)
     network.send(connection, 10 * SEGMENT)
     times = {done.what: done.time for done in network.run()}
@@ -117,7 +117,7 @@ def test_packets_wait_as_in_an_m_d_1_queue(load):
     assert waits.mean() == pytest.approx(load / (2 * (1 - load)) * service, rel=0.05)
 
 
-def test_urgent_packets_wait_less_as_cobham_has_it():
+def test_urgent_packets_wait_less_by_cobhams_formula():
     """Two classes, the one on the wire is not interrupted."""
     sizes, loads = [566, FRAME], [0.3, 0.3]
     services = [size / RATE for size in sizes]
@@ -130,7 +130,7 @@ def test_urgent_packets_wait_less_as_cobham_has_it():
 
 
 @pytest.mark.parametrize("room", [0, 1, 7, 7.9])
-def test_of_a_burst_that_much_is_kept_as_the_buffer_holds(room):
+def test_a_burst_is_dropped_beyond_the_buffer(room):
     """One packet is on the wire, `room` wait, and all others are dropped."""
     network = PacketNetwork([NO_TIME, Port(RATE, buffer=room * FRAME)])
     network.send(network.connect([(0, 1)], endpoint=Raw()), 50 * SEGMENT)
@@ -144,7 +144,7 @@ def test_of_a_burst_that_much_is_kept_as_the_buffer_holds(room):
 
 
 @pytest.mark.parametrize("factor", [1, 2, 4])
-def test_an_oversubscribed_uplink_takes_so_many_times_as_long(factor):
+def test_an_oversubscribed_uplink_multiplies_the_time(factor):
     """Four hosts of a leaf, each to one of its own in the other leaf."""
     hosts, size = 4, 2_000_000
     uplink = Port(hosts / factor * RATE * 10, buffer=500e3, mark_above=65 * FRAME)

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from dlion_sim.assembly.transfer import PROBE_BYTES
-from dlion_sim.protocol.messages import Channel
 from dlion_sim.scenario import Packets, Reliable
 from dlion_sim.simulation.carrier import Listener
 from dlion_sim.simulation.event_queue import EventQueue
@@ -21,7 +20,7 @@ RELIABLE = Reliable()
 
 
 class World:
-    """A transport that notes what happens when."""
+    """A transport that records its events with their times."""
 
     def __init__(self, cluster=CLUSTER, transport=RELIABLE, **model):
         self.event_queue = EventQueue()
@@ -57,7 +56,7 @@ def test_a_short_message_takes_each_link_one_after_another_and_half_a_round_trip
     assert [(each[1], each[3]) for each in world.timed] == [(pytest.approx(known), pytest.approx(size / 1e6))]
 
 
-def test_receivers_hold_back_what_links_have_not_delayed():
+def test_receivers_add_the_latency_that_links_do_not_have():
     """As above, but half a round trip later than the links take, of which the sender learns nothing."""
     world, message = World(delays="receivers"), weights(0, 200)
     world.transport.send(2, message)
@@ -99,7 +98,7 @@ def test_a_probe_follows_a_links_first_message_if_that_is_short():
 
 
 @pytest.mark.parametrize("message", [gradient(0), weights(0, 10)])
-def test_nothing_else_has_a_probe(message):
+def test_other_messages_have_no_probe(message):
     world = World()
     world.transport.send(2, message)
     finish(world.event_queue)
@@ -125,7 +124,7 @@ def test_messages_of_a_channel_follow_one_another_and_channels_share():
     assert ends[2] == pytest.approx(3 * sent[0].size * FRAME / SEGMENT / 1e6, rel=0.02)
 
 
-def test_what_has_left_is_counted():
+def test_the_sent_part_is_counted():
     world, message = World(), gradient(0)
     world.transport.send(1, message)
     world.event_queue.after(0.3, lambda: seen.extend(world.transport.under_way()))
@@ -136,7 +135,7 @@ def test_what_has_left_is_counted():
     assert not [*world.transport.under_way()]
 
 
-def test_resent_bytes_are_told():
+def test_resent_bytes_are_reported():
     lossy = {**CLUSTER, "wan": {**CLUSTER["wan"], "loss": 0.02}}
     world, message = World(lossy), gradient(0)
     transfers = []
@@ -153,7 +152,7 @@ def test_resent_bytes_are_told():
 
 
 @pytest.mark.parametrize("paths", ["hash", "spray"])
-def test_spines_are_taken_as_the_scenario_has_it(paths):
+def test_spines_are_taken_by_the_scenarios_setting(paths):
     world = World(leaf_spine(), paths=paths)
     message = gradient(0)
     receiver = next(each for each in range(1, 8) if len(world.routing.paths(0, each)) > 1)
@@ -164,13 +163,13 @@ def test_spines_are_taken_as_the_scenario_has_it(paths):
     assert np.count_nonzero(carried) == (2 if paths == "spray" else 1)
 
 
-def test_switches_have_all_links_but_those_that_machines_send_on():
+def test_switches_have_all_links_except_those_of_sending_machines():
     for routes in (routing(CLUSTER), leaf_spine()):
         links = [link for switch in routes.switches for link in switch]
         assert sorted(links) == sorted({*range(len(routes.names))} - routes.uplinks)
 
 
-def test_an_oracle_tells_fair_shares_bound_by_the_receivers_window():
+def test_true_bandwidths_are_fair_shares_bound_by_the_receive_window():
     world = World()
     alone, shared = world.transport.bytes_per_second([(0, 2), (1, 3)])[0]
     assert (alone, shared) == pytest.approx((1e6 * SEGMENT / FRAME, 1e6 * SEGMENT / FRAME), rel=0.01)
@@ -178,14 +177,7 @@ def test_an_oracle_tells_fair_shares_bound_by_the_receivers_window():
     assert alone == pytest.approx(144_800)
 
 
-def test_channels_have_connections_of_their_own():
-    world = World()
-    world.transport.send(1, gradient(0))
-    world.transport.send(1, weights(0))
-    assert {queue[2] for queue in world.transport._connections} == {Channel.DATA, Channel.WEIGHTS}
-
-
-def test_what_was_restored_is_of_the_same_links_and_messages():
+def test_a_restored_state_of_other_links_or_messages_is_refused():
     world = World()
     world.transport.send(1, gradient(0))
     world.transport.check_restored()

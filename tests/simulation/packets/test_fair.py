@@ -1,4 +1,4 @@
-"""A queue for each connection at every port, served in turn: what is shared, what waits, what is dropped."""
+"""A queue for each connection at every port, served in turn: sharing, waits, drops."""
 
 import math
 
@@ -37,7 +37,7 @@ lengths = st.lists(st.integers(1, 40), min_size=2, max_size=5)
 
 @settings(max_examples=40, deadline=None)
 @given(lengths, st.lists(st.integers(60, SEGMENT), min_size=5, max_size=5))
-def test_what_several_have_sent_at_any_time_differs_by_no_more_than_two_packets(lengths, payloads):
+def test_the_bytes_sent_of_any_two_connections_differ_by_at_most_two_packets(lengths, payloads):
     """Golestani (INFOCOM 1994): as long as both have something to send. Bytes, whatever the packets' sizes."""
     network = bottleneck(len(lengths), fair=True)
     sizes = [66 + payload for payload in payloads[: len(lengths)]]
@@ -63,7 +63,7 @@ def test_what_several_have_sent_at_any_time_differs_by_no_more_than_two_packets(
     st.integers(1, 12),
     st.floats(0, 0.02),
 )
-def test_each_connection_keeps_to_its_own_buffer_and_all_comes_through(messages, buffer, loss):
+def test_each_connection_has_its_own_buffer_and_all_messages_arrive(messages, buffer, loss):
     network = PacketNetwork([Port(RATE)] * 4 + [Port(RATE / 4, buffer=buffer * FRAME)] * 4, fair=True, seed=1)
     connections, sent, now = {}, set(), 0.0
     told = []
@@ -84,7 +84,7 @@ def test_each_connection_keeps_to_its_own_buffer_and_all_comes_through(messages,
 
 
 @pytest.mark.parametrize("fair", [False, True])
-def test_who_is_dropped_is_who_has_too_much_waiting(fair):
+def test_packets_of_the_connection_with_the_longest_queue_are_dropped(fair):
     """A hundred packets of one are before one of another, and there is room for ten."""
     network = bottleneck(2, fair=fair, buffer=10 * FRAME)
     greedy, modest = (network.connect([(host, 2)], endpoint=Raw()) for host in range(2))
@@ -94,7 +94,7 @@ def test_who_is_dropped_is_who_has_too_much_waiting(fair):
     assert (message in times(network.run(), "delivered")) == fair
 
 
-def test_thresholds_are_of_a_connections_own_packets():
+def test_thresholds_apply_to_each_connections_own_packets():
     network = bottleneck(2, mark_above=5 * FRAME)
     for host in range(2):
         network.send(network.connect([(host, 2)], endpoint=Raw()), 10 * SEGMENT)

@@ -1,4 +1,4 @@
-"""States of networks that somebody else made: what is compiled is led nowhere but into its arrays."""
+"""Forged states of networks: compiled code stays within its arrays."""
 
 import copy
 import pickle
@@ -30,7 +30,7 @@ def network(busy):
     return copy.deepcopy(busy)
 
 
-def test_what_was_not_changed_is_right_and_goes_on_alike(busy, network):
+def test_a_valid_state_is_accepted_and_continues_alike(busy, network):
     network.check_restored()
     again = pickle.loads(pickle.dumps(network))
     again.check_restored()
@@ -58,7 +58,7 @@ CASES += [("connections", "payload", 0), ("packets", "size", 0)]
 
 
 @pytest.mark.parametrize(("array", "field", "value"), CASES)
-def test_a_number_that_leads_elsewhere_is_refused(network, array, field, value):
+def test_an_index_out_of_bounds_is_refused(network, array, field, value):
     """In the place of all that are in use."""
     if field == "is_ready":
         value = not network._memory[array][field][0]
@@ -70,7 +70,7 @@ def test_a_number_that_leads_elsewhere_is_refused(network, array, field, value):
 
 
 @pytest.mark.parametrize("array", ["paths", "order", "group", "urgency"])
-def test_numbers_of_a_plain_array_are_looked_at(network, array):
+def test_numbers_of_a_plain_array_are_checked(network, array):
     network._memory[array][:] = 120
     with pytest.raises(ValueError, match="out of bounds"):
         network.check_restored()
@@ -115,7 +115,7 @@ def test_other_arrays_are_refused(network, name, change):
         Memory.__new__(Memory).__setstate__({"_arrays": arrays, "_used": used})
 
 
-def test_numbers_outside_of_the_arrays_are_looked_at(network):
+def test_numbers_outside_of_the_arrays_are_checked(network):
     for give in (
         lambda: network._unused.append(10**6),
         lambda: network._pipes.update({(0, 1.0): 99}),

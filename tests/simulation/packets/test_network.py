@@ -50,7 +50,7 @@ def endpoint(kind: str, protected: bool):
     }[kind]
 
 
-def test_a_burst_passes_at_once_after_a_pause_in_which_as_much_could_have():
+def test_a_burst_passes_at_once_after_a_pause_of_its_length():
     """Three packets of ten; after the time of two packets, two more that have been saved; the next one at its rate."""
     network = PacketNetwork([Port(math.inf), Port(RATE, burst=3 * FRAME)])
     connection = network.connect([(0, 1)], endpoint=Raw())
@@ -79,7 +79,7 @@ def test_a_burst_is_used_up_when_the_rate_changes():
 @pytest.mark.parametrize("kind", ["raw", "reliable", "probing", "pfabric"])
 @settings(max_examples=25, deadline=None)
 @given(traffic, queues, st.integers(0, 4), st.floats(0, 0.02), st.booleans())
-def test_packets_and_bytes_are_conserved_and_queues_keep_their_bounds(kind, messages, limits, burst, loss, shares):
+def test_packets_and_bytes_are_conserved_within_the_bounds_of_queues(kind, messages, limits, burst, loss, shares):
     limits = {name: (value + 1) * FRAME for name, value in limits.items()}
     pool = [limits["buffer"]] if shares else []
     down = Port(RATE, **limits, burst=burst * FRAME, switch=0 if shares else -1)
@@ -124,7 +124,7 @@ def test_packets_and_bytes_are_conserved_and_queues_keep_their_bounds(kind, mess
 
 
 @pytest.mark.parametrize("kind", ["raw", "reliable", "probing", "pfabric"])
-def test_the_same_traffic_takes_the_same_however_often_it_is_looked_at(kind):
+def test_results_do_not_depend_on_how_often_the_network_is_advanced(kind):
     def run(looks):
         star = Star(4, buffer=12 * FRAME, seed=3)
         for sender in range(3):
@@ -141,7 +141,7 @@ def test_the_same_traffic_takes_the_same_however_often_it_is_looked_at(kind):
     assert len(once[0]) >= 9
 
 
-def test_a_class_goes_before_all_others_and_first_in_goes_first_out():
+def test_classes_have_strict_priority_and_are_first_in_first_out():
     """Thirty packets of each of three classes wait: those of the first leave first, each class in its order."""
     network = PacketNetwork([Port(math.inf)] * 3 + [Port(RATE)])
     sent = {}
@@ -155,7 +155,7 @@ def test_a_class_goes_before_all_others_and_first_in_goes_first_out():
     assert rest == sorted(set(sent.values()) - {on_the_wire})
 
 
-def test_of_a_class_unprotected_packets_are_dropped_where_others_are_marked():
+def test_unprotected_packets_are_dropped_and_others_are_marked():
     network = PacketNetwork([Port(math.inf), Port(RATE, drop_above=5 * FRAME, mark_above=5 * FRAME)])
     for protected in (False, True):
         network.send(network.connect([(0, 1)], priority=int(protected), endpoint=Raw(protected=protected)), 20 * 1448)
@@ -175,7 +175,7 @@ def test_a_nic_takes_turns_among_its_connections_and_urgent_ones_come_first():
 
 
 @pytest.mark.parametrize("spray", [False, True])
-def test_sprayed_packets_take_all_ways_in_turn(spray):
+def test_sprayed_packets_take_all_paths_in_turn(spray):
     network = PacketNetwork([Port(4 * RATE), *[Port(RATE)] * 4, Port(4 * RATE)], spray=spray)
     network.send(network.connect([(0, way, 5) for way in (1, 2, 3, 4)], endpoint=Raw()), 400 * 1448)
     network.run()
@@ -183,7 +183,7 @@ def test_sprayed_packets_take_all_ways_in_turn(spray):
     assert packets == ([400, 100, 100, 100, 100, 400] if spray else [400, 400, 0, 0, 0, 400])
 
 
-def test_an_outage_holds_packets_up_and_a_slower_link_takes_longer():
+def test_packets_wait_during_an_outage_and_take_longer_on_a_slower_link():
     network = PacketNetwork([Port(RATE), Port(RATE)])
     message = network.send(network.connect([(0, 1)], endpoint=Raw()), 100 * 1448)
     whole = 101 * FRAME / RATE
@@ -196,7 +196,7 @@ def test_an_outage_holds_packets_up_and_a_slower_link_takes_longer():
     assert done == pytest.approx(1.005 + 2 * (whole - 0.005))
 
 
-def test_a_port_that_is_not_there_is_not_resized():
+def test_a_missing_port_is_not_resized():
     with pytest.raises(ValueError, match="there is no port 2"):
         PacketNetwork([Port(1.0)] * 2).resize(2, 1.0)
 

@@ -1,4 +1,4 @@
-"""The reliable endpoint: all of every message comes, in order, whatever happens to packets."""
+"""The reliable endpoint: messages arrive complete and in order, whatever happens to packets."""
 
 import math
 
@@ -27,7 +27,7 @@ SEGMENT, FRAME = 1448, 1514
     ),
     st.integers(0, 9),
 )
-def test_messages_come_whole_and_in_order_whatever_is_lost(sizes, loss, loss_back, endpoint, seed):
+def test_messages_arrive_complete_and_in_order_whatever_is_lost(sizes, loss, loss_back, endpoint, seed):
     star = Star(2, buffer=20 * FRAME, seed=seed)
     connection = star.connect(0, 1, latency=0.005, loss=loss, loss_back=loss_back, endpoint=endpoint)
     sent = [star.network.send(connection, size) for size in sizes]
@@ -75,7 +75,7 @@ def test_a_gap_near_the_end_is_lost_soon(linux):
     assert there < 0.04 if linux else there > 0.2
 
 
-def test_a_probe_of_what_was_not_lost_changes_no_window():
+def test_a_probe_without_a_loss_changes_no_window():
     """A link is out for longer than a probe waits, and shorter than the timeout."""
     windows = {}
     for linux in (False, True):
@@ -131,7 +131,7 @@ def test_what_is_lost_first_does_not_wait_for_the_window_with_linux():
     assert there[False] - there[True] == pytest.approx(6 * FRAME / RATE)
 
 
-def test_when_some_and_nearly_all_of_a_message_was_known_is_kept():
+def test_the_first_and_nearly_last_acknowledgements_are_recorded():
     """Of two megabytes up to twenty segments are under way; these wait for a second while a link is out."""
     star = Star(2)
     endpoint = Reliable(receive_window=20 * SEGMENT, least_timeout=5.0)
@@ -159,7 +159,7 @@ def test_every_second_segment_is_acknowledged():
     assert star.network.counters()["packets"][1] == 250
 
 
-def test_a_connection_goes_on_with_the_window_that_it_has():
+def test_the_next_message_begins_with_the_present_window():
     """A second message follows at once, without a slow start of its own."""
     together, apart = Star(2), Star(2)
     connection = together.connect(0, 1, latency=0.02)
@@ -194,7 +194,7 @@ def test_a_window_grows_only_where_it_is_used():
     assert star.network._memory["connections"]["window"][connection] == 10
 
 
-def test_sprayed_packets_that_overtake_each_other_are_not_taken_for_lost_for_long():
+def test_reordering_of_sprayed_packets_is_soon_not_considered_loss():
     """Four ways, one of which has a queue to begin with."""
     ways = [Port(RATE)] * 4
     network = PacketNetwork([Port(4 * RATE), *ways, Port(4 * RATE), Port(math.inf), Port(RATE)], spray=True)
@@ -207,7 +207,7 @@ def test_sprayed_packets_that_overtake_each_other_are_not_taken_for_lost_for_lon
     assert done < 1.3 * (5_000_000 / SEGMENT * FRAME / (4 * RATE))
 
 
-def test_a_lost_window_of_one_comes_again_after_longer_and_longer():
+def test_timeouts_back_off_exponentially():
     """An outage of 10 s: timeouts of 0.24, 0.48, 0.96 s and so on."""
     network = PacketNetwork([Port(RATE), Port(RATE, buffer=0), Port(RATE)])
     connection = network.connect([(0, 1)], [(2,)], latency=0.02)

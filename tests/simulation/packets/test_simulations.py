@@ -1,4 +1,4 @@
-"""Whole simulations over packets: they learn what those over flows do, in nearly their time, and go on to the bit."""
+"""Whole simulations over packets: they learn as those over flows, in nearly their time, and resume to the bit."""
 
 import subprocess
 import sys
@@ -40,15 +40,15 @@ def two_clouds(**workers):
 
 
 def learned(run):
-    """What does not depend on when anything happened: the worker's loss by iteration."""
+    """The losses of workers by iteration, which do not depend on times."""
     rows = run.metrics()
     return rows[rows["kind"] == "iteration"].set_index(["worker", "iteration"])["loss"].sort_index()
 
 
 @pytest.mark.parametrize("system", ["baseline", "parameter_server", "ring_allreduce"])
 @pytest.mark.parametrize("transport", ["reliable", "pfabric", "{kind: dlcp, loss_bound: 0}"])
-def test_in_step_packets_bring_what_flows_do(tmp_path, transport, system):
-    """To the bit: nothing may be missing, and everybody waits for everybody."""
+def test_synchronous_training_over_packets_equals_that_over_flows(tmp_path, transport, system):
+    """To the bit: no packet may be missing, and all workers wait for each other."""
     of = f"system={system}", "duration=2 s"
     packets = run(tmp_path / "packets", PACKETS, f"transport={transport}", *of, "cluster.wan.loss=0.005")
     flows = run(tmp_path / "flows", *of)
@@ -58,7 +58,7 @@ def test_in_step_packets_bring_what_flows_do(tmp_path, transport, system):
     pd.testing.assert_series_equal(one[both], other[both], check_exact=True)
 
 
-def test_what_may_be_missing_is_recorded(tmp_path):
+def test_missing_bytes_are_recorded(tmp_path):
     quick = "cluster.wan.rtt=1 ms"  # so that a STOP comes before all has been sent
     ended = run(tmp_path / "run", PACKETS, "transport={kind: dlcp, loss_bound: 0.3}", quick, "duration=1 s")
     transfers, parts = ended.transfers(), ended.parts()
@@ -79,7 +79,7 @@ def test_dlcp_needs_packets(tmp_path):
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_run_interrupted_again_and_again_comes_to_the_same(tmp_path, transport):
+def test_a_run_interrupted_repeatedly_has_the_same_result(tmp_path, transport):
     given = digits(
         "system=baseline",
         "workload.evaluate_every=0.3 s",
@@ -100,7 +100,7 @@ def test_a_run_interrupted_again_and_again_comes_to_the_same(tmp_path, transport
 
 @pytest.mark.parametrize("gone", ["way", "way back"])
 @pytest.mark.parametrize("transport", ["reliable", "pfabric", "dlcp"])
-def test_a_link_that_is_gone_for_good_is_a_stall(tmp_path, transport, gone):
+def test_a_link_that_is_down_for_good_is_a_stall(tmp_path, transport, gone):
     ends = ("east", "west") if gone == "way" else ("west", "east")
     path = {"from": ends[0], "to": ends[1], "bandwidth": {"steps": {"0 s": "40 Mbps", "0.5 s": "0 Mbps"}}}
     wan = {"bandwidth": "40 Mbps", "rtt": "20 ms", "paths": [path, {"from": ends[1], "to": ends[0]}]}
@@ -128,7 +128,7 @@ def seconds_an_iteration(run):
     return run.summary["virtual_seconds"] / rows.groupby("worker")["iteration"].max().mean()
 
 
-def test_where_no_link_is_full_packets_take_as_long_as_flows(tmp_path):
+def test_packets_take_as_long_as_flows_without_congestion(tmp_path):
     """Within 2 %."""
     clouds = [
         {"name": name, "workers": [{"count": 2, "compute": "24 cores", "nic": "1 Gbps"}]} for name in ("east", "west")
@@ -142,7 +142,7 @@ def test_where_no_link_is_full_packets_take_as_long_as_flows(tmp_path):
 
 
 @pytest.mark.parametrize("bandwidth", ["10 Mbps", "20 Mbps", "40 Mbps"])
-def test_where_pairs_share_a_full_path_packets_take_as_long_as_flows(tmp_path, bandwidth):
+def test_packets_take_as_long_as_flows_on_a_shared_path(tmp_path, bandwidth):
     """Within 5 %, where the path's queue holds as much as is under way."""
     clouds = [
         {"name": name, "workers": [{"count": 2, "compute": "24 cores", "nic": "100 Mbps"}]} for name in ("east", "west")
@@ -156,7 +156,7 @@ def test_where_pairs_share_a_full_path_packets_take_as_long_as_flows(tmp_path, b
 
 
 @pytest.mark.parametrize("system", sorted(SYSTEMS))
-def test_every_system_goes_on_where_some_of_messages_are_missing(tmp_path, system):
+def test_every_system_runs_with_bounded_loss(tmp_path, system):
     given = scenario(system, "0.6 s", PACKETS, "transport={kind: dlcp, loss_bound: 0.2}", "cluster.wan.loss=0.02")
     ended = simulate(given, tmp_path / "run")
     assert ended.summary["stopped_by"] == "duration"

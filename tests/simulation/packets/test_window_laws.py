@@ -66,7 +66,7 @@ def test_dctcp_keeps_the_queue_around_the_threshold(flows):
 
 
 @pytest.mark.parametrize("loss", [0.001, 0.003, 0.01])
-def test_random_losses_hold_the_rate_as_mathis_has_it(loss):
+def test_random_losses_bound_the_rate_by_the_law_of_mathis(loss):
     """Segments a round trip are the root of 3 / (2 loss), where no timeout interferes."""
     network = PacketNetwork([Port(1000 * RATE)] * 2, seed=3)
     round_trip = 0.02
