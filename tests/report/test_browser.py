@@ -258,3 +258,12 @@ def test_a_run_with_next_to_nothing_has_a_page(chromium, tmp_path):
     hidden = chromium.execute_script("return [...document.querySelectorAll('section[hidden]')].map((each) => each.id)")
     assert {"metric", "links", "map", "partition"} <= set(hidden)
     assert complaints(chromium) == []
+
+
+def test_samples_without_classes_have_no_class(chromium, tmp_path):
+    run = changed(made_up_run(tmp_path / "run", (0.1, 0.5)), partition=[[3], [7]])
+    file = tmp_path / "report.html"
+    file.write_text(run_page(run))
+    show(chromium, file)
+    assert plot(chromium, "partition", "gd.layout.xaxis.title.text") == ""
+    assert "Class" not in plot(chromium, "partition", "gd.closest('section').textContent")
