@@ -86,14 +86,14 @@ def made_up_run(
         scores = {worker: max(0.0, mean + apart * (worker - (workers - 1) / 2)) for worker in range(workers)}
         evaluations.append((number * every, scores))
         for worker, accuracy in scores.items():
-            writer.metrics(MetricsRow(number * every, number, worker, "evaluation", number, 1.0, accuracy))
+            writer.append(MetricsRow(number * every, number, worker, "evaluation", number, 1.0, accuracy))
             if number and workers > 1:
-                writer.links(
+                writer.append(
                     LinksRow(number * every, worker, (worker + 1) % workers, 1_000_000, 10, 10, min(5.0 * number, 100))
                 )
     for second in range(1, int(end) + 1):
         for worker in range(workers):
-            writer.metrics(
+            writer.append(
                 MetricsRow(
                     second,
                     second,
@@ -114,7 +114,7 @@ def made_up_run(
         _send_packets(writer, workers, int(end))
     if absent:
         for row in AWAY:
-            writer.membership(row)
+            writer.append(row)
     if streamed:
         _stream(writer, workers, int(end), evaluations)
     writer.finish(
@@ -156,12 +156,12 @@ STREAMED = {"scored": 160, "online_accuracy": 0.5, "forgetting": 0.05, "adaptati
 def _stream(writer: RunWriter, workers: int, seconds: int, evaluations: Sequence[Evaluation]) -> None:
     for second in range(1, seconds + 1):
         for worker in range(workers):
-            writer.metrics(MetricsRow(second, second, worker, "arrivals", second - 1, 1.0, 0.5, batch_size=4))
+            writer.append(MetricsRow(second, second, worker, "arrivals", second - 1, 1.0, 0.5, batch_size=4))
     for time, scores in evaluations:
         for worker, accuracy in scores.items():
             late = 0.5 * (time > 0)
             for label, share in enumerate((1 - late, late)):
-                writer.classes(ClassesRow(time, worker, label, share, 50, accuracy))
+                writer.append(ClassesRow(time, worker, label, share, 50, accuracy))
 
 
 TRANSPORT = {
@@ -198,7 +198,7 @@ def _send_packets(writer: RunWriter, workers: int, seconds: int) -> None:
         for worker in range(workers):
             ends, took = (worker, (worker + 1) % workers), 0.01 * second
             lost = {"lost_bytes": 1000, "resent_bytes": 500, "saved_bytes": 400, "delivered": second + took}
-            writer.transfers(
+            writer.append(
                 TransfersRow(second, second + 0.5 * took, *ends, "data", "contribution", 9600, **lost)  # type: ignore[arg-type]
             )
             for variable in (0, 1):
@@ -206,7 +206,7 @@ def _send_packets(writer: RunWriter, workers: int, seconds: int) -> None:
                     late = took * (1 + variable - 0.5 * large)
                     gone = 0 if large else 500
                     row = PartsRow(second, *ends, "contribution", "push", variable, large, 2500, gone, late)
-                    writer.parts(row)
+                    writer.append(row)
         for number, port in enumerate(("east/0 down", "east leaf 0 -> spine 1", "east/1 down")):
             queued = 1000.0 * (number + 1)
-            writer.queues(QueuesRow(second, port, 50_000, queued, int(10 * queued), number * second, 2 * number))
+            writer.append(QueuesRow(second, port, 50_000, queued, int(10 * queued), number * second, 2 * number))

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from dlion_sim.errors import InputError
-from dlion_sim.results import Run
-from dlion_sim.results.run_folder import LINKS, SCENARIO
+from dlion_sim.results import LINKS, Run
+from dlion_sim.results.run_folder import SCENARIO
 from dlion_sim.scenario import Scenario, Schedule, load
 from dlion_sim.scenario.machines import Nic
 from dlion_sim.scenario.system import ParameterServers, ServerHost
@@ -151,7 +151,7 @@ def _routes(run: Run, links: Sequence[tuple[int, int]]) -> list[_Route] | None:
         return None
     machines = _machines(scenario)
     if (most := max(map(max, links), default=0)) >= len(machines):
-        raise InputError(f"names machine {most}", file=run.folder / LINKS, allowed=f"0 to {len(machines) - 1}")
+        raise InputError(f"names machine {most}", file=run.folder / LINKS.file, allowed=f"0 to {len(machines) - 1}")
     return [_route(scenario, machines[sender], machines[receiver]) for sender, receiver in links]
 
 

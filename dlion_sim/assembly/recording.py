@@ -18,10 +18,9 @@ from dlion_sim.results import (
     ClassesRow,
     Ending,
     LinksRow,
-    MembershipRow,
     MetricsRow,
     PartsRow,
-    QueuesRow,
+    Row,
     RunWriter,
     TransfersRow,
 )
@@ -113,7 +112,7 @@ class Recorder:
         """A worker's parameters were evaluated, after so many iterations."""
         self._evaluated("evaluation", worker, score, iteration, now)
         for number, share, samples, accuracy in score.classes:
-            self.classes(ClassesRow(now, worker, number, share, samples, accuracy))
+            self.append(ClassesRow(now, worker, number, share, samples, accuracy))
 
     def full_evaluation(self, worker: int, score: Score, iteration: int, now: float) -> None:
         """A worker's parameters at the end of the run were evaluated on all samples."""
@@ -138,7 +137,7 @@ class Recorder:
 
     def _add(self, worker: int, now: float, **columns: Any) -> None:
         """Add a row of the metrics, with further columns by name."""
-        self.metrics(MetricsRow(now, self._wall(now), worker, **columns))
+        self.append(MetricsRow(now, self._wall(now), worker, **columns))
 
     def carried(self, transfer: Transfer, size: float) -> None:
         """So many bytes of a message have been carried until now."""
@@ -173,54 +172,24 @@ class Recorder:
             if loss:
                 row = row._replace(lost_bytes=loss.lost, resent_bytes=loss.resent, saved_bytes=loss.saved)
                 row = row._replace(delivered=None if loss.seconds is None else began + loss.seconds)
-            self.transfers(row)
+            self.append(row)
             for variable, large, size, lost, seconds in loss.parts if loss else ():
-                self.parts(PartsRow(began, *link, body.kind, body.stage, variable, large, size, lost, seconds))
+                self.append(PartsRow(began, *link, body.kind, body.stage, variable, large, size, lost, seconds))
 
     def end_interval(self, now: float) -> None:
         """An interval of the links ends."""
         for (sender, receiver), interval in sorted(self._links.items()):
             n_percent = fmean(interval.n_percents) if interval.n_percents else None
-            self.links(
+            self.append(
                 LinksRow(now, sender, receiver, interval.bytes, interval.messages, interval.gradients, n_percent)
             )
         self._links.clear()
 
-    def metrics(self, row: MetricsRow) -> None:
-        """Add a row of the metrics."""
-        self._totals.metrics(row)
-        self._writer.metrics(row)
-
-    def links(self, row: LinksRow) -> None:
-        """Add a row of the links."""
-        self._totals.links(row, self._writer.manifest)
-        self._writer.links(row)
-
-    def transfers(self, row: TransfersRow) -> None:
-        """Add a row of the transfers."""
-        self._totals.transfers(row)
-        if self._each_transfer:
-            self._writer.transfers(row)
-
-    def parts(self, row: PartsRow) -> None:
-        """Add a row of the parts of messages."""
-        if self._each_transfer:
-            self._writer.parts(row)
-
-    def classes(self, row: ClassesRow) -> None:
-        """Add a row of the classes."""
-        self._totals.classes(row)
-        self._writer.classes(row)
-
-    def queues(self, rows: Iterable[QueuesRow]) -> None:
-        """Add rows of the queues at the end of an interval."""
-        for row in rows:
-            self._writer.queues(row)
-
-    def membership(self, row: MembershipRow) -> None:
-        """Add a row of the membership."""
-        self._totals.membership(row)
-        self._writer.membership(row)
+    def append(self, row: Row) -> None:
+        """Add a row to the table of its class, and to the sums."""
+        self._totals.add(row, self._writer.manifest)
+        if self._each_transfer or not isinstance(row, TransfersRow | PartsRow):
+            self._writer.append(row)
 
     def flush(self) -> None:
         """Write all rows to the disk."""

@@ -17,6 +17,7 @@ from dlion_sim.results import (
     LinksRow,
     MembershipRow,
     MetricsRow,
+    Row,
     Tariff,
     TransfersRow,
     cost_of,
@@ -62,8 +63,27 @@ class Totals:
         last = next(reversed(self._evaluations.values()), None)
         return float(np.mean(list(last.values()))) if last else None
 
-    def metrics(self, row: MetricsRow) -> None:
-        """Add a row of the metrics. Raises AssertionError for inconsistent times."""
+    def add(self, row: Row, about: Mapping[str, Any]) -> None:
+        """Add a row of a run with the manifest `about`. Raises AssertionError for inconsistent times."""
+        match row:
+            case MetricsRow():
+                self._add_metrics(row)
+            case LinksRow():
+                self._bytes_sent += row.bytes
+                if path := wan_path(about, row.sender, row.receiver):
+                    self._between_clouds[path] = self._between_clouds.get(path, 0) + row.bytes
+            case TransfersRow():
+                self._packets.add(row)
+            case ClassesRow():
+                self._stream.classes(row)
+            case MembershipRow():
+                self._availability.add(row, self._samples)
+                if row.iteration is not None and row.participant in self.iterations:
+                    self.iterations[row.participant] = row.iteration
+            case _:
+                pass
+
+    def _add_metrics(self, row: MetricsRow) -> None:
         if row.kind not in TESTS:
             self._check_times(row)
             self._spend(row)
@@ -82,26 +102,6 @@ class Totals:
             self._exchanges[row.worker] += bool(row.applied or row.merged)
         elif row.kind == "cut":
             self._availability.cut(row.batch_size or 0, row.compute_seconds or 0.0)
-
-    def links(self, row: LinksRow, about: Mapping[str, Any]) -> None:
-        """Add a row of the links of a run with the manifest `about`."""
-        self._bytes_sent += row.bytes
-        if path := wan_path(about, row.sender, row.receiver):
-            self._between_clouds[path] = self._between_clouds.get(path, 0) + row.bytes
-
-    def transfers(self, row: TransfersRow) -> None:
-        """Add a row of the transfers."""
-        self._packets.add(row)
-
-    def classes(self, row: ClassesRow) -> None:
-        """Add a row of the classes."""
-        self._stream.classes(row)
-
-    def membership(self, row: MembershipRow) -> None:
-        """Add a row of the membership."""
-        self._availability.add(row, self._samples)
-        if row.iteration is not None and row.participant in self.iterations:
-            self.iterations[row.participant] = row.iteration
 
     def summary(
         self,

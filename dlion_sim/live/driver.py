@@ -41,7 +41,7 @@ from dlion_sim.protocol.messages import Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, MembershipRow, Status
-from dlion_sim.results.tables import What
+from dlion_sim.results.tables import MembershipEvent
 
 _LOG = logging.getLogger(__name__)
 _GOOD_BYE_SECONDS = 5.0
@@ -231,9 +231,9 @@ class Driver:
                 self._say_done()
             case Joined():
                 self._observer.member_since = at
-                what: What = "begins_anew" if decision.sponsor is None else "joined"
+                what: MembershipEvent = "begins_anew" if decision.sponsor is None else "joined"
                 told = decision.sponsor, decision.seconds, self._state_bytes, decision.iteration
-                self._recorder.membership(MembershipRow(at, self._rank, 0, what, *told))
+                self._recorder.append(MembershipRow(at, self._rank, 0, what, *told))
             case LeaveCompleted():
                 self._record(self._rank, "left")
                 self._finish("completed", LEFT)
@@ -338,9 +338,9 @@ class Driver:
         if self._roster.is_done(self._rank):
             self._links.tell(Kind.DONE)
 
-    def _record(self, participant: int, what: What, peer: int | None = None) -> None:
+    def _record(self, participant: int, what: MembershipEvent, peer: int | None = None) -> None:
         """Write down what has become of somebody; which incarnation it is of, is known when all is put together."""
-        self._recorder.membership(MembershipRow(self.now, participant, 0, what, peer))
+        self._recorder.append(MembershipRow(self.now, participant, 0, what, peer))
 
     def _say_done(self) -> None:
         if self._roster.done(self._rank):

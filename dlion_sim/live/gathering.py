@@ -8,8 +8,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-import pyarrow as pa
-
 from dlion_sim.assembly import Recorder, Setting, manifest_fields
 from dlion_sim.errors import InputError
 from dlion_sim.live.handshake import run_digest
@@ -35,13 +33,11 @@ from dlion_sim.results import (
     Status,
     TransfersRow,
     environment,
-    growing_table,
     run_folder,
 )
-from dlion_sim.results.checking import checked
 from dlion_sim.yaml_text import read_text
 
-Row = TypeVar("Row", MetricsRow, LinksRow, ClassesRow)
+R = TypeVar("R", MetricsRow, LinksRow, ClassesRow)
 
 _OF_A_NODE = (
     *("rank", "incarnation", "hostname", "platform", "cpu_count", "versions", "device", "device_name"),
@@ -75,17 +71,16 @@ class Part:
         run = Run.open(folder)
         if "rank" not in run.manifest:
             raise InputError("is a run, but not a node's part of one", file=folder)
-        metrics = [MetricsRow(**row) for row in _rows(run, run_folder.METRICS, METRICS)]
-        links = [LinksRow(**row) for row in _rows(run, run_folder.LINKS, LINKS)]
-        transfers = [TransfersRow(**row) for row in _rows(run, run_folder.TRANSFERS, TRANSFERS)]
-        of_messages = [PartsRow(**row) for row in _rows_if_any(run, run_folder.PARTS, PARTS)]
-        classes = [ClassesRow(**row) for row in _rows_if_any(run, run_folder.CLASSES, CLASSES)]
         incarnation = int(run.manifest.get("incarnation", 0))
-        membership = [
-            MembershipRow(**row)._replace(incarnation=incarnation)
-            for row in _rows_if_any(run, run_folder.MEMBERSHIP, MEMBERSHIP)
-        ]
-        return cls(run, metrics, links, transfers, of_messages, membership, classes)
+        return cls(
+            run,
+            run.rows(METRICS),
+            run.rows(LINKS),
+            run.rows(TRANSFERS),
+            run.rows(PARTS),
+            [row._replace(incarnation=incarnation) for row in run.rows(MEMBERSHIP)],
+            run.rows(CLASSES),
+        )
 
     @property
     def rank(self) -> int:
@@ -113,17 +108,6 @@ class Part:
         if self.run.summary:
             return float(self.run.summary["virtual_seconds"])
         return max((row.virtual_time for row in self.metrics), default=0.0)
-
-
-def _rows_if_any(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
-    return _rows(run, name, schema) if growing_table.exists(run.folder / name) else []
-
-
-def _rows(run: Run, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
-    table = growing_table.read(run.folder / name, schema)
-    checked(table, run.folder / name, len(run.manifest["workers"]))
-    rows: list[dict[str, Any]] = table.to_pylist()
-    return rows
 
 
 def manifest_of(setting: Setting) -> dict[str, Any]:
@@ -180,26 +164,26 @@ def gather(
     links = [row for part in parts for row in _ending_at(ending.seconds, part, part.links)]
     coming_and_going = [*membership, *(row for part in parts for row in part.membership)]
     for of_one in with_incarnations(coming_and_going):
-        recorder.membership(of_one)
+        recorder.append(of_one)
     for row in sorted(metrics, key=lambda row: (row.virtual_time, row.worker, row.iteration)):
-        recorder.metrics(row)
+        recorder.append(row)
     for link in sorted(links, key=lambda row: (row.virtual_time, row.sender, row.receiver)):
-        recorder.links(link)
+        recorder.append(link)
     classes = [row for part in parts for row in _ending_at(ending.seconds, part, part.classes)]
     for each in sorted(classes, key=lambda row: (row.virtual_time, row.worker, row.label)):
-        recorder.classes(each)
+        recorder.append(each)
     transfers = [row for part in parts for row in part.transfers]
     for transfer in sorted(transfers, key=lambda row: (row.end is None, row.end, row.begin, row.sender, row.receiver)):
-        recorder.transfers(transfer)
+        recorder.append(transfer)
     of_messages = [row for part in parts for row in part.of_messages]
     for of_message in sorted(of_messages, key=lambda row: (row.begin, row.sender, row.receiver)):
-        recorder.parts(of_message)
+        recorder.append(of_message)
     lateness = Lateness.of_all(Lateness(**late) for part in parts if (late := part.run.manifest.get("late")))
     writer.finish(recorder.summary(ending, late=asdict(lateness)))
     return Run.open(folder)
 
 
-def _ending_at(end: float, part: Part, rows: Sequence[Row]) -> Iterator[Row]:
+def _ending_at(end: float, part: Part, rows: Sequence[R]) -> Iterator[R]:
     """Rows of a part, with what it observed at its own end moved to that of the run: in between it did nothing.
 
     But what it had not finished stays where it was.

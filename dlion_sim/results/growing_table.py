@@ -1,7 +1,7 @@
-"""A Parquet table that grows: rows in memory, then small part files, at last one file.
+"""A Parquet table that grows: rows in memory, then in small part files, finally in one file.
 
-Killed at any moment, all that was flushed stays readable: a part is there whole or not at all, and the parts go only
-once the merged file is in place.
+After a kill at any moment, all flushed rows are readable: parts are written atomically, and removed only after the
+merged file is in place.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Generic
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,114 +24,100 @@ from dlion_sim.errors import InputError
 from dlion_sim.files import opened
 from dlion_sim.results.atomic import TEMPORARY, replacing
 from dlion_sim.results.checking import conform
+from dlion_sim.results.names import with_names
+from dlion_sim.results.tables import R, Table
 
 FLUSH_ROWS = 50_000
 FLUSH_SECONDS = 10.0
 _MOST_ROWS = 100_000_000
-"""Of a table: a damaged one may claim more than fits into any memory."""
-
-Complete = Callable[[pa.Table], pa.Table]
+"""A damaged table may claim more than fits into any memory."""
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """The first `rows` rows of a table, which are or will be in its first `parts` parts."""
+    """The first `rows` rows of a table, in its first `parts` parts, or `merged`."""
 
     rows: int
     parts: int
     merged: pa.Table | None = None
-    """Those rows, where they are in the one file."""
 
 
-class GrowingTable:
-    """The writing end of the table that will stand in `file`. Raises OSError where that cannot be written.
+class GrowingTable(Generic[R]):
+    """The writing end of a `table` in a run folder; `manifest` has the names of participants. Raises OSError."""
 
-    Rows have the columns of `schema`; `complete` adds those that follow from them. An `optional` table is not there
-    without rows.
-    """
-
-    def __init__(
-        self, file: Path, schema: pa.Schema, complete: Complete = lambda table: table, *, optional: bool = False
-    ) -> None:
-        self._file = file
-        self._schema = schema
-        self._complete = complete
-        self._optional = optional
-        self._rows: list[tuple[Any, ...]] = []
+    def __init__(self, folder: Path, table: Table[R], manifest: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._file = folder / table.file
+        self._table = table
+        self._manifest = manifest
+        self._rows: list[R] = []
         self._parts = 0
         self._rows_in_parts = 0
         self._flushed = time.monotonic()
-        if not optional:
-            _parts_folder(file).mkdir(exist_ok=True)
+        if not table.optional:
+            _parts_folder(self._file).mkdir(exist_ok=True)
 
     @classmethod
     def resume(
-        cls,
-        file: Path,
-        schema: pa.Schema,
-        beginning: Beginning,
-        complete: Complete = lambda table: table,
-        *,
-        optional: bool = False,
-    ) -> GrowingTable:
-        """Go on with the table in `file` after its `beginning`, see `find_beginning`; other rows are dropped.
+        cls, folder: Path, table: Table[R], manifest: Mapping[str, Any], beginning: Beginning
+    ) -> GrowingTable[R]:
+        """Continue the table after its `beginning`, see `find_beginning`; other rows are dropped.
 
-        Killed on the way, it can be done again.
+        Can be repeated after a kill.
         """
         if beginning.merged is not None:
-            _split(file, beginning.merged)
-        table = cls(file, schema, complete, optional=optional)
-        for dropped in _parts(file)[beginning.parts :]:
+            _split(folder / table.file, beginning.merged)
+        growing = cls(folder, table, manifest)
+        for dropped in _parts(folder / table.file)[beginning.parts :]:
             dropped.unlink()
-        table._parts, table._rows_in_parts = beginning.parts, beginning.rows
-        return table
+        growing._parts, growing._rows_in_parts = beginning.parts, beginning.rows
+        return growing
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return self._rows_in_parts + len(self._rows)
 
-    def append(self, row: tuple[Any, ...]) -> None:
-        """Add a row, one value a column; flushes when many have gathered or the last flush is long ago."""
+    def append(self, row: R) -> None:
+        """Add a row; flushes after many rows, or if the last flush is long ago."""
         self._rows.append(row)
         if len(self._rows) >= FLUSH_ROWS or time.monotonic() - self._flushed >= FLUSH_SECONDS:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows gathered so far to a new part file."""
+        """Write the rows in memory to a new part file."""
         self._flushed = time.monotonic()
         if not self._rows:
             return
         columns = zip(*self._rows, strict=True)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
-        part = self._complete(pa.table(arrays, schema=self._schema))
+        schema = self._table.schema
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+        part = with_names(pa.table(arrays, schema=schema), self._manifest)
         _parts_folder(self._file).mkdir(exist_ok=True)
         _write(part, _part(self._file, self._parts + 1))
-        # In one step: an interrupt before it has the same part written again, with these rows and those to come.
+        # In one step: after an interrupt before it, the same part is written again, with these and later rows.
         self._rows, self._parts, self._rows_in_parts = [], self._parts + 1, self.rows
 
     def merge(self) -> None:
-        """Turn all rows into the one file. No row can be added afterwards."""
+        """Turn all rows into one file. No row can be added afterwards."""
         self.flush()
-        if self._optional and not self.rows:
+        if self._table.optional and not self.rows:
             remove(self._file)
             return
-        schema = self._complete(self._schema.empty_table()).schema
+        schema = with_names(self._table.schema.empty_table(), self._manifest).schema
         with (
             replacing(self._file) as merged,
             merged.open("wb") as content,
             pq.ParquetWriter(content, schema) as writer,
         ):
             for part in _parts(self._file):
-                writer.write_table(self._complete(_read_file(part, self._schema)))
+                writer.write_table(with_names(_read_file(part, self._table.schema), self._manifest))
         shutil.rmtree(_parts_folder(self._file))
 
 
 def read(file: Path, schema: pa.Schema) -> pa.Table:
-    """The table of `file`: merged, or else its parts so far. Columns of `schema` that it has not are null.
+    """The table of `file`, merged or in parts, with the columns of `schema`; missing nullable columns are null.
 
-    Columns that may be null are, where the table has none; others than the schema's are left out. Raises InputError
-    where there is neither, and for a file that isn't Parquet or of other columns.
+    Raises InputError for a table that does not exist, is not Parquet or lacks a column.
     """
     if not file.exists():
         try:
@@ -152,9 +139,9 @@ def _read_parts(file: Path, schema: pa.Schema) -> pa.Table:
 
 
 def find_beginning(file: Path, schema: pa.Schema, rows: int) -> Beginning:
-    """The first `rows` rows of the table of `file`, after which it can go on.
+    """The first `rows` rows of the table of `file`, after which it can be continued.
 
-    Raises InputError where there are not as many, or no part ends with them.
+    Raises InputError if there are fewer, or if no part ends with them.
     """
     folder = _parts_folder(file)
     if folder.is_symlink() or folder.is_file():

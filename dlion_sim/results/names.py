@@ -33,7 +33,7 @@ def with_names(table: pa.Table, manifest: Mapping[str, Any]) -> pa.Table:
     places = {cloud: place for place, cloud in enumerate(different)}
     cloud_of = [places[cloud] for cloud in clouds]
     for field in table.schema:
-        if (field.metadata or {}).get(b"unit") == INDEX and f"{field.name}_name" not in table.column_names:
+        if (field.metadata or {}).get(b"unit") == INDEX.encode() and f"{field.name}_name" not in table.column_names:
             numbers = table[field.name].combine_chunks()
             is_known = pc.and_(pc.greater_equal(numbers, 0), pc.less(numbers, min(len(names), len(clouds))))
             known = pc.if_else(is_known, numbers, None)

@@ -21,10 +21,23 @@ from dlion_sim.results.labels import system_label
 from dlion_sim.results.manifest import EvaluatedOn, Manifest
 from dlion_sim.results.names import clouds_of, with_names
 from dlion_sim.results.summary import Summary
-from dlion_sim.results.tables import CLASSES, LINKS, MEMBERSHIP, METRICS, PARTS, QUEUES, TRANSFERS
+from dlion_sim.results.tables import (
+    CLASSES,
+    LINKS,
+    MEMBERSHIP,
+    METRICS,
+    PARTS,
+    QUEUES,
+    TRANSFERS,
+    MetricsKind,
+    R,
+    Table,
+)
 from dlion_sim.results.wan import with_wan_bytes
 from dlion_sim.yaml_text import read_file, read_text
 
+_ALWAYS = (METRICS, LINKS)
+"""The tables of every run: early ones had no others."""
 _STATES_TARGET = re.compile(r"^target(_accuracy)?:", re.MULTILINE)
 _CLUSTER = re.compile(r"^cluster:.*\n(?:[ -].*\n)*", re.MULTILINE)
 _SEED_OR_PLACE = re.compile(r"^(seed|modules): .*\n", re.MULTILINE)
@@ -160,35 +173,35 @@ class Run:
         return told
 
     def metrics(self) -> pd.DataFrame:
-        """All rows of the metrics so far. Raises InputError where the table cannot be read."""
-        return self._frame(run_folder.METRICS, METRICS)
+        """All rows of `METRICS`. This and all tables below raise InputError if they cannot be read."""
+        return self._frame(METRICS)
 
     def links(self) -> pd.DataFrame:
-        """All rows of the links so far, `wan_bytes` included. Raises InputError where the table cannot be read."""
-        return with_wan_bytes(self._frame(run_folder.LINKS, LINKS))
+        """All rows of `LINKS`, with `wan_bytes`."""
+        return with_wan_bytes(self._frame(LINKS))
 
     def transfers(self) -> pd.DataFrame:
-        """All rows of the transfers so far, if they were recorded. Raises InputError where they cannot be read."""
-        return self._frame_if_any(run_folder.TRANSFERS, TRANSFERS)  # There are runs from before there were any.
+        """All rows of `TRANSFERS`; empty, as all tables below, if the run has none."""
+        return self._frame(TRANSFERS)
 
     def parts(self) -> pd.DataFrame:
-        """All rows so far of messages' parts, if they had some. Raises InputError where they cannot be read."""
-        return self._frame_if_any(run_folder.PARTS, PARTS)
+        """All rows of `PARTS`."""
+        return self._frame(PARTS)
 
     def queues(self) -> pd.DataFrame:
-        """All rows so far of queues, if packets waited in some. Raises InputError where they cannot be read."""
-        return self._frame_if_any(run_folder.QUEUES, QUEUES)
+        """All rows of `QUEUES`."""
+        return self._frame(QUEUES)
 
     def membership(self) -> pd.DataFrame:
-        """All rows so far of who came and went, if anybody did. Raises InputError where they cannot be read."""
-        return self._frame_if_any(run_folder.MEMBERSHIP, MEMBERSHIP)
+        """All rows of `MEMBERSHIP`."""
+        return self._frame(MEMBERSHIP)
 
     def classes(self) -> pd.DataFrame:
-        """All rows so far of evaluations by class, of a stream. Raises InputError where they cannot be read."""
-        return self._frame_if_any(run_folder.CLASSES, CLASSES)
+        """All rows of `CLASSES`."""
+        return self._frame(CLASSES)
 
     def arrivals(self) -> pd.DataFrame:
-        """The metrics' rows of what came of a stream."""
+        """The metrics' rows of a stream's arrivals."""
         return self._of_kind("arrivals")
 
     def evaluations(self) -> pd.DataFrame:
@@ -199,17 +212,25 @@ class Run:
         """The metrics' rows of iterations."""
         return self._of_kind("iteration")
 
-    def _of_kind(self, kind: str) -> pd.DataFrame:
+    def rows(self, table: Table[R]) -> list[R]:
+        """All rows of a table, as they were written."""
+        content = self._content(table)
+        self._checked(content, table)
+        return [table.row(**row) for row in content.to_pylist()]
+
+    def _of_kind(self, kind: MetricsKind) -> pd.DataFrame:
         metrics = self.metrics()
         return metrics[metrics["kind"] == kind].reset_index(drop=True)
 
-    def _frame_if_any(self, name: str, schema: pa.Schema) -> pd.DataFrame:
-        file = self.folder / name
-        return self._frame(name, schema) if growing_table.exists(file) else self._named(schema.empty_table(), file)
+    def _frame(self, table: Table[Any]) -> pd.DataFrame:
+        return self._checked(with_names(self._content(table), self.manifest), table)
 
-    def _frame(self, name: str, schema: pa.Schema) -> pd.DataFrame:
-        return self._named(growing_table.read(self.folder / name, schema), self.folder / name)
+    def _content(self, table: Table[Any]) -> pa.Table:
+        file = self.folder / table.file
+        if table not in _ALWAYS and not growing_table.exists(file):
+            return table.schema.empty_table()
+        return growing_table.read(file, table.schema)
 
-    def _named(self, table: pa.Table, file: Path) -> pd.DataFrame:
+    def _checked(self, content: pa.Table, table: Table[Any]) -> pd.DataFrame:
         workers = self.manifest.get("workers")
-        return checked(with_names(table, self.manifest), file, workers=None if workers is None else len(workers))
+        return checked(content, table, self.folder / table.file, None if workers is None else len(workers))

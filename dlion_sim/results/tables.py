@@ -1,267 +1,255 @@
-"""The tables of a run: their columns, types and units. A unit also stands in its column's Parquet metadata.
+"""The tables of a run: a class for each, whose fields are the columns with their types, units and ranges.
 
-In a run folder each column of participants' numbers, `worker` for one, has two more that name them: `worker_name` and
-`worker_cloud`, the micro-cloud.
+In a run folder, each column of participants' numbers, such as `worker`, is accompanied by `worker_name` and
+`worker_cloud`, the micro-cloud. Columns that are `None` are null in the file.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
-Kind = Literal["iteration", "evaluation", "full_evaluation", "profile", "unfinished", "cut", "arrivals"]
+from dlion_sim.results.json_document import MOST
+
+
+@dataclass(frozen=True)
+class Column:
+    """The type and unit of a column; the range of its numbers or its `texts`, where these are restricted."""
+
+    type: pa.DataType
+    unit: str
+    least: float | None = None
+    most: float = MOST
+    texts: tuple[str, ...] = ()
+
+
+INDEX = "index"
+"""The unit of the numbers of workers and parameter servers."""
+_INDEX_MOST = 2**31 - 1
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+MetricsKind = Literal["iteration", "evaluation", "full_evaluation", "profile", "unfinished", "cut", "arrivals"]
+MembershipEvent = Literal["down", "noticed", "left", "up", "lost", "found", "joined", "begins_anew"]
+
+Seconds = Annotated[float, Column(pa.float64(), "s", 0)]
+Fraction = Annotated[float, Column(pa.float64(), "fraction", 0, 1 + 1e-9)]
+Accuracy = Annotated[float, Column(pa.float64(), "fraction", 0, 1)]
+Index = Annotated[int, Column(pa.int32(), INDEX, 0, _INDEX_MOST)]
+Iterations = Annotated[int, Column(pa.int64(), "iterations", 0)]
+Samples = Annotated[int, Column(pa.int32(), "samples", 0)]
+Bytes = Annotated[int, Column(pa.int64(), "bytes", 0)]
+Packets = Annotated[int, Column(pa.int64(), "packets", 0)]
+MessageKind = Annotated[str, Column(_TEXT, "kind of message")]
+
+
+def _one_of(texts: Any) -> Column:
+    return Column(_TEXT, " | ".join(get_args(texts)), texts=get_args(texts))
 
 
 class MetricsRow(NamedTuple):
-    """What one worker has done, or how good it was; the column notes stand at `METRICS`."""
+    """A worker's iteration, evaluation or profiling.
 
-    virtual_time: float
-    wall_time: float
-    worker: int
-    kind: Kind
-    iteration: int
-    loss: float | None = None
-    accuracy: float | None = None
-    batch_size: int | None = None
-    global_batch_size: int | None = None
-    staleness: float | None = None
-    applied: int | None = None
-    merged: int | None = None
-    compute_seconds: float | None = None
-    wait_seconds: float | None = None
-    waited_for: int | None = None
-    wait_reason: str | None = None
-    metric: float | None = None
-    prep_seconds: float | None = None
-    fetch_seconds: float | None = None
+    Kinds: "profile" is a machine timed before training; "unfinished" an iteration that the end of the run interrupted,
+    "cut" one that the loss of its worker did; "arrivals" the samples of a stream since the worker's last iteration
+    began, tested before training on them; "full_evaluation" one on all samples at the end of a run whose evaluations
+    are on the first `evaluation_samples` of the workload.
+    """
+
+    virtual_time: Seconds
+    wall_time: Seconds
+    """Since the start of the run."""
+    worker: Index
+    kind: Annotated[MetricsKind, _one_of(MetricsKind)]
+    iteration: Iterations
+    loss: Annotated[float, Column(pa.float64(), "nats")] | None = None
+    """Of an iteration's training batch, or of the arrivals. Of evaluations: of the set that the manifest's
+    `evaluated_on` names, for a stream as distributed at that time. May be anything: a run may diverge."""
+    accuracy: Accuracy | None = None
+    """Of evaluations and arrivals."""
+    batch_size: Samples | None = None
+    """The worker's (LBS), of iterations; of arrivals, the number of samples."""
+    global_batch_size: Samples | None = None
+    """GBS."""
+    staleness: Annotated[float, Column(pa.float64(), "iterations", -MOST)] | None = None
+    """Mean of the updates applied, negative if they are ahead; None without any."""
+    applied: Annotated[int, Column(pa.int32(), "remote updates", 0)] | None = None
+    merged: Annotated[int, Column(pa.int32(), "weights merged by knowledge transfer", 0)] | None = None
+    compute_seconds: Seconds | None = None
+    """Virtual, as the next."""
+    wait_seconds: Seconds | None = None
+    waited_for: Index | None = None
+    """The sender of the message that ended the wait, or that is still missing; None without a wait."""
+    wait_reason: Annotated[str, Column(_TEXT, "kind of message | queue | lost")] | None = None
+    """That message's kind; "queue" if a message to that peer had to leave first, "lost" if the peer's loss ended it."""
+    metric: Annotated[float, Column(pa.float64(), "the metric's")] | None = None
+    """Of evaluations: what the manifest's `metric` names, unless that is accuracy."""
+    prep_seconds: Seconds | None = None
+    """Of `compute_seconds`, waiting for samples to be prepared, and read; None without an input pipeline."""
+    fetch_seconds: Seconds | None = None
 
     @property
     def score(self) -> float | None:
-        """The metric of the run's task at an evaluation, be it accuracy or another."""
+        """The metric of the run's task at an evaluation, accuracy or another."""
         return self.accuracy if self.metric is None else self.metric
 
 
 class LinksRow(NamedTuple):
-    """What one directed link carried in one interval; the column notes stand at `LINKS`."""
+    """Traffic of a directed link in an interval."""
 
-    virtual_time: float
-    sender: int
-    receiver: int
-    bytes: int
-    messages: int
-    gradients: int
-    n_percent: float | None = None
+    virtual_time: Seconds
+    """End of the interval."""
+    sender: Index
+    receiver: Index
+    bytes: Bytes
+    """Carried in the interval, also of messages that are still in transit."""
+    messages: Annotated[int, Column(pa.int32(), "messages", 0)]
+    """Whose last byte was sent in the interval, as the next."""
+    gradients: Annotated[int, Column(pa.int32(), "gradient messages", 0)]
+    n_percent: Annotated[float, Column(pa.float64(), "percent", 0, 100)] | None = None
+    """Mean N of the Max-N messages; None without any."""
 
 
 class TransfersRow(NamedTuple):
-    """One message from its first byte to its last; the column notes stand at `TRANSFERS`."""
+    """A message from its first byte to its last."""
 
-    begin: float
-    end: float | None
-    sender: int
-    receiver: int
-    channel: str
-    kind: str
-    bytes: int
-    lost_bytes: int | None = None
-    resent_bytes: int | None = None
-    saved_bytes: int | None = None
-    delivered: float | None = None
+    begin: Seconds
+    """The first byte is sent."""
+    end: Seconds | None
+    """The last byte is sent; None if the run or the connection ended before."""
+    sender: Index
+    receiver: Index
+    channel: Annotated[str, Column(_TEXT, "control | data | weights")]
+    kind: MessageKind
+    bytes: Bytes
+    """Carried: all, unless it was still in transit."""
+    lost_bytes: Bytes | None = None
+    """Not delivered; None, as the next three, unless it was sent in packets."""
+    resent_bytes: Bytes | None = None
+    saved_bytes: Bytes | None = None
+    """Never sent, as the receiver had enough."""
+    delivered: Seconds | None = None
+    """The receiver had all that it waited for."""
 
     @property
     def completed(self) -> float | None:
-        """When the receiver had it, as far as that is known (s): when it was sent, unless it went in packets."""
+        """When the receiver had it (s), if known: when it was sent, unless it was sent in packets."""
         return self.end if self.delivered is None else self.delivered
 
 
 class PartsRow(NamedTuple):
-    """Those packets of a message that are of one variable, and large or small; the column notes stand at `PARTS`."""
+    """The packets of a message that have one variable's larger or smaller entries."""
 
-    begin: float
-    sender: int
-    receiver: int
-    kind: str
-    stage: str | None
-    variable: int
-    large: bool
-    bytes: int
-    lost_bytes: int
-    seconds: float | None
+    begin: Seconds
+    """Of the message, as in TRANSFERS, and so are the next three."""
+    sender: Index
+    receiver: Index
+    kind: MessageKind
+    stage: Annotated[str, Column(_TEXT, "push | pull | reduce | gather | mix")] | None
+    variable: Annotated[int, Column(pa.int32(), "number in the model", 0, _INDEX_MOST)]
+    large: Annotated[bool, Column(pa.bool_(), "whether its packets have the larger entries")]
+    bytes: Bytes
+    lost_bytes: Bytes
+    seconds: Seconds | None
+    """From `begin` to the last packet's arrival; None if none arrived, or if unknown."""
 
 
 class QueuesRow(NamedTuple):
-    """What waited for one link in one interval; the column notes stand at `QUEUES`."""
+    """The queue of a link in an interval."""
 
-    virtual_time: float
-    port: str
-    bytes: int
-    mean_queued: float
-    most_queued: int
-    dropped: int
-    marked: int
-
-
-What = Literal["down", "up", "noticed", "left", "lost", "found", "joined", "begins_anew"]
+    virtual_time: Seconds
+    """End of the interval."""
+    port: Annotated[str, Column(_TEXT, "link that it sends on")]
+    bytes: Bytes
+    """Sent in the interval, with headers."""
+    mean_queued: Annotated[float, Column(pa.float64(), "bytes", 0)]
+    most_queued: Bytes
+    dropped: Packets
+    marked: Packets
 
 
 class MembershipRow(NamedTuple):
-    """What became of one participant's presence; the column notes stand at `MEMBERSHIP`."""
+    """A change of a participant's availability or membership.
 
-    virtual_time: float
-    participant: int
-    incarnation: int
-    what: What
-    peer: int | None = None
-    seconds: float | None = None
-    bytes: int | None = None
-    iteration: int | None = None
+    Events: its process is "down", with the loss of its state; an announced end is "noticed"; it has "left" in an
+    orderly way; its process is "up" again; a peer has "lost" or "found" it; it has "joined" with the state, or
+    "begins_anew" without, as no participant had any left.
+    """
+
+    virtual_time: Seconds
+    participant: Index
+    incarnation: Annotated[int, Column(pa.int32(), "returns", 0, _INDEX_MOST)]
+    what: Annotated[MembershipEvent, _one_of(MembershipEvent)]
+    peer: Index | None = None
+    """The peer that has lost or found it, or its sponsor."""
+    seconds: Seconds | None = None
+    """From down or left to lost, or from up to joined."""
+    bytes: Bytes | None = None
+    """Of the state transferred."""
+    iteration: Iterations | None = None
+    """Its first one as a member."""
 
 
 class ClassesRow(NamedTuple):
-    """How well one worker told one class at an evaluation; the column notes stand at `CLASSES`."""
+    """A worker's accuracy on one class at an evaluation."""
 
-    virtual_time: float
-    worker: int
-    label: int
-    share: float
-    samples: int
-    accuracy: float
+    virtual_time: Seconds
+    worker: Index
+    label: Annotated[int, Column(pa.int32(), "number of the class", 0, _INDEX_MOST)]
+    share: Fraction
+    """Of the samples that arrive at that time."""
+    samples: Annotated[int, Column(pa.int64(), "samples", 0)]
+    """Of the class, that it was evaluated on."""
+    accuracy: Accuracy
 
+
+Row = MetricsRow | LinksRow | TransfersRow | PartsRow | QueuesRow | MembershipRow | ClassesRow
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True)
+class Table(Generic[R]):
+    """A table: its file in the run folder and the class of its rows. An `optional` one has no file without rows."""
+
+    file: str
+    row: type[R]
+    optional: bool = False
+
+    @cached_property
+    def columns(self) -> Mapping[str, Column]:
+        """By name, in the order of the file."""
+        return {name: _column(hint)[0] for name, hint in get_type_hints(self.row, include_extras=True).items()}
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Types, nullability and units, which stand in each column's Parquet metadata."""
+        hints = get_type_hints(self.row, include_extras=True)
+        return pa.schema(
+            pa.field(name, column.type, nullable=nullable, metadata={"unit": column.unit})
+            for name, (column, nullable) in zip(hints, map(_column, hints.values()), strict=True)
+        )
+
+
+def _column(hint: Any) -> tuple[Column, bool]:
+    """The column, and whether it may be null, of a field's type: `Annotated[..., Column]`, or that and None."""
+    if nullable := get_origin(hint) is not Annotated:
+        hint, _ = get_args(hint)
+    return hint.__metadata__[0], nullable
+
+
+METRICS = Table("metrics.parquet", MetricsRow)
+LINKS = Table("links.parquet", LinksRow)
+TRANSFERS = Table("transfers.parquet", TransfersRow)
+PARTS = Table("parts.parquet", PartsRow, optional=True)
+QUEUES = Table("queues.parquet", QueuesRow, optional=True)
+MEMBERSHIP = Table("membership.parquet", MembershipRow, optional=True)
+CLASSES = Table("classes.parquet", ClassesRow, optional=True)
+TABLES: tuple[Table[Any], ...] = (METRICS, LINKS, TRANSFERS, PARTS, QUEUES, MEMBERSHIP, CLASSES)
 
 TESTS = ("evaluation", "full_evaluation", "arrivals")
-"""The kinds of rows of METRICS that tell how good a worker was; all others tell what it did."""
-INDEX = b"index"
-"""The unit of the numbers of workers and parameter servers."""
-_WORD = pa.dictionary(pa.int32(), pa.string())
-
-
-def _column(name: str, kind: pa.DataType, unit: str, *, null: bool = False) -> pa.Field:
-    return pa.field(name, kind, nullable=null, metadata={"unit": unit})
-
-
-METRICS = pa.schema(
-    [
-        _column("virtual_time", pa.float64(), "s"),
-        _column("wall_time", pa.float64(), "s"),  # since the start of the run
-        _column("worker", pa.int32(), "index"),
-        # "profile": a machine timed before training; "unfinished": what an iteration had come to when the run ended,
-        # "cut" when its worker was gone; "arrivals": what had come of a stream since the worker's last iteration began,
-        # tested before it is trained on; "full_evaluation": at the run's end on all samples, where evaluations are on
-        # the first `evaluation_samples` of the workload.
-        _column("kind", _WORD, " | ".join(get_args(Kind))),
-        _column("iteration", pa.int64(), "iterations"),
-        # Of the training batch on iterations; on evaluations of the set that the manifest's `evaluated_on` names, of a
-        # stream as it would come then; on arrivals of these.
-        _column("loss", pa.float64(), "nats", null=True),  # null on others
-        # Of that set, or of the arrivals; null on others, and of other tasks.
-        _column("accuracy", pa.float64(), "fraction", null=True),
-        # Null on evaluations, and but for times and waits on others than iterations:
-        _column("batch_size", pa.int32(), "samples", null=True),  # local (LBS); on arrivals, how many
-        _column("global_batch_size", pa.int32(), "samples", null=True),  # GBS
-        _column("staleness", pa.float64(), "iterations", null=True),  # mean lag of the updates applied; null if none
-        _column("applied", pa.int32(), "remote updates", null=True),
-        _column("merged", pa.int32(), "weights merged by knowledge transfer", null=True),
-        _column("compute_seconds", pa.float64(), "s", null=True),  # virtual
-        _column("wait_seconds", pa.float64(), "s", null=True),  # virtual
-        # Null without a wait: whose message ended it, or is missing still; and the message's kind, as in TRANSFERS,
-        # or "queue" where a message to that peer had to leave first, or "lost" where it ended with the peer's loss.
-        _column("waited_for", pa.int32(), "index", null=True),
-        _column("wait_reason", _WORD, "kind of message | queue | lost", null=True),
-        # On evaluations, of the set as accuracy is: what the manifest's `metric` names, unless it is accuracy.
-        _column("metric", pa.float64(), "the metric's", null=True),
-        # Of the time that is computed, what is waited for samples: to be prepared, and to be read. Null without input.
-        _column("prep_seconds", pa.float64(), "s", null=True),  # virtual
-        _column("fetch_seconds", pa.float64(), "s", null=True),  # virtual
-    ]
-)
-
+"""The kinds of rows of METRICS that measure a model; all others measure time."""
 WALL_CLOCK_COLUMNS = ("wall_time",)
 """The columns of METRICS that differ between two runs of one scenario and seed."""
-
-LINKS = pa.schema(
-    [
-        _column("virtual_time", pa.float64(), "s"),  # end of the interval
-        _column("sender", pa.int32(), "index"),
-        _column("receiver", pa.int32(), "index"),
-        _column("bytes", pa.int64(), "bytes"),  # carried in it, those of messages still under way included
-        # Whose last byte was sent in it:
-        _column("messages", pa.int32(), "messages"),
-        _column("gradients", pa.int32(), "gradient messages"),
-        _column("n_percent", pa.float64(), "percent", null=True),  # mean N of the Max-N messages; null if none
-    ]
-)
-
-TRANSFERS = pa.schema(
-    [
-        _column("begin", pa.float64(), "s"),  # when the first byte was sent
-        _column(
-            "end", pa.float64(), "s", null=True
-        ),  # the last byte; null if it was under way when the run ended or a peer went
-        _column("sender", pa.int32(), "index"),
-        _column("receiver", pa.int32(), "index"),
-        _column("channel", _WORD, "control | data | weights"),
-        _column("kind", _WORD, "kind of message"),
-        _column("bytes", pa.int64(), "bytes"),  # carried of it: all, unless it was still under way
-        # Null unless it was sent in packets; until the end of those under way at the run's end, too.
-        _column("lost_bytes", pa.int64(), "bytes", null=True),  # that the receiver did without
-        _column("resent_bytes", pa.int64(), "bytes", null=True),
-        _column("saved_bytes", pa.int64(), "bytes", null=True),  # never sent, as the receiver had enough
-        _column("delivered", pa.float64(), "s", null=True),  # when the receiver had all that it waited for
-    ]
-)
-
-PARTS = pa.schema(
-    [
-        _column("begin", pa.float64(), "s"),  # of its message, as in TRANSFERS, and so are the next three
-        _column("sender", pa.int32(), "index"),
-        _column("receiver", pa.int32(), "index"),
-        _column("kind", _WORD, "kind of message"),
-        _column("stage", _WORD, "push | pull | reduce | gather | mix", null=True),
-        _column("variable", pa.int32(), "number in the model"),
-        _column("large", pa.bool_(), "whether its packets have the larger entries"),
-        _column("bytes", pa.int64(), "bytes"),
-        _column("lost_bytes", pa.int64(), "bytes"),  # of these, that the receiver did without
-        _column(
-            "seconds", pa.float64(), "s", null=True
-        ),  # from `begin` to the last that was there; null if none was, or unknown
-    ]
-)
-
-QUEUES = pa.schema(
-    [
-        _column("virtual_time", pa.float64(), "s"),  # end of the interval
-        _column("port", _WORD, "link that it sends on"),
-        _column("bytes", pa.int64(), "bytes"),  # sent in it, headers included
-        _column("mean_queued", pa.float64(), "bytes"),  # that waited
-        _column("most_queued", pa.int64(), "bytes"),
-        _column("dropped", pa.int64(), "packets"),
-        _column("marked", pa.int64(), "packets"),
-    ]
-)
-
-MEMBERSHIP = pa.schema(
-    [
-        _column("virtual_time", pa.float64(), "s"),
-        _column("participant", pa.int32(), "index"),
-        _column("incarnation", pa.int32(), "returns"),  # 0 at first
-        # It dies with all that it had, is told that it will, leaves in good order, runs again; a peer notices that it
-        # is gone, or there; it has the state and takes part, or nobody had any left, and it begins with none.
-        _column("what", _WORD, "down | noticed | left | up | lost | found | joined | begins_anew"),
-        _column("peer", pa.int32(), "index", null=True),  # who has lost or found it, or handed the state on to it
-        _column("seconds", pa.float64(), "s", null=True),  # from down or left to lost, or from up to joined
-        _column("bytes", pa.int64(), "bytes", null=True),  # of the state that it has fetched
-        _column("iteration", pa.int64(), "iterations", null=True),  # from which on it takes part
-    ]
-)
-
-CLASSES = pa.schema(
-    [
-        _column("virtual_time", pa.float64(), "s"),
-        _column("worker", pa.int32(), "index"),
-        _column("label", pa.int32(), "number of the class"),
-        _column("share", pa.float64(), "fraction"),  # of what comes at that time
-        _column("samples", pa.int64(), "samples"),  # of the class, that it was evaluated on
-        _column("accuracy", pa.float64(), "fraction"),  # of these
-    ]
-)

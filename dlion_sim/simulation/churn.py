@@ -15,7 +15,7 @@ from typing import Any
 
 from dlion_sim.assembly.outages import Outage, Outages
 from dlion_sim.protocol.events import Event, Leave, PeerFound, PeerLost
-from dlion_sim.results import MembershipRow, What
+from dlion_sim.results import MembershipEvent, MembershipRow
 from dlion_sim.simulation.event_queue import Call, EventQueue
 from dlion_sim.simulation.routing import Routing
 
@@ -148,7 +148,7 @@ class Churn:
         if self.incarnations[number] == incarnation:
             self._end(number, self._leaving[number], "left", 0.0)
 
-    def _end(self, number: int, outage: Outage, what: What, detection: float) -> None:
+    def _end(self, number: int, outage: Outage, what: MembershipEvent, detection: float) -> None:
         """A process ends, which its peers detect later, by latency and `detection`."""
         self._record_row(number, what)
         incarnation, accepts = self.incarnations[number], self._known[number]
@@ -264,7 +264,7 @@ class Churn:
         clouds = self._routing.cloud(one), self._routing.cloud(other)
         return clouds in self._interrupted or clouds[::-1] in self._interrupted
 
-    def _record_row(self, number: int, what: What, peer: int | None = None) -> None:
+    def _record_row(self, number: int, what: MembershipEvent, peer: int | None = None) -> None:
         self._record(MembershipRow(self._event_queue.now, number, self.incarnations[number], what, peer))
 
     def __getstate__(self) -> dict[str, Any]:

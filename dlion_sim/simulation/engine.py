@@ -32,7 +32,7 @@ from dlion_sim.protocol.membership_messages import State
 from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.results import Ending, EvaluationSamples, MembershipRow, Status, What
+from dlion_sim.results import Ending, EvaluationSamples, MembershipEvent, MembershipRow, Status
 from dlion_sim.simulation.carrier import Carrier, CuttingCarrier, Listener
 from dlion_sim.simulation.churn import Churn
 from dlion_sim.simulation.computing import Computing, Equipment, Node
@@ -142,7 +142,7 @@ class Engine:
                 cut=self._on_connection_lost,
                 started=self._on_process_started,
                 ended=self._on_process_ended,
-                record=recorder.membership,
+                record=recorder.append,
             )
         self._transport = transport(
             self._event_queue,
@@ -209,7 +209,7 @@ class Engine:
         if self._evaluations.last < self.now:
             self._evaluate()
         self._evaluations.evaluate_fully(self.now)
-        self.recorder.queues(self._transport.queues())
+        self._record_queues()
         observe(self._progress())
         return self._stopped_by
 
@@ -310,10 +310,10 @@ class Engine:
     def _on_joined(self, index: int, joined: Joined) -> None:
         """A worker has become a member."""
         self._members.add(index)
-        what: What = "begins_anew" if joined.sponsor is None else "joined"
+        what: MembershipEvent = "begins_anew" if joined.sponsor is None else "joined"
         row = MembershipRow(self.now, index, self._incarnation(index), what, joined.sponsor, joined.seconds)
         state_bytes = self._state_bytes.pop(index, 0)
-        self.recorder.membership(row._replace(bytes=state_bytes, iteration=joined.iteration))
+        self.recorder.append(row._replace(bytes=state_bytes, iteration=joined.iteration))
 
     def _on_process_ended(self, index: int, for_good: bool) -> None:
         """A participant's process has ended, with its computation."""
@@ -352,9 +352,13 @@ class Engine:
         for (sender, peer), (alone, shared) in zip(pairs, self._transport.bytes_per_second(pairs), strict=True):
             self._handle(sender, LinkCapacity(peer, alone, shared))
 
+    def _record_queues(self) -> None:
+        for row in self._transport.queues():
+            self.recorder.append(row)
+
     def _sample_regularly(self) -> None:
         if self._sample_every is not None:
-            self.recorder.queues(self._transport.queues())
+            self._record_queues()
             self._event_queue.after(self._sample_every, self._sample_regularly, background=True)
 
     def _evaluate_regularly(self) -> None:

@@ -12,9 +12,9 @@ from dlion_sim.results import PartsRow, Run, RunWriter, TransfersRow
 def run_of(folder, transfers=(), parts=()):
     writer = RunWriter.create(folder, scenario_yaml="", manifest={"workers": ["a/0", "a/1"]})
     for row in transfers:
-        writer.transfers(row)
+        writer.append(row)
     for row in parts:
-        writer.parts(row)
+        writer.append(row)
     writer.finish({"status": "completed"})
     return Run.open(folder)
 

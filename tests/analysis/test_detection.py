@@ -17,9 +17,9 @@ def written(folder, *rows) -> Run:
     )
     for time in range(1, 41):
         for worker in range(3):
-            writer.metrics(MetricsRow(time, time, worker, "iteration", time, 1.0, batch_size=8))
+            writer.append(MetricsRow(time, time, worker, "iteration", time, 1.0, batch_size=8))
     for row in rows:
-        writer.membership(MembershipRow(*row))
+        writer.append(MembershipRow(*row))
     writer.finish({"status": "completed", "stopped_by": "duration"})
     return Run.open(folder)
 

@@ -66,12 +66,12 @@ def told(tmp_path):
     """A run with all that a timeline tells of."""
     manifest = {"scenario": "made-up", "system": "dlion", "workers": ["east/0", "east/1"], "clouds": ["east", "east"]}
     writer = RunWriter.create(tmp_path / "told", scenario_yaml="", manifest=manifest)
-    writer.metrics(MetricsRow(1.0, 1.0, 0, "profile", 0, compute_seconds=1.0, wait_seconds=0.0))
+    writer.append(MetricsRow(1.0, 1.0, 0, "profile", 0, compute_seconds=1.0, wait_seconds=0.0))
     waited = {"batch_size": 8, "compute_seconds": 2.0, "waited_for": 1, "wait_reason": "token"}
-    writer.metrics(MetricsRow(6.0, 6.0, 0, "iteration", 1, 1.0, wait_seconds=3.0, **waited))
-    writer.metrics(MetricsRow(9.0, 9.0, 0, "unfinished", 2, compute_seconds=1.0, wait_seconds=2.0))
+    writer.append(MetricsRow(6.0, 6.0, 0, "iteration", 1, 1.0, wait_seconds=3.0, **waited))
+    writer.append(MetricsRow(9.0, 9.0, 0, "unfinished", 2, compute_seconds=1.0, wait_seconds=2.0))
     for begin, end in ((1.0, 4.0), (2.0, 3.0), (3.5, 5.0), (5.0, None)):
-        writer.transfers(TransfersRow(begin, end, 0, 1, "data", "contribution", 100))
+        writer.append(TransfersRow(begin, end, 0, 1, "data", "contribution", 100))
     writer.finish({"status": "completed"})
     return Run.open(writer.folder)
 

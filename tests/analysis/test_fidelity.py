@@ -40,16 +40,16 @@ def written(
     times = [iteration * period for iteration in range(1, iterations + 1)]
     for worker in range(2):
         for iteration, time in enumerate(() if worker in idle else times, 1):
-            writer.metrics(MetricsRow(time, time, worker, "iteration", iteration, 1.0, batch_size=8, staleness=2.0))
+            writer.append(MetricsRow(time, time, worker, "iteration", iteration, 1.0, batch_size=8, staleness=2.0))
         for number, accuracy in enumerate(accuracies):
             time = every * number
-            writer.metrics(MetricsRow(time, time, worker, "evaluation", 0, 1.0, accuracy=accuracy))
+            writer.append(MetricsRow(time, time, worker, "evaluation", 0, 1.0, accuracy=accuracy))
     for number in range(1, len(accuracies)):
         end = every * number
         messages = sum(end - every < time <= end for time in times)
         for (sender, receiver), size in links.items():
             if messages:
-                writer.links(LinksRow(end, sender, receiver, size * messages, messages, messages))
+                writer.append(LinksRow(end, sender, receiver, size * messages, messages, messages))
     writer.finish(dict(ending))
     return Run.open(folder)
 

@@ -15,7 +15,7 @@ EAST_WEST = {"sender": "east", "receiver": "west", "begin": 5.0, "end": 7.0}
 def run_of(folder, *rows, seconds=20.0, **manifest):
     writer = RunWriter.create(folder, scenario_yaml="", manifest={"workers": ["east/0", "west/0"], **manifest})
     for row in rows:
-        writer.membership(MembershipRow(*row))
+        writer.append(MembershipRow(*row))
     writer.finish({"status": "completed", "virtual_seconds": seconds})
     return Run.open(folder)
 

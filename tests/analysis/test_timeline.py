@@ -20,10 +20,10 @@ from dlion_sim.results import MembershipRow, MetricsRow, Run, RunWriter, Transfe
 )
 def test_a_message_that_never_ended_was_under_way_until_an_end_of_it_was_lost(tmp_path, ends, rows, end):
     writer = RunWriter.create(tmp_path / "run", scenario_yaml="", manifest={"workers": ["a/0", "a/1", "a/2"]})
-    writer.metrics(MetricsRow(20.0, 0.0, 0, "iteration", 1, 1.0))
-    writer.transfers(TransfersRow(5.0, None, *ends, "data", "contribution", 9))
-    writer.transfers(TransfersRow(5.0, 5.5, 1, 0, "data", "contribution", 9))
+    writer.append(MetricsRow(20.0, 0.0, 0, "iteration", 1, 1.0))
+    writer.append(TransfersRow(5.0, None, *ends, "data", "contribution", 9))
+    writer.append(TransfersRow(5.0, 5.5, 1, 0, "data", "contribution", 9))
     for row in rows:
-        writer.membership(MembershipRow(*row))
+        writer.append(MembershipRow(*row))
     writer.finish({"status": "completed"})
     assert transfers(Run.open(tmp_path / "run"))[["sender", "end"]].to_numpy().tolist() == [[1, 5.5], [0, end]]

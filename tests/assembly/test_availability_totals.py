@@ -38,7 +38,7 @@ def test_shares_and_delays_are_of_what_happened(recorder):
         MembershipRow(8.0, 1, 0, "left"),
         MembershipRow(8.25, 1, 0, "lost", 0, 0.25),
     ):
-        recorder.membership(row)
+        recorder.append(row)
     counts = {"sent": 3, "delivered": 1, "cut": 1, "refused": 1, "under_way": 0}
     assert told(recorder, messages=counts) == {
         "up": [0.6, 0.8],
@@ -58,13 +58,13 @@ def test_what_nobody_has_any_more_was_of_no_use(recorder):
     for number in (1, 2):
         recorder.iteration(0, iteration(number), number)
         recorder.iteration(1, iteration(number), number)
-    recorder.membership(MembershipRow(3.0, 0, 0, "down"))
-    recorder.membership(MembershipRow(3.5, 0, 1, "up"))
-    recorder.membership(MembershipRow(3.5, 0, 1, "begins_anew", None, 0.0, 0, 0))
+    recorder.append(MembershipRow(3.0, 0, 0, "down"))
+    recorder.append(MembershipRow(3.5, 0, 1, "up"))
+    recorder.append(MembershipRow(3.5, 0, 1, "begins_anew", None, 0.0, 0, 0))
     assert told(recorder)["useful"] == 64
     for worker in (0, 1):
-        recorder.membership(MembershipRow(4.0, worker, 1 - worker, "down"))
-    recorder.membership(MembershipRow(5.0, 1, 1, "begins_anew", None, 0.0, 0, 0))
+        recorder.append(MembershipRow(4.0, worker, 1 - worker, "down"))
+    recorder.append(MembershipRow(5.0, 1, 1, "begins_anew", None, 0.0, 0, 0))
     recorder.iteration(1, iteration(1), 6.0)
     assert (told(recorder)["computed"], told(recorder)["useful"]) == (80, 16)
 

@@ -29,12 +29,12 @@ def run_folder(
         size = batch_sizes[worker % len(batch_sizes)]
         for number in range(1, 21):
             time = end * number / 20
-            writer.metrics(MetricsRow(time, time, worker, "iteration", number, 1.0, batch_size=size))
+            writer.append(MetricsRow(time, time, worker, "iteration", number, 1.0, batch_size=size))
         for number in range(1, evaluations + 1):
             broken = workers > 1 and worker == 0 and number == evaluations > 1
             accuracy = math.nan if broken else 0.9 * number / evaluations - 0.02 * worker / workers
             time = end * number / evaluations
-            writer.metrics(MetricsRow(time, time, worker, "evaluation", number, 1.0, accuracy))
+            writer.append(MetricsRow(time, time, worker, "evaluation", number, 1.0, accuracy))
     writer.flush()
     if finished:
         writer.finish({"status": "completed", **names})

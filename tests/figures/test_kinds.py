@@ -343,9 +343,9 @@ def drawn_bars(monkeypatch, run, *window):
 def of_one_worker(folder, *rows, transfers=()):
     writer = RunWriter.create(folder, scenario_yaml="", manifest={"workers": ["a/0"]})
     for row in rows:
-        writer.metrics(row)
+        writer.append(row)
     for row in transfers:
-        writer.transfers(row)
+        writer.append(row)
     writer.finish({"status": "completed"})
     return Run.open(folder)
 

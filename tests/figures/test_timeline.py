@@ -14,15 +14,15 @@ def run_of(folder, workers, *, profiling=3.0):
     for worker in range(workers):
         ready = profiling / (worker + 1)
         if profiling:
-            writer.metrics(MetricsRow(ready, 0.0, worker, "profile", 0, compute_seconds=ready, wait_seconds=0.0))
+            writer.append(MetricsRow(ready, 0.0, worker, "profile", 0, compute_seconds=ready, wait_seconds=0.0))
         for number in range(1, 30):
             end = ready + number
-            writer.metrics(MetricsRow(end, end, worker, "iteration", number, 1.0, compute_seconds=1, wait_seconds=0))
+            writer.append(MetricsRow(end, end, worker, "iteration", number, 1.0, compute_seconds=1, wait_seconds=0))
             for peer in range(workers):
                 if peer != worker:
-                    writer.transfers(TransfersRow(end, end + 0.5, worker, peer, "data", "contribution", 9))
+                    writer.append(TransfersRow(end, end + 0.5, worker, peer, "data", "contribution", 9))
     # One that comes back later times its machine again.
-    writer.metrics(MetricsRow(50.0, 0.0, 0, "profile", 0, compute_seconds=2.0, wait_seconds=0.0))
+    writer.append(MetricsRow(50.0, 0.0, 0, "profile", 0, compute_seconds=2.0, wait_seconds=0.0))
     writer.finish({"status": "completed"})
     return Run.open(folder)
 

@@ -21,14 +21,14 @@ def part_of(folder, rank, began, **told):
     """Of a worker that sent one message in packets, of two parts."""
     manifest = {**ABOUT, **told, "rank": rank, "run": "one", "workers": ["a/0", "a/1"], "versions": {}}
     writer = RunWriter.create(folder / f"rank-{rank}", scenario_yaml="name: made-up\n", manifest=manifest)
-    writer.metrics(MetricsRow(5.0, 5.0, rank, "iteration", 1, 1.0, batch_size=8, compute_seconds=1.0, wait_seconds=0.0))
+    writer.append(MetricsRow(5.0, 5.0, rank, "iteration", 1, 1.0, batch_size=8, compute_seconds=1.0, wait_seconds=0.0))
     lost = {"lost_bytes": 100, "resent_bytes": 0, "saved_bytes": 50, "delivered": began + 0.5}
-    writer.transfers(TransfersRow(began, began + 1.0, rank, 1 - rank, "data", "contribution", 950, **lost))
+    writer.append(TransfersRow(began, began + 1.0, rank, 1 - rank, "data", "contribution", 950, **lost))
     for large in (False, True):
-        writer.parts(PartsRow(began, rank, 1 - rank, "contribution", "push", 0, large, 500, 50, None))
-    writer.metrics(MetricsRow(4.0, 4.0, rank, "arrivals", 0, 1.0, 0.25 + 0.5 * rank, batch_size=20))
+        writer.append(PartsRow(began, rank, 1 - rank, "contribution", "push", 0, large, 500, 50, None))
+    writer.append(MetricsRow(4.0, 4.0, rank, "arrivals", 0, 1.0, 0.25 + 0.5 * rank, batch_size=20))
     for time, accuracy in ((0.0, 0.75), (5.0, 0.5 + 0.25 * rank)):
-        writer.classes(ClassesRow(time, rank, 1, 0.5, 10, accuracy))
+        writer.append(ClassesRow(time, rank, 1, 0.5, 10, accuracy))
     known = {"iterations": {rank: 1}, "exchanges": {rank: 1}, "losses": {rank: (1.0, 1.0)}, "evaluations": []}
     seconds = {"wall_seconds": 5.0, "evaluation_seconds": 0.0}
     ending = Ending("completed", "duration", 5.0)
@@ -90,9 +90,9 @@ def written(folder, rank, incarnation, iterations, membership, stopped_by=None):
     )
     spent = {"batch_size": 8, "compute_seconds": 1.0, "wait_seconds": 0.0}
     for time, number in iterations:
-        writer.metrics(MetricsRow(time, time, rank, "iteration", number, 1.0, **spent))
+        writer.append(MetricsRow(time, time, rank, "iteration", number, 1.0, **spent))
     for row in membership:
-        writer.membership(MembershipRow(*row))
+        writer.append(MembershipRow(*row))
     if stopped_by is None:
         writer.flush()
         return

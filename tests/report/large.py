@@ -48,7 +48,7 @@ def large_run(folder: Path, workers: int, iterations: int, name: str = "large") 
     of_time = np.repeat(np.arange(1.0, iterations + 1), workers)
     every = np.linspace(0, iterations, EVALUATIONS + 1)
     evaluated = np.repeat(every, workers), np.tile(np.arange(workers, dtype=np.int32), len(every))
-    with (folder / "metrics.parquet").open("wb") as file, pq.ParquetWriter(file, METRICS) as writer:
+    with (folder / "metrics.parquet").open("wb") as file, pq.ParquetWriter(file, METRICS.schema) as writer:
         writer.write_table(_iterations(of_time, of_worker, workers))
         writer.write_table(_evaluations(*evaluated, iterations))
     times = np.repeat(every[1:], workers)
@@ -62,7 +62,7 @@ def large_run(folder: Path, workers: int, iterations: int, name: str = "large") 
         "gradients": np.ones(len(times), dtype=np.int32),
         "n_percent": 50 + 50 * np.sin(times),
     }
-    pq.write_table(_table(columns, LINKS), folder / "links.parquet")
+    pq.write_table(_table(columns, LINKS.schema), folder / "links.parquet")
     return Run.open(folder)
 
 
@@ -81,7 +81,7 @@ def _iterations(times: np.ndarray, workers: np.ndarray, count: int) -> pa.Table:
         "waited_for": ((workers + 1) % count).astype(np.int32),
         "wait_reason": _word("contribution", len(times)),
     }
-    return _table(columns, METRICS)
+    return _table(columns, METRICS.schema)
 
 
 def _evaluations(times: np.ndarray, workers: np.ndarray, iterations: int) -> pa.Table:
@@ -94,7 +94,7 @@ def _evaluations(times: np.ndarray, workers: np.ndarray, iterations: int) -> pa.
         "loss": np.ones(len(times)),
         "accuracy": 0.9 * times / iterations,
     }
-    return _table(columns, METRICS)
+    return _table(columns, METRICS.schema)
 
 
 def _word(word: str, count: int) -> pa.Array:

@@ -47,10 +47,10 @@ def begun_run(run: Run, folder: Path, until: float) -> RunWriter:
 
 def go_on(writer: RunWriter, run: Run, after: float, until: float) -> None:
     """Record what another run had after one time (s) until another."""
-    for table, kind, write in ((run.metrics(), MetricsRow, writer.metrics), (run.links(), LinksRow, writer.links)):
+    for table, kind in ((run.metrics(), MetricsRow), (run.links(), LinksRow)):
         lately = table[table["virtual_time"].between(after, until, inclusive="both" if not after else "right")]
         for row in lately[list(kind._fields)].itertuples(index=False):
-            write(kind(*(None if pd.isna(value) else value for value in row)))  # type: ignore[operator]
+            writer.append(kind(*(None if pd.isna(value) else value for value in row)))  # type: ignore[operator]
     writer.flush()
 
 

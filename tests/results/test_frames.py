@@ -14,9 +14,9 @@ def run_folder(folder: Path, *, seed: int = 0, finished: bool = True, rows: int 
     names = {"scenario": "made-up", "system": "dlion", "seed": seed}
     writer = RunWriter.create(folder, scenario_yaml="name: made-up\n", manifest={**names, **manifest})
     for number in range(1, rows + 1):
-        writer.metrics(MetricsRow(number, number, 0, "iteration", number, 1.0, batch_size=8, compute_seconds=0.5))
-        writer.metrics(MetricsRow(number, number, 0, "evaluation", number, 1.0, 0.5))
-        writer.links(LinksRow(number, 0, 1, 100, 1, 1))
+        writer.append(MetricsRow(number, number, 0, "iteration", number, 1.0, batch_size=8, compute_seconds=0.5))
+        writer.append(MetricsRow(number, number, 0, "evaluation", number, 1.0, 0.5))
+        writer.append(LinksRow(number, 0, 1, 100, 1, 1))
     writer.flush()
     if finished:
         summary = {

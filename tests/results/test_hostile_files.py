@@ -294,7 +294,7 @@ def test_a_full_disk_is_told_with_the_file(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(errno.ENOSPC, "No space left on device")  # as `write` does: it knows no name
 
     monkeypatch.setattr(growing_table.pq, "write_table", full)
-    writer.metrics(MetricsRow(1.0, 1.0, 0, "iteration", 1, 1.0))
+    writer.append(MetricsRow(1.0, 1.0, 0, "iteration", 1, 1.0))
     with pytest.raises(OSError, match="No space left") as refused:
         writer.flush()
     assert refused.value.filename == str(tmp_path / "run" / "metrics.parts" / "00001.parquet")

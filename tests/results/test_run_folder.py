@@ -12,13 +12,7 @@ import pytest
 
 from dlion_sim.errors import InputError
 from dlion_sim.results import (
-    CLASSES,
-    LINKS,
-    MEMBERSHIP,
     METRICS,
-    PARTS,
-    QUEUES,
-    TRANSFERS,
     ClassesRow,
     FolderLock,
     LinksRow,
@@ -36,27 +30,17 @@ from dlion_sim.results.atomic import json_bytes
 from tests.results.made import ROOT, SCENARIO, SUMMARY, create, evaluation, iteration, read_all
 
 
-def test_rows_and_schemas_have_the_same_columns() -> None:
-    assert list(MetricsRow._fields) == METRICS.names
-    assert list(LinksRow._fields) == LINKS.names
-    assert list(TransfersRow._fields) == TRANSFERS.names
-    assert list(PartsRow._fields) == PARTS.names
-    assert list(QueuesRow._fields) == QUEUES.names
-    assert list(MembershipRow._fields) == MEMBERSHIP.names
-    assert list(ClassesRow._fields) == CLASSES.names
-
-
 def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "lr=0.1"
     writer = create(folder)
     rows = [iteration(1), iteration(2), evaluation(1.0, 0, 0.25)._replace(metric=12.5), iteration(3)]
     for row in rows[:2]:
-        writer.metrics(row)
+        writer.append(row)
     writer.flush()
     for row in rows[2:]:
-        writer.metrics(row)
-    writer.links(LinksRow(10.0, 0, 1, bytes=2**40, messages=3, gradients=2, n_percent=12.5))
-    writer.links(LinksRow(10.0, 1, 0, bytes=0, messages=0, gradients=0))
+        writer.append(row)
+    writer.append(LinksRow(10.0, 0, 1, bytes=2**40, messages=3, gradients=2, n_percent=12.5))
+    writer.append(LinksRow(10.0, 1, 0, bytes=0, messages=0, gradients=0))
     writer.finish(SUMMARY)
 
     run = Run.open(folder)
@@ -81,7 +65,7 @@ def test_a_finished_run_reads_as_it_was_written(tmp_path: Path) -> None:
 
 def test_units_stand_in_the_file(tmp_path: Path) -> None:
     create(tmp_path / "run").finish(SUMMARY)
-    table = growing_table.read(tmp_path / "run" / "metrics.parquet", METRICS)
+    table = growing_table.read(tmp_path / "run" / METRICS.file, METRICS.schema)
     assert table.schema.field("virtual_time").metadata[b"unit"] == b"s"
 
 
@@ -90,8 +74,8 @@ def test_a_run_without_rows_has_empty_tables_at_any_time(tmp_path: Path) -> None
     assert Run.open(tmp_path / "run").metrics().empty
     writer.finish(SUMMARY)
     run = Run.open(tmp_path / "run")
-    for table, schema in ((run.links(), LINKS), (run.transfers(), TRANSFERS)):
-        assert list(table.columns)[: len(schema)] == schema.names
+    for table, row in ((run.links(), LinksRow), (run.transfers(), TransfersRow)):
+        assert tuple(table.columns[: len(row._fields)]) == row._fields
 
 
 def test_what_only_packets_have_is_there_where_something_is_told(tmp_path: Path) -> None:
@@ -101,11 +85,11 @@ def test_what_only_packets_have_is_there_where_something_is_told(tmp_path: Path)
     tables = ("parts.parquet", "queues.parquet", "parts.parts", "queues.parts")
     create(tmp_path / "without").finish(SUMMARY)
     assert not any((tmp_path / "without" / name).exists() for name in tables)
-    assert list(Run.open(tmp_path / "without").queues().columns) == QUEUES.names
+    assert list(Run.open(tmp_path / "without").queues().columns) == [*QueuesRow._fields]
     writer = create(tmp_path / "run")
-    writer.queues(queue)
+    writer.append(queue)
     writer.flush()
-    writer.parts(part)
+    writer.append(part)
     writer.flush()
     writer.close()
     assert [len(Run.open(tmp_path / "run").parts()), len(Run.open(tmp_path / "run").queues())] == [1, 1]
@@ -115,7 +99,7 @@ def test_what_only_packets_have_is_there_where_something_is_told(tmp_path: Path)
     assert run.queues().to_dict("records") == [queue._asdict()]
     assert not any((tmp_path / "run" / name).exists() for name in tables if name != "queues.parquet")
     third = RunWriter.resume(tmp_path / "run", FolderLock(tmp_path / "run"), (0, 0, 0, 0, 0, 0, 0))
-    third.parts(part)
+    third.append(part)
     third.finish(SUMMARY)
     assert [len(run.parts()), len(run.queues())] == [1, 0]
     assert run.parts()["large"].tolist() == [True]
@@ -130,7 +114,7 @@ def test_who_came_and_went_is_there_where_anybody_did(tmp_path: Path) -> None:
     writer = RunWriter.create(tmp_path / "run", scenario_yaml=SCENARIO, manifest=manifest)
     assert Run.open(tmp_path / "run").membership().empty
     for row in (*rows, joined):
-        writer.membership(row)
+        writer.append(row)
     writer.finish(SUMMARY)
     table = Run.open(tmp_path / "run").membership()
     assert table["what"].tolist() == ["down", "lost", "joined"]
@@ -144,10 +128,10 @@ def test_who_came_and_went_is_there_where_anybody_did(tmp_path: Path) -> None:
 def test_numbers_have_names_beside_them(tmp_path: Path) -> None:
     manifest = {"workers": ["east/0", "west/0"], "servers": ["server 2"], "clouds": ["east", "west", "west"]}
     writer = RunWriter.create(tmp_path / "run", scenario_yaml=SCENARIO, manifest=manifest)
-    writer.links(LinksRow(1.0, 0, 2, 10, 1, 1))
-    writer.transfers(TransfersRow(0.5, None, 2, 1, "data", "contribution", 7))
-    writer.metrics(iteration(1)._replace(waited_for=2, wait_reason="contribution"))
-    writer.metrics(evaluation(1.0, 0, 0.5))
+    writer.append(LinksRow(1.0, 0, 2, 10, 1, 1))
+    writer.append(TransfersRow(0.5, None, 2, 1, "data", "contribution", 7))
+    writer.append(iteration(1)._replace(waited_for=2, wait_reason="contribution"))
+    writer.append(evaluation(1.0, 0, 0.5))
     writer.finish(SUMMARY)
     links, transfers, metrics = (
         pd.read_parquet(tmp_path / "run" / f"{name}.parquet") for name in ("links", "transfers", "metrics")
@@ -166,8 +150,8 @@ def test_runs_from_before_there_were_names_and_transfers_stay_readable(tmp_path:
     create(tmp_path / "run").finish(SUMMARY)
     (tmp_path / "run" / "manifest.json").write_text('{"workers": ["east/0", "west/0"], "status": "completed"}')
     shutil.copytree(tmp_path / "run", tmp_path / "old")
-    former = [name for name in METRICS.names if name not in ("waited_for", "wait_reason")]
-    row = pa.Table.from_pylist([iteration(1)._asdict()], schema=METRICS).select(former)
+    former = [name for name in METRICS.schema.names if name not in ("waited_for", "wait_reason")]
+    row = pa.Table.from_pylist([iteration(1)._asdict()], schema=METRICS.schema).select(former)
     pq.write_table(row, tmp_path / "old" / "metrics.parquet")
     (tmp_path / "old" / "transfers.parquet").unlink()
     old, new = Run.open(tmp_path / "old"), Run.open(tmp_path / "run")
@@ -203,9 +187,9 @@ from pathlib import Path
 from tests.results.test_run_folder import create, iteration
 writer = create(Path({str(folder)!r}))
 for number in range(3):
-    writer.metrics(iteration(number))
+    writer.append(iteration(number))
     writer.flush()
-writer.metrics(iteration(3))
+writer.append(iteration(3))
 print("flushed", flush=True)
 time.sleep(60)
 """
@@ -226,7 +210,7 @@ def test_a_kill_between_merging_and_removing_the_parts_counts_no_row_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = create(tmp_path / "run")
-    writer.metrics(iteration(1))
+    writer.append(iteration(1))
     monkeypatch.setattr("shutil.rmtree", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         writer.finish(SUMMARY)
@@ -238,10 +222,10 @@ def test_rows_reach_the_disk_by_number_and_by_time(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(growing_table, "FLUSH_ROWS", 3)
     writer = create(tmp_path / "run")
     for number in range(4):
-        writer.metrics(iteration(number))
+        writer.append(iteration(number))
     assert len(Run.open(tmp_path / "run").metrics()) == 3
     monkeypatch.setattr(growing_table, "FLUSH_SECONDS", 0.0)
-    writer.metrics(iteration(4))
+    writer.append(iteration(4))
     assert len(Run.open(tmp_path / "run").metrics()) == 5
 
 
@@ -293,20 +277,17 @@ def test_the_environment_goes_into_a_manifest() -> None:
 
 def test_parts_are_read_in_the_order_in_which_they_were_written(tmp_path: Path) -> None:
     """Their numbers may have any length."""
-    folder = tmp_path / "table.parts"
-    folder.mkdir()
-    table = growing_table.GrowingTable(tmp_path / "table.parquet", METRICS)
+    table = growing_table.GrowingTable(tmp_path, METRICS)
     table._parts = 99_998
     for number in range(1, 4):
         table.append(iteration(number))
         table.flush()
-    assert growing_table.read(tmp_path / "table.parquet", METRICS)["iteration"].to_pylist() == [1, 2, 3]
+    assert growing_table.read(tmp_path / METRICS.file, METRICS.schema)["iteration"].to_pylist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("moment", ["before the parts are looked for", "between two of them"])
 def test_a_table_that_is_merged_while_it_is_read_is_whole(monkeypatch, tmp_path: Path, moment: str) -> None:
-    file = tmp_path / "table.parquet"
-    table = growing_table.GrowingTable(file, METRICS)
+    table = growing_table.GrowingTable(tmp_path, METRICS)
     for number in range(1, 4):
         table.append(iteration(number))
         table.flush()
@@ -319,17 +300,17 @@ def test_a_table_that_is_merged_while_it_is_read_is_whole(monkeypatch, tmp_path:
         return found if moment == "between two of them" else look(asked)
 
     monkeypatch.setattr(growing_table, "_parts", look_and_merge)
-    assert growing_table.read(file, METRICS)["iteration"].to_pylist() == [1, 2, 3]
+    assert growing_table.read(tmp_path / METRICS.file, METRICS.schema)["iteration"].to_pylist() == [1, 2, 3]
 
 
 def test_what_only_streams_have_is_there_where_something_is_told(tmp_path: Path) -> None:
     row = ClassesRow(1.0, 1, 7, 0.125, 40, 0.75)
     writer = create(tmp_path / "run")
-    writer.classes(row)
-    writer.metrics(MetricsRow(0.5, 0.1, 1, "arrivals", 3, 1.25, 0.5, 8))
+    writer.append(row)
+    writer.append(MetricsRow(0.5, 0.1, 1, "arrivals", 3, 1.25, 0.5, 8))
     writer.finish(SUMMARY)
     run = Run.open(tmp_path / "run")
-    assert run.classes()[CLASSES.names].to_dict("records") == [row._asdict()]
+    assert run.classes()[[*ClassesRow._fields]].to_dict("records") == [row._asdict()]
     assert run.arrivals()[["iteration", "loss", "accuracy", "batch_size"]].values.tolist() == [[3, 1.25, 0.5, 8]]
     assert run.evaluations().empty
     assert run.iterations().empty

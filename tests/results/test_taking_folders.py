@@ -22,7 +22,7 @@ from tests.results.made import ROOT, SCENARIO, SUMMARY, contents, create, iterat
 def test_a_folder_with_a_run_is_refused_unless_forced(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     writer = create(folder)
-    writer.metrics(iteration(1))
+    writer.append(iteration(1))
     writer.finish(SUMMARY)
     (folder / "accuracy.png").write_bytes(b"old")
     (folder / "notes.txt").write_text("mine")
@@ -88,15 +88,15 @@ def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
     writer = create(tmp_path / "run")
     rows = [iteration(number) for number in range(6)]
     for row in rows[:4]:
-        writer.metrics(row)
+        writer.append(row)
     writer.flush()
     for row in rows[4:]:
-        writer.metrics(row)
+        writer.append(row)
     writer.flush()
     del writer  # as if the process was killed
     again = RunWriter.resume(tmp_path / "run", FolderLock(tmp_path / "run"), (4, 0, 0, 0, 0, 0, 0), resumed_at=[1.0])
     assert again.rows == (4, 0, 0, 0, 0, 0, 0)
-    again.metrics(rows[5])
+    again.append(rows[5])
     again.finish({"status": "interrupted"})
     run = Run.open(tmp_path / "run")
     assert run.manifest["resumed_at"] == [1.0]
@@ -105,7 +105,7 @@ def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
         tmp_path / "run", FolderLock(tmp_path / "run"), (2, 0, 0, 0, 0, 0, 0)
     )  # of the one file, now
     assert Run.open(tmp_path / "run").summary is None
-    third.metrics(rows[2])
+    third.append(rows[2])
     third.finish({"status": "completed"})
     assert Run.open(tmp_path / "run").metrics()["iteration"].tolist() == [0, 1, 2]
 
@@ -114,7 +114,7 @@ def test_a_run_goes_on_after_the_rows_that_it_keeps(tmp_path: Path) -> None:
 def test_each_file_of_rows_is_read_once_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
     writer = create(tmp_path / "run")
     for number in range(3):
-        writer.metrics(iteration(number))
+        writer.append(iteration(number))
         writer.flush()
     if whole:
         writer.finish({"status": "interrupted"})
@@ -130,7 +130,7 @@ def test_each_file_of_rows_is_read_once_to_go_on(tmp_path: Path, monkeypatch: py
 def test_a_run_does_not_go_on_in_the_midst_of_a_part_or_after_its_end(tmp_path: Path, rows: int) -> None:
     writer = create(tmp_path / "run")
     for number in range(6):
-        writer.metrics(iteration(number))
+        writer.append(iteration(number))
     writer.flush()
     del writer
     with pytest.raises(InputError, match=f"has no part that ends with row {rows}"):
@@ -142,7 +142,7 @@ def test_a_refused_folder_is_left_as_it_is(tmp_path: Path, whole: bool) -> None:
     """One table would do, and the other does not."""
     writer = create(tmp_path / "run")
     for number in range(6):
-        writer.metrics(iteration(number))
+        writer.append(iteration(number))
         writer.flush()
     if whole:
         writer.finish({"status": "interrupted"})
@@ -173,7 +173,7 @@ def test_of_two_that_start_at_once_one_writes(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("dlion_sim.results.writing._refuse_unless_free", lambda folder, force: None)
     with pytest.raises(InputError, match="being written by a run"):
         create(tmp_path / "run")
-    first.metrics(iteration(1))
+    first.append(iteration(1))
     first.finish(SUMMARY)
     assert len(Run.open(tmp_path / "run").metrics()) == 1
 

@@ -53,7 +53,7 @@ def make_up(job, diverged=()):
     about = {"scenario": scenario.name, "system": scenario.system.name, "seed": scenario.seed}
     accuracy = 0.9 - abs(scenario.workload.optimizer.learning_rate - 0.1) / 2 - scenario.seed / 100
     writer = RunWriter.create(Path(job.folder), scenario_yaml=job.scenario, manifest={**about, **job.manifest})
-    writer.metrics(MetricsRow(1.0, 1.0, 0, "evaluation", 1, 1 - accuracy, accuracy))
+    writer.append(MetricsRow(1.0, 1.0, 0, "evaluation", 1, 1 - accuracy, accuracy))
     writer.finish({"status": "completed", "diverged": list(diverged)})
 
 

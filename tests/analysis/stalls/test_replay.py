@@ -32,9 +32,9 @@ def run(folder, iterations, transfers, *, scenario="name: by-hand\n", servers=()
         done[worker] += 1
         row = MetricsRow(end, end, worker, "iteration", done[worker], 1.0, batch_size=SAMPLES)
         row = row._replace(global_batch_size=SAMPLES * workers, wait_seconds=waited)
-        writer.metrics(row._replace(compute_seconds=prep + computed, prep_seconds=prep, fetch_seconds=0.0))
+        writer.append(row._replace(compute_seconds=prep + computed, prep_seconds=prep, fetch_seconds=0.0))
     for sender, receiver, begin, end in transfers:
-        writer.transfers(TransfersRow(begin, end, sender, receiver, "data", "contribution", 100))
+        writer.append(TransfersRow(begin, end, sender, receiver, "data", "contribution", 100))
     writer.finish({"scenario": "by-hand", "status": "completed"})
     return Run.open(folder)
 

@@ -33,10 +33,10 @@ def run(folder, metrics, transfers=()):
     for number, (worker, computed, waited, end, peer, reason, *prep) in enumerate(metrics):
         row = MetricsRow(end, end, worker, "iteration", number, 1.0, batch_size=8, global_batch_size=8)
         row = row._replace(compute_seconds=computed, prep_seconds=prep[0] if prep else None)
-        writer.metrics(row._replace(wait_seconds=waited, waited_for=peer, wait_reason=reason))
+        writer.append(row._replace(wait_seconds=waited, waited_for=peer, wait_reason=reason))
     for sender, receiver, begin, end, *delivered in transfers:
         row = TransfersRow(begin, end, sender, receiver, "data", "contribution", 100)
-        writer.transfers(row._replace(delivered=delivered[0] if delivered else None))
+        writer.append(row._replace(delivered=delivered[0] if delivered else None))
     writer.finish({"scenario": "by-hand", "status": "completed"})
     return Run.open(folder)
 
