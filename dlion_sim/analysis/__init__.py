@@ -5,7 +5,6 @@ from dlion_sim.analysis.cost import at_prices_of
 from dlion_sim.analysis.fidelity import Fidelity, compare
 from dlion_sim.analysis.groups import Group, group_runs, in_order, label_text, labelled, metric_name, metric_of, varying
 from dlion_sim.analysis.targets import Target, chosen_target, common_target
-from dlion_sim.analysis.timeline import waited_most_for
 
 __all__ = [
     "Fidelity",
@@ -26,5 +25,4 @@ __all__ = [
     "metric_of",
     "time_to_target",
     "varying",
-    "waited_most_for",
 ]

@@ -108,7 +108,7 @@ def _events(run: Run) -> Iterator[dict[str, Any]]:
     yield _metadata("process_name", {"name": f"{scenario_label(run.manifest)} · {run.system}"})
     for worker, name in enumerate(workers):
         yield from _thread(worker, name, (worker, 0))
-    for span in spans(run).to_dict("records"):
+    for span in spans(run.metrics()).to_dict("records"):
         arguments = {"iteration": span["iteration"]}
         if not pd.isna(span["waited_for"]):
             arguments |= {"waited for": names[int(span["waited_for"])], "reason": span["wait_reason"]}

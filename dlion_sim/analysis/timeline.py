@@ -15,14 +15,13 @@ from dlion_sim.results import TESTS, Run
 _SPAN_COLUMNS = ["worker", "iteration", "waited_for", "wait_reason"]
 
 
-def spans(run: Run) -> pd.DataFrame:
-    """A row for each span: `worker`, `what` ("profile", "compute" or "wait"), `iteration` (from 1), `begin` and `end`
-    (s).
+def spans(metrics: pd.DataFrame) -> pd.DataFrame:
+    """A row for each span of a run's metrics: `worker`, `what` ("profile", "compute" or "wait"), `iteration` (from 1),
+    `begin` and `end` (s).
 
     An iteration computes its gradient, then waits: `waited_for` is the peer and `wait_reason` what the wait was for.
     The end of the run may cut off the last span of a worker. Spans of length 0 are left out.
     """
-    metrics = run.metrics()
     rows = metrics[~metrics["kind"].isin(TESTS)]
     end = rows["virtual_time"]
     computed = end - rows["wait_seconds"]
@@ -34,13 +33,13 @@ def spans(run: Run) -> pd.DataFrame:
     return lasting.sort_values(["worker", "begin"], kind="stable", ignore_index=True)
 
 
-def waited_most_for(run: Run) -> pd.DataFrame:
+def waited_most_for(spans: pd.DataFrame) -> pd.DataFrame:
     """By worker: `peer`, the number of the peer that it waited for longest, `seconds` of these waits and their main
     `reason`.
 
     Without workers that never waited for a peer.
     """
-    waits = spans(run).dropna(subset=["waited_for"]).astype({"waited_for": int})
+    waits = spans.dropna(subset=["waited_for"]).astype({"waited_for": int})
     waits["seconds"] = waits["end"] - waits["begin"]
     by_reason = waits.groupby(["worker", "waited_for", "wait_reason"], observed=True)["seconds"].sum().reset_index()
     by_reason = by_reason.sort_values("seconds", ascending=False, kind="stable")

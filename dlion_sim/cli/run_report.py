@@ -12,10 +12,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dlion_sim.analysis import duration_until, waited_most_for
+from dlion_sim.analysis import duration_until
 from dlion_sim.analysis.completion import by_kind
 from dlion_sim.analysis.outages import Interval, clipped, path_outages, process_outages
 from dlion_sim.analysis.statistics import Duration
+from dlion_sim.analysis.timeline import spans, waited_most_for
 from dlion_sim.cli.conventions import some, why_no_exchange
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.results import LAN, WAN, Run, participants, scenario_label
@@ -183,7 +184,8 @@ def _where_time_went(run: Run) -> Iterator[str]:
 
 def _waits(run: Run) -> Iterator[str]:
     """The participants that workers waited for most, with the longest waits."""
-    waited, names = waited_most_for(run).sort_values("seconds", ascending=False), participants(run.manifest)
+    waited = waited_most_for(spans(run.metrics())).sort_values("seconds", ascending=False)
+    names = participants(run.manifest)
     held_up = waited.groupby("peer")["seconds"].sum().sort_values(ascending=False)
     for peer in held_up.index[:_WAITS_SHOWN]:
         own = waited[waited["peer"] == peer]

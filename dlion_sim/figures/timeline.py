@@ -45,7 +45,7 @@ def plot_timeline(run: Run, file: Path, begin: float | None = None, end: float |
     while its worker was down. Raises InputError if the run cannot be read, the window is empty, or the file cannot be
     written.
     """
-    all_spans = spans(run)
+    all_spans = spans(run.metrics())
     begin, end = _window(all_spans, begin, end)
     shown = _within(all_spans, begin, end)
     if shown.empty:

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlion_sim.analysis.outages import process_outages
+from dlion_sim.analysis.outages import clipped, process_outages
+from dlion_sim.analysis.timeline import spans, waited_most_for
 from dlion_sim.report.thinning import packed
-from dlion_sim.results import TESTS, Run, participants
+from dlion_sim.results import Run, participants
 
 WAIT, COMPUTE, BLOCKED, PROFILE, DOWN = range(5)
 """Kinds of spans: waiting for a peer's message, computing, waiting for own messages to leave, profiling, down."""
@@ -20,8 +21,10 @@ _MOST_CELLS, _MOST_COLUMNS = 300_000, 20_000
 """Columns of all timelines together, and of one: spans shorter than a column are merged."""
 _TICKS = 2**30
 """The resolution of a run's time."""
-_NOBODY, _MOST_SHORT = -1, 2**15
+_NO_PEER, _MOST_SHORT = -1, 2**15
 _OWN_QUEUE = "queue"
+_KINDS = {"profile": PROFILE, "compute": COMPUTE, "wait": WAIT}
+_COLUMNS = {"worker": "int32", "begin": float, "end": float, "kind": "uint8", "peer": "int32"}
 
 
 def timeline(run: Run, metrics: pd.DataFrame, end: float) -> dict[str, Any]:
@@ -33,11 +36,12 @@ def timeline(run: Run, metrics: pd.DataFrame, end: float) -> dict[str, Any]:
     in a piece's computing and waiting, from 0 to 200. `spent` has the seconds of each worker and kind.
     """
     names, everyone = run.manifest["workers"], participants(run.manifest)
-    spans = _spans(run, metrics, end)
+    of_workers = spans(metrics)
+    longest = waited_most_for(of_workers)
+    whole = _with_outages(run, of_workers, end)
     columns = min(_MOST_COLUMNS, _MOST_CELLS // max(len(names), 1))
-    pieces = _merged(spans, end / columns)
-    spans["length"] = spans["end"] - spans["begin"]
-    spent = spans.groupby(["worker", "kind"])["length"].sum().unstack("kind")
+    pieces = _merged(whole, end / columns)
+    spent = (whole["end"] - whole["begin"]).groupby([whole["worker"], whole["kind"]]).sum().unstack("kind")
     spent = spent.reindex(index=range(len(names)), columns=range(len(KINDS))).fillna(0.0)
     return {
         "workers": names,
@@ -53,7 +57,10 @@ def timeline(run: Run, metrics: pd.DataFrame, end: float) -> dict[str, Any]:
         "peer": packed(pieces["peer"], "i2" if len(everyone) < _MOST_SHORT else "i4"),
         "computing": packed(np.round(200 * pieces["computing"]), "u1"),
         "spent": [packed(row) for row in spent.to_numpy()],
-        "waits": _waited_most_for(spans, everyone, len(names)),
+        "waits": [
+            f"{everyone[longest['peer'][each]]} ({longest['seconds'][each]:.4g} s)" if each in longest.index else None
+            for each in range(len(names))
+        ],
     }
 
 
@@ -62,34 +69,20 @@ def _ticks(times: pd.Series, end: float) -> npt.NDArray[np.float64]:
     return ticks
 
 
-def _spans(run: Run, metrics: pd.DataFrame, end: float) -> pd.DataFrame:
-    """A row for each span longer than 0: `worker`, `begin` and `end` (s), `kind`, `peer` or -1; by worker and time."""
-    rows = metrics[~metrics["kind"].isin(TESTS)]
-    worker, ends = rows["worker"].to_numpy(), rows["virtual_time"].to_numpy()
-    ready = ends - rows["wait_seconds"].fillna(0.0).to_numpy()
-    begins = ready - rows["compute_seconds"].fillna(0.0).to_numpy()
-    is_blocked = (rows["wait_reason"] == _OWN_QUEUE).to_numpy()
-    of_compute = np.where(rows["kind"] == "profile", PROFILE, COMPUTE)
-    peers = rows["waited_for"].fillna(_NOBODY).to_numpy()
-    nobody = np.full(len(rows), _NOBODY)
-    rows_down = [
-        (number, begin, min(until, end))
+def _with_outages(run: Run, spans: pd.DataFrame, end: float) -> pd.DataFrame:
+    """The spans and the workers' outages until the run's end: `worker`, `begin` and `end` (s), `kind`, `peer` or -1."""
+    workers = len(run.manifest["workers"])
+    down = [
+        (number, *outage)
         for number, own in process_outages(run).items()
-        if number < len(run.manifest["workers"])
-        for begin, until in own
+        if number < workers
+        for outage in clipped(own, 0.0, end)
     ]
-    down = pd.DataFrame(rows_down, columns=["worker", "begin", "end"], dtype=float)
-    parts = {
-        "worker": [worker, worker, down["worker"]],
-        "begin": [begins, ready, down["begin"]],
-        "end": [ready, ends, down["end"]],
-        "kind": [of_compute, np.where(is_blocked, BLOCKED, WAIT), np.full(len(down), DOWN)],
-        "peer": [nobody, peers, np.full(len(down), _NOBODY)],
-    }
-    table = pd.DataFrame({name: np.concatenate(columns) for name, columns in parts.items()})
-    table = table.astype({"worker": "int32", "kind": "uint8", "peer": "int32"})
-    lasting = table[table["end"] > table["begin"]]
-    return lasting.iloc[np.lexsort((lasting["begin"], lasting["worker"]))].reset_index(drop=True)
+    kind = spans["what"].map(_KINDS).mask(spans["wait_reason"] == _OWN_QUEUE, BLOCKED)
+    known = spans.assign(kind=kind, peer=spans["waited_for"].fillna(_NO_PEER))[[*_COLUMNS]]
+    outages = pd.DataFrame(down, columns=["worker", "begin", "end"]).assign(kind=DOWN, peer=_NO_PEER)
+    table = pd.concat([known, outages]).astype(_COLUMNS)
+    return table.sort_values(["worker", "begin"], kind="stable", ignore_index=True)
 
 
 def _merged(spans: pd.DataFrame, least: float) -> pd.DataFrame:
@@ -129,19 +122,8 @@ def _merged(spans: pd.DataFrame, least: float) -> pd.DataFrame:
 def _peers(spans: pd.DataFrame, piece: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.int64]:
     """The peer of the longest wait in each piece, or -1."""
     length = (spans["end"] - spans["begin"]).to_numpy()
-    waits = np.flatnonzero(spans["peer"].to_numpy() != _NOBODY)
+    waits = np.flatnonzero(spans["peer"].to_numpy() != _NO_PEER)
     by_length = waits[np.argsort(length[waits], kind="stable")]
-    peers = np.full(count, _NOBODY, dtype=np.int64)
+    peers = np.full(count, _NO_PEER, dtype=np.int64)
     peers[piece[by_length]] = spans["peer"].to_numpy()[by_length]  # of several, the last one is kept
     return peers
-
-
-def _waited_most_for(spans: pd.DataFrame, everyone: list[str], workers: int) -> list[str | None]:
-    """The peer that each worker waited for longest, and the seconds."""
-    waits = spans[spans["peer"] != _NOBODY]
-    sums = waits.groupby(["worker", "peer"])["length"].sum().reset_index()
-    longest = sums.sort_values("length", ascending=False, kind="stable").drop_duplicates("worker").set_index("worker")
-    texts: dict[int, str] = {
-        int(str(worker)): f"{everyone[int(row['peer'])]} ({row['length']:.4g} s)" for worker, row in longest.iterrows()
-    }
-    return [texts.get(worker) for worker in range(workers)]

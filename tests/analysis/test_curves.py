@@ -34,7 +34,7 @@ def test_the_value_at_a_time_is_the_last_one_known():
 
 
 def test_spans_cover_a_workers_time(tmp_path):
-    table = spans(made_up_run(tmp_path / "run", (0.1, 0.5)))
+    table = spans(made_up_run(tmp_path / "run", (0.1, 0.5)).metrics())
     own = table[table["worker"] == 1]
     assert own["what"].tolist() == ["compute", "wait"] * 10
     assert (own["end"] - own["begin"]).sum() == pytest.approx(10)
@@ -51,7 +51,7 @@ def test_spans_of_a_real_run_do_not_overlap(tmp_path):
     import dlion_sim
     from tests.simulation.scenarios import digits
 
-    table = spans(dlion_sim.simulate(digits("duration=2 s", system="baseline"), tmp_path / "run"))
+    table = spans(dlion_sim.simulate(digits("duration=2 s", system="baseline"), tmp_path / "run").metrics())
     for _, own in table.groupby("worker"):
         gaps = own["begin"].to_numpy()[1:] - own["end"].to_numpy()[:-1]
         assert abs(gaps).max() < 1e-9

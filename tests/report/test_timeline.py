@@ -19,9 +19,9 @@ def unpacked(packed):
     return np.frombuffer(base64.b64decode(packed["bdata"]), TYPES[packed["dtype"]])
 
 
-def pieces(run, end):
+def pieces(run, end, metrics=None):
     """The pieces as a table in seconds, with each one's worker."""
-    told = timeline(run, run.metrics(), end)
+    told = timeline(run, run.metrics() if metrics is None else metrics, end)
     table = pd.DataFrame({name: unpacked(told[name]) for name in ("begin", "end", "kind", "peer", "computing")})
     table[["begin", "end"]] *= told["seconds"] / told["ticks"]
     return table.assign(worker=np.repeat(np.arange(len(told["workers"])), np.diff(told["first"]))), told
@@ -51,21 +51,18 @@ def test_spans_longer_than_a_pixel_are_all_there(tmp_path):
     assert own["computing"].tolist() == [200, 0] * 20
 
 
-def test_kinds_are_told_apart(tmp_path):
-    run = made_up_run(tmp_path / "run", absent=True)
+def test_each_kind_of_span_is_a_kind_of_piece(tmp_path):
     rows = metrics(
         ("profile", 2.0, 2.0, 0.0, None, None),
         ("iteration", 6.0, 3.0, 1.0, 1, "contribution"),
         ("iteration", 9.0, 1.0, 2.0, 1, "queue"),
         ("evaluation", 9.0, None, None, None, None),
     )
-    spans = module._spans(run, rows, 20.0)
-    own = spans[spans["worker"] == 0]
-    there = own[own["kind"] != DOWN]
-    assert there["kind"].tolist() == [PROFILE, COMPUTE, WAIT, COMPUTE, BLOCKED]
-    assert there["peer"].tolist() == [-1, -1, 1, -1, 1]
-    (away,) = own[own["kind"] == DOWN][["begin", "end"]].to_numpy().tolist()
-    assert away[1] - away[0] == pytest.approx(2.0)
+    own, _ = pieces(made_up_run(tmp_path / "run", absent=True), 20.0, rows)
+    working = own[own["kind"] != DOWN]
+    assert working["kind"].tolist() == [PROFILE, COMPUTE, WAIT, COMPUTE, BLOCKED]
+    assert working["peer"].tolist() == [-1, -1, 1, -1, 1]
+    assert own[own["kind"] == DOWN][["begin", "end"]].to_numpy().tolist() == [pytest.approx([1.0, 3.0], abs=1e-6)]
 
 
 def test_short_spans_are_merged_into_shares_that_sum_up_to_all_of_them(tmp_path, monkeypatch):
@@ -81,15 +78,18 @@ def test_short_spans_are_merged_into_shares_that_sum_up_to_all_of_them(tmp_path,
     assert table["peer"].tolist() == [1] * 10 + [0] * 10
 
 
-def test_a_piece_is_of_what_takes_most_of_it():
-    spans = pd.DataFrame(
-        [(0, 0.0, 0.3, COMPUTE, -1), (0, 0.3, 0.8, BLOCKED, 2), (0, 0.8, 0.9, WAIT, 1), (0, 1.0, 1.1, WAIT, 3)],
-        columns=["worker", "begin", "end", "kind", "peer"],
+def test_a_merged_piece_has_the_kind_that_takes_most_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_CELLS", 4)
+    run = made_up_run(tmp_path / "run", workers=4)
+    rows = metrics(
+        ("iteration", 0.8, 0.3, 0.5, 2, "queue"),
+        ("iteration", 0.9, 0.0, 0.1, 1, "contribution"),
+        ("iteration", 1.1, 0.0, 0.1, 3, "contribution"),
     )
-    merged = module._merged(spans, 1.0)
+    merged, _ = pieces(run, 1.0, rows)
     assert merged["kind"].tolist() == [BLOCKED, WAIT]
     assert merged["peer"].tolist() == [2, 3]
-    assert merged["computing"].tolist() == pytest.approx([0.75, 0.0])
+    assert merged["computing"].tolist() == [150, 0]
 
 
 def test_a_table_tells_the_seconds_of_each_kind_and_whom_each_waited_for(tmp_path):

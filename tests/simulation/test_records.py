@@ -2,8 +2,7 @@
 
 import pytest
 
-from dlion_sim.analysis import waited_most_for
-from dlion_sim.analysis.timeline import spans
+from dlion_sim.analysis.timeline import spans, waited_most_for
 from dlion_sim.simulation import simulate
 from tests.simulation.scenarios import digits
 
@@ -49,7 +48,7 @@ def test_transfers_are_recorded_by_default_up_to_64_workers():
 
 
 def test_profiling_is_a_span_of_its_own(tmp_path):
-    all_spans = spans(simulate(digits(duration="1 s"), tmp_path / "run"))
+    all_spans = spans(simulate(digits(duration="1 s"), tmp_path / "run").metrics())
     first = all_spans.groupby("worker").head(2).reset_index(drop=True)
     assert first["what"].tolist() == ["profile", "compute"] * 3
     assert (first["begin"][::2] == 0).all()
@@ -63,7 +62,7 @@ def test_an_endless_wait_is_a_span_with_its_cause(tmp_path):
     ]
     cluster = {"clouds": clouds, "wan": {"bandwidth": "unlimited", "rtt": "10 ms"}}
     run = simulate(digits(cluster=cluster, duration="9 s", system="baseline"), tmp_path / "run")
-    last = spans(run).groupby("worker").last()
+    last = spans(run.metrics()).groupby("worker").last()
     assert last["what"].tolist() == ["wait"] * 3
     assert last["waited_for"].tolist()[:2] == [2, 2]
     assert last["end"].tolist() == [run.summary["virtual_seconds"]] * 3
@@ -76,7 +75,7 @@ def test_the_peer_that_a_worker_waited_for_most_is_known(tmp_path):
     waits = run.iterations().query("wait_seconds > 0")
     assert waits["waited_for"].notna().all()
     assert set(waits["wait_reason"]) == {"contribution"}
-    most = waited_most_for(run)
+    most = waited_most_for(spans(run.metrics()))
     assert most.loc[[0, 1], "peer"].tolist() == [2, 2]
     own = waits[(waits["worker"] == 0) & (waits["waited_for"] == 2)]
     assert most.loc[0, "seconds"] == pytest.approx(own["wait_seconds"].sum())
