@@ -48,7 +48,7 @@ def compute(
     scenario: ScenarioNameIfAny = None,
     model: Annotated[str | None, typer.Option(help="A model, in place of a scenario.", show_default=False)] = None,
     dataset: Annotated[str | None, typer.Option(help="The data set for it.", show_default=False)] = None,
-    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    overrides: Overrides = [],  # noqa: B006  (only read)
     device: ComputesOn = Device.AUTO,
     quiet: Quiet = False,
 ) -> None:

@@ -185,22 +185,22 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str, traffic: Traffic) -> 
     if any(row["time_bound"] == "<=" for row in rows):
         yield "time: <= an upper bound, as nothing was evaluated in the half before it; ~: a speed-up of such times"
     if any(row["time_bound"] == ">" for row in rows):
-        yield "time: > a bound, as seeds that did not get there count with the ends of their runs (restricted mean)"
+        yield "time: > a bound, as seeds that missed the target count with the ends of their runs (restricted mean)"
     if any(not math.isnan(row["speedup"]) and row["reference"] != place for place, row in enumerate(rows)):
         yield "speed-up: over Baseline, geometric mean over pairs of a seed (0: of unlike seeds) [its 95 % t-interval]"
     if any(not math.isnan(row["p"]) for row in rows):
         yield f"p: paired t-test of the {metric} against that of ref., Holm-corrected; * below 0.05"
     if any(not math.isnan(row["cost"]) for row in rows):
-        yield "cost: of machines' billed time and what left a cloud for another; to a target: had the run ended there"
+        yield "cost: of machines' billed time and traffic between clouds; to a target: as if the run had ended there"
     if traffic == WAN and any(row["completed"] for row in rows):
         yield "WAN bytes: from one micro-cloud to another; in all: with those that stay inside a micro-cloud's LAN"
     if any(not math.isnan(row["online"]) for row in rows):
-        yield "online: accuracy of samples as they came, before they were trained on; forgotten: best former less last"
+        yield "online: accuracy of samples before training on them; forgotten: the best earlier accuracy less the last"
     if any(not math.isnan(row["adaptation"]) for row in rows):
-        yield "adapts: from when a class came until its accuracy was nine tenths of its level at the end"
+        yield "adapts: from the first samples of a class until its accuracy is nine tenths of that at the end"
     if any(not math.isnan(row["up"]) for row in rows):
-        yield "up: share of time that workers were there; goodput: samples a second that are in somebody's state"
-        yield "work lost: computed in iterations that were cut; fetched: state, by who came; rejoins: until they had it"
+        yield "up: share of time that workers were available; goodput: samples per second that reached the model"
+        yield "work lost: computed in cut-off iterations; fetched: in state transfers; rejoins: until workers joined"
     if any(row["reference"] < 0 for row in rows):
         yield "several Baselines in one environment: nothing there is compared with them"
     if any(not math.isnan(row["completion"]) for row in rows):
@@ -208,7 +208,7 @@ def _notes(rows: Sequence[Mapping[str, Any]], metric: str, traffic: Traffic) -> 
     if any("no exchange" in row["note"] for row in rows):
         yield f"{_NOTED} a worker never exchanged anything: {WHY_NO_EXCHANGE}"
     if any("diverged" in row["note"] for row in rows):
-        yield f"{_NOTED} a worker diverged: its loss is ten times what it began with; a lower learning rate may help"
+        yield f"{_NOTED} a worker diverged: its loss is ten times the initial one; a lower learning rate may help"
     for state in dict.fromkeys(each for row in rows for each in row["note"].split(", ") if each.endswith(_UNFINISHED)):
         yield f"{_NOTED} {state}: only completed runs count here"
 

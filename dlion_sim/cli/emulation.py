@@ -26,7 +26,7 @@ Start = Annotated[bool, typer.Option("--start", help="Run the scenario while the
 
 def emulate(
     scenario: ScenarioNameIfAny = None,
-    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    overrides: Overrides = [],  # noqa: B006  (only read)
     output: Output = None,
     device: ComputesOn = Device.AUTO,
     pacing: Pacing = True,

@@ -37,14 +37,14 @@ def fidelity_report(fidelity: Fidelity, run: Run, figure: Path) -> RenderableTyp
 def _fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
     """The largest differences, without unknown ones."""
     off = fidelity.verdict
-    told = {
+    shown = {
         "median iteration time {:.1%}": "iteration_median",
         "iterations {:.1%}": "iterations",
         "bytes of a link {:.1%}": "bytes",
-        **_told_of_metric(fidelity.metric),
+        **_metric_differences(fidelity.metric),
     }
-    told |= {words: name for words, name in _TOLD_OF_DELAYS.items() if name in off}
-    yield f"worst: {', '.join(words.format(off[name]) for words, name in told.items() if math.isfinite(off[name]))}"
+    shown |= {words: name for words, name in _DELAYS.items() if name in off}
+    yield f"worst: {', '.join(words.format(off[name]) for words, name in shown.items() if math.isfinite(off[name]))}"
     if only := int(fidelity.delays.isna().any(axis=1).sum()):
         yield f"{only} losses or returns are in one of the runs only"
     if fidelity.links.empty:
@@ -53,10 +53,10 @@ def _fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
         yield f"real computations took up to {fidelity.late:.1%} longer than modelled"
 
 
-_TOLD_OF_DELAYS = {"time to notice a loss {:.1%}": "to_notice", "time to be back {:.1%}": "to_rejoin"}
+_DELAYS = {"time to notice a loss {:.1%}": "to_notice", "time to be back {:.1%}": "to_rejoin"}
 
 
-def _told_of_metric(metric: Metric) -> dict[str, str]:
+def _metric_differences(metric: Metric) -> dict[str, str]:
     written, points = ("{:.1f}", " points") if metric == ACCURACY else ("{:.1%}", "")
     return {
         f"{metric.name} {written}{points} at the end": f"{metric.key}_at_end",

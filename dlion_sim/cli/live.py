@@ -46,7 +46,7 @@ Silence = Annotated[
 
 def live(
     scenario: ScenarioName,
-    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    overrides: Overrides = [],  # noqa: B006  (only read)
     output: Output = None,
     device: ComputesOn = Device.AUTO,
     pacing: Pacing = True,
@@ -88,7 +88,7 @@ def node(
     secret_file: SecretFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the node's part, rank-RANK.")],
     listen: Listen = None,
-    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    overrides: Overrides = [],  # noqa: B006  (only read)
     device: ComputesOn = Device.AUTO,
     pacing: Pacing = True,
     start_within: StartWithin = 60.0,

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -66,54 +67,25 @@ def schema() -> None:
     print(json.dumps(scenario_schema(), indent=2))
 
 
-@app.command()
-def systems() -> None:
-    """List the systems and choices, with every parameter and its default."""
-    from dlion_sim.cli import listings
+def _listing(name: str) -> Callable[[], None]:
+    def print_listing() -> None:
+        from dlion_sim.cli import listings
 
-    Console().print(*listings.systems())
+        Console().print(*getattr(listings, name)())
 
-
-@app.command()
-def models() -> None:
-    """List the models, with their sizes and costs per sample."""
-    from dlion_sim.cli import listings
-
-    Console().print(*listings.models())
+    return print_listing
 
 
-@app.command()
-def datasets() -> None:
-    """List the data sets, with their sizes and sources."""
-    from dlion_sim.cli import listings
-
-    Console().print(*listings.datasets())
-
-
-@app.command()
-def devices() -> None:
-    """List the devices, with their speeds and sources."""
-    from dlion_sim.cli import listings
-
-    Console().print(*listings.devices())
-
-
-@app.command()
-def catalogs() -> None:
-    """List the catalogs of cloud instances, with their prices and sources."""
-    from dlion_sim.cli import listings
-
-    Console().print(*listings.catalogs())
-
-
-@app.command()
-def scenarios() -> None:
-    """List the shipped scenarios and sweeps; each can be run by its name."""
-    from dlion_sim.cli import listings
-
-    Console().print(*listings.scenarios())
-
-
+_LISTINGS = {
+    "systems": "List the systems and choices, with every parameter and its default.",
+    "models": "List the models, with their sizes and costs per sample.",
+    "datasets": "List the data sets, with their sizes and sources.",
+    "devices": "List the devices, with their speeds and sources.",
+    "catalogs": "List the catalogs of cloud instances, with their prices and sources.",
+    "scenarios": "List the shipped scenarios and sweeps; each can be run by its name.",
+}
+for name, about in _LISTINGS.items():
+    app.command(name, help=about)(_listing(name))
 for command in (
     run.run,
     live.live,

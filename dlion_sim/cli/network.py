@@ -63,7 +63,7 @@ def network(
             show_default=False,
         ),
     ] = None,
-    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    overrides: Overrides = [],  # noqa: B006  (only read)
     seconds: Seconds = 3.0,
     quiet: Quiet = False,
 ) -> None:

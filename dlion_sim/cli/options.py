@@ -156,14 +156,19 @@ def listener_of(listen: str | None, listen_fd: int | None) -> Address | socket.s
     return None if listen_fd is None else socket.socket(fileno=listen_fd)
 
 
-def seconds_in(delays: str | None) -> Sequence[float]:
-    """The seconds in --delays."""
+def seconds_of(written: str, option: str) -> float:
+    """A duration given by an option, in seconds."""
     from dlion_sim.scenario import DURATION
 
     try:
-        return [DURATION.parse(each) for each in delays.split(",")] if delays else ()
+        return DURATION.parse(written)
     except ValueError as error:
-        raise InputError(str(error), file="--delays") from None
+        raise InputError(str(error), file=option) from None
+
+
+def seconds_in(delays: str | None) -> Sequence[float]:
+    """The seconds in --delays."""
+    return [seconds_of(each, "--delays") for each in delays.split(",")] if delays else ()
 
 
 _Output = typer.Option("--output", "-o", metavar="FILE", help="The YAML file to write.", show_default=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlion_sim.cli.options import Quiet, Target
+from dlion_sim.cli.options import Quiet, Target, seconds_of
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def accuracy_at(
     from dlion_sim.figures import plot_accuracy_at
 
     groups = _groups(runs, labels)
-    at = _seconds("--at", time) if time else _shortest(groups)
+    at = seconds_of(time, "--at") if time else _shortest(groups)
     _done(plot_accuracy_at(groups, output, at), quiet=quiet)
 
 
@@ -198,7 +198,7 @@ def timeline(
     """Computing, waiting and sending by worker, as a Gantt chart."""
     from dlion_sim.figures import plot_timeline
 
-    window = (_seconds("--from", begin) if begin else None), (_seconds("--to", end) if end else None)
+    window = (seconds_of(begin, "--from") if begin else None), (seconds_of(end, "--to") if end else None)
     _done(plot_timeline(_run(run), output, *window), quiet=quiet)
 
 
@@ -253,15 +253,6 @@ def _shortest(groups: list[Group]) -> float:
 
     curves = [mean_metric(run) for group in groups for run in group.runs]
     return min((float(curve.index[-1]) for curve in curves if len(curve)), default=0.0)
-
-
-def _seconds(option: str, written: str) -> float:
-    from dlion_sim.scenario import DURATION
-
-    try:
-        return DURATION.parse(written)
-    except ValueError as error:
-        raise InputError(str(error), file=option) from None
 
 
 def _done(file: Path, *, quiet: bool) -> None:

@@ -42,7 +42,7 @@ class Pace:
         self._began: tuple[float, float] | None = None
         self._slow = 0
         """Consecutive slow windows."""
-        self._told = False
+        self._is_reported = False
 
     def seconds_left(self, done: float) -> float | None:
         """Seconds left at the present pace, if they are to be reported now; `done` may start at any value."""
@@ -50,13 +50,13 @@ class Pace:
         if self._began is None:
             self._began = now, done
         began, before = self._began
-        if self._told or now - began < _WINDOW_SECONDS or done <= before:
+        if self._is_reported or now - began < _WINDOW_SECONDS or done <= before:
             return None
         self._began = now, done
         left = (self._total - done) * (now - began) / (done - before)
         self._slow = self._slow + 1 if left > _LONG_SECONDS else 0
-        self._told = self._slow == _WINDOWS
-        return left if self._told else None
+        self._is_reported = self._slow == _WINDOWS
+        return left if self._is_reported else None
 
 
 def in_words(seconds: float) -> str:
@@ -96,8 +96,8 @@ def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[Progr
             bar.update(task, completed=done, score=f"{progress.metric.name} {score}")
             if (left := pace.seconds_left(done)) is not None:
                 rest = f"about {in_words(left)} for the rest of {total:g} {unit}"
-                told = f"{rest}; --set {key}=... shortens it, a longer workload.evaluate_every may too"
-                console.print(told, markup=False, highlight=False, soft_wrap=True)
+                line = f"{rest}; --set {key}=... shortens it, a longer workload.evaluate_every may too"
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
 
         yield observe
 

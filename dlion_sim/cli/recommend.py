@@ -12,7 +12,7 @@ from rich.console import Console
 
 from dlion_sim.cli.conventions import FAILED, INTERRUPTED
 from dlion_sim.cli.executors import Address, ExecutorKind, ExecutorOptions, GpusPerJob, Jobs, RunBy
-from dlion_sim.cli.options import ComputesOn, Device, Overrides, Quiet, ScenarioName
+from dlion_sim.cli.options import ComputesOn, Device, Overrides, Quiet, ScenarioName, seconds_of
 from dlion_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def recommend(
             show_default=False,
         ),
     ] = "",
-    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    overrides: Overrides = [],  # noqa: B006  (only read)
     seeds: Annotated[int, typer.Option(min=1, help="Seeds of the finalists.")] = 3,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the candidates.")] = False,
     jobs: Jobs = None,
@@ -165,7 +165,6 @@ def _run(study: Study, options: ExecutorOptions, lock: int, *, quiet: bool) -> b
 
 def _goal(deadline: str | None, budget: float | None) -> Goal:
     from dlion_sim.recommend import Goal
-    from dlion_sim.scenario import DURATION
 
     if (deadline is None) == (budget is None):
         problem = "has no bound" if budget is None else "deadline and budget exclude each other"
@@ -174,10 +173,7 @@ def _goal(deadline: str | None, budget: float | None) -> Goal:
         if not 0 < budget < math.inf:
             raise InputError(f"{budget:g} is not a budget", file="--budget", allowed="more than 0")
         return Goal(budget=budget)
-    try:
-        seconds = DURATION.parse(deadline)
-    except ValueError as error:
-        raise InputError(str(error), file="--deadline") from None
+    seconds = seconds_of(deadline or "", "--deadline")
     if not seconds:
         raise InputError("no time is left", file="--deadline", allowed="more than 0 s")
     return Goal(deadline=seconds)

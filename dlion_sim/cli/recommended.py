@@ -29,7 +29,7 @@ def print_candidates(study: Study) -> None:
         print(f"... and {len(study.candidates) - _MOST_ROWS} more")
     for refused in study.refused:
         print(f"{refused.name}: {refused.reason}")
-    print(data_placement(study.scenario)["told"])
+    print(data_placement(study.scenario)["summary"])
     print(f"{len(study.candidates)} candidates")
 
 
@@ -105,14 +105,14 @@ def _quantity(each: Mapping[str, Any], what: str, written: Callable[[float], str
 
 
 def _lines(study: Study, content: Mapping[str, Any]) -> Iterator[str]:
-    yield content["told"]
+    yield content["summary"]
     if winner := content["winner"]:
-        yield content["confidence"]["told"]
-        yield f"{winner['stalls']['told']}"
+        yield content["confidence"]["summary"]
+        yield f"{winner['stalls']['summary']}"
         if content["next_best"]:
             yield f"next best: {content['next_best']['in_words']}: {content['next_best']['why']}"
-        yield from (f"with {each['with']}: {each['told']}" for each in content["margins"])
-    yield content["data"]["told"]
+        yield from (f"with {each['with']}: {each['summary']}" for each in content["sensitivity"])
+    yield content["data"]["summary"]
     if study.held_out_share:
         yield f"chosen by {percent(study.held_out_share)} of the training samples, held out for it: not by the test set"
     samples = content["samples"]

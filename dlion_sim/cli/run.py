@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def run(
     scenario: ScenarioNameIfAny = None,
-    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    overrides: Overrides = [],  # noqa: B006  (only read)
     output: Output = None,
     device: ComputesOn = Device.AUTO,
     checkpoint_every: Annotated[
@@ -112,5 +112,5 @@ def _refuse_with_resume(
         "--force" * force,
         f"--device {device.value}" * (device != Device.AUTO),
     ]
-    for told in filter(None, given):
-        raise InputError(f"does not go with {told}", file="--resume", allowed="--checkpoint-every, --quiet")
+    for option in filter(None, given):
+        raise InputError(f"does not go with {option}", file="--resume", allowed="--checkpoint-every, --quiet")

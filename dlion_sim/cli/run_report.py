@@ -122,9 +122,9 @@ def _lines(run: Run, summary: Mapping[str, Any]) -> list[str]:
     whole = "{:.0%}".format if metric == ACCURACY else metric.written
     reached = [whole(target) + _when(duration_until(run, target)) for target in _best_by_time(metric, times)]
     missed = [f"{whole(float(target))} not reached" for target, time in times.items() if time is None]
-    if told := [*reached[-_TIMES_SHOWN:], *missed[:1]]:
+    if shown := [*reached[-_TIMES_SHOWN:], *missed[:1]]:
         alone = ", each worker alone" if len(run.without_exchange) == len(run.manifest["workers"]) else ""
-        lines.append(f"{run.evaluated_on} {metric.name} {', '.join(told)}{alone}")
+        lines.append(f"{run.evaluated_on} {metric.name} {', '.join(shown)}{alone}")
     if run.is_evaluated_in_part:
         samples = run.manifest["evaluation_samples"]
         on = f"the first {samples['curve']} of {samples['full']} samples"
@@ -186,13 +186,13 @@ def _waits(run: Run) -> Iterator[str]:
     """The participants that workers waited for most, with the longest waits."""
     waited = waited_most_for(spans(run.metrics())).sort_values("seconds", ascending=False)
     names = participants(run.manifest)
-    held_up = waited.groupby("peer")["seconds"].sum().sort_values(ascending=False)
-    for peer in held_up.index[:_WAITS_SHOWN]:
+    totals = waited.groupby("peer")["seconds"].sum().sort_values(ascending=False)
+    for peer in totals.index[:_WAITS_SHOWN]:
         own = waited[waited["peer"] == peer]
         of_workers = zip(own.index, own["seconds"], strict=True)
-        told = [f"{names[worker]} {seconds:.3g} s" for worker, seconds in of_workers]
-        more = [f"{len(told) - _WAITS_SHOWN} more"] if len(told) > _WAITS_SHOWN else []
-        yield f"waited most for {names[peer]} ({own['reason'].iloc[0]}): {', '.join([*told[:_WAITS_SHOWN], *more])}"
+        waits = [f"{names[worker]} {seconds:.3g} s" for worker, seconds in of_workers]
+        more = [f"{len(waits) - _WAITS_SHOWN} more"] if len(waits) > _WAITS_SHOWN else []
+        yield f"waited most for {names[peer]} ({own['reason'].iloc[0]}): {', '.join([*waits[:_WAITS_SHOWN], *more])}"
 
 
 def _lateness(run: Run) -> list[str]:
@@ -220,9 +220,9 @@ def _events(run: Run) -> Iterator[str]:
     away = {names[number]: spans for number, spans in process_outages(run).items() if number < len(names)}
     if away:
         yield f"away: {some([f'{name} {_times(spans, end)}' for name, spans in away.items()])}"
-    if told := summary.get("availability"):
-        yield from _joins(run, told)
-        yield from _losses(told)
+    if availability := summary.get("availability"):
+        yield from _joins(run, availability)
+        yield from _losses(availability)
     down = {f"{one} to {other}": spans for (one, other), spans in path_outages(run).items()}
     path_lines = [f"{path} {_times(spans, end)}" for path, spans in down.items() if any(clipped(spans, 0, end))]
     if path_lines:
@@ -238,24 +238,26 @@ def _times(spans: Sequence[Interval], end: float) -> str:
     return f"{often}, {number(sum(until - since for since, until in known))} s{still}"
 
 
-def _joins(run: Run, told: Mapping[str, Any]) -> Iterator[str]:
+def _joins(run: Run, availability: Mapping[str, Any]) -> Iterator[str]:
     changes = run.membership()["what"].value_counts()
-    joined, anew = int(changes.get("joined", 0)), int(changes.get("begins_anew", 0))
+    joined, restarts = int(changes.get("joined", 0)), int(changes.get("begins_anew", 0))
     if joined:
-        seconds = told.get("to_join", {}).get("mean")
+        seconds = availability.get("to_join", {}).get("mean")
         after = "" if seconds is None else f", {number(seconds)} s after its process began on average"
-        fetched = f", {in_bytes(told['state_bytes'])} of state fetched" if told.get("state_bytes") else ""
+        fetched = (
+            f", {in_bytes(availability['state_bytes'])} of state fetched" if availability.get("state_bytes") else ""
+        )
         yield f"joined: {'once' if joined == 1 else f'{joined} times'}{after}{fetched}"
-    if anew:
-        yield f"training began anew {'once' if anew == 1 else f'{anew} times'}, as no worker had any state left"
+    if restarts:
+        yield f"training began anew {'once' if restarts == 1 else f'{restarts} times'}, as no worker had any state left"
 
 
-def _losses(told: Mapping[str, Any]) -> Iterator[str]:
-    computed, messages = told.get("computed", 0), told.get("messages", {})
-    in_vain = computed - told.get("useful", computed)
+def _losses(availability: Mapping[str, Any]) -> Iterator[str]:
+    computed, messages = availability.get("computed", 0), availability.get("messages", {})
+    wasted = computed - availability.get("useful", computed)
     parts = [
-        *([f"{number(told['lost_seconds'])} s of computing"] if told.get("lost_seconds") else []),
-        *([f"{in_vain} of {computed} samples wasted"] if in_vain else []),
+        *([f"{number(availability['lost_seconds'])} s of computing"] if availability.get("lost_seconds") else []),
+        *([f"{wasted} of {computed} samples wasted"] if wasted else []),
         *(f"{_counted(messages[what], 'message')} {what}" for what in ("cut", "refused") if messages.get(what)),
     ]
     if parts:

@@ -28,8 +28,8 @@ _NAMES = {
     "no-round-trips": "no round-trip times",
     "unlimited-nics": "NICs without a limit",
     "equal-machines": "equal machines",
-    "free-input": "samples always there",
-    "nobody-goes": "machines always there",
+    "free-input": "samples always ready",
+    "no-outages": "no outages",
 }
 _LITTLE = 0.0005
 """Minimum share of a worker's time of kinds of stalls that are shown."""
@@ -43,7 +43,7 @@ def stalls(
         Path,
         typer.Option("--output", "-o", help="The folder for the runs and results.", show_default=False),
     ],
-    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    overrides: Overrides = [],  # noqa: B006  (only read)
     iterations: Annotated[
         int, typer.Option(help="Iterations of each worker in each run; the first 5 do not count.", min=10)
     ] = _ITERATIONS,
@@ -106,43 +106,43 @@ def _workers(stalls: Stalls) -> Table:
     return table
 
 
-def _differences(told: dict[str, Any]) -> Table:
+def _differences(results: dict[str, Any]) -> Table:
     table = _table("what an iteration takes longer", "stall", "seconds", "share of time", "slowdown")
-    for kind, found in told["differencing"].items():
+    for kind, found in results["differencing"].items():
         table.add_row(kind, _seconds(found["seconds"]), _percent(found["share"]), _percent(found["slowdown"]))
     return table
 
 
-def _what_if(told: dict[str, Any]) -> Table:
-    loss = f"loss {told['loss']['training_loss']:.3g} at (s)"
+def _what_if(results: dict[str, Any]) -> Table:
+    loss = f"loss {results['loss']['training_loss']:.3g} at (s)"
     table = _table("what if", "there were", "iteration (s)", "saved", loss)
-    reached, taken = told["loss"]["seconds"], told["iteration_seconds"]
+    reached, taken = results["loss"]["seconds"], results["iteration_seconds"]
     whole = [*taken][-1]
     table.add_row("nothing else", _seconds(taken[whole]["mean"]), "", _seconds(reached[whole]))
-    for name, found in told["counterfactuals"].items():
+    for name, found in results["counterfactuals"].items():
         took = found["iteration_seconds"]["mean"]
         table.add_row(_NAMES[name], _seconds(took), _percent(found["saved_share"]), _seconds(reached[name]))
     return table
 
 
-def _twice_as_fast(told: dict[str, Any]) -> Table:
+def _twice_as_fast(results: dict[str, Any]) -> Table:
     table = _table("what if one were twice as fast", "waited for", "iteration (s)", "iterations", "stall")
-    for name, found in told["faster"].items():
+    for name, found in results["faster"].items():
         took = _seconds(found["iteration_seconds"]["mean"])
         table.add_row(name, took, _change(found["more_iterations"]), _change(-found["less_stalled"]))
     return table
 
 
 def _lines(explained: StallStudy) -> Iterator[str]:
-    told = explained.results
-    yield told["told"]
-    yield told["agreement"]
-    if "churn" in told["differencing"] and not explained.base.seconds["churn"].any():
+    results = explained.results
+    yield results["summary"]
+    yield results["agreement"]
+    if "churn" in results["differencing"] and not explained.base.seconds["churn"].any():
         yield "no worker was down in the counted iterations; try more: --iterations"
-    varying = {name: found["variation"] for name, found in told["iteration_seconds"].items()}
+    varying = {name: found["variation"] for name, found in results["iteration_seconds"].items()}
     if (most := max(varying.values())) > _SURE:
         yield f"iterations of the workers vary by up to {most:.0%} (coefficient of variation)"
-    if not told["in_step"]:
+    if not results["in_step"]:
         yield "not in step: iterations that are faster may also be staler, so compare the times to the same loss"
     if alone := explained.base.run.without_exchange:
         yield f"never exchanged anything: {', '.join(alone)}; {why_no_exchange(explained.base.run)}"

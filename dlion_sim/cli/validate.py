@@ -26,7 +26,7 @@ def validate(
             show_default=False,
         ),
     ],
-    overrides: Overrides = [],  # noqa: B006  (typer reads it, nobody writes it)
+    overrides: Overrides = [],  # noqa: B006  (only read)
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="A folder for the comparison; by default a new one in results/runs."),

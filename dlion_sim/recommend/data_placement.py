@@ -24,8 +24,8 @@ def local_partition(scenario: Scenario) -> dict[str, Any]:
 
 
 def data_placement(scenario: Scenario) -> dict[str, Any]:
-    """The entry of a recommendation: whether data `stay`, and where they are, in words (`told`)."""
-    return {"stay": data_are_local(scenario), "told": _in_words(scenario)}
+    """The entry of a recommendation: whether data `stay`, and where they are, as text (`summary`)."""
+    return {"stay": data_are_local(scenario), "summary": _in_words(scenario)}
 
 
 def _in_words(scenario: Scenario) -> str:

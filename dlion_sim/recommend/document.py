@@ -39,13 +39,13 @@ def document(study: Study) -> dict[str, Any]:
     }
     if winners:
         content |= {
-            "told": sentence(study, known),
+            "summary": sentence(study, known),
             "next_best": _next_best(study, known),
             "confidence": _confidence(race, study.seeds),
-            "margins": sensitivity(race, known, study.counterfactuals),
+            "sensitivity": sensitivity(race, known, study.counterfactuals),
         }
     else:
-        content |= {"told": sentence(study, known), "needed": _needed(study, known)}
+        content |= {"summary": sentence(study, known), "needed": _needed(study, known)}
     return content | {
         "pareto": [each.as_json() for each in front(known)],
         "candidates": _candidates(study, known),
@@ -53,7 +53,7 @@ def document(study: Study) -> dict[str, Any]:
         "samples": {
             "simulated": study.samples,
             "exhaustive": _exhaustive_samples(study, known),
-            "margins": _sensitivity_samples(study),
+            "sensitivity": _sensitivity_samples(study),
         },
     }
 
@@ -66,13 +66,15 @@ def sentence(study: Study, known: Sequence[Option]) -> str:
         words = ("cheapest", "cost", "fastest") if goal.deadline else ("fastest", "time", "cheapest")
         what, by, then = words
         count = len(study.race.tied)
-        of_these = f", and of {count} that cannot be told apart by {by} the {then}" if count > 1 else ""
+        of_these = f", and of {count} without a significant difference in {by} the {then}" if count > 1 else ""
         return f"{best.candidate.in_words} is the {what}{of_these}: {best.takes} ({goal.bound})"
     needed = nearest_option(goal, known)
     if needed is None:
-        return f"nothing comes to the target ({goal.bound}), and nothing learns enough to say what would"
+        return f"no candidate reaches the target ({goal.bound}), and none learns enough for an estimate"
     how = "" if needed.seeds else ", extrapolated" + (" and so at the least" if needed.is_lower_bound else "")
-    return f"nothing comes to the target ({goal.bound}): it takes {needed.takes} with {needed.candidate.in_words}{how}"
+    return (
+        f"no candidate reaches the target ({goal.bound}): it takes {needed.takes} with {needed.candidate.in_words}{how}"
+    )
 
 
 def _winner(study: Study, known: Sequence[Option]) -> dict[str, Any]:
@@ -80,7 +82,7 @@ def _winner(study: Study, known: Sequence[Option]) -> dict[str, Any]:
     finals = study.race.finals[winner.name]
     return {
         **of(known, winner).as_json(),
-        "alike": [each.name for each in study.race.tied if each is not winner],
+        "tied": [each.name for each in study.race.tied if each is not winner],
         "overrides": dict(winner.values),
         "runs": [
             {
@@ -105,7 +107,7 @@ def _stalls(observation: Observed) -> dict[str, Any]:
     return {
         "shares": (seconds / (float(seconds.sum()) or 1.0)).to_dict(),
         "binding_link": None if waits.empty else _link(found, waits.idxmax()),
-        "told": summary_sentence(found),
+        "summary": summary_sentence(found),
     }
 
 
@@ -141,11 +143,11 @@ def _why_not(study: Study, best: Option | None, option: Option) -> str:
     seconds = compared(option.seconds.value, best.seconds.value, "slower", "faster")
     first, then = (money, seconds) if study.goal.deadline else (seconds, money)
     if option.candidate in study.race.tied:
-        first = f"{first}, which evaluations do not tell apart"
+        first = f"{first}, which is not significant"
     differences = f"{first}, {then}"
     if option.seeds:
         return differences
-    return f"{differences}, by {progress_share(study.race.observed[option.candidate.name])} of the way"
+    return f"{differences}, estimated at {progress_share(study.race.observed[option.candidate.name])} of the progress"
 
 
 def _order(goal: Goal, option: Option) -> tuple[bool, bool, float]:
@@ -174,15 +176,15 @@ def _confidence(race: Race, seeds: int) -> dict[str, Any]:
         "reaches_the_target": reached,
         "wins": wins,
         "against": [each.name for each in others],
-        "told": _of_seeds(seeds, reached, len(race.winners), wins),
+        "summary": _of_seeds(seeds, reached, len(race.winners), wins),
     }
 
 
 def _of_seeds(seeds: int, reached: int, last: int, wins: int) -> str:
     if seeds == 1:
-        return "only one seed was tried, which does not tell by how much others differ"
+        return "only one seed was tried, so the variation over seeds is unknown"
     best = f", and is the best of the last {last} with {wins}" if last > 1 else ""
-    return f"it gets there with {reached} of {seeds} seeds{best}"
+    return f"it reaches the target with {reached} of {seeds} seeds{best}"
 
 
 def _seed(observation: Observed) -> int:
@@ -197,15 +199,14 @@ def _needed(study: Study, known: Sequence[Option]) -> Mapping[str, Any] | None:
 def _rejected(study: Study, known: Sequence[Option]) -> list[dict[str, Any]]:
     """Eliminated candidates with rung and reason; rung 0 is before the first, None after the last."""
     before = [(each.name, 0, each.reason) for each in study.refused]
-    on_the_way = [(name, elimination.rung, elimination.reason) for name, elimination in study.race.eliminated.items()]
+    in_rungs = [(name, elimination.rung, elimination.reason) for name, elimination in study.race.eliminated.items()]
     winners = [of(known, each) for each in study.race.winners]
     at_the_end = [
         (each.candidate.name, None, f"takes {each.takes}; {winners[0].candidate.name} takes {winners[0].takes}")
         for each in winners[1:]
     ]
     return [
-        {"candidate": name, "rung": rung, "reason": reason}
-        for name, rung, reason in (*before, *on_the_way, *at_the_end)
+        {"candidate": name, "rung": rung, "reason": reason} for name, rung, reason in (*before, *in_rungs, *at_the_end)
     ]
 
 
@@ -225,5 +226,5 @@ def _exhaustive_samples(study: Study, known: Sequence[Option]) -> int:
 
 def _sensitivity_samples(study: Study) -> int:
     """Samples simulated for the sensitivity."""
-    looked = [study.observe(each.start) for each in study.counterfactuals]
-    return sum(observation.samples for observation in looked if isinstance(observation, Observed))
+    observed = [study.observe(each.start) for each in study.counterfactuals]
+    return sum(observation.samples for observation in observed if isinstance(observation, Observed))

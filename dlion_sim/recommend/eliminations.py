@@ -30,7 +30,7 @@ def own_elimination(rung: int, observation: Observed, goal: Goal, max_seconds: f
         if observation.reaches_alone:
             return Elimination(
                 rung,
-                f"its workers come to the target at {duration(observation.seconds)}, before they exchange anything",
+                f"its workers reach the target at {duration(observation.seconds)}, before they exchange anything",
             )
         if goal.allows(observation.reached, observation.money):
             return None

@@ -82,7 +82,7 @@ def sensitivity(race: Race, known: Sequence[Option], simulated: Sequence[Counter
     for each in simulated:
         observation = race.observe(each.start)
         if isinstance(observation, str) or observation.reached is None:
-            entries.append({"with": each.what, "told": "does not reach the target"})
+            entries.append({"with": each.what, "summary": "does not reach the target"})
             continue
         first = race.observed[best.candidate.name]
         changed = measured_option(each.start.candidate, [observation])
@@ -92,7 +92,7 @@ def sensitivity(race: Race, known: Sequence[Option], simulated: Sequence[Counter
                 "run": observation.run.folder.name,
                 "seconds": observation.seconds,
                 "money": observation.money,
-                "told": f"{changed.takes}, in place of {duration(first.seconds)} and {number(first.money)}{with_one}",
+                "summary": f"{changed.takes}, not {duration(first.seconds)} and {number(first.money)}{with_one}",
             }
         )
     return entries
@@ -108,6 +108,6 @@ def _relaxed(race: Race, best: Option, known: Sequence[Option]) -> dict[str, Any
     new, *_ = best_first([best, *others], lambda each: race.resources(each.candidate, *each.means))
     what = {"with": "one more hour" if goal.deadline else "10 % more money", "winner": new.candidate.name}
     if new is best:
-        return {**what, "told": "the same"}
+        return {**what, "summary": "the same"}
     about = "" if new.seeds else ", by estimate"
-    return {**what, "told": f"{new.candidate.in_words}: {new.takes}{about}"}
+    return {**what, "summary": f"{new.candidate.in_words}: {new.takes}{about}"}

@@ -42,7 +42,7 @@ def write_recommendation(study: Study) -> dict[str, Any]:
         plot_pareto(points, title, study.output / name, deadline=goal.deadline, budget=goal.budget)
     winner = study.output / WINNER
     if best:
-        write(winner, _winner(study, content["told"]).encode())
+        write(winner, _winner(study, content["summary"]).encode())
     else:
         winner.unlink(missing_ok=True)
     write(study.output / DOCUMENT, json_bytes(content))

@@ -1,4 +1,4 @@
-"""Everything that a user can get wrong: one clear line with the file, the path and what is allowed; exit code 2."""
+"""Bad input ends a command with one line that names the file, the path and what is allowed, and exit code 2."""
 
 import re
 import shutil
@@ -41,7 +41,7 @@ def changed(path: str, value: object) -> dict:
 
 NIC = "cluster.clouds.0.workers.0.nic"
 BAD_VALUES = [
-    # what is changed, to what, and what the line must say: where, and what is wrong or allowed
+    # Path, value, and parts of the line: the place, and what is wrong or allowed.
     ("durration", "5 s", ["unknown key 'durration'", "did you mean 'duration'", "allowed: name"]),
     ("workload.optimiser", {}, ["workload", "unknown key 'optimiser'", "did you mean 'optimizer'"]),
     ("name", None, ["name", "is required"]),
@@ -67,6 +67,7 @@ BAD_VALUES = [
     ("workload.validation", 0.001, ["workload.validation", "0.001 of no class", "to 0.5"]),
     ("workload.optimizer", {"learning_rate": 0}, ["workload.optimizer.learning_rate", "more than 0"]),
     ("workload.partition", "random", ["workload.partition", "random", "dirichlet"]),
+    ("workload.kernels", "mkl", ["workload.kernels", "fast"]),
     ("workload.evaluate_every", "0 s", ["workload.evaluate_every", "0.001 or more"]),
     (
         "system",
@@ -89,7 +90,7 @@ def here(tmp_path, monkeypatch):
 
 
 def fails_with_one_line(capsys, monkeypatch, here: Path, *arguments) -> str:
-    """Run the command; it must end with 2 and one line, and leave no run behind. The line."""
+    """The line with which a command ends. It exits with 2 and leaves no files."""
     before = sorted(here.rglob("*"))
     assert dlion(monkeypatch, *arguments) == 2
     output = capsys.readouterr()
@@ -169,7 +170,7 @@ def test_bad_arguments(capsys, monkeypatch, here, arguments, words):
     ],
     ids=lambda command: command[0],
 )
-def test_a_gpu_where_there_is_none(capsys, monkeypatch, here, command):
+def test_a_missing_gpu_is_one_line(capsys, monkeypatch, here, command):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     (here / "good.yaml").write_text(yaml.safe_dump(GOOD))
     write_secret(here / "secret")
@@ -188,7 +189,7 @@ def test_a_run_is_not_overwritten_unless_forced(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "run", "good.yaml", "--output", "out", "--quiet", "--force") == 0
 
 
-def test_several_faults_are_told_together_a_line_each(capsys, monkeypatch, here):
+def test_several_faults_are_a_line_each(capsys, monkeypatch, here):
     (here / "bad.yaml").write_text(yaml.safe_dump({**changed(NIC, "50 Mb"), "seed": -1}))
     assert dlion(monkeypatch, "run", "bad.yaml") == 2
     lines = capsys.readouterr().err.splitlines()
@@ -219,25 +220,25 @@ def test_a_truncated_data_file(capsys, monkeypatch, here, published):
         ("cluster.wan.rtt=20 ms", ["--set cluster.wan.rtt=20 ms: ", "allowed: cluster.wan.paths.*.rtt"]),
     ],
 )
-def test_a_bad_override_is_blamed_itself_and_told_where_it_belongs(capsys, monkeypatch, here, override, words):
+def test_a_bad_override_is_reported_with_the_right_path(capsys, monkeypatch, here, override, words):
     line = fails_with_one_line(capsys, monkeypatch, here, "run", "quickstart", "--set", override)
     assert line.startswith(f"dlion: --set {override}: ")
     assert all(word in line for word in words)
     assert "quickstart.yaml" not in line
 
 
-def test_a_sweep_is_no_scenario_nor_the_other_way_round(capsys, monkeypatch, here):
+def test_a_sweep_is_not_run_as_a_scenario_nor_the_reverse(capsys, monkeypatch, here):
     line = fails_with_one_line(capsys, monkeypatch, here, "run", "sweeps/digits")
     assert "digits.yaml: is a sweep, not a scenario; allowed: a scenario; sweeps are for `dlion sweep`" in line
     line = fails_with_one_line(capsys, monkeypatch, here, "sweep", "quickstart", "--output", here / "out")
     assert "quickstart.yaml: is a scenario, not a sweep; allowed: a sweep; scenarios are for `dlion run`" in line
 
 
-def test_what_a_file_states_and_nothing_reads_is_warned_of(capsys, monkeypatch, tmp_path):
+def test_settings_without_effect_give_a_warning(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     wan = {"bandwidth": "40 Mbps", "rtt": "60 ms", "paths": [{"between": ["east", "west"], "rtt": "5 ms"}]}
     data = {**changed("duration", "0.1 s"), "cluster": {**GOOD["cluster"], "wan": wan}}
-    data["cluster"]["clouds"][1]["lan"] = {"bandwidth": "1 Gbps", "rtt": "1 ms"}  # misleads nobody
+    data["cluster"]["clouds"][1]["lan"] = {"bandwidth": "1 Gbps", "rtt": "1 ms"}
     Path("file.yaml").write_text(yaml.safe_dump(data))
     assert dlion(monkeypatch, "run", "file.yaml", "-o", "run", "-q") == 0
     lines = capsys.readouterr().err.splitlines()

@@ -1,4 +1,4 @@
-"""`dlion calibrate`: blocks of YAML that load, and nothing written where something is wrong."""
+"""`dlion calibrate` writes YAML that a scenario can use, and nothing if the input is bad."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "arguments", [["--model", "mlp", "--dataset", "digits"], ["small.yaml"], ["small.yaml", "--set", "seed=5"]]
 )
-def test_a_machines_block_loads(
+def test_the_measured_machine_loads(
     arguments: list[str], here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dlion(monkeypatch, "calibrate", "compute", *arguments, "-o", "block.yaml", "--device", "cpu") == 0
@@ -51,7 +51,7 @@ def test_a_machines_block_loads(
     assert "written: block.yaml" in output
 
 
-def test_a_networks_block_loads(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_network_of_files_loads(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert dlion(monkeypatch, "calibrate", "network", "b.csv", "--rtt", "r.csv", "-o", "block.yaml") == 0
     block = yaml.safe_load((here / "block.yaml").read_text())
     scenario = from_data(
@@ -64,14 +64,14 @@ def test_a_networks_block_loads(here: Path, monkeypatch: pytest.MonkeyPatch) -> 
     "arguments",
     [["compute", "small.yaml", "-q"], ["network", "b.csv", "--rtt", "r.csv", "-q"]],
 )
-def test_quiet_it_prints_nothing(
+def test_quiet_prints_nothing(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dlion(monkeypatch, "calibrate", *arguments, "-o", "block.yaml") == 0
     assert capsys.readouterr() == ("", "")
 
 
-def test_nodes_measure_and_what_node_0_writes_can_be_read_again(
+def test_measured_matrices_give_the_same_network(
     here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert dlion(monkeypatch, "calibrate", "network", "--local", "2", "--seconds", "0.1", "-o", "net.yaml") == 0
@@ -91,7 +91,7 @@ def test_nodes_measure_and_what_node_0_writes_can_be_read_again(
     ).cluster.wan_path("node-0", "node-1")
 
 
-def test_places_have_names_and_a_node_that_is_killed_ends_the_others(
+def test_a_killed_node_ends_the_others(
     here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, "-m", "dlion_sim", "calibrate", "node", "--secret-file=key", "--seconds=60"]
@@ -142,7 +142,7 @@ def test_places_have_names_and_a_node_that_is_killed_ends_the_others(
         ([*NODE, "--rank", "0", "--start-within", "0"], "could not start within 0 s: node 1 at 127.0.0.1:2 was not"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_nothing_is_written(
+def test_bad_input_is_one_line_and_writes_nothing(
     arguments: list[str], words: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {file: file.read_bytes() for file in here.iterdir()}

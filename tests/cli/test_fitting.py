@@ -18,19 +18,19 @@ def printed(capsys, width):
 
 
 @pytest.mark.parametrize("width", range(37, 80))
-def test_numbers_are_broken_before_brackets_only_where_a_table_fits(capsys, width):
+def test_numeric_cells_break_only_before_brackets(capsys, width):
     told = printed(capsys, width)
     assert all(whole in told for whole in ("> 30.0", "(0 of 1)", "1.25", "[1.1 to 1.4]", "0.98"))
     assert max(map(len, told.splitlines())) <= width
 
 
-def test_numbers_stay_on_one_line_where_there_is_room(capsys):
+def test_numeric_cells_stay_on_one_line_if_they_fit(capsys):
     told = printed(capsys, 80)
     assert "> 30.0 (0 of 1)" in told
     assert "1.25 [1.1 to 1.4] (3)" in told
 
 
-def test_the_paragraph_of_a_row_without_a_first_name_is_called_by_the_others(capsys):
+def test_a_paragraph_is_named_by_its_non_empty_labels(capsys):
     table = Fitted(["runs", "system", "longest"], [["live", "dlion", "1"], ["", "dlion", "2"]], names=2)
     Console(width=12).print(table)
     assert [line.strip() for line in capsys.readouterr().out.splitlines() if "dlion" in line] == [

@@ -1,4 +1,4 @@
-"""What a user reads who was nearly right."""
+"""Hints in messages on input that is nearly right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.made_up import made_up_run
 from tests.simulation.scenarios import digits
 
 
-def told(capsys, monkeypatch, *arguments) -> list[str]:
+def errors(capsys, monkeypatch, *arguments) -> list[str]:
     assert dlion(monkeypatch, *arguments) == 2
     return capsys.readouterr().err.splitlines()
 
@@ -30,14 +30,14 @@ def told(capsys, monkeypatch, *arguments) -> list[str]:
     ],
 )
 @pytest.mark.parametrize("command", [["run"], ["live"], ["recommend", "-o", "out"], ["calibrate", "compute"]])
-def test_a_scenarios_key_as_an_option(capsys, monkeypatch, command, given, hint):
-    (line,) = told(capsys, monkeypatch, *command, "quickstart", *given)
+def test_a_scenario_key_given_as_an_option(capsys, monkeypatch, command, given, hint):
+    (line,) = errors(capsys, monkeypatch, *command, "quickstart", *given)
     option = given[0].partition("=")[0]
     assert line == f"dlion: {option}: is not an option but a scenario's key; allowed: {hint}"
 
 
-def test_an_option_that_is_nothing_stays_what_it_is(capsys, monkeypatch):
-    assert "No such option: --durrr" in " ".join(told(capsys, monkeypatch, "run", "quickstart", "--durrr"))
+def test_an_unknown_option_keeps_its_message(capsys, monkeypatch):
+    assert "No such option: --durrr" in " ".join(errors(capsys, monkeypatch, "run", "quickstart", "--durrr"))
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_an_option_that_is_nothing_stays_what_it_is(capsys, monkeypatch):
         (["--force"], "does not go with --force;"),
     ],
 )
-def test_what_does_not_go_with_resume_is_told_as_it_was_given(capsys, monkeypatch, given, words):
-    (line,) = told(capsys, monkeypatch, "run", *given, "--resume", "nowhere")
+def test_options_that_exclude_resume_are_quoted(capsys, monkeypatch, given, words):
+    (line,) = errors(capsys, monkeypatch, "run", *given, "--resume", "nowhere")
     assert words in line
 
 
@@ -65,12 +65,12 @@ def test_what_does_not_go_with_resume_is_told_as_it_was_given(capsys, monkeypatc
         (DURATION, "10 S", "'S' is not a unit, write s"),
     ],
 )
-def test_a_unit_that_is_nearly_one(unit, given, words):
+def test_a_similar_unit_is_suggested(unit, given, words):
     with pytest.raises(ValueError, match=words):
         unit.parse(given)
 
 
-def test_a_unit_that_is_wrong_in_every_cloud_is_told_once(tmp_path, capsys, monkeypatch):
+def test_a_unit_wrong_in_every_cloud_is_reported_once(tmp_path, capsys, monkeypatch):
     clouds = [{"name": f"s{site}", "workers": [{"nic": f"{site + 1} GBps"}]} for site in range(5)]
     data = {"name": "a", "duration": "1 s", "workload": {"dataset": "digits"}, "system": "dlion"}
     data["cluster"] = {"clouds": clouds, "wan": {"bandwidth": "1 Gbps", "rtt": "1 s"}}
@@ -79,17 +79,17 @@ def test_a_unit_that_is_wrong_in_every_cloud_is_told_once(tmp_path, capsys, monk
     assert fault.value.path == "cluster.clouds.0.workers.0.nic"
     assert fault.value.further == ()
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(data))
-    assert len(told(capsys, monkeypatch, "run", tmp_path / "a.yaml")) == 1
+    assert len(errors(capsys, monkeypatch, "run", tmp_path / "a.yaml")) == 1
 
 
-def test_keys_that_are_missing_at_two_places_are_told_twice():
+def test_keys_missing_at_two_places_are_reported_twice():
     data = {"name": "a", "duration": "1 s", "workload": {"dataset": "digits"}, "system": "dlion"}
     with pytest.raises(InputError) as fault:
         from_data({**data, "cluster": {"clouds": [{"workers": [{}]}, {"workers": [{}]}]}})
     assert [each.path for each in fault.value.further] == ["cluster.clouds.1.name"]
 
 
-def test_a_short_run_is_asked_only_about_its_own_system(tmp_path):
+def test_the_note_on_short_runs_names_the_systems_period(tmp_path):
     assert "period" not in why_no_exchange(made_up_run(tmp_path / "dlion", exchanging=False))
     run = made_up_run(tmp_path / "diloco", system="diloco", exchanging=False)
     assert "period" not in why_no_exchange(run)

@@ -1,4 +1,4 @@
-"""What there is to choose from, on any terminal."""
+"""Lists of systems, models, data sets and so on, in terminals of any width."""
 
 import re
 from functools import cache
@@ -21,7 +21,7 @@ KINDS = ["systems", "models", "datasets", "devices", "catalogs", "scenarios"]
 
 @pytest.fixture(scope="module", autouse=True)
 def counted_once():
-    """What models cost, which takes long to count, is counted for the first test and told again to the others."""
+    """Count the models' costs, which takes seconds, once for all tests."""
     with pytest.MonkeyPatch.context() as patch:
         models = cache(lambda models=listings.models: [*models()])
         patch.setattr(listings, "models", lambda: iter(models()))
@@ -29,7 +29,7 @@ def counted_once():
 
 
 @pytest.mark.parametrize(("kind", "columns"), [*((kind, 80) for kind in KINDS), ("systems", 40), ("systems", 200)])
-def test_every_word_is_whole_at_any_width(capsys, monkeypatch, kind, columns):
+def test_no_word_is_broken_at_any_width(capsys, monkeypatch, kind, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     assert dlion(monkeypatch, kind) == 0
     output = capsys.readouterr().out
@@ -40,7 +40,7 @@ def test_every_word_is_whole_at_any_width(capsys, monkeypatch, kind, columns):
     assert {word for cell in cells for word in cell.split() if len(word) < 30} <= set(output.split())
 
 
-def test_what_is_ready_is_listed_with_where_its_files_are(capsys, monkeypatch):
+def test_shipped_scenarios_are_listed_with_their_folder(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert dlion(monkeypatch, "scenarios") == 0
     output = capsys.readouterr().out
@@ -48,13 +48,13 @@ def test_what_is_ready_is_listed_with_where_its_files_are(capsys, monkeypatch):
     assert f" {FOLDER}," in output
 
 
-def test_help_tells_every_key_of_a_sweep(capsys, monkeypatch):
+def test_help_names_every_key_of_a_sweep(capsys, monkeypatch):
     assert dlion(monkeypatch, "sweep", "--help") == 0
     words = set(re.findall(r"\w+", capsys.readouterr().out.split("Arguments")[0]))
     assert Sweep.model_fields.keys() - {"description"} <= words
 
 
-def test_each_kind_lists_all_that_a_scenario_may_name(capsys, monkeypatch):
+def test_each_list_is_complete(capsys, monkeypatch):
     for kind, names in {"models": MODELS, "datasets": DATASETS, "devices": DEVICES, "catalogs": CATALOGS}.items():
         assert dlion(monkeypatch, kind) == 0
         assert set(names) <= set(re.split(r"[\s,]+", capsys.readouterr().out))
@@ -70,7 +70,7 @@ def test_each_kind_lists_all_that_a_scenario_may_name(capsys, monkeypatch):
         ("shakespeare", None),
     ],
 )
-def test_what_is_told_of_a_data_set_is_so(name, folder, published):
+def test_listed_facts_of_data_sets_are_true(name, folder, published):
     if folder:
         published(folder)
     dataset, told = load(name), PUBLISHED[name]

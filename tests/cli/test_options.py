@@ -1,4 +1,4 @@
-"""Options are the command line's: the rest of the package names the arguments of its functions."""
+"""Only the command line names options; the rest of the package names arguments of its functions."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ from dlion_sim.cli.main import app
 
 PACKAGE = Path(dlion_sim.__file__).parent
 COMPOSES_COMMANDS = {"live/nodes.py", "live/run_nodes.py", "calibration/nodes.py", "emulation/emulate.py"}
-"""Which start nodes by their command."""
+"""They start nodes by their command."""
 
 
 def options() -> set[str]:
@@ -45,7 +45,7 @@ def test_only_the_command_line_names_options_and_commands():
     assert not named
 
 
-def test_arguments_are_told_as_the_options_that_give_them():
+def test_messages_name_options_in_place_of_arguments():
     assert with_options("`addresses`: 2 addresses; allowed: `force`") == "--peers: 2 addresses; allowed: --force"
     assert with_options("`ray start --head` and `what` else") == "`ray start --head` and `what` else"
     assert set(map(with_options, ("`overrides`", "`rank`", "`delays`", "`senders`", "`x`", "`output`"))) <= options()

@@ -1,4 +1,4 @@
-"""What goes wrong in a user's own code is told by the lines of that code alone."""
+"""Errors in a user's own code show only the lines of that code."""
 
 import sys
 
@@ -43,7 +43,7 @@ def here(tmp_path, monkeypatch):
         sys.modules.pop(module, None)
 
 
-def test_an_error_in_a_choice_is_told_by_its_own_frames(here, monkeypatch, capsys):
+def test_an_error_in_a_choice_shows_only_its_frames(here, monkeypatch, capsys):
     assert dlion(monkeypatch, "run", "small.yaml", "--set", f"system={SYSTEM}", "-q", "-o", "out") == 1
     first, *frames = capsys.readouterr().err.splitlines()
     place = f"in {here / 'boom.py'}, line 16, in chosen"
@@ -62,7 +62,7 @@ def test_an_error_in_a_choice_is_told_by_its_own_frames(here, monkeypatch, capsy
         ("wrong:SYSTEM", ["system.name (wrong:SYSTEM): SyntaxError", "wrong.py, line 1", "def f(:"]),
     ],
 )
-def test_a_module_that_cannot_be_imported_is_told_likewise(here, monkeypatch, capsys, system, words):
+def test_a_module_that_cannot_be_imported_shows_only_its_line(here, monkeypatch, capsys, system, words):
     assert dlion(monkeypatch, "run", "small.yaml", "--set", f"system={system}", "-o", "out") == 1
     told = capsys.readouterr().err
     assert all(word in told for word in words)
@@ -71,7 +71,7 @@ def test_a_module_that_cannot_be_imported_is_told_likewise(here, monkeypatch, ca
     assert not (here / "out").exists()
 
 
-def test_a_sweeps_run_fails_with_the_same_line(here):
+def test_a_job_of_a_sweep_fails_with_the_same_line(here):
     scenario = digits(f"system={SYSTEM}")
     job = Job("one", str(here / "one"), dump(scenario), {"sweep": {"digest": ""}}, "cpu")
     ended = work(job, lambda: False, lambda event: None)

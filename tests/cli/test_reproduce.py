@@ -41,7 +41,7 @@ def test_without_a_name_the_experiments_are_listed(capsys, monkeypatch, here):
     assert "A's figure 3" in listed
 
 
-def test_an_experiment_is_run_once_and_its_pages_are_written_each_time(capsys, monkeypatch, here):
+def test_pages_are_rewritten_without_further_runs(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "reproduce", "E1") == 0
     assert "4 runs: 4 to do" in capsys.readouterr().out
     assert len(list((here / "reproduction/runs/E1").glob("*/summary.json"))) == 4
@@ -57,7 +57,7 @@ def test_an_experiment_is_run_once_and_its_pages_are_written_each_time(capsys, m
     assert (here / "reproduction/E1/README.md").read_text() == page
 
 
-def test_a_sweep_of_an_experiment_has_a_name(capsys, monkeypatch, here):
+def test_an_experiments_sweep_can_be_run_by_name(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "sweep", "reproduction/E6", "-o", "out", "--dry-run", "-q") == 0
     assert dlion(monkeypatch, "sweep", "reproduction/E66", "-o", "out") == 2
     assert "allowed: reproduction/E6, " in capsys.readouterr().err
@@ -65,7 +65,7 @@ def test_a_sweep_of_an_experiment_has_a_name(capsys, monkeypatch, here):
     assert "nor a ready sweep of that name" in capsys.readouterr().err
 
 
-def test_an_unknown_experiment_and_one_without_a_sweep_are_one_line(capsys, monkeypatch, here):
+def test_an_unknown_experiment_or_a_missing_sweep_is_one_line(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "reproduce", "E3") == 2
     assert capsys.readouterr().err == "dlion: E3: no such experiment; allowed: E1, E2\n"
     assert dlion(monkeypatch, "reproduce", "E2") == 2
@@ -73,14 +73,14 @@ def test_an_unknown_experiment_and_one_without_a_sweep_are_one_line(capsys, monk
     assert not (here / "reproduction").exists()
 
 
-def test_pages_and_runs_are_written_where_it_is_asked_for(capsys, monkeypatch, here):
+def test_output_and_runs_set_the_folders(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "reproduce", "E1", "--short", "-o", "pages", "--runs", "elsewhere", "-q") == 0
     assert (here / "pages/E1-short/README.md").is_file()
     assert len(list((here / "elsewhere/E1-short").glob("*/summary.json"))) == 2
     assert not (here / "reproduction").exists()
 
 
-def test_a_dry_run_tells_how_many_runs_there_are_and_writes_nothing(capsys, monkeypatch, here):
+def test_a_dry_run_counts_the_runs_and_writes_nothing(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "reproduce", "E1", "--dry-run") == 0
     assert re.search(r"E1 .* First .* 4 .* 4 .* about \d+ m?s", capsys.readouterr().out)
     assert dlion(monkeypatch, "reproduce", "E1", "--dry-run", "--short") == 0
@@ -91,7 +91,7 @@ def test_a_dry_run_tells_how_many_runs_there_are_and_writes_nothing(capsys, monk
     assert not (here / "reproduction").exists()
 
 
-def test_a_short_run_has_one_seed_and_a_tenth_of_the_time_and_its_verdicts_say_so(capsys, monkeypatch, here):
+def test_a_short_run_has_one_seed_a_tenth_of_the_time_and_marked_verdicts(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "reproduce", "E1", "--short") == 0
     assert "2 runs: 2 to do" in capsys.readouterr().out
     runs = load("reproduction/runs/E1-short")

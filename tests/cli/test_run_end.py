@@ -1,4 +1,4 @@
-"""How commands that run a scenario end."""
+"""Exit codes of commands that run a scenario."""
 
 import pytest
 import typer
@@ -12,7 +12,7 @@ def wide(monkeypatch):
     monkeypatch.setenv("COLUMNS", "250")
 
 
-def test_a_run_that_diverged_says_so_and_has_an_exit_code_of_its_own(capsys, tmp_path):
+def test_divergence_has_its_own_exit_code(capsys, tmp_path):
     with pytest.raises(typer.Exit) as ended:
         report(made_up_run(tmp_path / "run", diverged=True), quiet=False)
     assert ended.value.exit_code == 3
@@ -24,13 +24,13 @@ def test_a_run_that_diverged_says_so_and_has_an_exit_code_of_its_own(capsys, tmp
 
 
 @pytest.mark.parametrize(("status", "code"), [("failed", 1), ("interrupted", 130)])
-def test_that_it_did_not_complete_goes_before(capsys, tmp_path, status, code):
+def test_failure_and_interruption_take_precedence(capsys, tmp_path, status, code):
     with pytest.raises(typer.Exit) as ended:
         report(made_up_run(tmp_path / "run", diverged=True, status=status), quiet=True)
     assert ended.value.exit_code == code
     assert "dlion: diverged" in capsys.readouterr().err
 
 
-def test_a_sound_run_just_ends(capsys, tmp_path):
+def test_a_completed_run_exits_normally(capsys, tmp_path):
     report(made_up_run(tmp_path / "run"), quiet=True)
     assert capsys.readouterr() == ("", "")

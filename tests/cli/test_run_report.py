@@ -1,12 +1,11 @@
-"""What a run's report says at its end."""
+"""The report of a run on the terminal."""
 
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 from rich.console import Console
 
-from dlion_sim.cli.run_report import _batch_sizes, run_report
+from dlion_sim.cli.run_report import run_report
 from tests.made_up import AWAY, made_up_run
 
 
@@ -17,16 +16,17 @@ def printed(capsys, *reports) -> str:
 
 
 @pytest.mark.parametrize("seconds_late", [0.1, 0.3])
-def test_late_computations_are_told_where_they_matter(tmp_path, capsys, seconds_late):
+def test_considerable_lateness_is_reported(tmp_path, capsys, seconds_late):
     """The computations took 24 s in all."""
     late = {"computations": 40, "late": 7, "seconds_late": seconds_late, "most_seconds_late": 0.091}
     run = made_up_run(tmp_path / "live", way="live")
     run = replace(run, summary={**run.summary, "late": late})
     said = "computations were late 7 times of 40, by up to 0.091 s: a machine is too slow or too busy"
     assert (said in printed(capsys, run_report(run))) == (seconds_late > 0.24)
+    assert "were late" not in printed(capsys, run_report(made_up_run(tmp_path / "simulated")))
 
 
-def test_what_became_of_packets_is_a_table(tmp_path, capsys):
+def test_statistics_of_packets_are_a_table(tmp_path, capsys):
     told = printed(capsys, run_report(made_up_run(tmp_path / "lossy", lossy=True)))
     rows = [line.split() for line in told.splitlines() if line.split()[:1] in (["contribution"], ["all"])]
     assert rows == [
@@ -39,14 +39,8 @@ def test_what_became_of_packets_is_a_table(tmp_path, capsys):
     assert "in packets" not in printed(capsys, run_report(made_up_run(tmp_path / "flows")))
 
 
-def test_a_simulated_run_says_nothing_of_lateness(tmp_path, capsys):
-    run = made_up_run(tmp_path / "run")
-    assert run.summary["late"] is None
-    assert "were late" not in printed(capsys, run_report(run))
-
-
 @pytest.mark.parametrize(("up", "said"), [(0.5, "east/0 is away 50% of the time"), (0.9, "waits 40% of its time")])
-def test_the_end_says_who_is_away_unless_somebody_waits_for_longer(tmp_path, capsys, up, said):
+def test_the_longest_outage_or_wait_is_reported(tmp_path, capsys, up, said):
     run = made_up_run(tmp_path / "run", absent=True)
     spent = {"compute": [6.0, 6.0], "input": [0.0, 0.0], "wait": [4.0, 4.0]}
     run = replace(run, summary={**run.summary, "spent": spent, "availability": {"up": [up, 1.0]}})
@@ -55,7 +49,7 @@ def test_the_end_says_who_is_away_unless_somebody_waits_for_longer(tmp_path, cap
     assert ("is away" in told) != ("% of its time; see dlion stalls" in told)
 
 
-def test_the_end_says_on_how_many_samples_accuracy_is_and_what_it_is_on_all(tmp_path, capsys):
+def test_partial_evaluation_is_reported_with_the_full_result(tmp_path, capsys):
     run = made_up_run(tmp_path / "run")
     assert "samples; on all" not in printed(capsys, run_report(run))
     manifest = {**run.manifest, "evaluation_samples": {"curve": 100, "full": 360}}
@@ -63,16 +57,17 @@ def test_the_end_says_on_how_many_samples_accuracy_is_and_what_it_is_on_all(tmp_
     assert "accuracy is on the first 100 of 360 samples; on all at the end: 91.2%" in printed(capsys, run_report(run))
 
 
-def test_the_end_says_what_is_no_more_than_a_bound_and_what_was_there_before_training(tmp_path, capsys):
+def test_times_to_accuracies_may_be_bounds_or_before_training(tmp_path, capsys):
     told = printed(capsys, run_report(made_up_run(tmp_path / "one", (0.25, 0.85), every=5.0)))
     assert "test accuracy 20% before training, 80% at <= 5 s, 90% not reached" in told
     told = printed(capsys, run_report(made_up_run(tmp_path / "many", (0.1, 0.35, 0.55, 0.85), every=5.0)))
     assert "30% at <= 5 s, 50% at 10 s, 80% at 15 s, 90% not reached" in told
 
 
-def test_bytes_over_the_wan_come_first_and_a_lan_is_called_one(tmp_path, capsys):
+def test_wan_bytes_come_first(tmp_path, capsys):
     told = printed(capsys, run_report(made_up_run(tmp_path / "run", workers=3, clouds=("east", "east", "west"))))
     assert "4 MB sent over the WAN, 4 MB in all" in told
+    assert "24 (8-24)" in told
     headings = [line.split("┃")[5:7] for line in told.splitlines() if "┃" in line][:2]
     assert [" ".join(" ".join(words).split()) for words in zip(*headings, strict=True)] == ["WAN bytes", "bytes in all"]
     workers = [line.split("│")[5:7] for line in told.splitlines() if "/" in line and "│" in line]
@@ -83,7 +78,7 @@ def test_bytes_over_the_wan_come_first_and_a_lan_is_called_one(tmp_path, capsys)
     assert "WAN" not in told
 
 
-def test_the_end_says_what_happened(tmp_path, capsys):
+def test_outages_joins_lost_work_and_spot_machines_are_reported(tmp_path, capsys):
     run = made_up_run(tmp_path / "run", absent=True)
     tariff = {"per_hour": [1.0, 1.0], "step": 1.0, "least": 0.0, "egress": None, "watts": None, "carbon": None}
     path = {"sender": "east", "receiver": "west", "begin": 5.0, "end": 7.5}
@@ -99,14 +94,7 @@ def test_the_end_says_what_happened(tmp_path, capsys):
     assert not any(word in quiet for word in ("away", "joined", "work lost", "paths down", "spot"))
 
 
-def test_who_never_came_back_is_away_at_the_end(tmp_path, capsys, monkeypatch):
+def test_an_outage_without_end_is_reported(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("tests.made_up.AWAY", AWAY[:1])
     told = printed(capsys, run_report(made_up_run(tmp_path / "run", absent=True)))
     assert "away: east/0 once, 19 s, and at the end" in told
-
-
-@pytest.mark.parametrize(
-    ("sizes", "told"), [((8, 8, 8), "8"), ((8, 20, 43), "43 (8-43)"), ((8, 2, 7), "7 (2-8)"), ((), "-")]
-)
-def test_batch_sizes_are_the_last_one_and_the_range_or_one_number(sizes, told):
-    assert _batch_sizes(pd.Series(sizes, dtype=float)) == told

@@ -1,4 +1,4 @@
-"""`dlion sweep` of a search, as people use it: plan, run, kill, resume."""
+"""`dlion sweep` of a search: plan, run, kill, resume."""
 
 import re
 import sys
@@ -32,7 +32,7 @@ def table_of(output):
     return output[output.index("The best trials") :]
 
 
-def test_a_search_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
+def test_a_search_is_planned_and_run_once(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--dry-run") == 0
     plan = capsys.readouterr().out
     assert "0.01 to 1, logarithmic" in plan
@@ -78,7 +78,7 @@ def test_a_search_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
     assert Run.open(here / "tested").summary["evaluated_on"] == "test"
 
 
-def test_killed_it_comes_to_the_same(capsys, monkeypatch, here):
+def test_a_killed_search_resumes_to_the_same_result(capsys, monkeypatch, here):
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "whole", "--jobs", "1") == 0
     table = table_of(capsys.readouterr().out)
     killed(2, "sweep", "sweep.yaml", "--output", "killed", "--jobs", "1")
@@ -89,7 +89,7 @@ def test_killed_it_comes_to_the_same(capsys, monkeypatch, here):
     assert contents(here / "killed") == contents(here / "whole")
 
 
-def test_a_trial_that_fails_is_told_and_the_others_go_on(capsys, monkeypatch, here):
+def test_a_failed_trial_is_reported_and_the_others_run(capsys, monkeypatch, here):
     # 1000 samples a batch are more than a worker has.
     write_sweep(here, HELD_OUT, search={**SEARCH, "over": {"workload.batch_size": [16, 1000]}})
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "1") == 1
@@ -112,14 +112,14 @@ def test_a_trial_that_fails_is_told_and_the_others_go_on(capsys, monkeypatch, he
         ({"over": {RATE: {"uniform": {"from": -1, "to": 1}}}}, [f"search.over.{RATE}", "more than 0"]),
     ],
 )
-def test_what_cannot_be_is_one_line(capsys, monkeypatch, here, keys, words):
+def test_bad_input_is_one_line(capsys, monkeypatch, here, keys, words):
     write_sweep(here, search={**SEARCH, **keys})
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--dry-run") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert all(word in line for word in words), line
 
 
-def test_a_search_by_the_test_set_is_refused_in_one_line(capsys, monkeypatch, here):
+def test_a_search_by_the_test_set_is_refused(capsys, monkeypatch, here):
     file = write_sweep(here, axes={"seed": [1]}, search=SEARCH)
     for arguments in (["--dry-run"], []):
         assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", *arguments) == 2
@@ -131,14 +131,14 @@ def test_a_search_by_the_test_set_is_refused_in_one_line(capsys, monkeypatch, he
     assert dlion(monkeypatch, "sweep", file.name, "--output", "out", "--dry-run") == 0
 
 
-def test_the_extra_is_named_where_it_is_missing(capsys, monkeypatch, here):
+def test_without_optuna_the_line_names_the_extra(capsys, monkeypatch, here):
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line == "dlion: a search needs the package optuna; allowed: pip install 'dlion-sim[search]'"
 
 
-def test_trials_in_which_nothing_was_exchanged_are_noted(capsys, monkeypatch, here):
+def test_trials_without_an_exchange_are_noted(capsys, monkeypatch, here):
     alone = "system={name: local_sgd, exchange: {period: 100000}}"
     write_sweep(here, HELD_OUT, alone, axes={"seed": [1]}, search={**SEARCH, "trials": 1})
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "1") == 0

@@ -1,4 +1,4 @@
-"""Who starts something that takes hours is told so early, terminal or not."""
+"""Long runs are announced early, on a terminal or not."""
 
 import pytest
 from numba import njit
@@ -28,24 +28,24 @@ def watched(clock, pace: float, *, quiet: bool = False, **keys) -> None:
             observe(Progress(virtual_seconds=number * pace, iterations=number * pace, score=None, metric=ACCURACY))
 
 
-def test_a_run_of_hours_says_so_once(clock, capsys):
+def test_a_run_of_hours_is_announced_once(clock, capsys):
     watched(clock, 0.02, duration="200 s")
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "about" in line]
     assert line.startswith("about 2.8 h for the rest of 200 s; --set duration=... shortens it")
 
 
-def test_a_run_of_iterations_names_them(clock, capsys):
+def test_a_run_without_a_duration_is_announced_in_iterations(clock, capsys):
     watched(clock, 0.5, duration=None, iterations=2000)
     assert "about 66 min for the rest of 2000 iterations; --set iterations=..." in capsys.readouterr().err
 
 
-def test_a_run_that_could_not_begin_leaves_no_bar(capsys):
+def test_a_run_that_cannot_start_shows_no_bar(capsys):
     with pytest.raises(InputError), progress.progress_bar(digits(), quiet=False):
         raise InputError("no model is named 'mpl'")
     assert capsys.readouterr().err == ""
 
 
-def test_a_short_run_and_a_quiet_one_say_nothing(clock, capsys):
+def test_short_and_quiet_runs_are_not_announced(clock, capsys):
     watched(clock, 0.2, duration="200 s")
     watched(clock, 0.02, duration="200 s", quiet=True)
     assert "about" not in capsys.readouterr().err
@@ -58,7 +58,7 @@ def test_times_in_words(seconds, words):
     assert in_words(seconds) == words
 
 
-def test_compiling_is_told_once(capsys):
+def test_compilation_is_reported_once(capsys):
     with progress.report_compiling(Console(stderr=True)):
         assert njit(lambda: 1)() + njit(lambda: 2)() == 3
     assert capsys.readouterr().err.count("compiling the simulator's kernels, once on this machine") == 1

@@ -1,4 +1,4 @@
-"""`dlion sweep` as people use it: run, watch, kill, resume."""
+"""`dlion sweep`: plan, run, interrupt, kill, resume."""
 
 import os
 import re
@@ -50,7 +50,7 @@ def contents(folder):
     return frames.summaries.drop(columns=WALL).to_csv(), [table.to_csv() for table in metrics]
 
 
-def test_a_sweep_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
+def test_a_sweep_is_planned_and_run_once(capsys, monkeypatch, here):
     write_sweep(here, axes=AXES)
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--dry-run") == 0
     plan = capsys.readouterr().out
@@ -77,7 +77,7 @@ def test_a_sweep_is_planned_run_and_not_run_again(capsys, monkeypatch, here):
     assert capsys.readouterr().out.endswith(table)
 
 
-def test_a_failed_run_is_told_and_done_anew(capsys, monkeypatch, here):
+def test_a_failed_run_is_reported_and_repeated(capsys, monkeypatch, here):
     write_sweep(here, axes={"workload.batch_size": [16, 1000]})
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "1") == 1
     output = capsys.readouterr()
@@ -91,7 +91,7 @@ def test_a_failed_run_is_told_and_done_anew(capsys, monkeypatch, here):
     assert Run.open(here / "out/batch_size17").manifest["status"] == "completed"
 
 
-def test_runs_that_diverge_are_counted_and_are_no_failures(capsys, monkeypatch, here):
+def test_diverged_runs_are_counted_but_are_not_failures(capsys, monkeypatch, here):
     write_sweep(here, axes={"workload.optimizer.learning_rate": [0.1, 100]}, names="rate{learning_rate}")
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out", "--jobs", "1") == 0
     output = capsys.readouterr()
@@ -99,7 +99,7 @@ def test_runs_that_diverge_are_counted_and_are_no_failures(capsys, monkeypatch, 
     assert "! a worker diverged" in output.out
 
 
-def test_a_changed_scenario_is_refused_before_anything_runs(capsys, monkeypatch, here):
+def test_a_changed_scenario_is_refused_before_any_run(capsys, monkeypatch, here):
     write_sweep(here, axes={"seed": [1]})
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "out") == 0
     before = contents(here / "out")
@@ -124,14 +124,14 @@ def test_a_changed_scenario_is_refused_before_anything_runs(capsys, monkeypatch,
         ),
     ],
 )
-def test_what_cannot_be_is_one_line(capsys, monkeypatch, here, arguments, words):
+def test_bad_input_is_one_line(capsys, monkeypatch, here, arguments, words):
     write_sweep(here, axes=AXES)
     assert dlion(monkeypatch, "sweep", *arguments) == 2
     line = capsys.readouterr().err.splitlines()[0]
     assert all(word in line for word in words), line
 
 
-def test_ctrl_c_ends_it_in_good_order_and_the_same_command_goes_on(capsys, monkeypatch, here):
+def test_ctrl_c_interrupts_all_runs(capsys, monkeypatch, here):
     write_sweep(here, "duration=10000 s", axes={"seed": [1, 2, 3]}, names="s{seed}")
     process = started("sweep.yaml", "--output", "out", "--jobs", "2")
     wait_for(lambda: all((here / f"out/s{seed}/manifest.json").exists() for seed in (1, 2)), process)
@@ -147,7 +147,7 @@ def test_ctrl_c_ends_it_in_good_order_and_the_same_command_goes_on(capsys, monke
     assert not (here / "out/s3").exists()
 
 
-def test_killed_again_and_again_it_comes_to_the_same(capsys, monkeypatch, here):
+def test_a_sweep_killed_twice_resumes_to_the_same_result(capsys, monkeypatch, here):
     write_sweep(here, "duration=4 s", axes=AXES)
     assert dlion(monkeypatch, "sweep", "sweep.yaml", "--output", "whole") == 0
     table = capsys.readouterr().out
@@ -164,7 +164,7 @@ def test_killed_again_and_again_it_comes_to_the_same(capsys, monkeypatch, here):
     assert sorted(folder.name for folder in (here / "killed").iterdir() if folder.is_dir()) == NAMES
 
 
-def test_what_only_reads_summaries_imports_no_torch(monkeypatch, here):
+def test_reading_summaries_imports_no_torch(monkeypatch, here):
     for seed in (1, 2):
         made_up_run(here / f"out/{seed}", seed=seed)
     write_sweep(here, axes={"seed": [1]})

@@ -1,4 +1,4 @@
-"""`dlion validate` on two runs that are there; with an emulation it is tested in tests/emulation."""
+"""`dlion validate` of two run folders; with an emulation it is tested in tests/emulation."""
 
 import json
 
@@ -31,14 +31,14 @@ def test_two_runs_are_compared(runs, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "same" / "fidelity.png").stat().st_size > 1000
 
 
-def test_differences_are_told(runs, tmp_path, monkeypatch):
+def test_differences_are_written(runs, tmp_path, monkeypatch):
     assert validate(monkeypatch, runs / "one", runs / "other", "--output", tmp_path / "apart", "-q") == 0
     verdict = json.loads((tmp_path / "apart" / "fidelity.json").read_text())["verdict"]
     assert verdict["iteration_median"] > 0.5
     assert verdict["bytes"] > 0.1
 
 
-def test_that_nothing_was_exchanged_is_said_in_words(runs, tmp_path, monkeypatch, capsys):
+def test_runs_without_an_exchange_are_reported(runs, tmp_path, monkeypatch, capsys):
     """DiLoCo's workers are on their own for 500 iterations."""
     assert validate(monkeypatch, runs / "alone", runs / "alone", "--output", tmp_path / "alone") == 0
     said = " ".join(capsys.readouterr().out.split())
@@ -56,7 +56,7 @@ def test_that_nothing_was_exchanged_is_said_in_words(runs, tmp_path, monkeypatch
         (("no_such_scenario",), "no_such_scenario"),
     ],
 )
-def test_what_cannot_be_compared_is_said_in_a_line(runs, arguments, said, monkeypatch, capsys):
+def test_bad_input_is_one_line(runs, arguments, said, monkeypatch, capsys):
     monkeypatch.chdir(runs)
     assert validate(monkeypatch, *arguments) == 2
     error = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What may be recommended, and what may not."""
+"""Candidates, and refused machines."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "recommend.md"
 GOAL = Goal(deadline=60.0)
 
 
-def test_all_are_machines_times_counts_times_clouds_times_systems(tmp_path):
+def test_candidates_are_all_combinations(tmp_path):
     study = study_of(tmp_path, GOAL, counts=(1, 2), systems=("ring_allreduce",))
     assert [each.name for each in study.candidates] == [
         f"{instance}-{rest}"
@@ -36,14 +36,14 @@ def test_all_are_machines_times_counts_times_clouds_times_systems(tmp_path):
     assert in_one.point(study.base, 1).scenario().cluster.wan is None
 
 
-def test_what_nobody_knows_the_speed_of_is_refused_with_the_reason(tmp_path):
+def test_an_unknown_device_is_refused_with_the_reason(tmp_path):
     study = study_of(tmp_path, GOAL)
     (refused,) = study.refused
     assert refused.name == "strange"
     assert "TPU, is no known device" in refused.reason
 
 
-def test_an_instance_that_only_one_region_has_is_tried_there_alone(tmp_path):
+def test_an_instance_of_one_region_is_tried_only_there(tmp_path):
     file = write_scenario(tmp_path)
     catalog = tmp_path / "catalog.csv"
     catalog.write_text(catalog.read_text() + "rare,,,16,1.5,,there,1\n")
@@ -52,7 +52,7 @@ def test_an_instance_that_only_one_region_has_is_tried_there_alone(tmp_path):
     assert "no 'rare' in region 'here'" in study.refused[0].reason
 
 
-def test_machines_for_nothing_are_no_candidates_for_a_budget(tmp_path):
+def test_free_machines_are_no_candidates_for_a_budget(tmp_path):
     file = write_scenario(tmp_path)
     catalog = tmp_path / "catalog.csv"
     catalog.write_text("InstanceType,AcceleratorName,AcceleratorCount,vCPUs,Price,SpotPrice,Region\nown,,,8,0,,here\n")
@@ -62,7 +62,7 @@ def test_machines_for_nothing_are_no_candidates_for_a_budget(tmp_path):
         Study(*given, Goal(budget=1.0), 1, tmp_path / "out")
 
 
-def test_a_candidate_whose_scenario_cannot_be_is_refused_and_the_others_stay(tmp_path):
+def test_an_invalid_candidate_is_refused_and_the_others_remain(tmp_path):
     fabric = {
         "name": "east",
         "region": "here",
@@ -79,14 +79,14 @@ def test_a_candidate_whose_scenario_cannot_be_is_refused_and_the_others_stay(tmp
 
 
 @pytest.mark.parametrize("name", [*SYSTEMS, *KEY_PARAMETERS])
-def test_every_variant_of_a_system_can_be(name):
+def test_every_variant_of_a_system_is_valid(name):
     tried = [*variants({"name": "baseline"}, [name])]
     assert len(tried) == len(KEY_PARAMETERS[name][1] if name in KEY_PARAMETERS else [None])
     for each in tried:
         compose(SystemSpec.model_validate(each.spec))
 
 
-def test_the_scenarios_own_system_stays_as_it_says():
+def test_the_scenarios_own_system_keeps_its_parameters():
     own = {"name": "diloco", "exchange": {"period": 7}}
     first, *others = variants(own, [])
     assert first.spec == own
@@ -102,7 +102,7 @@ def test_the_page_has_the_table_of_key_parameters():
     assert content == {name: (path, [*map(float, values)]) for name, (path, values) in KEY_PARAMETERS.items()}
 
 
-def test_the_pages_scenario_has_candidates_in_the_catalog_by_default(tmp_path):
+def test_the_pages_scenario_has_candidates_in_the_default_catalog(tmp_path):
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     base = Base(tmp_path / "photos.yaml", read_yaml(text))
     study = Study(base, Choices("aws-skypilot", counts=(2,), systems=["dlion"]), GOAL, 3, tmp_path / "out")
@@ -121,12 +121,12 @@ def test_the_pages_scenario_has_candidates_in_the_catalog_by_default(tmp_path):
         ({"systems": ["dlionn"]}, "did you mean 'dlion'"),
     ],
 )
-def test_what_no_candidate_can_be_is_an_error(tmp_path, keys, words):
+def test_without_a_candidate_it_is_an_error(tmp_path, keys, words):
     with pytest.raises(InputError, match=words):
         study_of(tmp_path, GOAL, **{"counts": (2,), **keys})
 
 
-def test_an_instance_that_is_not_in_the_catalog_is_an_error(tmp_path):
+def test_an_unknown_instance_is_an_error(tmp_path):
     file = write_scenario(tmp_path)
     choices = Choices(str(tmp_path / "catalog.csv"), instances=["smal"])
     with pytest.raises(InputError, match="did you mean 'small'"):

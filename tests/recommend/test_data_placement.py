@@ -1,4 +1,4 @@
-"""Data that have owners stay where they are; of others the answer says what was assumed."""
+"""Samples with owners stay in their clouds; for others the recommendation states an assumption."""
 
 import re
 
@@ -20,7 +20,7 @@ def study(folder, partition, **keys):
 @pytest.mark.parametrize(
     "partition", ["owners", {"kind": "owners", "at": {"east": 0, "west": 1}}, {"kind": "owners", "at": {"west": 1}}]
 )
-def test_no_cloud_with_data_of_its_own_is_left_out(tmp_path, partition):
+def test_every_cloud_with_owners_participates(tmp_path, partition):
     found = study(tmp_path, partition)
     assert {each.labels["clouds"] for each in found.candidates} == {"all"}
     assert {each.labels["count"] for each in found.candidates} == {"1", "2"}
@@ -29,7 +29,7 @@ def test_no_cloud_with_data_of_its_own_is_left_out(tmp_path, partition):
         assert scenario.workload.partition == found.scenario.workload.partition
 
 
-def test_what_lies_at_a_worker_stays_in_its_cloud_however_many_there_are(tmp_path):
+def test_owners_at_workers_stay_in_their_clouds(tmp_path):
     clouds = [{"name": name, "region": "here", "workers": [{"count": 2}]} for name in ("east", "west")]
     at = {"east/0": 3, "east/1": [0, 4], "west": [1, 2]}
     found = study(
@@ -41,7 +41,7 @@ def test_what_lies_at_a_worker_stays_in_its_cloud_however_many_there_are(tmp_pat
         assert each.point(found.base, 1).scenario().workload.partition.at == {"east": [3, 0, 4], "west": [1, 2]}
 
 
-def test_with_one_cloud_that_one_is_a_candidate(tmp_path):
+def test_a_single_cloud_is_a_candidate(tmp_path):
     cluster = {"clouds": [{"name": "east", "region": "here", "workers": [{}]}]}
     found = study(tmp_path, "owners", cluster=cluster)
     assert {each.labels["clouds"] for each in found.candidates} == {"east"}
@@ -61,10 +61,10 @@ def test_with_one_cloud_that_one_is_a_candidate(tmp_path):
         ({"kind": "owners", "at": {"east": 0, "west": 1}}, True, "^each owner's samples stay in their cloud"),
     ],
 )
-def test_the_answer_says_where_data_lie(tmp_path, capsys, partition, stay, words):
+def test_the_placement_is_stated(tmp_path, capsys, partition, stay, words):
     found = study(tmp_path, partition)
     content = document(found)["data"]
     assert content["stay"] is stay
-    assert re.search(words, content["told"])
+    assert re.search(words, content["summary"])
     print_candidates(found)
-    assert content["told"] in " ".join(capsys.readouterr().out.split())
+    assert content["summary"] in " ".join(capsys.readouterr().out.split())

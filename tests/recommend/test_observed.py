@@ -1,4 +1,4 @@
-"""What a run shows on the way."""
+"""Observations of runs up to some time."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,8 @@ from dlion_sim.recommend.race import Start
 from tests.recommend.digits import in_this_process, study_of
 
 
-def test_what_is_billed_in_any_case_is_billed_once(tmp_path):
-    """A minute is, of which a run of a few seconds tells nothing about longer ones."""
+def test_the_least_billed_time_is_not_extrapolated(tmp_path):
+    """A minute is the least that is billed."""
     study = study_of(tmp_path, Goal(deadline=600.0), counts=(1,), systems=("ring_allreduce",), prices={"egress": 20.0})
     in_both = study.candidates[0]
     start = Start(in_both, 0, 5.0)
@@ -26,7 +26,7 @@ def test_what_is_billed_in_any_case_is_billed_once(tmp_path):
     assert content.money == pytest.approx(observation.money_by(content.seconds))
 
 
-def test_a_curve_is_straight_between_evaluations():
+def test_curves_are_interpolated_linearly():
     curve = Curve(np.array([0.0, 10.0, 20.0, 30.0]), np.array([0.0, 0.4, 0.4, 0.6]))
     assert [curve.seconds_to(progress) for progress in (0.0, 0.2, 0.5, 0.6)] == [0.0, 5.0, 25.0, 30.0]
     assert curve.seconds_to(0.7) == float("inf")

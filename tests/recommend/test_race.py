@@ -1,4 +1,4 @@
-"""Who goes on and who is left behind, by made-up learning curves."""
+"""The race of candidates, by made-up learning curves."""
 
 import math
 import random
@@ -18,12 +18,12 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Learner:
-    """Comes to the target as fast as its time constant (s) lets it."""
+    """Approaches its maximum progress exponentially, with a time constant (s)."""
 
     constant: float
     per_hour: float
     most: float = 1.25
-    """The progress that it comes to at last."""
+    """The final progress."""
 
     def observed(self, until):
         times = np.arange(0.0, until + 1e-9, EVERY)
@@ -39,7 +39,7 @@ class Learner:
 
 @dataclass(frozen=True)
 class Glimpse:
-    """What is known of a learner, as of a run."""
+    """An observation of a learner, like one of a run."""
 
     curve: Curve
     until: float
@@ -61,7 +61,7 @@ class Glimpse:
 
 
 def raced(learners, goal, *, seeds=2, observe=None):
-    """The race of learners, and for how many seconds all of them ran."""
+    """The race of learners, and the seconds that all of them ran."""
     candidates = [Candidate(str(number), {}, {}, each.per_hour) for number, each in enumerate(learners)]
     ran = {}
 
@@ -78,13 +78,13 @@ def raced(learners, goal, *, seeds=2, observe=None):
 
 
 def objective(learner, goal):
-    """What a learner takes, if that is within the bound."""
+    """The objective of a learner; infinite beyond the bound."""
     seconds, money = learner.seconds, learner.seconds * learner.per_hour / HOUR
     return goal.objective(seconds, money) if goal.allows(seconds, money) else math.inf
 
 
 def steady(learners):
-    """How those look that learn evenly for so many seconds, at so much an hour."""
+    """Observations of learners with linear curves: seconds to the target, and price per hour."""
 
     def observe(start):
         seconds, per_hour = learners[int(start.candidate.name)]
@@ -96,7 +96,7 @@ def steady(learners):
 
 
 def winner_of(learners, goal):
-    """The number of the one of these that is recommended, and of those that cannot be told from it."""
+    """The number of the winner, and of the tied candidates."""
     race, _ = raced([Learner(1.0, per_hour) for _, per_hour in learners], goal, observe=steady(learners))
     return int(race.winners[0].name), {int(each.name) for each in race.tied}
 
@@ -110,24 +110,24 @@ def winner_of(learners, goal):
         ([(100.0, 9.0), (100.0, 4.0)], Goal(budget=1.0)),
     ],
 )
-def test_of_those_that_cannot_be_told_apart_the_one_wins_that_takes_less_of_the_other(learners, goal, order):
+def test_tied_candidates_are_ranked_by_the_bounded_quantity(learners, goal, order):
     assert winner_of(learners[::order], goal) == ([1, 0][::order][0], {0, 1})
 
 
-def test_who_takes_one_evaluation_more_takes_more():
+def test_a_difference_of_one_evaluation_is_significant():
     assert winner_of([(272.0, 6.12), (137.0, 12.24)], Goal(deadline=400.0)) == (0, {0})
     assert winner_of([(100.0, 9.0), (101.0, 4.0)], Goal(budget=1.0)) == (0, {0})
     few = [(6.0, 2.0), (3.0, 4.5)]  # an evaluation takes a third of all, which hides no eighth
     assert winner_of(few, Goal(deadline=400.0)) == (0, {0})
 
 
-def test_the_fastest_of_many_that_cost_the_same_is_among_the_last():
+def test_the_fastest_of_many_tied_candidates_wins():
     learners = [*[(200.0 + number, 2.0) for number in range(6)], (102.0, 3.93)]
     assert winner_of(learners, Goal(deadline=400.0)) == (6, {0, 6})
 
 
 @pytest.mark.parametrize("number", range(20))
-def test_where_all_learn_along_one_curve_the_best_wins(number):
+def test_with_one_learning_curve_the_best_wins(number):
     draw = random.Random(number)
     learners = [
         Learner(10 ** draw.uniform(1, 3), 10 ** draw.uniform(0, 2), draw.choice([1.25, 1.25, 0.9]))
@@ -148,7 +148,7 @@ def test_where_all_learn_along_one_curve_the_best_wins(number):
     assert ran <= exhaustive
 
 
-def test_many_take_a_small_part_of_what_all_of_them_would():
+def test_a_race_of_many_takes_a_fraction_of_an_exhaustive_search():
     draw = random.Random(1)
     learners = [Learner(draw.uniform(20, 400), draw.uniform(1, 10)) for _ in range(60)]
     goal = Goal(deadline=1000.0)
@@ -156,7 +156,7 @@ def test_many_take_a_small_part_of_what_all_of_them_would():
     assert ran < 0.2 * 3 * sum(min(each.seconds, 1000.0) for each in learners)
 
 
-def test_nobody_is_left_behind_before_somebody_is_half_the_way():
+def test_no_candidate_is_eliminated_before_the_leader_is_halfway():
     learners = [Learner(100.0 + number, 1.0) for number in range(20)]
     race, _ = raced(learners, Goal(budget=1.0))
     assert min(elimination.rung for elimination in race.eliminated.values()) >= math.log2(
@@ -164,7 +164,7 @@ def test_nobody_is_left_behind_before_somebody_is_half_the_way():
     )
 
 
-def test_reasons_say_how_far_it_was_and_what_it_would_take():
+def test_reasons_state_progress_and_needs():
     race, _ = raced([Learner(50.0, 1.0), *[Learner(100.0 * n, 1.0) for n in range(2, 9)]], Goal(deadline=400.0))
     slow = race.eliminated["7"]
     assert "% of the target's progress at" in slow.reason
@@ -172,7 +172,7 @@ def test_reasons_say_how_far_it_was_and_what_it_would_take():
     assert all("needs" in elimination.reason for elimination in race.eliminated.values())
 
 
-def test_what_fails_diverges_or_learns_each_alone_is_out():
+def test_failed_diverged_and_isolated_candidates_are_eliminated():
     learners = [Learner(50.0, 1.0) for _ in range(4)]
 
     def observe(start):
@@ -193,8 +193,8 @@ def test_what_fails_diverges_or_learns_each_alone_is_out():
     assert "before they exchange anything" in race.eliminated["2"].reason
 
 
-def test_who_was_left_behind_comes_back_where_nobody_else_is_in_time():
-    """The cheapest look best, until it turns out that with other seeds they are too late."""
+def test_slower_candidates_are_reinstated_if_no_finalist_succeeds():
+    """The cheapest seem best, but miss the deadline with other seeds."""
     learners = [*[Learner(200.0, 1.0)] * 8, Learner(100.0, 8.0)]
 
     def observe(start):
@@ -206,8 +206,8 @@ def test_who_was_left_behind_comes_back_where_nobody_else_is_in_time():
     assert "with 1 of 3 seeds only" in race.eliminated["0"].reason
 
 
-def test_who_seemed_too_late_comes_back_once_it_is_known_how_all_learn():
-    """By somebody who is quick at first and then learns nothing, those who learn steadily seem far too slow."""
+def test_candidates_are_reinstated_with_the_winners_full_curve():
+    """Compared with a candidate that is fast at first and then stops, steady ones seem too slow."""
     steady, dear = np.arange(0.0, 91.0) / 90, np.arange(0.0, 21.0) / 20
     quick = np.array([0.0, 0.55, *[0.6] * 300])
     learners = [(quick, 1.0), *[(steady, 1.0)] * 2, *[(dear, 6.0)] * 6]
@@ -223,7 +223,7 @@ def test_who_seemed_too_late_comes_back_once_it_is_known_how_all_learn():
     assert not {"1", "2"} & {*race.eliminated}
 
 
-def test_a_rest_is_told_by_whom_has_been_there():
+def test_estimates_scale_the_leaders_curve():
     ahead, behind = Learner(10.0, 1.0).observed(100.0), Learner(90.0, 2.0).observed(40.0)
     assert leader([behind, ahead]) is ahead
     assert leader([Learner(5.0, 1.0).observed(100.0), ahead]) is ahead
@@ -234,7 +234,7 @@ def test_a_rest_is_told_by_whom_has_been_there():
     assert estimate(ahead, ahead).is_measured
 
 
-def test_a_rest_that_nobody_knows_is_told_as_too_short():
+def test_estimates_beyond_the_leader_are_lower_bounds():
     observation = Learner(90.0, 2.0).observed(40.0)
     content = estimate(observation, observation)
     assert content.is_lower_bound
@@ -242,7 +242,7 @@ def test_a_rest_that_nobody_knows_is_told_as_too_short():
     assert math.isinf(estimate(Learner(90.0, 2.0).observed(0.5), observation).seconds)
 
 
-def test_few_go_straight_to_the_end():
+def test_few_candidates_are_all_finalists():
     race, _ = raced([Learner(20.0, 1.0)] * FINALISTS, Goal(deadline=400.0))
     assert len(race.finals) == FINALISTS
     assert not race.eliminated

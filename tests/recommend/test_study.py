@@ -1,4 +1,4 @@
-"""A recommendation against trying everything to the end."""
+"""A recommendation compared with an exhaustive search."""
 
 import json
 import shutil
@@ -35,7 +35,7 @@ def by_budget(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory, by_deadline):
-    """The folder of the former with all candidates done to the end, or as far as any of the bounds."""
+    """The folder of that study, with all candidates run to the target or the larger bound."""
     study, _ = by_deadline
     folder = tmp_path_factory.mktemp("tried")
     shutil.copytree(study.output, folder / "out")
@@ -50,7 +50,7 @@ def tried(tmp_path_factory, by_deadline):
 
 
 def exhaustive(folder, goal):
-    """What trying everything comes to: by candidate the mean of what is spent within the bound, and all samples."""
+    """The exhaustive search: the mean objective within the bound by candidate, and all samples."""
     study = study_of(folder, goal, **SMALL)
     objective, samples = {}, 0
     for each in study.candidates:
@@ -68,7 +68,7 @@ def exhaustive(folder, goal):
 
 
 @pytest.mark.parametrize(("goal", "asked"), [(DEADLINE, "by_deadline"), (BUDGET, "by_budget")])
-def test_nothing_that_was_tried_to_the_end_is_better_at_a_third_of_the_samples(request, tried, goal, asked):
+def test_the_winner_is_that_of_an_exhaustive_search_at_a_third_of_the_samples(request, tried, goal, asked):
     _, content = request.getfixturevalue(asked)
     objective, samples = exhaustive(tried, goal)
     assert len(objective) >= 3
@@ -82,16 +82,17 @@ def test_nothing_that_was_tried_to_the_end_is_better_at_a_third_of_the_samples(r
     assert content["samples"]["exhaustive"] == pytest.approx(samples, rel=0.5)
 
 
-def test_it_says_who_is_next_and_why_and_what_more_would_bring(by_deadline):
+def test_the_document_has_the_next_best_and_the_sensitivity(by_deadline):
     study, content = by_deadline
     winner = content["winner"]
     assert winner["seeds"] == content["confidence"]["reaches_the_target"] == SEEDS
+    assert content["confidence"]["summary"].startswith(f"it reaches the target with {SEEDS} of {SEEDS} seeds")
     assert winner["money"]["low"] <= winner["money"]["mean"] <= winner["money"]["high"]
     assert sum(winner["stalls"]["shares"].values()) == pytest.approx(1)
     assert content["next_best"]["candidate"] != winner["candidate"]
     assert "dearer" in content["next_best"]["why"]
-    assert [each["with"] for each in content["margins"]] == ["one more hour", "one more machine"]
-    assert content["margins"][1]["seconds"] <= winner["runs"][0]["seconds"]
+    assert [each["with"] for each in content["sensitivity"]] == ["one more hour", "one more machine"]
+    assert content["sensitivity"][1]["seconds"] <= winner["runs"][0]["seconds"]
     assert {each["candidate"] for each in content["pareto"]} >= {winner["candidate"]}
     named = {each["candidate"] for each in content["rejected"]}
     assert named == {each.name for each in study.candidates} - {winner["candidate"]} | {"strange"}
@@ -104,33 +105,33 @@ def test_every_candidate_is_compared_with_the_winner(by_deadline):
     for each in content["candidates"]:
         is_best = each["candidate"] == content["winner"]["candidate"]
         assert bool(each["why_not"]) != is_best
-    assert any(each["why_not"].endswith("of the way") for each in content["candidates"] if not each["seeds"])
-    assert content["winner"]["alike"] == []
+    assert any(each["why_not"].endswith("of the progress") for each in content["candidates"] if not each["seeds"])
+    assert content["winner"]["tied"] == []
 
 
-def test_checkpoints_go_once_there_is_a_winner_and_runs_stay(by_deadline, tmp_path):
+def test_checkpoints_are_removed_once_there_is_a_winner(by_deadline, tmp_path):
     study, content = by_deadline
     assert not [*study.output.glob("*/checkpoint*")]
-    left_behind = [each.run for each in study.race.observed.values() if each.run.manifest["status"] == "interrupted"]
-    assert len(left_behind) > 1
-    assert all(len(run.metrics()) for run in left_behind)
+    paused = [each.run for each in study.race.observed.values() if each.run.manifest["status"] == "interrupted"]
+    assert len(paused) > 1
+    assert all(len(run.metrics()) for run in paused)
 
-    # Killed before all of them were gone, it removes the others, and does nothing else again.
+    # After a kill during the removal, it removes the others and runs nothing.
     shutil.copytree(study.output, tmp_path / "out")
-    file = tmp_path / "out" / left_behind[0].folder.name / "checkpoint.pt"
-    file.write_bytes(b"of a run that was left behind")
+    file = tmp_path / "out" / paused[0].folder.name / "checkpoint.pt"
+    file.write_bytes(b"left")
     assert json_bytes(recommended(tmp_path, DEADLINE, lambda title, jobs: False)[1]) == json_bytes(content)
     assert not file.exists()
 
 
-def test_the_choice_never_sees_the_test_set(by_deadline):
+def test_the_test_set_is_not_used(by_deadline):
     study, content = by_deadline
     assert content["target"]["held_out"] == 0.1
     for name in study.race.observed:
         assert study.race.observed[name].run.evaluated_on == "validation"
 
 
-def test_the_winners_scenario_is_ready_to_run(by_deadline):
+def test_the_winners_scenario_can_be_run(by_deadline):
     study, content = by_deadline
     scenario = load(study.output / WINNER)
     assert scenario.duration == DEADLINE.deadline
@@ -138,11 +139,11 @@ def test_the_winners_scenario_is_ready_to_run(by_deadline):
     assert scenario.workload.validation == 0
     assert scenario.system.name == content["winner"]["system"]
     assert len(scenario.cluster.workers) == 2
-    assert scenario.description == content["told"]
+    assert scenario.description == content["summary"]
 
 
-def test_what_runs_have_come_to_since_changes_nothing(tried, by_deadline):
-    """Not even the number of samples: only what was seen by the end of a rung counts."""
+def test_longer_runs_in_the_folder_change_nothing(tried, by_deadline):
+    """Not even the number of samples: decisions use runs up to the end of a rung."""
     _, content = by_deadline
 
     def refuse(title, jobs):
@@ -151,18 +152,18 @@ def test_what_runs_have_come_to_since_changes_nothing(tried, by_deadline):
     assert json_bytes(recommended(tried, DEADLINE, refuse)[1]) == json_bytes(content)
 
 
-def test_an_impossible_deadline_says_what_would_be_needed(tried):
+def test_an_impossible_deadline_gives_what_is_needed(tried):
     study, content = recommended(tried, Goal(deadline=8.0))
     assert content["winner"] is None
     needed = content["needed"]
     assert needed["seeds"] == 1
     assert 8.0 < needed["seconds"]["mean"] <= 32.0
-    assert "deadline 8 s" in content["told"]
-    assert needed["in_words"] in content["told"]
+    assert "deadline 8 s" in content["summary"]
+    assert needed["in_words"] in content["summary"]
     assert not (study.output / WINNER).exists()
 
 
-def test_beyond_the_bound_who_seems_to_need_less_is_tried_too(tmp_path):
+def test_beyond_the_bound_the_most_promising_candidates_continue(tmp_path):
     study = study_of(tmp_path, Goal(deadline=5.0), counts=(2,), systems=("ring_allreduce",))
     assert study.run(in_this_process, "cpu")
     content = write_recommendation(study)
@@ -171,19 +172,19 @@ def test_beyond_the_bound_who_seems_to_need_less_is_tried_too(tmp_path):
     assert needed["seconds"]["mean"] <= min(each["seconds"]["mean"] for each in content["candidates"])
 
 
-def test_where_nothing_comes_to_the_target_what_is_needed_is_extrapolated(tmp_path):
+def test_needs_beyond_all_runs_are_extrapolated(tmp_path):
     study = study_of(tmp_path, Goal(deadline=4.0), counts=(1,), systems=("ring_allreduce",), target_accuracy=0.97)
     assert study.run(in_this_process, "cpu")
     content = write_recommendation(study)
     assert content["winner"] is None
     assert content["needed"]["estimated"] == "at the least"
     assert content["needed"]["seconds"]["mean"] > 16.0
-    assert "extrapolated" in content["told"]
+    assert "extrapolated" in content["summary"]
     assert {each["candidate"] for each in content["rejected"]} == {each.name for each in study.candidates} | {"strange"}
-    assert [*study.output.glob("*/checkpoint.pt")], "a later deadline goes on from them"
+    assert [*study.output.glob("*/checkpoint.pt")], "a later deadline continues from them"
 
 
-def test_killed_in_the_middle_it_goes_on_to_the_same(tmp_path, monkeypatch, by_deadline):
+def test_a_killed_study_resumes_to_the_same_result(tmp_path, monkeypatch, by_deadline):
     _, content = by_deadline
     study = study_of(tmp_path, DEADLINE, **SMALL)
     options = ["--counts", "2", "--systems", "dlion,ring_allreduce", "--seeds", str(SEEDS), "--catalog", "catalog.csv"]

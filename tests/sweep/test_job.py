@@ -1,4 +1,4 @@
-"""A job that was ended early, done again."""
+"""Jobs that are resumed or repeated."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def job(tmp_path):
     return job_of(tmp_path)
 
 
-def test_it_goes_on_from_where_it_was(tmp_path, job):
+def test_an_interrupted_job_resumes_to_the_same_result(tmp_path, job):
     ended_at = begun(job).summary["virtual_seconds"]
     run = done(job)
     assert run.manifest["resumed_at"] == [ended_at]
@@ -43,24 +43,24 @@ def test_it_goes_on_from_where_it_was(tmp_path, job):
     assert tables[0].equals(tables[1])
 
 
-def test_it_starts_anew_where_there_is_nothing_to_go_on_from(job):
+def test_without_a_usable_checkpoint_it_starts_again(job):
     (begun(job).folder / CHECKPOINT).write_bytes(b"lost")
     assert "resumed_at" not in done(job).manifest
 
 
-def test_it_starts_anew_where_it_failed(job):
+def test_a_failed_job_starts_again(job):
     mark(begun(job).folder, "failed")
     assert "resumed_at" not in done(job).manifest
 
 
-def test_it_starts_anew_where_the_scenario_is_another(tmp_path, job):
+def test_a_changed_scenario_starts_again(tmp_path, job):
     begun(job)
     run = done(job_of(tmp_path, "seed=7"))
     assert "resumed_at" not in run.manifest
     assert run.manifest["seed"] == 7
 
 
-def test_what_failed_before_it_began_says_what_it_would_have_been_evaluated_on(tmp_path):
+def test_a_failure_before_the_start_records_the_evaluation_set(tmp_path):
     job = job_of(tmp_path, "workload.validation=0.1")
     record_failure(job, Ended(job.name, "failed", "no more memory"))
     assert Run.open(Path(job.folder)).evaluated_on == "validation"

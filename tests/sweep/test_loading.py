@@ -1,4 +1,4 @@
-"""What the YAML of a sweep says, and what it may not."""
+"""The YAML of sweeps: points, and bad input."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def names(folder, **keys):
     return [point.name for point in load_sweep(write_sweep(folder, **keys))]
 
 
-def test_axes_are_crossed_and_the_last_goes_fastest(tmp_path):
+def test_points_are_all_combinations_and_the_last_axis_varies_fastest(tmp_path):
     points = load_sweep(write_sweep(tmp_path, axes={"system": ["ako", "dlion"], "seed": [1, 2]}))
     assert [point.name for point in points] == ["ako-seed1", "ako-seed2", "dlion-seed1", "dlion-seed2"]
     assert [(p.scenario().system.name, p.scenario().seed) for p in points[1:3]] == [("ako", 2), ("dlion", 1)]
@@ -40,7 +40,7 @@ def test_an_axis_is_a_list_a_range_or_labelled_values(tmp_path, axis, values):
     assert all(type(point.values["a.b"]) is type(value) for point, value in zip(points, values, strict=True))
 
 
-def test_zipped_axes_go_together_and_are_crossed_with_the_rest(tmp_path):
+def test_zipped_axes_change_together(tmp_path):
     group = {BANDWIDTH: ["5 Mbps", "9 Mbps"], "cluster.wan.rtt": ["1 ms", "2 ms"]}
     points = load_sweep(write_sweep(tmp_path, axes={"seed": [1, 2]}, zipped=[group]))
     assert [point.name for point in points] == [
@@ -52,7 +52,7 @@ def test_zipped_axes_go_together_and_are_crossed_with_the_rest(tmp_path):
     assert points[1].scenario().cluster.wan.rtt == 0.002
 
 
-def test_combinations_are_left_out(tmp_path):
+def test_combinations_can_be_excluded(tmp_path):
     axes = {"system": ["ako", "dlion"], "seed": [1, 2, 3]}
     assert names(tmp_path, axes=axes, exclude=[{"system": "ako", "seed": [2, 3]}, {"seed": 1}]) == [
         "dlion-seed2",
@@ -99,7 +99,7 @@ def test_names_follow_a_template_or_the_axes(tmp_path):
         ({"axes": {"seed": [1]}, "names": " "}, ["names", "results in an empty name"]),
     ],
 )
-def test_what_is_wrong_is_one_line_with_file_and_place(tmp_path, keys, words):
+def test_bad_input_is_one_line_with_file_and_path(tmp_path, keys, words):
     with pytest.raises(InputError) as fault:
         load_sweep(write_sweep(tmp_path, **keys))
     assert str(fault.value).startswith(f"{tmp_path / 'sweep.yaml'}: ")
@@ -120,7 +120,7 @@ def test_what_is_wrong_is_one_line_with_file_and_place(tmp_path, keys, words):
         ({"system": {"a": {"name": "dlion", "exchange": {"n_mim": 1}}}}, ["axes.system", "n_mim"]),
     ],
 )
-def test_a_point_that_cannot_be_is_blamed_on_its_axis(tmp_path, axes, words):
+def test_an_invalid_point_is_reported_at_its_axis(tmp_path, axes, words):
     with pytest.raises(InputError) as fault:
         check(load_sweep(write_sweep(tmp_path, axes=axes)))
     assert not fault.value.further
@@ -128,7 +128,7 @@ def test_a_point_that_cannot_be_is_blamed_on_its_axis(tmp_path, axes, words):
         assert word in str(fault.value)
 
 
-def test_a_fault_of_the_base_is_blamed_on_the_base(tmp_path):
+def test_an_invalid_base_is_reported_at_the_base(tmp_path):
     file = write_sweep(tmp_path, axes={"seed": [1, 2]})
     (tmp_path / "base.yaml").write_text((tmp_path / "base.yaml").read_text().replace("digits", "digits\n  x: 1"))
     with pytest.raises(InputError, match="unknown key 'x'") as fault:
@@ -138,14 +138,14 @@ def test_a_fault_of_the_base_is_blamed_on_the_base(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "- 1\n", "base: [1\n"])
-def test_a_file_that_is_no_sweep(tmp_path, text):
+def test_a_file_without_a_sweep_is_refused(tmp_path, text):
     (tmp_path / "sweep.yaml").write_text(text)
     with pytest.raises(InputError) as fault:
         load_sweep(tmp_path / "sweep.yaml")
     assert fault.value.file == tmp_path / "sweep.yaml"
 
 
-def test_an_axis_of_what_nothing_reads_is_refused(tmp_path):
+def test_an_axis_without_effect_is_refused(tmp_path):
     file = tmp_path / "sweep.yaml"
     file.write_text("base: quickstart\naxes: {cluster.wan.rtt: [20 ms, 80 ms]}\n")
     with pytest.raises(InputError) as fault:
@@ -155,7 +155,7 @@ def test_an_axis_of_what_nothing_reads_is_refused(tmp_path):
     assert not fault.value.further
 
 
-def test_an_axis_may_be_of_all_entries_of_a_list(tmp_path):
+def test_an_axis_may_set_all_entries_of_a_list(tmp_path):
     file = tmp_path / "sweep.yaml"
     file.write_text("base: quickstart\naxes: {cluster.wan.paths.*.rtt: [20 ms, 80 ms, soon]}\n")
     *good, bad = load_sweep(file)
@@ -166,13 +166,13 @@ def test_an_axis_may_be_of_all_entries_of_a_list(tmp_path):
     assert fault.value.path == "axes.cluster.wan.paths.*.rtt"
 
 
-def test_points_that_are_the_same_are_told(tmp_path):
+def test_equal_points_are_found(tmp_path):
     systems = {"plain": "dlion", "spelt": {"name": "dlion", "exchange": "max_n"}, "other": "ako"}
     points = load_sweep(write_sweep(tmp_path, axes={"system": systems, "seed": [1, 2]}))
     assert equal_points(points) == [["plain-seed1", "spelt-seed1"], ["plain-seed2", "spelt-seed2"]]
 
 
-def test_the_first_example_of_the_page_has_no_two_runs_that_are_the_same(tmp_path):
+def test_the_pages_first_example_has_no_equal_points(tmp_path):
     first, *_ = blocks(ROOT / "docs" / "sweeps.md", "yaml")
     (tmp_path / "sweep.yaml").write_text(first)
     points = load_sweep(tmp_path / "sweep.yaml")
@@ -181,7 +181,7 @@ def test_the_first_example_of_the_page_has_no_two_runs_that_are_the_same(tmp_pat
     assert equal_points(points) == []
 
 
-def test_an_axis_of_a_choices_parameter_in_the_wrong_place_is_told_the_right_one(tmp_path):
+def test_a_misplaced_parameter_is_reported_with_its_right_path(tmp_path):
     with pytest.raises(InputError) as fault:
         check(load_sweep(write_sweep(tmp_path, axes={"system.period": [10, 20]})))
     assert fault.value.path == "axes.system.period"

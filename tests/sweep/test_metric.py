@@ -1,4 +1,4 @@
-"""What a run comes to."""
+"""Values of runs that searches optimize."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from dlion_sim.sweep.metric import TimeToAccuracy
 from tests.made_up import made_up_run
 
 
-def test_a_run_comes_to_its_accuracy_its_loss_or_its_time(tmp_path):
+def test_a_value_is_an_accuracy_a_loss_or_a_time(tmp_path):
     run = made_up_run(tmp_path, (0.1, 0.5, 0.8), every=10)
     assert metric.measure("accuracy", run) == pytest.approx(0.8)
     assert metric.measure("loss", run) == 1
@@ -19,7 +19,7 @@ def test_a_run_comes_to_its_accuracy_its_loss_or_its_time(tmp_path):
     assert metric.measure(TimeToAccuracy(time_to_accuracy=0.9), run) == math.inf
 
 
-def test_what_diverged_comes_to_nothing(tmp_path):
+def test_a_diverged_run_has_no_value(tmp_path):
     run = made_up_run(tmp_path)
     (tmp_path / "summary.json").write_text(json.dumps({**run.summary, "diverged": [1]}))
     for goal in ("accuracy", "loss", TimeToAccuracy(time_to_accuracy=0.5)):
@@ -27,22 +27,12 @@ def test_what_diverged_comes_to_nothing(tmp_path):
             metric.measure(goal, Run.open(tmp_path))
 
 
-def test_what_was_never_evaluated_comes_to_nothing(tmp_path):
+def test_a_run_without_evaluations_has_no_value(tmp_path):
     with pytest.raises(ValueError, match="never evaluated"):
         metric.measure("loss", made_up_run(tmp_path, ()))
 
 
-def test_its_title_says_that_it_is_measured_on_validation_samples():
-    goals = ("accuracy", "loss", TimeToAccuracy(time_to_accuracy=0.5))
-    assert all("validation" in metric.title(goal) for goal in goals)
-
-
-def test_the_direction_follows_from_the_metric():
-    assert metric.direction("accuracy") == "maximize"
-    assert metric.direction("loss") == metric.direction(TimeToAccuracy(time_to_accuracy=0.5)) == "minimize"
-
-
-def test_a_time_before_which_nothing_was_evaluated_is_written_as_a_bound(tmp_path):
+def test_values_are_written_with_bounds(tmp_path):
     run = made_up_run(tmp_path, (0.1, 0.5, 0.8), every=10)
     early, late = TimeToAccuracy(time_to_accuracy=0.45), TimeToAccuracy(time_to_accuracy=0.7)
     assert metric.written(early, 10.0, [run]) == "<= 10.00"

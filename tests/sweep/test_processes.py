@@ -1,4 +1,4 @@
-"""Jobs done by processes: side by side, and none takes another one down with it."""
+"""Jobs in processes: parallel, and independent of each other's failures."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def jobs_of(folder, *overrides, **keys):
     return [Job.of(point, folder / "out", "cpu") for point in load_sweep(write_sweep(folder, *overrides, **keys))]
 
 
-def test_a_failed_run_is_recorded_and_stops_no_other(tmp_path, processes):
+def test_a_failed_run_is_recorded_and_the_others_complete(tmp_path, processes):
     # 1000 samples a batch are more than a worker has.
     axes = {"workload.batch_size": [16, 1000], "seed": [1, 2]}
     events = list(run_all(jobs_of(tmp_path, axes=axes), processes, lambda: False))
@@ -50,7 +50,7 @@ def test_a_failed_run_is_recorded_and_stops_no_other(tmp_path, processes):
 def test_a_process_that_dies_fails_its_run_only(tmp_path, processes):
     ended = {}
     killed = None
-    # The first run would go on for minutes.
+    # The first run would take minutes.
     jobs = jobs_of(tmp_path, "duration=10000 s", axes={"seed": [1]}) + jobs_of(tmp_path, axes={"seed": [2, 3]})
     for event in run_all(jobs, processes, lambda: False):
         if isinstance(event, Ended):
@@ -67,7 +67,7 @@ def test_a_process_that_dies_fails_its_run_only(tmp_path, processes):
     assert json.loads((tmp_path / "out/base/manifest.json").read_text())["status"] == "failed"
 
 
-def test_an_interrupt_ends_what_runs_and_begins_no_more(tmp_path, processes):
+def test_an_interrupt_ends_running_jobs_and_starts_no_more(tmp_path, processes):
     asked = []
     ended = []
     for event in run_all(
@@ -85,7 +85,7 @@ def test_an_interrupt_ends_what_runs_and_begins_no_more(tmp_path, processes):
     assert set(statuses) == {"interrupted"}
 
 
-def test_each_process_gets_so_many_threads(tmp_path):
+def test_processes_have_limited_threads(tmp_path):
     with (tmp_path / "lock").open("w") as lock, LocalProcesses(2, 3, lock=lock.fileno(), log=tmp_path / "log") as few:
         assert few.free == 2
         for worker in few._workers:
@@ -98,12 +98,12 @@ def test_each_process_gets_so_many_threads(tmp_path):
 
 @pytest.fixture
 def stray(tmp_path, monkeypatch):
-    """The current folder holds a file that is called like a module of somebody else's."""
+    """The current folder has a file with the name of a dependency."""
     (tmp_path / "msgspec.py").write_text("open('run', 'w').close()")
     monkeypatch.chdir(tmp_path)
 
 
-def test_what_lies_about_in_the_current_folder_is_not_imported(tmp_path, stray, processes):
+def test_modules_in_the_current_folder_are_not_imported(tmp_path, stray, processes):
     (ended,) = [event for event in run_all(jobs_of(tmp_path), processes, lambda: False) if isinstance(event, Ended)]
     assert ended.status == "completed"
     assert not (tmp_path / "run").exists()

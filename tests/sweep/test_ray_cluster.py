@@ -1,4 +1,4 @@
-"""Jobs done by a Ray cluster: the same results, and nothing is lost with a process, a machine or the sweep itself."""
+"""Jobs on a Ray cluster: equal results, and losses of a process, a machine or the sweep itself."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ SMALL = {"object_store_memory": 80_000_000, "include_dashboard": False}
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A head that does no jobs, and two machines of one CPU each."""
+    """A head without CPUs for jobs, and two machines of one CPU each."""
     machines = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL})
     for _ in range(2):
         machines.add_node(num_cpus=1, **SMALL)
@@ -63,7 +63,7 @@ def ended(jobs, executor):
 
 
 def working(cluster) -> list[int]:
-    """The processes of the cluster that do a job now."""
+    """The processes of the cluster that run a job."""
     return [process for machine in cluster.list_all_nodes() for process in tasks(machine)]
 
 
@@ -94,7 +94,7 @@ def started(folder, mark, *arguments) -> subprocess.Popen:
 
 
 def marked(mark) -> list[str]:
-    """All processes that come from the one that was so marked."""
+    """All processes started by the marked one."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -105,7 +105,7 @@ def marked(mark) -> list[str]:
     return found
 
 
-def test_machines_come_to_the_same_results_as_processes(tmp_path, executor, output):
+def test_results_equal_those_of_local_processes(tmp_path, executor, output):
     # 1000 samples a batch are more than a worker has.
     keys = {"axes": {"system": ["ako", "dlion"], "workload.batch_size": [16, 1000]}}
     jobs = jobs_of(tmp_path, output / "same", **keys)
@@ -119,28 +119,28 @@ def test_machines_come_to_the_same_results_as_processes(tmp_path, executor, outp
         assert "allowed: 1 to" in Run.open(output / "same" / f"{system}-batch_size1000").manifest["problem"]
 
 
-def test_all_machines_get_jobs_and_a_process_that_dies_fails_its_run_only(tmp_path, executor, cluster, output):
+def test_a_process_that_dies_fails_its_run_only(tmp_path, executor, cluster, output):
     folder = output / "killed"
     jobs = jobs_of(tmp_path, folder, "duration=10000 s", axes={"seed": [1]})
     jobs += jobs_of(tmp_path, folder, axes={"seed": [2, 3]})
-    fates = {}
+    outcomes = {}
     for event in run_all(jobs, executor, lambda: False):
         if isinstance(event, Ended):
-            fates[event.name] = event
+            outcomes[event.name] = event
         # The first run has had one machine, so the others have had the other one.
-        if isinstance(event, Progressed) and set(fates) == {"seed2", "seed3"}:
+        if isinstance(event, Progressed) and set(outcomes) == {"seed2", "seed3"}:
             for process in working(cluster):
                 os.kill(process, signal.SIGKILL)
-    assert {name: event.status for name, event in fates.items()} == {
+    assert {name: event.status for name, event in outcomes.items()} == {
         "base": "failed",
         "seed2": "completed",
         "seed3": "completed",
     }
-    assert "its process died" in fates["base"].problem
+    assert "its process died" in outcomes["base"].problem
     assert Run.open(folder / "base").manifest["status"] == "failed"
 
 
-def test_a_run_whose_machine_dies_is_begun_again_elsewhere(tmp_path, executor, cluster, output):
+def test_a_run_whose_machine_dies_restarts_elsewhere(tmp_path, executor, cluster, output):
     (job,) = jobs_of(tmp_path, output / "moved", "duration=10 s", axes={"seed": [1]})
     _, *workers = cluster.list_all_nodes()
     events = []
@@ -155,7 +155,7 @@ def test_a_run_whose_machine_dies_is_begun_again_elsewhere(tmp_path, executor, c
     assert Run.open(output / "moved/base").manifest["status"] == "completed"
 
 
-def test_a_machine_that_does_not_see_the_folder_does_nothing_there(tmp_path, executor, output):
+def test_a_machine_without_the_folder_fails_the_run(tmp_path, executor, output):
     (job,) = jobs_of(tmp_path, output / "unseen", axes={"seed": [1]})
     token = (output / ".lock").read_text()
     (output / ".lock").write_text("of another folder")
@@ -166,7 +166,7 @@ def test_a_machine_that_does_not_see_the_folder_does_nothing_there(tmp_path, exe
     assert Run.open(output / "unseen/base").manifest["problem"] == end.problem
 
 
-def test_jobs_end_with_a_sweep_that_is_killed(tmp_path, cluster):
+def test_jobs_end_if_the_sweep_is_killed(tmp_path, cluster):
     write_sweep(tmp_path, "duration=10000 s", axes={"seed": [1, 2]}, names="s{seed}")
     sweep = started(tmp_path, uuid4().hex, "--address", cluster.address, "--jobs", "1")
     wait_for((tmp_path / "out/s1/manifest.json").exists)
@@ -180,7 +180,7 @@ def test_jobs_end_with_a_sweep_that_is_killed(tmp_path, cluster):
         pass
 
 
-def test_ctrl_c_ends_a_ray_of_its_own_with_all_its_processes(tmp_path):
+def test_ctrl_c_ends_a_local_ray_with_all_its_processes(tmp_path):
     write_sweep(tmp_path, "duration=10000 s", axes={"seed": [1, 2]}, names="s{seed}")
     mark = uuid4().hex
     sweep = started(tmp_path, mark, "--jobs", "1")
@@ -196,7 +196,7 @@ def test_ctrl_c_ends_a_ray_of_its_own_with_all_its_processes(tmp_path):
     wait_for(lambda: not marked(mark))
 
 
-def test_what_the_cluster_lacks_is_said(tmp_path, cluster):
+def test_missing_resources_are_reported(tmp_path, cluster):
     write_sweep(tmp_path, axes={"seed": [1]})
     sweep = started(tmp_path, "", "--address", cluster.address, "--gpus-per-job", "0.25")
     _, errors = sweep.communicate(timeout=180)
@@ -208,7 +208,7 @@ def test_what_the_cluster_lacks_is_said(tmp_path, cluster):
 @pytest.mark.parametrize(
     ("address", "words"), [("127.0.0.1:1", "refused"), ("nowhere", r"no host:port\); allowed: the host:port of")]
 )
-def test_a_cluster_that_is_not_there_is_said(tmp_path, address, words):
+def test_a_missing_cluster_is_reported(tmp_path, address, words):
     executor = RayCluster(1, address=address, jobs=1, gpus_per_job=0, output=tmp_path)
     with pytest.raises(InputError, match=words), executor:
         pass

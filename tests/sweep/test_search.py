@@ -1,4 +1,4 @@
-"""A search: what is tried, what comes of it, and that it goes on where it was stopped."""
+"""Searches: trials, results, resumption, bad input."""
 
 from pathlib import Path
 
@@ -17,9 +17,9 @@ OVER = {RATE: {"log_uniform": {"from": 0.01, "to": 1}}, FLOOR: {"uniform": {"fro
 
 
 class MadeUpRuns:
-    """An executor whose runs end at once: the nearer the learning rate to 0.1, the better; less so by seed / 100.
+    """An executor whose runs end immediately; the nearer the learning rate is to 0.1, the higher the accuracy.
 
-    `ends` says by name how, "completed" unless told; "diverged" is that with a summary which says so.
+    `ends` has other statuses than "completed" by name; "diverged" is a completed run that diverged.
     """
 
     def __init__(self, most=1, ends=()):
@@ -37,7 +37,7 @@ class MadeUpRuns:
         self.done.append(job.name)
 
     def events(self, timeout):
-        job = self._running.pop()  # The last one, so that trials don't end in their order.
+        job = self._running.pop()  # Trials end out of order.
         ends = self._ends.get(job.name, "completed")
         if ends in ("completed", "diverged"):
             make_up(job, [0] if ends == "diverged" else [])
@@ -65,7 +65,7 @@ def searching(folder, *overrides, axes=None, trials=6, metric="accuracy", over=O
 
 
 def do(search, executor=None, most_runs=None) -> MadeUpRuns:
-    """Search, as the command does; a kill comes once so many runs have begun."""
+    """Search, as the command does, until `most_runs` have started."""
     executor = executor or MadeUpRuns()
     for event in run_all(search.jobs("cpu"), executor, lambda: False):
         if isinstance(event, Ended):
@@ -79,7 +79,7 @@ def outcome(search):
     return [(trial.labels, trial.state, trial.value) for trial in search.trials]
 
 
-def test_a_trial_is_a_run_for_each_point_and_their_mean(tmp_path):
+def test_a_trial_is_the_mean_over_all_points(tmp_path):
     search = searching(tmp_path, axes={"seed": [1, 3]}, trials=2)
     assert do(search).done == ["trial-0000-seed1", "trial-0000-seed3", "trial-0001-seed1", "trial-0001-seed3"]
     for trial in search.trials:
@@ -93,7 +93,7 @@ def test_a_trial_is_a_run_for_each_point_and_their_mean(tmp_path):
 
 
 @pytest.mark.parametrize(("metric", "best"), [("accuracy", max), ("loss", min)])
-def test_the_best_are_those_that_the_metric_means(tmp_path, metric, best):
+def test_the_best_follow_the_metrics_direction(tmp_path, metric, best):
     search = searching(tmp_path, metric=metric)
     do(search)
     values = [value for value, _ in search.best]
@@ -104,24 +104,24 @@ def test_the_best_are_those_that_the_metric_means(tmp_path, metric, best):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A search that nothing cut off, beyond the ten trials that TPE begins with blindly."""
+    """A complete search, beyond the ten random trials with which TPE starts."""
     search = searching(tmp_path_factory.mktemp("whole"), axes={"seed": [1, 2]}, trials=12)
     do(search)
     return outcome(search)
 
 
 @pytest.mark.parametrize("kill", [1, 4, 21])
-def test_killed_anywhere_it_comes_to_the_same(tmp_path, whole, kill):
+def test_a_killed_search_resumes_to_the_same_result(tmp_path, whole, kill):
     first = do(searching(tmp_path, axes={"seed": [1, 2]}, trials=12), most_runs=kill)
     again = searching(tmp_path, axes={"seed": [1, 2]}, trials=12)
     second = do(again)
     assert outcome(again) == whole
-    # But for the one that was cut off, no run is done twice.
+    # Only the run in progress is repeated.
     assert first.done[:-1] + second.done == [f"trial-{n:04d}-seed{seed}" for n in range(12) for seed in (1, 2)]
     assert again.remaining == 0
 
 
-def test_a_trial_whose_runs_were_all_done_at_the_kill_is_not_run_again(tmp_path):
+def test_a_trial_with_all_runs_done_is_not_repeated(tmp_path):
     search = searching(tmp_path, trials=1)
     make_up(next(search.jobs("cpu")))
     again = searching(tmp_path, trials=2)
@@ -129,14 +129,14 @@ def test_a_trial_whose_runs_were_all_done_at_the_kill_is_not_run_again(tmp_path)
     assert [trial.state for trial in again.trials] == ["done", "done"]
 
 
-def test_more_trials_may_be_asked_for_later(tmp_path, whole):
+def test_the_number_of_trials_can_be_raised(tmp_path, whole):
     do(searching(tmp_path, axes={"seed": [1, 2]}, trials=3))
     more = searching(tmp_path, axes={"seed": [1, 2]}, trials=5)
     assert (more.remaining, len(do(more).done)) == (2, 4)
     assert outcome(more) == whole[:5]
 
 
-def test_trials_go_side_by_side_and_try_different_values(tmp_path):
+def test_parallel_trials_try_different_values(tmp_path):
     search = searching(tmp_path, trials=6)
     executor = MadeUpRuns(3)
     started, most = 0, 0
@@ -151,24 +151,24 @@ def test_trials_go_side_by_side_and_try_different_values(tmp_path):
     assert len({trial.labels[RATE] for trial in search.trials}) == 6
 
 
-def test_what_fails_or_diverges_has_no_value_and_stops_no_other(tmp_path):
+def test_failed_and_diverged_trials_have_no_value(tmp_path):
     ends = {"trial-0001-seed1": "failed", "trial-0003-seed2": "diverged"}
     search = searching(tmp_path, axes={"seed": [1, 2]}, trials=5)
     executor = do(search, MadeUpRuns(ends=ends))
-    assert "trial-0001-seed2" not in executor.done  # It could not make up for it.
+    assert "trial-0001-seed2" not in executor.done  # The trial has failed already.
     assert [trial.state for trial in search.trials] == ["done", "failed", "done", "failed", "done"]
     assert {trial.number for _, trial in search.best} == {0, 2, 4}
     assert search.failures == {"trial-0001-seed1": "no more memory", "trial-0003-seed2": "diverged: workers [0]"}
     assert do(searching(tmp_path, axes={"seed": [1, 2]}, trials=5)).done == []
 
 
-def test_a_run_beside_one_that_failed_changes_nothing(tmp_path):
+def test_other_runs_of_a_failed_trial_change_nothing(tmp_path):
     search = searching(tmp_path, axes={"seed": [1, 2]}, trials=1)
     do(search, MadeUpRuns(2, {"trial-0000-seed2": "failed"}))  # which ends first
     assert outcome(search) == [(search.trials[0].labels, "failed", None)]
 
 
-def test_what_was_interrupted_goes_on(tmp_path):
+def test_interrupted_trials_continue(tmp_path):
     search = searching(tmp_path, trials=1)
     jobs = search.jobs("cpu")
     search.report(Ended(next(jobs).name, "interrupted"))
@@ -177,7 +177,7 @@ def test_what_was_interrupted_goes_on(tmp_path):
     assert do(searching(tmp_path, trials=1)).done == ["trial-0000"]
 
 
-def test_values_that_can_be_set_each_but_not_together_fail_a_trial_only(tmp_path):
+def test_invalid_combinations_fail_only_their_trial(tmp_path):
     over = {"system.synchronization": ["asynchronous", "synchronous"], "system.exchange": ["full", "ring_allreduce"]}
     search = searching(tmp_path, over=over, trials=8)
     search.check()
@@ -206,7 +206,7 @@ def test_a_changed_search_is_refused(tmp_path):
     assert searching(tmp_path, trials=2).remaining == 0
 
 
-def test_a_search_of_before_by_the_test_set_is_refused(tmp_path):
+def test_an_older_search_by_the_test_set_is_refused(tmp_path):
     search = searching(tmp_path, trials=1)
     former = Study(search.spec, tmp_path / "out")
     former.require("search", search.spec.model_dump(mode="json", by_alias=True, exclude={"trials"}))
@@ -260,7 +260,7 @@ def test_a_search_without_trials_may_change(tmp_path):
         ({"over": {RATE: [0.1]}}, [f"search.over.{RATE}: there must be two values or more"]),
     ],
 )
-def test_what_is_wrong_is_one_line_with_file_and_place(tmp_path, keys, words):
+def test_bad_input_is_one_line_with_file_and_path(tmp_path, keys, words):
     with pytest.raises(InputError) as fault:
         searching(tmp_path, **keys)
     assert str(fault.value).startswith(f"{tmp_path / 'sweep.yaml'}: ")
@@ -282,7 +282,7 @@ def test_what_is_wrong_is_one_line_with_file_and_place(tmp_path, keys, words):
         ({"system": ["ako", "akko"]}, ["search.over.system", "did you mean 'ako'"]),
     ],
 )
-def test_what_cannot_be_set_is_found_before_anything_runs(tmp_path, over, words):
+def test_invalid_values_are_found_before_any_run(tmp_path, over, words):
     search = searching(tmp_path, over=over)
     with pytest.raises(InputError) as fault:
         search.check()

@@ -1,4 +1,4 @@
-"""What a search may set paths to."""
+"""Search spaces: distributions, values and descriptions."""
 
 import pytest
 from pydantic import TypeAdapter
@@ -20,7 +20,7 @@ DIMENSION = TypeAdapter(space.Dimension)
         ({"a": {"name": "ako"}, "b": "hop"}, "a", ("a", {"name": "ako"}), "a, b"),
     ],
 )
-def test_what_is_chosen_is_a_value_with_a_label(written, chosen, value, described):
+def test_a_choice_has_a_label_and_a_value(written, chosen, value, described):
     dimension = DIMENSION.validate_python(written)
     assert space.distribution(dimension)._contains(space.distribution(dimension).to_internal_repr(chosen))
     found = space.value(dimension, space.rounded(dimension, chosen))

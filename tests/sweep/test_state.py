@@ -1,4 +1,4 @@
-"""How far a run is, by its folder alone; and whether it still is the run that the sweep means."""
+"""States of runs by their folders, and locks of sweep folders."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def state_of(points, output):
     return [found.state.value for found in survey(points, output).values()]
 
 
-def test_a_folder_tells_how_far_its_run_is(tmp_path):
+def test_a_folder_has_the_state_of_its_run(tmp_path):
     points = load_sweep(write_sweep(tmp_path, axes={"seed": [1, 2, 3, 4, 5, 6]}))
     out = tmp_path / "out"
     for point, status in zip(points, ["completed", "interrupted", "failed"], strict=False):
@@ -55,7 +55,7 @@ def test_a_changed_scenario_under_an_old_name_is_refused(tmp_path):
     assert not fault.value.further  # what failed is done anew
 
 
-def test_what_changes_nothing_in_the_run_is_no_change(tmp_path):
+def test_changes_without_effect_are_accepted(tmp_path):
     out = tmp_path / "out"
     (point, _) = load_sweep(write_sweep(tmp_path, axes=AXES))
     begin(point, out).finish({"status": "completed"})
@@ -64,7 +64,7 @@ def test_what_changes_nothing_in_the_run_is_no_change(tmp_path):
     assert state_of(load_sweep(file), out) == ["done", "to do", "to do"]
 
 
-def test_a_change_of_all_runs_is_told_once(tmp_path):
+def test_a_change_of_all_runs_is_reported_once(tmp_path):
     out = tmp_path / "out"
     for point in load_sweep(write_sweep(tmp_path, axes=AXES)):
         begin(point, out).finish({"status": "completed"})
@@ -74,7 +74,7 @@ def test_a_change_of_all_runs_is_told_once(tmp_path):
     assert not fault.value.further
 
 
-def test_the_same_scenario_in_other_words_is_no_change(tmp_path):
+def test_an_equivalent_scenario_is_accepted(tmp_path):
     write_sweep(tmp_path, axes=AXES)
     (point, _) = load_sweep(tmp_path / "sweep.yaml")
     job = Job.of(point, tmp_path / "out", "cpu")
@@ -98,7 +98,7 @@ def test_a_changed_trace_is_a_changed_scenario(tmp_path):
         survey(load_sweep(tmp_path / "sweep.yaml"), tmp_path / "out")
 
 
-def test_a_run_of_nobodys_sweep_is_not_taken_for_one(tmp_path):
+def test_a_run_without_a_sweep_is_refused(tmp_path):
     (point, _) = load_sweep(write_sweep(tmp_path, axes=AXES))
     RunWriter.create(tmp_path / "out/ako", scenario_yaml=dump(point.scenario()), manifest={}).finish(
         {"status": "completed"}
@@ -107,7 +107,7 @@ def test_a_run_of_nobodys_sweep_is_not_taken_for_one(tmp_path):
         survey([point], tmp_path / "out")
 
 
-def test_corrupt_folders_are_named_all_together(tmp_path):
+def test_all_corrupt_folders_are_reported(tmp_path):
     points = load_sweep(write_sweep(tmp_path, axes={"seed": list(range(12))}))
     for point in points:
         begin(point, tmp_path / "out")
@@ -127,7 +127,7 @@ def test_a_failure_is_recorded_whether_the_run_began_or_not(tmp_path):
     assert state_of(points, tmp_path) == ["failed", "failed"]
 
 
-def test_a_lock_goes_with_the_last_process_that_has_it(tmp_path):
+def test_a_lock_is_held_until_its_last_process_ends(tmp_path):
     with locked(tmp_path / "out") as descriptor:
         holder = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[descriptor])
     with pytest.raises(InputError, match="another sweep uses this folder"), locked(tmp_path / "out"):
@@ -138,7 +138,7 @@ def test_a_lock_goes_with_the_last_process_that_has_it(tmp_path):
         pass
 
 
-def test_who_works_in_a_folder_keeps_it_from_another_sweep(tmp_path):
+def test_a_task_in_a_folder_blocks_other_sweeps(tmp_path):
     with locked(tmp_path):
         token = token_of(tmp_path)
         work = ExitStack()
@@ -152,7 +152,7 @@ def test_who_works_in_a_folder_keeps_it_from_another_sweep(tmp_path):
         pass
 
 
-def test_a_folder_that_cannot_be_a_sweeps_is_refused(tmp_path):
+def test_unusable_folders_are_refused(tmp_path):
     RunWriter.create(tmp_path / "run", scenario_yaml="{}", manifest={})
     (tmp_path / "file").write_text("")
     for folder, words in (("run", "is a run folder"), ("file", "cannot be written"), ("file/below", "cannot be")):

@@ -17,7 +17,7 @@ REGIME = "rates"
 """The label of the regime, in place of the learning rate: one rate for all systems, or each system's own."""
 _RATE = "workload.optimizer.learning_rate"
 SIGNIFICANT = 0.05
-DIRECTIONS = ("same", "same (one seed)", "not told apart", "opposite", "opposite (one seed)", "unknown")
+DIRECTIONS = ("same", "same (one seed)", "no significant difference", "opposite", "opposite (one seed)", "unknown")
 """The directions of verdicts."""
 
 
@@ -51,7 +51,7 @@ class Verdict:
         way = "same" if value > neutral else "opposite"
         if self.difference.pairs < 2 and value != neutral:
             return f"{way} (one seed)"
-        return way if self.is_split or self.p < SIGNIFICANT else "not told apart"
+        return way if self.is_split or self.p < SIGNIFICANT else "no significant difference"
 
 
 def by_regime(groups: Sequence[Group], rates: Rates) -> list[Group]:

@@ -47,7 +47,7 @@ def document(
         "system": base.run.system,
         "seed": base.run.manifest["seed"],
         "in_step": is_in_step,
-        "told": summary_sentence(base),
+        "summary": summary_sentence(base),
         "workers": _workers(base),
         "iteration_seconds": {name: _spread(each, taken(each)) for name, each in steps.items()},
         "differencing": differences({name: taken(each) for name, each in steps.items()}).to_dict("index"),

@@ -196,7 +196,7 @@ COUNTERFACTUALS: dict[str, Callable[[Data, Scenario], Data]] = {
     "unlimited-nics": _with_unlimited_nics,
     "equal-machines": _with_equal_machines,
     "free-input": _without_input,
-    "nobody-goes": _without_outages,
+    "no-outages": _without_outages,
 }
 """Without limits of paths between micro-clouds, without latency, without limits of NICs, with equal machines, without
 preparing and reading samples, without outages."""

@@ -1,4 +1,4 @@
-"""The experiments that ship: what is claimed of each is of runs that its sweep has."""
+"""The shipped experiments: their sweeps have the runs that claims name."""
 
 from collections import Counter, defaultdict
 
@@ -13,13 +13,13 @@ from dlion_sim.sweep import load_sweep
 EXPERIMENTS = experiments()
 
 
-def test_there_is_each_experiment_of_the_papers_and_ours():
+def test_all_experiments_are_there():
     ours = ["held_out", "skewed_causes", "which_system", "cipher"]
     assert list(EXPERIMENTS) == [*(f"E{number}" for number in range(17)), *ours]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_claims_are_of_runs_that_there_are(name):
+def test_claims_name_runs_of_the_sweep(name):
     points = load_sweep(sweep_of(name))
     sides = [side for claim in EXPERIMENTS[name].judged for side in (claim.of, claim.than)]
     values = {axis.rsplit(".", 1)[-1]: {point.labels[axis] for point in points} for axis in points[0].labels}
@@ -32,7 +32,7 @@ def test_claims_are_of_runs_that_there_are(name):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_each_has_three_seeds_of_everything_and_can_be_run(name):
+def test_every_point_has_three_seeds_and_is_valid(name):
     points = load_sweep(sweep_of(name))
     seeds = Counter(tuple(value for axis, value in point.labels.items() if axis != "seed") for point in points)
     assert set(seeds.values()) == {1 if name == "cipher" else 3}
@@ -42,7 +42,7 @@ def test_each_has_three_seeds_of_everything_and_can_be_run(name):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_its_short_form_is_of_the_same_systems_and_can_be_run(name):
+def test_the_short_form_is_valid(name):
     whole = load_sweep(sweep_of(name))
     short = shortened(whole)
     assert len(whole) == len(short) * (1 if name == "cipher" else 3)
@@ -54,7 +54,7 @@ def test_its_short_form_is_of_the_same_systems_and_can_be_run(name):
 
 
 @pytest.mark.parametrize("name", [name for name, each in EXPERIMENTS.items() if each.rates is not None])
-def test_every_system_is_run_at_the_rates_of_both_regimes_and_no_other(name):
+def test_systems_have_exactly_the_rates_of_both_regimes(name):
     rates = EXPERIMENTS[name].rates
     found = defaultdict(set)
     for point in load_sweep(sweep_of(name)):
@@ -63,12 +63,12 @@ def test_every_system_is_run_at_the_rates_of_both_regimes_and_no_other(name):
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in REPRODUCTION.glob("*.yaml") if file.stem != "claims"))
-def test_every_sweep_beside_the_claims_can_be_run(name):
+def test_every_sweep_is_valid(name):
     for point in load_sweep(sweep_of(name)):
         assert point.scenario().seed == int(point.labels["seed"])
 
 
-def test_systems_are_compared_with_each_other_in_words():
+def test_comparisons_are_claims_on_all_pairs():
     compared = Comparison(of=["dlion"], than=["ako", "gaia"], by="time", paper="2 x")
     assert [(claim.says, claim.of, claim.than, claim.by, claim.paper) for claim in compared.claims] == [
         ("dlion is sooner than ako", {"system": "dlion"}, {"system": "ako"}, "time", "2 x"),
@@ -76,7 +76,7 @@ def test_systems_are_compared_with_each_other_in_words():
     ]
 
 
-def test_what_is_no_claim_is_told_with_its_place(tmp_path, monkeypatch):
+def test_an_invalid_claim_is_reported_with_its_path(tmp_path, monkeypatch):
     file = tmp_path / "claims.yaml"
     file.write_text(
         "E1: {title: a, repeats: r, paper: b, sure: c, "

@@ -9,7 +9,7 @@ from tests.studies.reproduction.test_verdicts import BETTER
 RATE = "workload.optimizer.learning_rate"
 
 
-def test_systems_are_compared_at_one_rate_and_at_their_own(tmp_path):
+def test_verdicts_are_per_regime(tmp_path):
     levels = {("baseline", "0.1"): 0.5, ("dlion", "0.1"): 0.4, ("dlion", "0.02"): 0.7, ("dlion", "0.5"): 0.1}
     runs = [
         made_up_run(

@@ -1,4 +1,4 @@
-"""Claims held against runs."""
+"""Verdicts on claims, and the pages with them."""
 
 import math
 
@@ -32,19 +32,15 @@ def flat(*values):
     [
         (flat(0.61, 0.62, 0.63), "same"),
         (flat(0.41, 0.42, 0.43), "opposite"),
-        (flat(0.61, 0.42, 0.53), "not told apart"),
+        (flat(0.61, 0.42, 0.53), "no significant difference"),
         (flat(0.61), "same (one seed)"),
-        (flat(0.51, 0.52, 0.53), "not told apart"),
     ],
 )
-def test_the_direction_is_the_papers_where_seeds_tell(tmp_path, dlion, direction):
+def test_the_direction_follows_from_the_significance(tmp_path, dlion, direction):
     baseline = [(0.1, each + 0.0001 * n, each, each) for n, each in enumerate((0.51, 0.52, 0.53))]
     groups = group_runs(runs(tmp_path, {"baseline": baseline, "dlion": dlion}))
     (verdict,) = judged(BETTER, groups, 0.5)
-    if dlion == flat(0.51, 0.52, 0.53):
-        assert abs(verdict.difference.value) < 1e-4
-    else:
-        assert verdict.direction == direction
+    assert verdict.direction == direction
 
 
 def test_a_difference_is_of_pairs_with_its_interval(tmp_path):
@@ -56,7 +52,7 @@ def test_a_difference_is_of_pairs_with_its_interval(tmp_path):
     assert verdict.difference.pairs == 3
 
 
-def test_times_that_were_not_reached_are_a_bound_and_no_test(tmp_path):
+def test_missed_targets_give_a_bound_without_a_test(tmp_path):
     curves = {"baseline": flat(0.3, 0.3, 0.3), "dlion": flat(0.6, 0.6, 0.6)}
     (verdict,) = judged(SOONER, group_runs(runs(tmp_path, curves)), 0.5)
     assert (verdict.difference.value, verdict.difference.bound) == (pytest.approx(3), ">")
@@ -64,20 +60,20 @@ def test_times_that_were_not_reached_are_a_bound_and_no_test(tmp_path):
     assert verdict.direction == "same"
 
 
-def test_times_of_which_some_were_reached_are_not_told_apart(tmp_path):
+def test_partly_missed_targets_are_not_significant(tmp_path):
     curves = {"baseline": flat(0.3, 0.6, 0.3), "dlion": flat(0.6, 0.6, 0.6)}
     (verdict,) = judged(SOONER, group_runs(runs(tmp_path, curves)), 0.5)
-    assert (verdict.difference.bound, verdict.direction) == (">", "not told apart")
+    assert (verdict.difference.bound, verdict.direction) == (">", "no significant difference")
 
 
-def test_a_factor_of_bytes_says_how_many_times_less(tmp_path):
+def test_bytes_are_compared_by_their_ratio(tmp_path):
     claim = BETTER.model_copy(update={"by": "bytes"})
     curves = {"baseline": flat(0.5, 0.5, 0.5), "dlion": flat(0.5, 0.5, 0.5)}
     (verdict,) = judged(claim, group_runs(runs(tmp_path, curves)), 0.5)
     assert verdict.difference.value == pytest.approx(verdict.other / verdict.one)
 
 
-def test_how_far_apart_workers_are_is_a_mean_over_evaluations_but_the_first(tmp_path):
+def test_deviation_is_the_mean_over_all_evaluations_but_the_first(tmp_path):
     claim = BETTER.model_copy(update={"by": "deviation"})
     curves = {"baseline": [(0.5, 0.5, 0.5)], "dlion": [(0.5, 0.005, 0.5)]}
     (verdict,) = judged(claim, group_runs(runs(tmp_path, curves)), 0.5)
@@ -85,7 +81,7 @@ def test_how_far_apart_workers_are_is_a_mean_over_evaluations_but_the_first(tmp_
     assert verdict.difference.value == pytest.approx(0.0025)
 
 
-def test_each_environment_is_judged_for_itself(tmp_path):
+def test_each_environment_has_a_verdict(tmp_path):
     made = []
     for name, value in (("near", 0.6), ("far", 0.4)):
         for system, curve in (("baseline", flat(0.5)[0]), ("dlion", flat(value)[0])):
@@ -97,12 +93,12 @@ def test_each_environment_is_judged_for_itself(tmp_path):
     }
 
 
-def test_a_claim_on_runs_that_there_are_not_is_refused(tmp_path):
+def test_a_claim_on_missing_runs_is_refused(tmp_path):
     with pytest.raises(InputError, match="no pair of runs fits the claim 'DLion is better'"):
         judged(BETTER, group_runs(runs(tmp_path, {"dlion": flat(0.5)})), 0.5)
 
 
-def test_one_run_is_looked_at_if_it_is_there(tmp_path):
+def test_closer_figures_are_of_one_run(tmp_path):
     made = runs(tmp_path, {"baseline": flat(0.3, 0.31), "dlion": flat(0.6, 0.61)})
     experiment = Experiment(
         title="A", repeats="D", paper="B", sure="C", closer={"run": "dlion1", "figures": ["batch_sizes"]}
@@ -116,7 +112,7 @@ def test_one_run_is_looked_at_if_it_is_there(tmp_path):
     assert not (tmp_path / "E2").exists()
 
 
-def test_what_all_scenarios_are_called_is_left_out(tmp_path):
+def test_a_common_suffix_of_scenario_names_is_omitted(tmp_path):
     experiment = Experiment(**UNSURE, target=0.5, claims=[BETTER])
     made = [
         made_up_run(tmp_path / f"{name}-{system}", [0.1, 0.5], system=system, scenario=f"{name}, charged as others")
@@ -128,7 +124,7 @@ def test_what_all_scenarios_are_called_is_left_out(tmp_path):
     assert "charged" not in (tmp_path / "E1" / "README.md").read_text()
 
 
-def test_the_pages_tell_it_all_and_the_collection_reads_them(tmp_path):
+def test_pages_and_the_collection_have_all_results(tmp_path):
     experiment = Experiment(
         title="A | test",
         repeats="figure 4",

@@ -1,4 +1,4 @@
-"""What runs that differ in one thing tell of a scenario, and what the timeline of one tells."""
+"""Run differencing and one run's timeline agree on stalls that overlap."""
 
 from contextlib import nullcontext
 from importlib import import_module
@@ -28,14 +28,14 @@ MACHINES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def once_frozen():
-    """Or each of many runs walks all objects of the tests' process, which takes longer than it does."""
+    """Freeze objects once: for each run it would take longer than the run."""
     with frozen_objects():
         yield
 
 
 @pytest.fixture
 def checked(tmp_path, monkeypatch):
-    """What both ways tell, and how far they are apart."""
+    """The results of both methods, and their gaps."""
     for module in ("variants", "explain"):
         monkeypatch.setattr(import_module(f"dlion_sim.studies.stalls.{module}"), "COUNTERFACTUALS", {})
 
@@ -79,21 +79,21 @@ def checked(tmp_path, monkeypatch):
         (LOCAL, "slow path, fast machines", UNEVEN, {"fed_by": PREP}),
     ],
 )
-def test_both_ways_agree_where_stalls_overlap(checked, system, machines, wan, options):
-    told = checked(system, MACHINES[machines], wan, **options)
-    gaps = {what: found["gap"] for what, found in told["check"].items()}
+def test_both_methods_agree(checked, system, machines, wan, options):
+    results = checked(system, MACHINES[machines], wan, **options)
+    gaps = {what: found["gap"] for what, found in results["check"].items()}
     assert gaps == pytest.approx(dict.fromkeys(gaps, 0.0), abs=0.03)
-    assert told["agreement"].startswith("runs and one timeline agree within")
+    assert results["agreement"].startswith("runs and one timeline agree within")
 
 
-def test_messages_that_meet_others_where_machines_are_equal_keep_both_ways_apart(checked):
-    """Two at a time share each downlink there, and have it for themselves here."""
+def test_methods_differ_if_messages_meet_only_on_equal_machines(checked):
+    """On equal machines two messages at a time share each downlink."""
     nic = {"up": "1 Gbps", "down": "3 Mbps"}
-    told = checked("baseline", (12, 12, 4), {"bandwidth": "unlimited", "rtt": "2 ms"}, nic=nic, beta="40 ms")
-    found = told["check"]["straggler"]
+    results = checked("baseline", (12, 12, 4), {"bandwidth": "unlimited", "rtt": "2 ms"}, nic=nic, beta="40 ms")
+    found = results["check"]["straggler"]
     assert found["difference"] < 0 < found["timeline"]
     assert found["gap"] > 0.1
-    assert told["agreement"] == (
+    assert results["agreement"] == (
         f"runs and one timeline are apart, of an iteration's time: straggler by {found['gap']:.0%}; "
         "messages meet at other times"
     )

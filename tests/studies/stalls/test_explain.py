@@ -1,4 +1,4 @@
-"""What holds scenarios up, by runs that differ in one thing and by the timeline of one run."""
+"""Stalls of scenarios, by run differencing and by one run's timeline."""
 
 import json
 from contextlib import nullcontext
@@ -24,7 +24,7 @@ ALIKE = "cluster.clouds.1.workers.0.compute=24 cores"
 
 @pytest.fixture(scope="module", autouse=True)
 def once_frozen():
-    """Or each of many runs walks all objects of the tests' process, which takes longer than it does."""
+    """Freeze objects once: for each run it would take longer than the run."""
     with frozen_objects():
         yield
 
@@ -45,30 +45,30 @@ def in_step(request, tmp_path_factory):
     return explained(folder, f"system={request.param}", ALIKE, FED, "cluster.wan={bandwidth: 20 Mbps, rtt: 2 ms}")
 
 
-def test_both_ways_agree_on_systems_that_are_in_step(in_step):
-    told = in_step.results
-    assert told["in_step"]
-    assert told["differencing"]["interconnect"]["seconds"] > 0
-    assert told["differencing"]["network"]["seconds"] > 0
-    assert told["differencing"]["fetch"]["seconds"] > 0
-    assert {what: found["gap"] for what, found in told["check"].items()} == pytest.approx(
-        dict.fromkeys(told["check"], 0.0), abs=0.03
+def test_both_methods_agree_on_systems_in_step(in_step):
+    results = in_step.results
+    assert results["in_step"]
+    assert results["differencing"]["interconnect"]["seconds"] > 0
+    assert results["differencing"]["network"]["seconds"] > 0
+    assert results["differencing"]["fetch"]["seconds"] > 0
+    assert {what: found["gap"] for what, found in results["check"].items()} == pytest.approx(
+        dict.fromkeys(results["check"], 0.0), abs=0.03
     )
 
 
-def test_the_parts_sum_to_the_whole(in_step):
+def test_kinds_sum_to_the_workers_time(in_step):
     workers = json.loads(in_step.document.read_text())["workers"]
     run, stalled = in_step.base.run, in_step.base
-    for number, told in enumerate(workers):
+    for number, results in enumerate(workers):
         ends = run.iterations().query(f"worker == {number}")["virtual_time"].tolist()
-        assert sum(told["shares"].values()) == pytest.approx(1)
+        assert sum(results["shares"].values()) == pytest.approx(1)
         whole = ends[4 + stalled.iterations[number]] - ends[4]
-        assert sum(told["seconds"].values()) == pytest.approx(whole, rel=0.01)
+        assert sum(results["seconds"].values()) == pytest.approx(whole, rel=0.01)
     assert in_step.figure.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("system", [name for name in SYSTEMS if ":" not in name])
-def test_the_parts_sum_to_the_whole_whatever_the_system(tmp_path, system):
+def test_kinds_sum_to_the_workers_time_for_every_system(tmp_path, system):
     run = simulate(digits(f"system={system}", "duration=null", "iterations=12"), tmp_path / "run")
     found = stalls(run)
     ended = run.metrics().query("kind != 'evaluation'").groupby("worker")["virtual_time"].max()
@@ -78,7 +78,7 @@ def test_the_parts_sum_to_the_whole_whatever_the_system(tmp_path, system):
     assert (found.shares["other"] < 0.01).all()
 
 
-def test_differencing_is_as_it_was_published():
+def test_differencing_is_as_published():
     seconds = dict(zip(STEPS, [1.0, 2.0, 10.0, 12.0, 15.0, 20.0], strict=True))
     found = differences(seconds)
     assert found["seconds"].tolist() == [1, 8, 2, 3, 5]
@@ -88,30 +88,30 @@ def test_differencing_is_as_it_was_published():
     assert found.loc["fetch", "share"] == pytest.approx(3 / 15)  # T2 - T3
 
 
-def test_unequal_machines_are_told_by_both_ways_where_nothing_hides_them(tmp_path):
+def test_both_methods_find_unequal_machines(tmp_path):
     slow = "workload.compute_time.beta=2 s"
-    told = explained(tmp_path, "system=ring_allreduce", "cluster.clouds.1.workers.0.compute=16 cores", slow).results
-    assert told["check"]["straggler"]["difference"] > 0.1
-    assert told["check"]["straggler"]["gap"] < 0.03
-    assert told["counterfactuals"]["equal-machines"]["saved_share"] > 0
+    results = explained(tmp_path, "system=ring_allreduce", "cluster.clouds.1.workers.0.compute=16 cores", slow).results
+    assert results["check"]["straggler"]["difference"] > 0.1
+    assert results["check"]["straggler"]["gap"] < 0.03
+    assert results["counterfactuals"]["equal-machines"]["saved_share"] > 0
 
 
-def test_without_a_record_of_messages_there_is_no_check_by_a_timeline(tmp_path):
-    told = explained(tmp_path, "system=ring_allreduce", ALIKE, "record_transfers=false", iterations=8).results
-    assert told["check"] is None
-    assert told["agreement"] == "differences of runs are not checked by one timeline: messages are not recorded"
+def test_without_recorded_messages_there_is_no_check(tmp_path):
+    results = explained(tmp_path, "system=ring_allreduce", ALIKE, "record_transfers=false", iterations=8).results
+    assert results["check"] is None
+    assert results["agreement"] == "differences of runs are not checked by one timeline: messages are not recorded"
 
 
-def test_an_asynchronous_system_is_told_as_one_with_the_times_to_the_same_loss(tmp_path):
-    told = explained(tmp_path, "system=dlion").results
-    assert not told["in_step"]
-    assert told["check"] is None
-    assert "depends on how far ahead workers are" in told["agreement"]
-    assert {"R4", "equal-machines"} <= set(told["loss"]["seconds"])
-    assert all(seconds > 0 for seconds in told["loss"]["seconds"].values())
+def test_an_asynchronous_system_has_times_to_the_same_loss_and_no_check(tmp_path):
+    results = explained(tmp_path, "system=dlion").results
+    assert not results["in_step"]
+    assert results["check"] is None
+    assert "depends on how far ahead workers are" in results["agreement"]
+    assert {"R4", "equal-machines"} <= set(results["loss"]["seconds"])
+    assert all(seconds > 0 for seconds in results["loss"]["seconds"].values())
 
 
-def test_what_takes_nothing_away_is_not_run():
+def test_equal_variants_run_once():
     names, planned = variants(digits("system=baseline", ALIKE), 12)
     assert names["R4"] == names["R3"] == names["R2"] == names["R1x"] == names["equal-machines"] == "R4"
     assert [variant.name for variant in planned] == [
@@ -124,7 +124,7 @@ def test_what_takes_nothing_away_is_not_run():
     ]
 
 
-def test_each_variant_takes_away_what_it_says():
+def test_each_variant_lacks_its_cause():
     names, planned = variants(digits("system=dlion", FED), 12)
     data = {variant.name: to_data(variant.scenario) for variant in planned}
     assert "input" not in data[names["R1x"]]["workload"]
@@ -140,14 +140,14 @@ def test_each_variant_takes_away_what_it_says():
     assert data["R4"]["workload"]["input"]["cache"] == 0.0
 
 
-def test_one_worker_alone_has_no_leaves_and_no_clouds_that_traffic_is_paid_to():
+def test_a_single_worker_has_no_fabric_and_no_egress():
     priced = [f"cluster.clouds.{number}.workers.0.price=1" for number in range(2)]
     fabric = "cluster.clouds.0.lan={fabric: {leaves: 2, spines: 2}}"
     _, planned = variants(digits(fabric, "prices.egress={east: 0.1, west: 0.2}", *priced), 12)
     assert [len(variant.scenario.cluster.workers) for variant in planned if variant.name == "R0"] == [1]
 
 
-def test_one_worker_alone_has_no_samples_that_lie_or_come_elsewhere():
+def test_a_single_worker_has_no_data_of_other_clouds():
     lies = "workload.partition={kind: owners, at: {east: [0, 1], west: 2}}"
     drift = "[{kind: late_class, clouds: [west], class: 1, from: 1 s}]"
     comes = f"workload.stream={{arrivals: {{rate: 9/s, of: {{west: 5/s}}}}, drift: {drift}}}"
@@ -158,14 +158,14 @@ def test_one_worker_alone_has_no_samples_that_lie_or_come_elsewhere():
 
 
 @pytest.mark.parametrize("transport", ["reliable", "dlcp", "pfabric"])
-def test_both_ways_agree_over_packets(tmp_path, transport):
+def test_both_methods_agree_over_packets(tmp_path, transport):
     packets = ("network.model=packets", f"transport={transport}", "cluster.wan={bandwidth: 20 Mbps, rtt: 2 ms}")
-    told = explained(tmp_path, "system=parameter_server", ALIKE, *packets, iterations=8).results
-    assert told["check"]["communication"]["difference"] > 0
-    assert told["check"]["communication"]["gap"] < 0.03
+    results = explained(tmp_path, "system=parameter_server", ALIKE, *packets, iterations=8).results
+    assert results["check"]["communication"]["difference"] > 0
+    assert results["check"]["communication"]["gap"] < 0.03
 
 
-def test_what_is_complete_is_not_run_again_and_what_was_ended_goes_on(tmp_path):
+def test_completed_variants_stay_and_interrupted_ones_resume(tmp_path):
     options = ("system=baseline", ALIKE)
     assert explained(tmp_path / "a", *options, interrupted=After(60)) is None
     assert not (tmp_path / "a" / DOCUMENT).exists()
@@ -179,7 +179,7 @@ def test_what_is_complete_is_not_run_again_and_what_was_ended_goes_on(tmp_path):
     assert again.results == one.results
 
 
-def test_runs_of_another_scenario_stay_unless_forced(tmp_path):
+def test_runs_of_another_scenario_are_replaced_only_by_force(tmp_path):
     explained(tmp_path, "system=baseline", ALIKE, interrupted=After(20))
     before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
     with pytest.raises(
@@ -191,51 +191,51 @@ def test_runs_of_another_scenario_stay_unless_forced(tmp_path):
     assert Run.open(tmp_path / "R4").manifest["seed"] == 2
 
 
-def test_a_file_is_no_folder_for_runs(tmp_path):
+def test_a_file_as_folder_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is a file"):
         explained(tmp_path / "file", "system=baseline")
 
 
-def test_a_scenario_that_can_never_end_is_refused(tmp_path):
+def test_a_stalled_scenario_is_an_error(tmp_path):
     gone = "cluster.wan.bandwidth={steps: {0 s: 1 Mbps, 100 ms: 0 Mbps}}"
     with pytest.raises(InputError, match="ended before all iterations: stall"):
         explained(tmp_path, "system=baseline", gone)
 
 
-def away(begin, back, **more):
+def outage(begin, back, **more):
     return {"workers": {"west/0": {"down": [[begin, back]]}}, **more}
 
 
-def test_churn_is_what_iterations_take_longer_where_machines_go(tmp_path):
-    """Two workers wait for the third one, which is away for 2 s of 10 iterations."""
-    told = explained(
-        tmp_path, "system=baseline", ALIKE, iterations=15, availability=away("0.6 s", "2.6 s", on_loss="wait")
+def test_churn_is_the_additional_time_with_outages(tmp_path):
+    """Two workers wait for the third one during its outage of 2 s, over 10 iterations."""
+    results = explained(
+        tmp_path, "system=baseline", ALIKE, iterations=15, availability=outage("0.6 s", "2.6 s", on_loss="wait")
     ).results
-    steps, churn = told["iteration_seconds"], told["differencing"]["churn"]
-    assert [*told["iteration_seconds"]] == [*STEPS, WITH_CHURN]
+    steps, churn = results["iteration_seconds"], results["differencing"]["churn"]
+    assert [*results["iteration_seconds"]] == [*STEPS, WITH_CHURN]
     assert churn["seconds"] == pytest.approx(steps["R5"]["mean"] - steps["R4"]["mean"])
     assert churn["seconds"] == pytest.approx(2 / 10, rel=0.2)
-    assert told["counterfactuals"]["nobody-goes"]["saved_share"] == pytest.approx(churn["share"])
-    by_timeline = sum(worker["seconds"]["churn"] for worker in told["workers"])
-    count = sum(worker["iterations"] for worker in told["workers"])
+    assert results["counterfactuals"]["no-outages"]["saved_share"] == pytest.approx(churn["share"])
+    by_timeline = sum(worker["seconds"]["churn"] for worker in results["workers"])
+    count = sum(worker["iterations"] for worker in results["workers"])
     assert by_timeline / count == pytest.approx(churn["seconds"], rel=0.1)
-    assert told["check"]["straggler"]["gap"] < 0.03
-    assert "mostly for outages" in told["told"]
+    assert results["check"]["straggler"]["gap"] < 0.03
+    assert "mostly for outages" in results["summary"]
 
 
-def test_who_is_gone_for_good_does_fewer_iterations_and_all_time_counts_over_all_of_them(tmp_path):
-    """Those who stay are in one micro-cloud, and so much faster without it that an iteration costs less."""
-    found = explained(tmp_path, "system=baseline", ALIKE, iterations=15, availability=away("0.6 s", None))
+def test_an_outage_without_end_counts_over_all_iterations(tmp_path):
+    """The others are in one micro-cloud, so an iteration without the third worker is faster."""
+    found = explained(tmp_path, "system=baseline", ALIKE, iterations=15, availability=outage("0.6 s", None))
     stalled, taken = found.base, found.results["iteration_seconds"]["R5"]["mean"]
     assert stalled.iterations[0] == 10 > stalled.iterations[2]
     assert taken == pytest.approx(stalled.totals.sum() / sum(stalled.iterations.values()))
     assert found.results["differencing"]["churn"]["seconds"] < 0
 
 
-def test_only_the_scenario_as_it_is_has_machines_that_go():
-    names, planned = variants(digits("system=baseline", ALIKE, availability=away("1 s", "2 s")), 12)
-    assert names["nobody-goes"] == names["R4"] == "R4"
+def test_only_the_unchanged_scenario_has_outages():
+    names, planned = variants(digits("system=baseline", ALIKE, availability=outage("1 s", "2 s")), 12)
+    assert names["no-outages"] == names["R4"] == "R4"
     assert planned[0].name == names[WITH_CHURN] == "R5"
     assert [each.name for each in planned if each.scenario.availability] == [
         "R5",
@@ -245,13 +245,13 @@ def test_only_the_scenario_as_it_is_has_machines_that_go():
     ]
 
 
-def test_who_waits_for_who_never_comes_back_never_ends(tmp_path):
-    gone = away("0.5 s", None, on_loss="wait")
+def test_waiting_for_a_worker_that_never_returns_is_an_error(tmp_path):
+    gone = outage("0.5 s", None, on_loss="wait")
     with pytest.raises(InputError, match="R5: ended before all iterations: stall"):
         explained(tmp_path, "system=baseline", ALIKE, availability=gone)
 
 
-def test_links_that_break_without_end_are_refused():
+def test_link_outages_without_end_are_refused():
     breaks = {"links": {"east-west": {"process": "exponential", "up": "1 s", "down": "0.2 s"}}}
     with pytest.raises(InputError, match=r"links\.east-west: has outages without end, but .* by iterations"):
         variants(digits(availability=breaks), 12)

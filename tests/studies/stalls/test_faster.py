@@ -1,4 +1,4 @@
-"""What if one path, NIC or machine were twice as fast."""
+"""Scenarios with one path, NIC or machine twice as fast."""
 
 import json
 from contextlib import nullcontext
@@ -20,20 +20,20 @@ def explained(folder, *overrides, links):
     return explain(scenario, folder, iterations=12, links=links, observing=lambda _: nullcontext(lambda progress: None))
 
 
-def test_the_path_that_workers_wait_for_is_tried_twice_as_fast(tmp_path):
+def test_the_slowest_path_is_simulated_twice_as_fast(tmp_path):
     told = explained(tmp_path, SLOW_PATH, links=1).results["faster"]
     assert [*told] == ["path from west to east"]
     (found,) = told.values()
     assert 0.5 < found["more_iterations"] <= 1
     assert 0.3 < found["less_stalled"] < 0.6
     assert json.loads((tmp_path / "stalls.json").read_text())["faster"] == told
-    # Of what is done nothing is done again, nor is anything in the way of one link more.
+    # Completed runs are kept, also with one more link.
     done = (tmp_path / "faster-path-from-west-to-east/manifest.json").read_bytes()
     assert len(explained(tmp_path, SLOW_PATH, links=2).results["faster"]) == 2
     assert (tmp_path / "faster-path-from-west-to-east/manifest.json").read_bytes() == done
 
 
-def test_who_waits_for_a_slow_machine_is_told_of_it(tmp_path):
+def test_the_slowest_machine_is_found(tmp_path):
     wide = "cluster.wan={bandwidth: unlimited, rtt: 2 ms}"
     run = simulate(digits("system=baseline", wide, "cluster.clouds.1.workers.0.compute=1 cores"), tmp_path / "run")
     assert longest_waits(stalls(run, 2))[0] == "machine of west/0"
@@ -55,14 +55,14 @@ def doubled(name, *overrides):
         "{rtt: 60 ms, matrix: {east: {west: 40 Mbps}, west: {east: 40 Mbps}}}",
     ],
 )
-def test_a_path_is_faster_in_one_direction_however_it_is_written(name, paths, wan):
+def test_a_path_is_faster_in_one_direction(name, paths, wan):
     cluster = doubled(name, f"cluster.wan={wan}")
     bandwidths = [cluster.wan_path(*ends)[0].value_at(0.0) for ends in (("east", "west"), ("west", "east"))]
     assert bandwidths == pytest.approx(paths)
     assert [cluster.wan_path(*ends)[1] for ends in (("east", "west"), ("west", "east"))] == [0.06, 0.06]
 
 
-def test_one_worker_of_a_group_gets_the_nic_or_the_cores():
+def test_one_worker_of_a_group_is_faster():
     before = digits().cluster.workers
     up = doubled("uplink of east/1").workers
     assert [worker.name for worker in up] == [worker.name for worker in before]

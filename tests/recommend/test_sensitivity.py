@@ -1,4 +1,4 @@
-"""What more of something would bring: the winner with it, simulated."""
+"""Sensitivity: the winner with one more machine or a wider WAN, simulated."""
 
 import pytest
 
@@ -11,19 +11,19 @@ ONE = {"instances": ["middle"], "counts": (1,), "systems": ("ring_allreduce",)}
 
 
 def wider(tmp_path, wan):
-    """The network that is tried with the candidate in both clouds, as paths' bandwidth (bit/s); None for none."""
+    """The bandwidths (bit/s) of both paths in the simulated change of the WAN; None without one."""
     study = study_of(tmp_path, GOAL, **ONE, cluster={**SCENARIO["cluster"], "wan": wan})
     in_both = study.candidates[0]
     found = {each.what: each for each in counterfactuals(study.scenario, in_both, 1.0)}
     if "twice the WAN" not in found:
         return None
     cluster = found["twice the WAN"].start.candidate.point(study.base, 1).scenario().cluster
-    ways = [cluster.wan_path(*way) for way in (("east", "west"), ("west", "east"))]
-    assert all(rtt == pytest.approx(0.06) for _, rtt in ways)
-    return [[bandwidth.value_at(time) for time in (0.0, 7.0)] for bandwidth, _ in ways]
+    paths = [cluster.wan_path(*ends) for ends in (("east", "west"), ("west", "east"))]
+    assert all(rtt == pytest.approx(0.06) for _, rtt in paths)
+    return [[bandwidth.value_at(time) for time in (0.0, 7.0)] for bandwidth, _ in paths]
 
 
-def test_twice_the_wan_is_twice_of_whatever_form(tmp_path):
+def test_all_forms_of_bandwidths_are_doubled(tmp_path):
     (tmp_path / "wan.csv").write_text(",east,west\neast,,3 Mbps\nwest,5 Mbps,\n")
     path = {"between": ["east", "west"], "bandwidth": "1 Mbps", "rtt": "60 ms"}
     for wan, bandwidths in (
@@ -37,30 +37,30 @@ def test_twice_the_wan_is_twice_of_whatever_form(tmp_path):
     assert wider(tmp_path, {"rtt": "60 ms", "bandwidth": changing}) == [[2e6, 4e6]] * 2
 
 
-def test_nothing_is_twice_where_only_nics_limit(tmp_path):
+def test_an_unlimited_wan_is_not_doubled(tmp_path):
     assert wider(tmp_path, {"bandwidth": "unlimited", "rtt": "60 ms"}) is None
 
 
-def test_twice_a_slow_wan_is_faster(tmp_path):
+def test_a_wider_slow_wan_is_faster(tmp_path):
     wan = {"bandwidth": "0.5 Mbps", "rtt": "60 ms"}
     study = study_of(tmp_path, GOAL, **ONE, seeds=1, cluster={**SCENARIO["cluster"], "wan": wan})
-    study.candidates = study.race.candidates = study.candidates[:1]  # who is alone has no use for a network
+    study.candidates = study.race.candidates = study.candidates[:1]  # the one in both clouds
     assert study.run(in_this_process, "cpu")
     content = write_recommendation(study)
     assert content["winner"]["clouds"] == "all"
-    _, machine, network = content["margins"]
+    _, machine, network = content["sensitivity"]
     assert (machine["with"], network["with"]) == ("one more machine", "twice the WAN")
     assert network["seconds"] < 0.8 * content["winner"]["seconds"]["mean"]
     assert network["money"] < 0.8 * content["winner"]["money"]["mean"]
-    assert "in place of" in network["told"]
+    assert " and " in network["summary"]
     assert (study.output / network["run"]).is_dir()
 
 
-def test_in_one_region_there_is_no_wan_to_widen_and_who_was_alone_gets_a_system(tmp_path):
+def test_one_more_machine_gives_a_single_worker_a_system(tmp_path):
     clouds = SCENARIO["cluster"]["clouds"][:1]
     study = study_of(tmp_path, GOAL, **ONE, seeds=1, cluster={"clouds": clouds}, prices=None)
     assert study.run(in_this_process, "cpu")
     content = write_recommendation(study)
     assert content["winner"]["system"] == "alone"
-    assert [each["with"] for each in content["margins"]] == ["one more hour", "one more machine and baseline"]
-    assert content["confidence"]["told"] == "only one seed was tried, which does not tell by how much others differ"
+    assert [each["with"] for each in content["sensitivity"]] == ["one more hour", "one more machine and baseline"]
+    assert content["confidence"]["summary"] == "only one seed was tried, so the variation over seeds is unknown"
