@@ -24,7 +24,7 @@ _TICKS = 2**30
 _NO_PEER, _MOST_SHORT = -1, 2**15
 _OWN_QUEUE = "queue"
 _KINDS = {"profile": PROFILE, "compute": COMPUTE, "wait": WAIT}
-_COLUMNS = {"worker": "int32", "begin": float, "end": float, "kind": "uint8", "peer": "int32"}
+_COLUMNS: dict[str, Any] = {"worker": "int32", "begin": "f8", "end": "f8", "kind": "uint8", "peer": "int32"}
 
 
 def timeline(run: Run, metrics: pd.DataFrame, end: float) -> dict[str, Any]:
