@@ -1,4 +1,4 @@
-"""Workers and servers that come and go, joined by a list: as `joined`, with machines that fail and links that break."""
+"""Workers and servers joined by a list, with failures of machines and links."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ SYSTEMS: list[dict[str, Any]] = [
     {"name": "dlion_sparse", "exchange": {"density": 0.3}},
     {"name": "dlion", "exchange": {"residual": "accumulate"}, "synchronization": "synchronous"},
 ]
-"""All that can do without a worker, one way or another."""
+"""Systems that can continue without a worker, in some way."""
 
 
 def noise(worker: Worker, batch_size: int) -> tuple[float, torch.Tensor]:
@@ -86,7 +86,7 @@ def noise(worker: Worker, batch_size: int) -> tuple[float, torch.Tensor]:
 
 @dataclass
 class Log:
-    """What one incarnation of a worker has come to."""
+    """The record of one incarnation of a worker."""
 
     worker: Worker
     incarnation: int

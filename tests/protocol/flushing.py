@@ -1,4 +1,4 @@
-"""What an exchange keeps back, seen from outside: what peers still get of it once it is to send all that it has."""
+"""An exchange's residuals, from outside: what peers still get once it sends everything."""
 
 import torch
 
@@ -6,18 +6,18 @@ from dlion_sim.protocol.messages import Contribution
 from dlion_sim.protocol.updates import LocalGradient, Update
 
 EVERYTHING = {"density": 1.0, "threshold": 0.0, "n": 100.0}
-"""Parameters, of whichever exchange, with which nothing is too small to be sent."""
+"""Parameters of any exchange with which nothing is too small to be sent."""
 
 
 def let_go(exchange):
-    """From now on keep nothing back for long."""
+    """Send everything from now on."""
     fields = type(exchange.parameters).model_fields
     known = {name: value for name, value in EVERYTHING.items() if name in fields}
     exchange.parameters = exchange.parameters.model_copy(update=known)
 
 
 def flushed(exchange):
-    """What each peer still gets [P], by peer, while the exchange has nothing but gradients of zero."""
+    """By peer, what it still gets [P] while gradients are zero."""
     let_go(exchange)
     size = exchange.setup.replica.layout.size
     left = {peer: torch.zeros(size) for peer in exchange.setup.peers}

@@ -42,7 +42,7 @@ from dlion_sim.scenario import SystemSpec
 Gradients = Callable[[Worker, int], tuple[float, torch.Tensor]]
 """Loss and gradient [P] of a worker's next batch of that size."""
 Delays = Callable[[int], float]
-"""How long the next computation or message of a participant is under way (s)."""
+"""The duration of a participant's next computation or message (s)."""
 
 
 def layout(*sizes: int) -> Layout:
@@ -77,7 +77,7 @@ def setup(
 
 
 def team(system: dict, count: int, **keys: object) -> list[Worker]:
-    """So many workers of a system on its own topology, unless `keys` of their setups say otherwise."""
+    """So many workers of a system on its topology; `keys` are for their setups."""
     topology = compose(SystemSpec.model_validate(system)).topology
     mixing = mixing_weights(topology, count, seed=0)
     return workers_of(
@@ -91,8 +91,25 @@ def workers_of(system: dict, setups: Sequence[Setup]) -> list[Worker]:
     return [composed.worker(each) for each in setups]
 
 
+def noise(worker: int, iteration: int, entries: int = 6) -> torch.Tensor:
+    """A gradient [entries] that differs by worker and iteration."""
+    return torch.randn(entries, generator=torch.Generator().manual_seed(1000 * worker + iteration))
+
+
+def noisy(worker: Worker, batch_size: int) -> tuple[float, torch.Tensor]:
+    """`noise` as `Gradients`."""
+    return 1.0, noise(worker.setup.worker, worker.iteration, worker.replica.layout.size)
+
+
+def trained(system: dict, count: int = 3, iterations: int = 8) -> list[torch.Tensor]:
+    """The parameters [P] of a system's workers after so many iterations on noise."""
+    workers = team(system, count, iterations=iterations)
+    run(workers, noisy)
+    return [worker.replica.parameters for worker in workers]
+
+
 def random_delays(seed: int, *, unequal: bool = False) -> Delays:
-    """Delays without a bound, on average 1 s, or where they are `unequal` as many seconds as there are before one."""
+    """Unbounded delays of 1 s on average; if `unequal`, a second more for each participant of a lower number."""
     random = Random(seed)
     return lambda participant: random.expovariate(1.0) * (1 + participant if unequal else 1)
 
@@ -107,11 +124,11 @@ def run(
     delays: Delays = lambda participant: 0.0,
     servers: Sequence[ParameterServer] = (),
 ) -> list[list[Report | Abort]]:
-    """Let the workers go on until all have stopped (or `most` events), and return what they report.
+    """Run the workers until all have stopped (or `most` events), and return their reports.
 
-    Each message crosses its wire format; each action is done in the order in which it was asked for, and without
-    `delays` happens in that order; with them, only the messages of one channel do. Some workers may die after so many
-    iterations, of which their peers learn once all messages from them are there.
+    Each message is encoded and decoded. Actions take effect in the order in which they were returned; with `delays`,
+    only the messages of one channel keep their order. `deaths` are workers that fail after so many iterations; their
+    peers are notified after their last messages.
     """
     participants = [*workers, *servers]
     parameters = workers[0].replica.layout.size
@@ -120,11 +137,11 @@ def run(
     planned: list[tuple[float, int, int, Event]] = []
     numbers = count()
     last: defaultdict[Hashable, float] = defaultdict(float)
-    """When the last event of each channel is to happen."""
+    """The time of the last event of each channel."""
     time = 0.0
 
     def plan(index: int, event: Event, due: float, channel: Hashable) -> float:
-        """Let something happen to a participant at a time, but after what was planned for it in the same channel."""
+        """Schedule a participant's event, not before those of the same channel."""
         last[channel] = due = max(due, last[channel])
         heappush(planned, (due, next(numbers), index, event))
         return due
@@ -156,7 +173,7 @@ def run(
                 case Send(peer, message):
                     data = message.encode()
                     assert len(data) == message.size
-                    assert index >= len(workers) or peer in workers[index].setup.peers, "nothing goes to who is lost"
+                    assert index >= len(workers) or peer in workers[index].setup.peers, "nothing is sent to a lost peer"
                     left, channel = time, message.body.channel
                     if channel is Channel.DATA:
                         timed = MessageTimed(peer, len(data), len(data) / bandwidth)

@@ -1,4 +1,4 @@
-"""Workers and servers, and what is said to them by hand."""
+"""Workers and servers, and events for them by hand."""
 
 import pickle
 
@@ -60,7 +60,7 @@ NEWCOMER = Hello(0, 0, 0.0, 0, False)
 
 
 def sent(actions, peer=None):
-    """The bodies of what is sent, to that peer if to one."""
+    """The bodies of sent messages, to all peers or to one."""
     return [each.message.body for each in actions if isinstance(each, Send) and peer in (None, each.peer)]
 
 
@@ -73,7 +73,7 @@ def at(worker, value):
 
 
 def joining(system="baseline", **keys):
-    """A newcomer that has been told of iteration 4 by 1 and 3 by 2."""
+    """A joining worker with the hellos of 1, of iteration 4, and of 2, of iteration 3."""
     worker = worker_of(system, joining=True, **keys)
     assert worker.phase is Phase.JOINING
     for peer in (1, 2):
@@ -88,7 +88,7 @@ def state_of(worker, iteration, parameters, applied=(-1, -1, -1), peer=1):
 
 
 def state(participant):
-    """All of it but the time of the last event."""
+    """Its state without the time of the last event."""
     if isinstance(participant, Worker):
         participant._training.now = 0.0
     return pickle.dumps(participant)

@@ -16,7 +16,7 @@ members = st.lists(st.tuples(fits, st.integers(1, 2000)), min_size=1, max_size=1
 
 
 @given(members, st.integers(1, 20_000))
-def test_the_split_sums_to_the_global_batch_within_everyones_limits(members, total):
+def test_the_split_sums_to_the_global_batch_within_all_limits(members, total):
     costs, limits = zip(*members, strict=True)
     sizes = split(total, costs, limits)
     assert sum(sizes) == min(max(total, len(members)), sum(limits))
@@ -38,12 +38,12 @@ def test_a_line_is_fitted_exactly(truth, sizes):
         assert fit.seconds(size) == pytest.approx(truth.seconds(size), rel=1e-6)
 
 
-def test_equal_batches_fall_back_to_the_rate_beyond_the_alpha_known():
+def test_equal_batches_determine_the_rate_beyond_the_former_alpha():
     assert fit_cost([(10, 2.0), (10, 4.0)]) == CostFit(0.0, 0.3)
     assert fit_cost([(10, 2.0), (10, 4.0)], CostFit(1.0, 9.0)) == CostFit(1.0, 0.2)
 
 
-def test_a_changed_machine_is_known_after_two_surprises():
+def test_a_changed_machine_is_detected_after_two_surprises():
     model = CostModel(window=50, refit_every=50, tolerance=0.2, surprises=2)
     before, after = CostFit(0.01, 0.002), CostFit(0.01, 0.012)
     model.add([(size, before.seconds(size)) for size in (8, 16, 32, 64, 128)])
@@ -92,20 +92,18 @@ def batching(weights, worker=0, batch_size=32):
     return one.choices.batching
 
 
-def test_equal_batches_weigh_one():
-    for weights in ("ratio", "share", "equal"):
-        assert batching(weights).weight(Contribution(0, 32, 100.0), own_batch_size=32) == 1
-
-
-def test_a_gradient_of_more_samples_weighs_more():
-    heavy = batching("ratio").weight(Contribution(0, 58, 100.0), own_batch_size=29)
-    assert heavy == 2.0
-    assert batching("ratio").weight(Contribution(0, 29, 100.0), own_batch_size=58) == 0.5
-
-
-def test_ratios_are_clipped():
-    assert batching("ratio").weight(Contribution(0, 1000, 100.0), own_batch_size=1) == 8
-    assert batching("ratio").weight(Contribution(0, 1, 100.0), own_batch_size=1000) == 1 / 8
+@pytest.mark.parametrize(
+    ("weights", "sent", "own", "weight"),
+    [
+        *((weights, 32, 32, 1) for weights in ("ratio", "share", "equal")),
+        ("ratio", 58, 29, 2),
+        ("ratio", 29, 58, 0.5),
+        ("ratio", 1000, 1, 8),
+        ("ratio", 1, 1000, 1 / 8),
+    ],
+)
+def test_gradients_of_more_samples_weigh_more_within_limits(weights, sent, own, weight):
+    assert batching(weights).weight(Contribution(0, sent, 100.0), own_batch_size=own) == weight
 
 
 @given(sender=st.integers(10, 60), receiver=st.integers(10, 60))
@@ -116,7 +114,7 @@ def test_ratio_and_share_differ_by_n_times_the_receivers_batch_over_the_global_o
     assert share == pytest.approx(ratio * 6 * receiver / 192)
 
 
-def test_the_learning_rate_may_follow_the_global_batch():
+def test_the_learning_rate_may_be_proportional_to_the_global_batch():
     (worker,) = workers_of(
         {"name": "dlion", "batching": {"learning_rate": "linear"}}, [setup(workers=6, samples=60_000)]
     )
@@ -127,7 +125,7 @@ def test_the_learning_rate_may_follow_the_global_batch():
 
 
 @pytest.mark.parametrize("weights", ["ratio", "share"])
-def test_the_others_take_over_the_part_of_a_lost_worker(weights):
+def test_the_remaining_workers_get_the_part_of_a_lost_worker(weights):
     one = batching(weights)
     for sender in range(1, 6):
         one.received(Message(sender, ComputeProfile(0.0, 0.001 * sender, 1000)))

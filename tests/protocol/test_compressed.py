@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dlion_sim.protocol.exchange.compressed import DeepGradientCompression, RandomKExchange, TopKExchange
 from dlion_sim.protocol.updates import LocalGradient
 from tests.protocol.flushing import flushed
-from tests.protocol.joined import run, setup, workers_of
+from tests.protocol.joined import setup, trained
 
 vectors = st.lists(st.floats(-10, 10, width=32), min_size=20, max_size=20).map(torch.tensor)
 
@@ -24,7 +24,7 @@ def outgoing(one, gradient, iteration=0):
 
 @pytest.mark.parametrize("kind", [TopKExchange, RandomKExchange])
 @given(st.lists(vectors, min_size=1, max_size=8), st.floats(0.01, 1))
-def test_sent_and_remembered_sum_to_all_gradients(kind, gradients, density):
+def test_sent_entries_and_residual_sum_to_all_gradients(kind, gradients, density):
     one = kind(kind.Parameters(density=density), setup(variables=(7, 12, 1)))
     remembered, received = torch.zeros(20), torch.zeros(20)
     for iteration, gradient in enumerate(gradients):
@@ -49,7 +49,7 @@ def test_top_k_takes_the_largest(gradient):
     assert not indices or gradient[indices].abs().min() >= gradient[rest].abs().max()
 
 
-def test_random_k_differs_by_worker_and_is_the_same_again():
+def test_random_k_differs_by_worker_and_is_deterministic():
     def chosen(worker):
         one = RandomKExchange(RandomKExchange.Parameters(density=0.25), setup(worker, variables=(20,)))
         return [outgoing(one, torch.ones(20), iteration)[1] for iteration in range(4)]
@@ -91,12 +91,6 @@ def test_dgc_clips_to_each_workers_part_of_the_norm():
 
 @pytest.mark.parametrize("kind", ["top_k", "random_k", "dgc"])
 def test_replicas_stay_equal(kind):
-    workers = workers_of({"name": "baseline", "exchange": kind}, [setup(index, iterations=6) for index in range(3)])
-
-    def gradients(worker, size):
-        seed = 1000 * worker.setup.worker + worker.iteration
-        return 1.0, torch.randn(6, generator=torch.Generator().manual_seed(seed))
-
-    run(workers, gradients)
-    assert workers[0].replica.parameters.any()
-    assert all(torch.equal(workers[0].replica.parameters, worker.replica.parameters) for worker in workers)
+    first, *others = trained({"name": "baseline", "exchange": kind}, iterations=6)
+    assert first.any()
+    assert all(torch.equal(first, each) for each in others)

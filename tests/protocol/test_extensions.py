@@ -1,4 +1,4 @@
-"""The page on writing one's own system works as it stands; what cannot be used is refused with the reason."""
+"""The code on the page on one's own systems works; unusable choices are refused with a reason."""
 
 import re
 import sys
@@ -9,9 +9,18 @@ import torch
 import yaml
 
 from dlion_sim.errors import InputError, OwnCodeError
+from dlion_sim.live import gather
 from dlion_sim.protocol.compose import compose
 from dlion_sim.protocol.messages import BODIES, MalformedMessageError, Message, decode
-from dlion_sim.scenario import SystemSpec
+from dlion_sim.results import Run
+from dlion_sim.scenario import SystemSpec, dump
+from dlion_sim.simulation import resume, simulate
+from dlion_sim.simulation.checkpointing.kinds import Kinds, UnknownKindError
+from tests.command import dlion
+from tests.live.test_driver import brief
+from tests.live.together import Together
+from tests.simulation.checkpointing.test_checkpoint import After, check_same
+from tests.simulation.scenarios import digits
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extend.md").read_text()
 
@@ -49,10 +58,7 @@ def spec(system) -> SystemSpec:
     return SystemSpec.model_validate(system)
 
 
-def test_the_pages_choice_runs(gossip, tmp_path):
-    from dlion_sim.simulation import simulate
-    from tests.simulation.scenarios import digits
-
+def test_the_choice_of_the_page_runs(gossip, tmp_path):
     run = simulate(digits(system=written("gossip")), tmp_path / "run")
     assert run.summary["accuracy"]["mean"] > 0.5
     assert run.scenario["system"]["exchange"] == {"kind": "gossip:Gossip", "fanout": 2}
@@ -65,24 +71,14 @@ def test_the_pages_choice_runs(gossip, tmp_path):
 @pytest.fixture
 def interrupted(gossip, tmp_path):
     """A run with the page's choice that was ended early."""
-    from dlion_sim.simulation import simulate
-    from tests.simulation.checkpointing.test_checkpoint import After
-    from tests.simulation.scenarios import digits
-
     return simulate(digits(system="gossip:GOSSIP"), tmp_path / "run", interrupted=After(100)).folder
 
 
-def test_a_run_with_the_pages_choice_goes_on_to_the_bit(interrupted, tmp_path):
-    from dlion_sim.simulation import resume, simulate
-    from tests.simulation.checkpointing.test_checkpoint import check_same
-    from tests.simulation.scenarios import digits
-
+def test_a_run_with_the_choice_of_the_page_resumes_to_the_bit(interrupted, tmp_path):
     check_same(resume(interrupted), simulate(digits(system="gossip:GOSSIP"), tmp_path / "whole"))
 
 
-def test_a_run_does_not_go_on_with_a_choice_that_was_edited(interrupted, tmp_path):
-    from dlion_sim.simulation import resume
-
+def test_a_run_is_not_resumed_with_an_edited_choice(interrupted, tmp_path):
     sys.modules.pop("gossip")
     with (tmp_path / "gossip.py").open("a") as file:
         file.write("# changed\n")
@@ -90,9 +86,7 @@ def test_a_run_does_not_go_on_with_a_choice_that_was_edited(interrupted, tmp_pat
         resume(interrupted)
 
 
-def test_of_a_users_module_a_checkpoint_may_name_the_classes_that_are_defined_there(gossip):
-    from dlion_sim.simulation.checkpointing.kinds import Kinds, UnknownKindError
-
+def test_a_checkpoint_may_name_only_classes_that_the_users_module_defines(gossip):
     own = compose(spec("gossip:GOSSIP")).own_modules
     assert own == {"gossip"}
     assert Kinds(own).named("gossip:Gossip.Parameters").__module__ == "gossip"
@@ -109,11 +103,7 @@ def test_a_module_of_this_package_is_not_the_users():
     assert not compose(spec({**given, "topology": "parameter_server"})).own_modules
 
 
-def test_a_choice_that_keeps_what_cannot_be_saved_is_told_of(gossip, tmp_path):
-    from dlion_sim.simulation import simulate
-    from tests.simulation.checkpointing.test_checkpoint import After
-    from tests.simulation.scenarios import digits
-
+def test_a_choice_with_a_state_that_cannot_be_saved_is_refused(gossip, tmp_path):
     file = tmp_path / "gossip.py"
     kept = "self.file = open(__file__)  # noqa"
     file.write_text(file.read_text().replace("        self.rng", f"        {kept}\n        self.rng", 1))
@@ -123,7 +113,7 @@ def test_a_choice_that_keeps_what_cannot_be_saved_is_told_of(gossip, tmp_path):
     assert whole.manifest["status"] == "completed"
 
 
-def test_the_pages_system_is_one(gossip):
+def test_the_system_of_the_page_is_composed(gossip):
     system = compose(spec("gossip:GOSSIP"))
     assert system.spec.exchange.parameters == {"fanout": 2}
 
@@ -173,11 +163,7 @@ class Eavesdropping(KnowledgeTransfer):
     assert refused.value.path == "system.knowledge_transfer"
 
 
-def test_the_pages_own_message_is_simulated_recorded_and_saved(halves, tmp_path):
-    from dlion_sim.simulation import resume, simulate
-    from tests.simulation.checkpointing.test_checkpoint import After, check_same
-    from tests.simulation.scenarios import digits
-
+def test_the_message_of_the_page_is_simulated_recorded_and_saved(halves, tmp_path):
     whole = simulate(digits(system=written("halves")), tmp_path / "whole")
     assert whole.summary["accuracy"]["mean"] > 0.5
     assert set(whole.transfers()["kind"]) == {"half"}
@@ -185,11 +171,7 @@ def test_the_pages_own_message_is_simulated_recorded_and_saved(halves, tmp_path)
     check_same(resume(cut.folder), whole)
 
 
-def test_the_pages_own_message_goes_between_live_nodes(halves, tmp_path):
-    from dlion_sim.live import gather
-    from tests.live.test_driver import brief
-    from tests.live.together import Together
-
+def test_the_message_of_the_page_is_sent_between_live_nodes(halves, tmp_path):
     outcomes = Together(brief("iterations=6", system=written("halves")), tmp_path / "parts").run()
     assert [outcome.ending.stopped_by for outcome in outcomes] == ["iterations"] * 3
     run = gather(tmp_path / "parts", tmp_path / "run")
@@ -198,10 +180,7 @@ def test_the_pages_own_message_goes_between_live_nodes(halves, tmp_path):
 
 
 @pytest.mark.parametrize("entries", [3, None], ids=["of another length", "longer than the model"])
-def test_who_sends_a_malformed_one_is_dropped_by_live_nodes(halves, tmp_path, entries):
-    from tests.live.test_driver import brief
-    from tests.live.together import Together
-
+def test_live_nodes_drop_a_sender_of_malformed_messages(halves, tmp_path, entries):
     together = Together(brief("duration=0.7 s", system=written("halves")), tmp_path)
 
     async def spoil(together):
@@ -241,12 +220,7 @@ class GivesUp(NoTransfer):
 """
 
 
-def test_a_worker_that_gives_up_ends_the_run_as_failed_with_its_reason(tmp_path, monkeypatch, capsys):
-    from dlion_sim.results import Run
-    from dlion_sim.scenario import dump
-    from tests.command import dlion
-    from tests.simulation.scenarios import digits
-
+def test_an_abort_of_a_choice_is_a_failed_run_with_its_reason(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     (tmp_path / "weary.py").write_text(GIVING_UP)

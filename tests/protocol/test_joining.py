@@ -1,4 +1,4 @@
-"""A member and a newcomer, one event at a time."""
+"""Joining, one event at a time."""
 
 import pytest
 import torch
@@ -10,12 +10,11 @@ from dlion_sim.protocol.events import (
     PeerLost,
     Send,
 )
-from dlion_sim.protocol.exchange.periodic import DiLoCoExchange
 from dlion_sim.protocol.membership_messages import Begins, Hello, State, StateRequest
 from dlion_sim.protocol.messages import decode
 from dlion_sim.protocol.phases import Phase
 from tests.protocol.churn import P
-from tests.protocol.joined import layout, setup
+from tests.protocol.joined import layout
 from tests.protocol.members import (
     NEWCOMER,
     RATE,
@@ -31,10 +30,8 @@ from tests.protocol.members import (
     worker_of,
 )
 
-# A member and a newcomer
 
-
-def test_a_member_waits_for_a_newcomer_from_the_iteration_on_that_it_has_told_it():
+def test_a_member_waits_for_a_joining_worker_from_the_announced_iteration_on():
     worker = worker_of()
     worker.handle(PeerLost(2), 0.1)
     assert sent(worker.handle(PeerFound(2), 0.2), 2) == [Hello(1, 0, float("inf"), 0, True)]
@@ -51,7 +48,7 @@ def test_a_member_waits_for_a_newcomer_from_the_iteration_on_that_it_has_told_it
     at(worker, -RATE * (1 + 3) / 2 * 2)
 
 
-def test_a_newcomer_counts_from_its_first_contribution_on_even_if_that_is_faster_than_its_word():
+def test_a_joining_worker_counts_from_its_first_contribution_on_even_before_its_announcement():
     worker = worker_of()
     worker.handle(PeerLost(2), 0.1)
     worker.handle(PeerFound(2), 0.2)
@@ -62,7 +59,7 @@ def test_a_newcomer_counts_from_its_first_contribution_on_even_if_that_is_faster
     at(worker, -RATE * (1 + 3) / 2 - RATE * (1 + 3 + 8) / 3)
 
 
-def test_a_newcomer_begins_with_the_first_iteration_of_which_it_gets_everything():
+def test_a_joining_worker_begins_with_the_first_iteration_that_it_gets_completely():
     worker, actions = joining()
     assert sent(actions, 1) == [Begins(4), StateRequest(4)]
     assert sent(actions, 2) == [Begins(4)]
@@ -79,7 +76,7 @@ def test_a_newcomer_begins_with_the_first_iteration_of_which_it_gets_everything(
     at(worker, 7 - RATE * (1 + 2 + 3) / 3)
 
 
-def test_what_the_state_has_of_a_peer_is_not_applied_again():
+def test_contributions_that_are_in_the_state_are_not_applied_again():
     worker, actions = joining({"name": "baseline", "synchronization": "bounded_staleness"})
     assert sent(actions, 1) == [Begins(4), StateRequest(4)]
     for iteration in (3, 4, 5):
@@ -90,7 +87,7 @@ def test_what_the_state_has_of_a_peer_is_not_applied_again():
     at(worker, -RATE * 50 / 3)
 
 
-def test_where_nobody_waits_a_newcomer_begins_where_its_sponsor_is():
+def test_without_waiting_a_joining_worker_begins_with_its_sponsors_iteration():
     worker, actions = joining("ako")
     assert sent(actions) == [StateRequest(4)]
     actions = [each for part in state_of(worker, 6, torch.zeros(P)) for each in worker.handle(part, 4.0)]
@@ -101,7 +98,7 @@ def test_where_nobody_waits_a_newcomer_begins_where_its_sponsor_is():
 @pytest.mark.parametrize(
     ("sponsor", "chosen"), [("nearest", 1), ("least_loaded", 2), ("best", 2)], ids=["nearest", "least_loaded", "best"]
 )
-def test_a_sponsor_is_chosen_as_is_said(sponsor, chosen):
+def test_a_sponsor_is_chosen_by_the_setting(sponsor, chosen):
     worker = worker_of({"name": "baseline", "synchronization": "bounded_staleness"}, joining=True)
     object.__setattr__(worker.setup, "sponsor", sponsor)
     for peer in (1, 2):
@@ -111,7 +108,7 @@ def test_a_sponsor_is_chosen_as_is_said(sponsor, chosen):
     assert StateRequest(4) in sent(actions, chosen)
 
 
-def test_who_is_further_behind_than_peers_may_be_is_no_sponsor():
+def test_a_member_that_is_too_far_behind_is_no_sponsor():
     worker = worker_of({"name": "hop", "synchronization": {"staleness": 2}}, joining=True)
     for peer in (1, 2):
         worker.handle(PeerFound(peer), 1.0)
@@ -121,7 +118,7 @@ def test_who_is_further_behind_than_peers_may_be_is_no_sponsor():
     assert sent(actions, 2) == [Begins(90), StateRequest(90)]
 
 
-def test_another_sponsor_is_asked_where_one_is_lost():
+def test_another_sponsor_is_asked_after_a_loss():
     worker, _ = joining()
     worker.handle(state_of(worker, 4, torch.zeros(P))[0], 3.0)
     assert sent(worker.handle(PeerLost(1), 3.5), 2) == [StateRequest(4)]
@@ -131,7 +128,7 @@ def test_another_sponsor_is_asked_where_one_is_lost():
     at(worker, 7.0)
 
 
-def test_who_is_reachable_is_waited_for_and_who_is_not_is_not():
+def test_a_joining_worker_waits_for_reachable_peers_only():
     worker = worker_of(joining=True, absent=(2,))
     worker.handle(PeerFound(1), 1.0)
     assert sent(worker.handle(came(1, member(4)), 2.0)) == [Begins(4), StateRequest(4)]
@@ -141,7 +138,7 @@ def test_who_is_reachable_is_waited_for_and_who_is_not_is_not():
     assert sent(worker.handle(PeerLost(2), 3.0)) == [Begins(4), StateRequest(4)]
 
 
-def test_where_nobody_has_a_state_the_lowest_begins_anew():
+def test_without_members_the_lowest_joining_worker_begins_anew():
     worker = worker_of(joining=True)
     for peer in (1, 2):
         worker.handle(PeerFound(peer), 1.0)
@@ -155,7 +152,7 @@ def test_where_nobody_has_a_state_the_lowest_begins_anew():
         assert not worker.handle(came(peer, NEWCOMER), 2.0)
 
 
-def test_a_sponsor_hands_its_state_on_as_soon_as_it_is_there():
+def test_a_sponsor_sends_its_state_as_soon_as_it_has_reached_the_iteration():
     worker = worker_of()
     worker.handle(PeerLost(2), 0.1)
     worker.handle(PeerFound(2), 0.2)
@@ -173,7 +170,7 @@ def test_a_sponsor_hands_its_state_on_as_soon_as_it_is_there():
         decode(part.encode(), workers=3, parameters=P)
 
 
-def test_two_members_take_each_other_in_where_both_get_everything():
+def test_two_members_reconnect_from_the_iteration_that_both_get_completely():
     worker = worker_of()
     worker.handle(PeerLost(2), 0.1)
     worker.handle(PeerFound(2), 0.2)
@@ -190,7 +187,7 @@ def test_two_members_take_each_other_in_where_both_get_everything():
 
 
 @pytest.mark.parametrize("optimizer", [{}, {"momentum": 0.9}, {"kind": "adam"}], ids=str)
-def test_a_replica_goes_on_from_anothers_state_to_the_bit(optimizer):
+def test_a_replica_continues_from_another_ones_state_to_the_bit(optimizer):
     one, other = (Replica(layout(P), torch.zeros(P), learning_rate=RATE, **optimizer) for _ in range(2))
     gradients = torch.randn(6, P, generator=torch.Generator().manual_seed(1))
     for gradient in gradients[:3]:
@@ -201,13 +198,3 @@ def test_a_replica_goes_on_from_anothers_state_to_the_bit(optimizer):
         other.step(gradient)
     assert torch.equal(one.parameters, other.parameters)
     assert one.learning_rate == other.learning_rate
-
-
-def test_the_outer_optimizers_state_is_handed_on():
-    one, other = (DiLoCoExchange(DiLoCoExchange.Parameters(period=1), setup(index)) for index in range(2))
-    for exchange in (one, other):
-        assert [len(tensor) for tensor in exchange.state()] == [P, 0]
-    for step in range(3):
-        one._next_start(torch.full((P,), float(step)))
-    other.take_over(one.state())
-    assert torch.equal(one._next_start(torch.ones(P)), other._next_start(torch.ones(P)))

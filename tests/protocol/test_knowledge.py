@@ -74,7 +74,7 @@ def requests(actions):
     ]
 
 
-def test_a_round_is_decided_when_all_have_reported_and_only_once():
+def test_a_round_is_decided_once_when_all_have_reported():
     worker = one()
     iterate(worker, 0.5)
     reported = [a.peer for a in iterate(worker, 0.7) if isinstance(a, Send) and isinstance(a.message.body, LossReport)]
@@ -122,7 +122,7 @@ def test_a_round_that_is_not_decided_when_the_next_one_opens_takes_older_reports
     assert requests(iterate(worker, 0.4)) == [2], "its report of round 1 has to do for round 2"
 
 
-def test_ties_go_to_the_lowest_worker_and_a_loss_that_is_no_number_is_the_worst():
+def test_ties_go_to_the_lowest_worker_and_nan_is_the_worst_loss():
     worker = one(worker=1)
     iterate(worker, 0.4)
     iterate(worker, 0.4)
@@ -140,7 +140,7 @@ def test_a_report_averages_the_newest_losses():
     assert report == LossReport(1, 1.5)
 
 
-def test_who_is_asked_sends_its_weights_as_they_are_and_several_askers_share_one_copy():
+def test_requested_weights_are_a_snapshot_that_several_receivers_share():
     worker = one()
     worker.replica.parameters.fill_(7.0)
     (first,) = worker.handle(MessageArrived(Message(1, WeightsRequest())), 1.0)

@@ -1,4 +1,4 @@
-"""What makes each system learn, held under delays: beside what it keeps, that it gets where it should.
+"""The properties that make systems learn, under delays: convergence, beside conservation.
 
 Workers are joined by messages that are under way for random times, and each has data of its own: its loss is least
 elsewhere than the others'. So who communicates nothing, or the wrong thing, ends up somewhere else.
@@ -22,7 +22,7 @@ from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.protocol.updates import LocalGradient
 from dlion_sim.scenario import SystemSpec
 from tests.protocol.flushing import flushed, let_go
-from tests.protocol.joined import layout, random_delays, run, setup, team
+from tests.protocol.joined import layout, noise, random_delays, run, setup, team
 
 RATE = 0.1
 CURVATURE = torch.tensor([1.0, 0.5, 0.8, 0.6, 1.0, 0.7])
@@ -31,10 +31,6 @@ CURVATURE = torch.tensor([1.0, 0.5, 0.8, 0.6, 1.0, 0.7])
 def place(worker):
     """Where a worker's loss is least, [6]."""
     return 10 * torch.randn(6, generator=torch.Generator().manual_seed(77 + worker))
-
-
-def noise(worker, iteration):
-    return torch.randn(6, generator=torch.Generator().manual_seed(1000 * worker + iteration))
 
 
 def slope(worker, parameters):
@@ -106,7 +102,7 @@ def servers(system, count):
     ],
     ids=str,
 )
-def test_in_step_all_learn_what_one_does_from_all_data(system):
+def test_synchronous_systems_equal_one_worker_with_all_data(system):
     def noisy(worker, batch_size):
         loss, gradient = downhill(worker, batch_size)
         return loss, gradient + noise(worker.setup.worker, worker.iteration)
@@ -136,7 +132,7 @@ def no_slope(worker, batch_size):
 
 
 @pytest.mark.parametrize("begin", ["at the slowest", "anywhere"])
-def test_mixing_contracts_as_the_second_eigenvalue_tells_and_keeps_the_mean(begin):
+def test_mixing_contracts_as_the_second_eigenvalue_predicts_and_keeps_the_mean(begin):
     count, starts = 6, {}
     values, vectors = np.linalg.eigh(mixing_matrix(count))
     second = sorted(abs(values))[-2]
@@ -159,7 +155,7 @@ def test_mixing_contracts_as_the_second_eigenvalue_tells_and_keeps_the_mean(begi
 
 @pytest.mark.parametrize("staleness", [1, 3])
 @pytest.mark.parametrize("backup_workers", [0, 1])
-def test_mixing_old_parameters_still_brings_all_together(staleness, backup_workers):
+def test_mixing_old_parameters_still_contracts(staleness, backup_workers):
     system = {
         "name": "hop",
         "exchange": {"kind": "parameters", "staleness": staleness},
@@ -182,7 +178,7 @@ def test_mixing_old_parameters_still_brings_all_together(staleness, backup_worke
     assert float((end - end.mean(dim=0)).norm() / (begin - begin.mean(dim=0)).norm()) < 1e-3
 
 
-def test_after_each_exchange_of_local_sgd_all_are_at_the_mean_of_where_they_went():
+def test_each_exchange_of_local_sgd_is_the_mean_of_all_parameters():
     starts = {}
     workers = team({"name": "local_sgd", "exchange": {"period": 3}}, 4, iterations=13)
     run(workers, noting(starts, downhill), delays=random_delays(4, unequal=True))
@@ -197,7 +193,7 @@ def test_after_each_exchange_of_local_sgd_all_are_at_the_mean_of_where_they_went
             assert all(torch.equal(found[0], one) for one in found)
 
 
-def test_diloco_takes_outer_nesterov_steps_in_the_same_state_everywhere():
+def test_diloco_takes_the_same_outer_nesterov_steps_on_all_workers():
     starts = {}
     system = {"name": "diloco", "exchange": {"period": 4, "outer_learning_rate": 0.7, "outer_momentum": 0.9}}
     workers = team(system, 4, iterations=12)
@@ -236,8 +232,8 @@ LOSSLESS = [
 
 
 @pytest.mark.parametrize("system", LOSSLESS, ids=str)
-def test_all_gradients_are_applied_once_by_all_when_nothing_is_kept_back_any_more(system):
-    """On links that carry a partition or two while a gradient is computed."""
+def test_all_gradients_are_applied_once_by_all_workers_in_the_end(system):
+    """On links that carry one or two partitions while a gradient is computed."""
     total = torch.zeros(6)
 
     def ceasing(worker, batch_size):
@@ -262,7 +258,7 @@ def changing_cost(worker, batch_size):
 
 
 @pytest.mark.parametrize(("partitions", "longest"), [(1, 1), (4, 4), (6, 6), (None, 7)])
-def test_each_entry_comes_at_least_every_p_iterations_also_as_p_changes(partitions, longest):
+def test_each_entry_arrives_at_least_every_p_iterations_also_while_p_changes(partitions, longest):
     """By its links' bandwidth p is between 1 and 4; between two cycles of 4 an entry waits for 7 at most."""
     workers = team({"name": "ako", "exchange": {"partitions": partitions}}, 4, iterations=60)
     tags = {}
@@ -295,7 +291,7 @@ def noting_arrivals(worker, tags):
 
 
 @pytest.mark.parametrize("threshold", [0.05, 0.5])
-def test_gaias_replicas_are_apart_by_what_is_unsent_and_that_is_less_than_significant(threshold):
+def test_replicas_of_gaia_differ_by_residuals_below_the_threshold(threshold):
     starts = {}
     workers = team({"name": "gaia", "exchange": {"threshold": threshold}}, 4, iterations=40)
     run(workers, noting(starts, downhill), delays=random_delays(8, unequal=True))
@@ -309,7 +305,7 @@ def test_gaias_replicas_are_apart_by_what_is_unsent_and_that_is_less_than_signif
         assert (kept[index].abs() <= threshold / math.sqrt(40) * own_step.abs() + 1e-6).all()
 
 
-def test_gaias_threshold_bounds_how_long_an_entry_is_kept_and_less_and_less():
+def test_the_threshold_of_gaia_bounds_the_age_of_residuals():
     """Of gradients that stay as they are, the update outgrows threshold / sqrt(t) of the weight ever sooner."""
     own = setup(variables=(20,), learning_rate=RATE)
     own.replica.parameters.fill_(10.0)
@@ -350,8 +346,8 @@ LEARNING = [
 
 
 @pytest.mark.parametrize("system", LEARNING, ids=str)
-def test_all_come_near_to_the_minimum_of_all_data(system):
-    """And stay there. Who learns from its own data alone ends 12 or more away from it."""
+def test_all_workers_converge_to_the_minimum_of_all_data(system):
+    """And stay there. A worker that learns from its own data alone ends at a distance of 12 or more."""
     workers, found = team(system, 4, learning_rate=0.03), []
 
     def watched(worker, batch_size):

@@ -1,4 +1,4 @@
-"""What makes systems learn holds where workers come and go."""
+"""The properties that make systems learn, with churn."""
 
 import torch
 from hypothesis import given, settings
@@ -17,8 +17,6 @@ from tests.protocol.members import (
     messages,
     worker_of,
 )
-
-# What makes systems learn
 
 IN_STEP = [
     ({"name": "baseline"}, 1),
@@ -44,8 +42,8 @@ IN_STEP = [
     absent=st.sets(st.integers(1, 3), max_size=2),
     optimizer=st.sampled_from([{}, {"momentum": 0.9}, {"kind": "adam"}]),
 )
-def test_who_leaves_and_comes_back_has_what_all_others_have_to_the_bit(system, seed, comings, absent, optimizer):
-    """Whoever comes has met all whose contributions still were under way."""
+def test_a_worker_that_rejoins_has_the_parameters_of_all_others_to_the_bit(system, seed, comings, absent, optimizer):
+    """A returning worker reconnects after all its former messages have arrived."""
     kind, period = system
     world = World(
         kind,
@@ -70,8 +68,8 @@ def test_who_leaves_and_comes_back_has_what_all_others_have_to_the_bit(system, s
         assert all(torch.equal(first, each) for each in others)
 
 
-def test_a_lost_and_found_workers_contributions_are_conserved():
-    """What an exchange has not sent it keeps, whoever comes and goes meanwhile."""
+def test_gradients_are_conserved_across_a_loss_and_a_reconnection():
+    """Residuals are kept during churn."""
     for exchange in (
         "partitions",
         {"kind": "top_k", "density": 0.3},
@@ -95,8 +93,8 @@ def test_a_lost_and_found_workers_contributions_are_conserved():
         torch.testing.assert_close(total + kept[1], gradients.sum(dim=0), rtol=0, atol=1e-5)
 
 
-def test_parameters_are_mixed_with_those_who_count_and_the_mean_stays():
-    """An edge to who has not begun weighs nothing at either end, so that the weights stay doubly stochastic."""
+def test_parameters_are_mixed_with_members_only_which_keeps_the_mean():
+    """An edge to a joining worker has weight 0 at both ends, so that the weights stay doubly stochastic."""
     world = World(
         {"name": "dpsgd", "topology": "all_to_all"},
         4,

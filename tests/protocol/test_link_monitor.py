@@ -1,4 +1,4 @@
-"""What a worker believes of its links."""
+"""A worker's measurements of its links."""
 
 import tracemalloc
 
@@ -24,12 +24,12 @@ def links(bandwidth=100.0, compute_seconds=2.0):
     return made
 
 
-def test_a_link_can_take_what_it_carries_while_a_gradient_is_computed():
+def test_the_budget_is_what_a_link_carries_while_a_gradient_is_computed():
     assert links().budget(1, 10.0) == 200
     assert links().budget(2, 10.0) == 0, "nothing is known of it"
 
 
-def test_what_should_not_have_left_yet_is_taken_off():
+def test_queued_bytes_are_subtracted_from_the_budget():
     made = links()
     made.queued(1, 200, 10.0)
     made.queued(1, 50, 11.0)
@@ -42,7 +42,7 @@ def test_what_should_not_have_left_yet_is_taken_off():
     assert made.budget(1, 12.6) == pytest.approx(2 * rate - 50 + rate * 0.1)
 
 
-def test_a_lost_link_can_take_nothing():
+def test_a_lost_link_has_no_budget():
     made = links()
     made.lost(1)
     assert made.budget(1, 10.0) == 0
@@ -59,7 +59,7 @@ def test_bandwidths_and_times_are_averaged():
     assert made.carried([1, 2]) == [], "not all are known"
 
 
-def test_short_messages_count_for_little():
+def test_short_messages_have_little_weight():
     made = links()
     made.queued(1, 1, 10.0)
     made.sent(1, 10.0)
@@ -67,7 +67,7 @@ def test_short_messages_count_for_little():
     assert made.budget(1, 10.0) == pytest.approx(200, rel=1e-5)
 
 
-def test_a_link_takes_little_memory_whether_it_carries_something_or_not():
+def test_busy_and_idle_links_take_little_memory():
     tracemalloc.start()
     made, sizes = monitor(), []
     for peer in range(2000):

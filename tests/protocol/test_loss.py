@@ -1,4 +1,4 @@
-"""What a lost peer means to each system: who can does without it, who cannot says so at once."""
+"""A lost peer: tolerant systems continue without it, others abort with a reason."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Contribution, Message, Mixed
 from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.server import ParameterServer
-from tests.protocol.joined import layout, random_delays, run, setup, team, workers_of
+from tests.protocol.joined import layout, noisy, random_delays, run, setup, team, workers_of
 
 ASYNCHRONOUS = {"name": "baseline", "synchronization": {"kind": "asynchronous", "send_buffer": 1}}
 BACKUP = {"kind": "bounded_staleness", "staleness": 1, "backup_workers": 1}
@@ -41,11 +41,6 @@ DEPENDENT = [
 ]
 
 
-def noise(worker, batch_size):
-    generator = torch.Generator().manual_seed(1000 * worker.setup.worker + worker.iteration)
-    return 1.0, torch.randn(6, generator=generator)
-
-
 AT = (0.0, 2.0, 10.0, 20.0)
 """Where the loss on each worker's data is least: at 4 on that of the first three together, at 8 on that of all four."""
 
@@ -72,12 +67,12 @@ def composed(system):
 
 def survivors(system, count=4, deaths=(3,), iterations=20):
     workers = team(composed(system), count, iterations=iterations)
-    reports = run(workers, noise, deaths=dict.fromkeys(deaths, 5))
+    reports = run(workers, noisy, deaths=dict.fromkeys(deaths, 5))
     return [(worker, reports[index]) for index, worker in enumerate(workers) if index not in deaths]
 
 
 @pytest.mark.parametrize("system", TOLERANT, ids=str)
-def test_who_can_do_without_a_peer_goes_on_to_the_end(system):
+def test_tolerant_systems_continue_to_the_end(system):
     for worker, reports in survivors(system):
         assert worker.phase is Phase.STOPPED
         assert reports[-1].iteration == worker.iteration == 20
@@ -86,8 +81,8 @@ def test_who_can_do_without_a_peer_goes_on_to_the_end(system):
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("system", TOLERANT, ids=str)
-def test_who_is_left_learns_from_all_who_are_left_and_from_nobody_else(system, seed):
-    """Alone each would go to its own place, and with the lost one all to 8."""
+def test_remaining_workers_learn_from_each_other_only(system, seed):
+    """Alone each worker would converge to its own minimum, and with the lost one all to 8."""
     workers = team(composed(system), 4)
     run(workers, pull, even_cost, deaths={3: 5}, delays=random_delays(seed), most=4000)
     for worker in workers[:3]:
@@ -104,8 +99,8 @@ def test_who_is_left_learns_from_all_who_are_left_and_from_nobody_else(system, s
     ],
     ids=str,
 )
-def test_who_is_left_waits_for_all_who_are_left(system, bound):
-    """No survivor leads another by more than the bound, of whom the last is three times as slow as the first."""
+def test_remaining_workers_wait_for_each_other(system, bound):
+    """None leads another by more than the bound; the last one is three times as slow as the first."""
     workers, leads = team(system, 4), []
 
     def note(worker, batch_size):
@@ -119,18 +114,18 @@ def test_who_is_left_waits_for_all_who_are_left(system, bound):
 
 
 @pytest.mark.parametrize("iterations", [0, 5], ids=["before anything is measured", "later"])
-def test_who_is_left_splits_the_whole_global_batch(iterations):
+def test_remaining_workers_split_the_whole_global_batch(iterations):
     system = {"name": "dlion", "synchronization": "asynchronous", "batching": {"growth": "none"}}
     workers = team(system, 4, iterations=40)
-    reports = run(workers, noise, cost, deaths={3: iterations}, delays=random_delays(1))
+    reports = run(workers, noisy, cost, deaths={3: iterations}, delays=random_delays(1))
     assert reports[0][-1].global_batch_size == 4 * 32
     sizes = [each[-1].batch_size for each in reports[:3]]
     assert sizes == [53, 53, 22], "which take 63, 63 and 64 ms"
 
 
 @pytest.mark.parametrize("known", [False, True])
-def test_a_loss_before_all_fits_are_known_leaves_a_split_among_the_others(known):
-    """Whether or not the lost one's own fit was among those that were known."""
+def test_a_loss_before_all_fits_are_known_leaves_a_split_among_the_remaining(known):
+    """Whether or not the lost worker's fit was known."""
     (worker,) = workers_of({"name": "dlion", "batching": {"growth": "none"}}, [setup(workers=4)])
     batching = worker.choices.batching
     if known:
@@ -143,8 +138,8 @@ def test_a_loss_before_all_fits_are_known_leaves_a_split_among_the_others(known)
     assert batching.batch_size(0) == pytest.approx(128 / (1 + 1 + 1 / 2), abs=1)
 
 
-def test_who_is_left_still_takes_the_weights_of_the_best_who_is_left():
-    """The lost worker had the least loss, and was the one to be asked until then."""
+def test_remaining_workers_pull_from_the_best_of_them():
+    """The lost worker had the least loss, and was asked until then."""
     losses = (0.5, 0.2, 0.9, 0.1)
     system = {**ASYNCHRONOUS, "knowledge_transfer": {"kind": "direct", "period": 3, "share": 1.0}}
     workers, asked = team(system, 4, iterations=40), []
@@ -181,7 +176,7 @@ def noting_requests(worker, asked):
 
 
 @pytest.mark.parametrize("system", DEPENDENT, ids=str)
-def test_who_cannot_says_why_at_once(system):
+def test_other_systems_abort_with_a_reason(system):
     for worker, reports in survivors(system):
         assert worker.phase is Phase.STOPPED
         assert isinstance(reports[-1], Abort)
@@ -212,7 +207,7 @@ def arrived(sender, iteration=0, value=0.0, body=Contribution):
     return MessageArrived(Message(sender, body(iteration, 32), (torch.full((6,), value),)))
 
 
-def test_a_full_queue_to_a_lost_peer_holds_nobody_up():
+def test_a_full_queue_to_a_lost_peer_is_not_waited_for():
     (worker,) = workers_of(ASYNCHRONOUS, [setup(workers=3)])
     worker.handle(Started(), 0.0)
     for _ in range(2):
@@ -227,17 +222,7 @@ def test_a_full_queue_to_a_lost_peer_holds_nobody_up():
     assert sends == [1]
 
 
-def test_the_update_is_the_mean_over_those_who_are_left():
-    (worker,) = workers_of({**ASYNCHRONOUS, "synchronization": "asynchronous"}, [setup(workers=3)])
-    worker.handle(Started(), 0.0)
-    worker.handle(arrived(1, value=2.0), 0.5)
-    worker.handle(arrived(2, value=100.0), 0.5)
-    worker.handle(PeerLost(2), 0.6)
-    worker.handle(GradientReady(1.0, torch.full((6,), 4.0), 1.0), 1.0)
-    torch.testing.assert_close(worker.replica.parameters, torch.full((6,), -0.1 * (2 + 4) / 2))
-
-
-def test_parameters_are_mixed_with_those_who_are_left():
+def test_parameters_are_mixed_with_the_remaining_peers():
     system = {"name": "dpsgd", "synchronization": {"kind": "hop", "staleness": 0, "backup_workers": 1}}
     (worker,) = workers_of(system, [setup(workers=3, mixing={1: 0.25, 2: 0.25})])
     worker.handle(Started(), 0.0)
@@ -247,8 +232,8 @@ def test_parameters_are_mixed_with_those_who_are_left():
     torch.testing.assert_close(worker.replica.parameters, torch.full((6,), 0.25 * 8))
 
 
-def test_periodic_means_are_over_those_who_are_left():
-    """What a peer sent after the last exchange is forgotten with it."""
+def test_periodic_means_are_over_the_remaining_peers():
+    """Its contribution after the last exchange is dropped."""
     (worker,) = workers_of({"name": "local_sgd", "exchange": {"period": 2}, "synchronization": BACKUP}, [setup()])
     worker.handle(Started(), 0.0)
     worker.handle(arrived(1, 0, value=100.0, body=Mixed), 0.1)
@@ -260,7 +245,7 @@ def test_periodic_means_are_over_those_who_are_left():
     torch.testing.assert_close(worker.replica.parameters, torch.full((6,), 8.0 / 2))
 
 
-def test_what_a_lost_peer_has_announced_is_not_waited_for():
+def test_announcements_of_a_lost_peer_are_not_waited_for():
     system = {"name": "gaia", "synchronization": "asynchronous", "exchange": {"barrier": "selective"}}
     (worker,) = workers_of(system, [setup(workers=3)])
     worker.handle(Started(), 0.0)
@@ -272,23 +257,14 @@ def test_what_a_lost_peer_has_announced_is_not_waited_for():
     assert worker.iteration == 1
 
 
-def test_an_answer_that_will_never_come_is_not_waited_for():
-    (worker,) = workers_of({"name": "adpsgd"}, [setup(workers=2, side=0)])
-    worker.handle(Started(), 0.0)
-    worker.handle(GradientReady(1.0, torch.ones(6), 1.0), 1.0)
-    assert worker.iteration == 0
-    worker.handle(PeerLost(1), 2.0)
-    torch.testing.assert_close(worker.replica.parameters, torch.full((6,), -0.1))
-
-
-def test_who_has_done_its_part_loses_nothing():
+def test_a_loss_after_the_last_iteration_has_no_effect():
     workers = workers_of({"name": "baseline"}, [setup(index, 2, iterations=2) for index in range(2)])
-    run(workers, noise)
+    run(workers, noisy)
     assert workers[0].handle(PeerLost(1), 9.0) == []
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_server_goes_on_only_if_it_waits_for_nobody(asynchronous):
+def test_only_an_asynchronous_server_continues_after_a_loss(asynchronous):
     server = ParameterServer(
         2,
         2,

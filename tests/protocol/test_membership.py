@@ -1,4 +1,4 @@
-"""Who takes part, one event at a time: losses, leaves, and words that no honest peer says."""
+"""Membership, one event at a time: losses, leaves, and invalid messages."""
 
 import pytest
 import torch
@@ -34,10 +34,10 @@ from tests.protocol.members import (
     worker_of,
 )
 
-# Who fails before, while and after it sends, or while all wait to merge: means are over those who count, exactly.
+# Failures before, during and after sending: means are over the counting workers, exactly.
 
 
-def test_who_fails_before_it_sends_does_not_count():
+def test_a_peer_that_fails_before_it_sends_does_not_count():
     worker = worker_of()
     worker.handle(PeerLost(2), 0.5)
     worker.handle(contributed(1, 0, 2.0), 0.6)
@@ -45,7 +45,7 @@ def test_who_fails_before_it_sends_does_not_count():
     at(worker, -RATE * (4 + 2) / 2)
 
 
-def test_who_fails_when_others_are_awaited_does_not_count():
+def test_a_peer_that_fails_during_the_wait_for_others_does_not_count():
     worker = worker_of()
     worker.handle(contributed(2, 0, 100.0), 0.5)
     worker.handle(computed(4.0), 1.0)
@@ -55,7 +55,7 @@ def test_who_fails_when_others_are_awaited_does_not_count():
     at(worker, -RATE * (4 + 2) / 2)
 
 
-def test_who_fails_after_the_merge_has_counted():
+def test_a_peer_that_fails_after_the_update_has_counted():
     worker = worker_of()
     for peer, value in ((1, 2.0), (2, 3.0)):
         worker.handle(contributed(peer, 0, value), 0.5)
@@ -74,7 +74,7 @@ def test_a_loss_ends_the_wait_for_it():
     at(worker, -RATE * (4 + 2) / 2)
 
 
-def test_who_leaves_counts_up_to_its_last_contribution_and_is_not_awaited_after_it():
+def test_a_leaving_peer_counts_up_to_its_last_contribution():
     worker = worker_of(on_loss="wait")
     worker.handle(contributed(2, 0, 3.0), 0.5)
     worker.handle(came(2, Leaving(1)), 0.5)
@@ -87,14 +87,14 @@ def test_who_leaves_counts_up_to_its_last_contribution_and_is_not_awaited_after_
     at(worker, -RATE * (4 + 2 + 3) / 3 - RATE * (4 + 2) / 2)
 
 
-def test_nothing_is_heard_any_more_of_who_has_left():
+def test_messages_of_departed_peers_are_ignored():
     worker = worker_of()
     worker.handle(came(2, Leaving(0)), 0.5)
     for message in (contributed(2, 0, 9.0), came(2, Token(1)), came(2, member(3))):
         assert worker.handle(message, 0.6) == []
 
 
-def test_a_lost_one_is_awaited_where_that_is_asked_for():
+def test_a_lost_peer_is_waited_for_if_requested():
     worker = worker_of(on_loss="wait")
     worker.handle(computed(), 1.0)
     worker.handle(contributed(1, 0), 2.0)
@@ -109,7 +109,7 @@ def test_a_lost_one_is_awaited_where_that_is_asked_for():
 # Leaving
 
 
-def test_who_leaves_sends_what_it_is_at_and_then_that_it_leaves():
+def test_a_leaving_worker_sends_its_gradient_and_then_its_leave():
     worker = worker_of()
     assert worker.handle(Leave(), 0.5) == []
     actions = worker.handle(computed(), 1.0)
@@ -123,7 +123,7 @@ def test_who_leaves_sends_what_it_is_at_and_then_that_it_leaves():
     assert worker.handle(contributed(1, 0), 3.0) == []
 
 
-def test_what_cannot_be_in_time_is_not_waited_for():
+def test_a_gradient_that_exceeds_the_deadline_is_abandoned():
     worker = worker_of()
     for peer in (1, 2):
         worker.handle(contributed(peer, 0), 1.0)
@@ -138,7 +138,7 @@ def test_what_cannot_be_in_time_is_not_waited_for():
     assert worker.handle(Leave(deadline=2.5), 1.2) == []
 
 
-def test_who_waits_or_is_done_leaves_at_once():
+def test_a_waiting_or_stopped_worker_leaves_at_once():
     worker = worker_of()
     worker.handle(computed(), 1.0)
     assert sent(worker.handle(Leave(), 1.5)) == [Leaving(1)] * 2
@@ -148,10 +148,10 @@ def test_who_waits_or_is_done_leaves_at_once():
     assert sent(alone.handle(Leave(), 1.0)) == [Leaving(0)] * 2
 
 
-# Words that no honest peer says
+# Invalid messages
 
 
-def test_who_was_there_from_the_start_says_nothing_of_coming():
+def test_members_from_the_start_send_no_messages_of_joining():
     worker = worker_of()
     refused(worker, came(1, member(3)), "another hello")
     refused(worker, came(1, NEWCOMER), "another hello")
@@ -161,7 +161,7 @@ def test_who_was_there_from_the_start_says_nothing_of_coming():
     refused(worker, came(7, Leaving(0)), "no peer")
 
 
-def test_a_newcomer_says_each_thing_once_and_does_not_go_back():
+def test_a_joining_worker_sends_each_message_once():
     worker = worker_of("hop")
     worker.handle(PeerLost(2), 0.1)
     refused(worker, came(2, NEWCOMER), "no peer")
@@ -179,7 +179,7 @@ def test_a_newcomer_says_each_thing_once_and_does_not_go_back():
     refused(worker, came(2, StateRequest(9)), "but is not joining")
 
 
-def test_a_state_comes_from_the_sponsor_in_order_and_as_long_as_it_is():
+def test_parts_of_a_state_arrive_in_order_and_of_the_right_length():
     worker, _ = joining()
     good = state_of(worker, 4, torch.zeros(P))
     refused(worker, good[1], "part 1 of 4 where 0")
@@ -201,19 +201,19 @@ def test_a_state_comes_from_the_sponsor_in_order_and_as_long_as_it_is():
 
 
 @pytest.mark.parametrize("fields", [(float("nan"), 0, 1), (4, 1, 1), (-1, 0, 1), (4, 0, 0)])
-def test_a_state_of_no_iteration_or_part_is_none(fields):
+def test_a_state_without_iteration_or_part_is_malformed(fields):
     message = Message(1, State(*fields), (torch.zeros(3),))
     with pytest.raises(MalformedMessageError):
         decode(message.encode(), workers=3, parameters=P)
 
 
-def test_who_is_there_cannot_be_found():
+def test_a_connected_peer_cannot_be_found():
     for participant in (worker_of(), server_of()):
         with pytest.raises(LocalProtocolError, match="had not been lost"):
             participant.handle(PeerFound(1), 1.0)
 
 
-def test_a_choice_that_knows_of_losses_only_gives_up_with_a_reason():
+def test_a_choice_with_lost_but_without_joined_aborts():
     class Forgetful(Choice):
         def lost(self, peer):
             return None

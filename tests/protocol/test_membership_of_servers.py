@@ -1,4 +1,4 @@
-"""Servers whose workers come and go, one event at a time."""
+"""Parameter servers and membership, one event at a time."""
 
 import torch
 
@@ -11,7 +11,7 @@ from tests.protocol.churn import P
 from tests.protocol.members import NEWCOMER, RATE, came, member, pushed, refused, sent, server_of
 
 
-def test_a_server_goes_on_with_the_mean_of_those_who_are_there():
+def test_a_server_continues_with_the_mean_of_the_remaining_workers():
     server = server_of()
     server.handle(pushed(0, 0, 2.0), 1.0)
     server.handle(pushed(2, 0, 99.0), 1.0)
@@ -21,7 +21,7 @@ def test_a_server_goes_on_with_the_mean_of_those_who_are_there():
     torch.testing.assert_close(actions[0].message.tensors[0], torch.full((P,), -RATE * 3))
 
 
-def test_a_server_counts_the_last_gradient_of_who_has_left():
+def test_a_server_counts_the_last_gradient_of_a_departed_worker():
     server = server_of(on_loss="wait")
     server.handle(pushed(2, 0, 6.0), 1.0)
     assert not server.handle(came(2, Leaving(1)), 1.0)
@@ -31,7 +31,7 @@ def test_a_server_counts_the_last_gradient_of_who_has_left():
     torch.testing.assert_close(actions[0].message.tensors[0], torch.full((P,), -RATE * 2))
 
 
-def test_a_server_takes_a_worker_in_between_two_steps():
+def test_a_worker_joins_a_server_between_two_steps():
     server = server_of(absent=(2,))
     assert sent(server.handle(PeerFound(2), 1.0)) == [Hello(0, 0, 0.0, 0, True)]
     for sender in (0, 1):
@@ -46,7 +46,7 @@ def test_a_server_takes_a_worker_in_between_two_steps():
     assert len(server.handle(pushed(2, 1), 3.0)) == 3
 
 
-def test_a_server_takes_back_who_did_not_need_it_meanwhile():
+def test_a_member_reconnects_to_a_server():
     """It has done all its iterations, of which there are two."""
     server = server_of(absent=(2,))
     server.handle(PeerFound(2), 1.0)
@@ -57,7 +57,7 @@ def test_a_server_takes_back_who_did_not_need_it_meanwhile():
         assert [action.peer for action in server.handle(pushed(1, iteration), 2.0)] == [0, 1]
 
 
-def test_nobody_says_to_a_server_what_is_not_its_to_say():
+def test_a_server_refuses_unexpected_messages():
     server = server_of(absent=(2,))
     refused(server, pushed(2, 0), "not connected")
     refused(server, came(1, Begins(0)), "begins")

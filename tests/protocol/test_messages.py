@@ -49,7 +49,7 @@ def test_round_trip_and_size(message):
     assert all(torch.equal(a, b) for a, b in zip(back.tensors, message.tensors, strict=True))
 
 
-def test_tensors_are_copied_neither_out_nor_in():
+def test_tensors_are_not_copied():
     values = torch.arange(float(P))
     header, memory = Message(3, Weights(1), (values,)).buffers
     values[7] = -1.0
@@ -60,7 +60,7 @@ def test_tensors_are_copied_neither_out_nor_in():
     assert back[-1] == 3.5
 
 
-def test_memory_that_may_not_be_written_is_copied():
+def test_read_only_memory_is_copied():
     data = Message(3, Weights(1), (torch.arange(float(P)),)).encode()
     (back,) = decode(data, workers=10, parameters=P).tensors
     back[0] = 7.0
@@ -118,6 +118,6 @@ def test_noise_is_refused(noise):
         Message(0, ComputeProfile(0.0, 0.0, 5)),
     ],
 )
-def test_what_no_honest_peer_sends_is_refused(message):
+def test_invalid_messages_are_refused(message):
     with pytest.raises(MalformedMessageError):
         decode(message.encode(), workers=10, parameters=P)

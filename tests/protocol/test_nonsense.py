@@ -1,4 +1,4 @@
-"""Messages that are well-formed, but that no honest peer sends: refused, with nothing changed."""
+"""Well-formed messages that no correct peer sends: refused, with nothing changed."""
 
 import pytest
 import torch
@@ -53,14 +53,14 @@ def refused(participant, message):
     ids=lambda body: type(body).__name__,
 )
 @pytest.mark.parametrize("sender", [0, 3, 8])
-def test_who_is_no_neighbour_is_not_listened_to(body, sender):
+def test_messages_of_strangers_are_refused(body, sender):
     tensors = (values(),) if isinstance(body, Contribution | Weights) else ()
     assert "no peer" in refused(worker_of("dlion"), Message(sender, body, tensors))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("system", ["local_sgd", "diloco"])
-def test_movements_come_whole_and_in_the_precision_that_was_agreed(system, dtype):
+def test_movements_are_whole_and_in_the_scenarios_precision(system, dtype):
     other = ({torch.float16, torch.bfloat16} - {dtype}).pop()
     precision = {torch.float16: "fp16", torch.bfloat16: "bf16"}[dtype]
     worker = worker_of({"name": system, "exchange": {"precision": precision}})
@@ -71,7 +71,7 @@ def test_movements_come_whole_and_in_the_precision_that_was_agreed(system, dtype
     worker.handle(MessageArrived(Message(1, Moved(0, 8), (values().to(dtype),))), 1.0)
 
 
-def test_a_chunk_of_movements_is_the_next_one_in_the_precision_that_was_agreed():
+def test_a_chunk_of_movements_is_the_next_one_in_the_scenarios_precision():
     exchange = {"period": 4, "route": "ring", "precision": "fp16"}
     worker = worker_of({"name": "diloco", "exchange": exchange})
     for sender, iteration, step, tensor in (
@@ -90,7 +90,7 @@ def test_a_chunk_of_movements_is_the_next_one_in_the_precision_that_was_agreed()
 
 @pytest.mark.parametrize("system", ["dpsgd", "local_sgd", "diloco"])
 @pytest.mark.parametrize("tensors", [(values(3),), (INDICES, values(2))], ids=["stretch", "entries"])
-def test_parameters_come_whole(system, tensors):
+def test_parameters_are_whole(system, tensors):
     assert "other entries" in refused(worker_of(system), Message(1, Mixed(0, 8), tensors))
 
 
@@ -134,7 +134,7 @@ def test_a_chunk_is_the_next_one_of_the_ring(sender, iteration, step, count):
     assert "ring" in refused(worker, Message(2, Chunk(0, 0), (values(2),)))
 
 
-def test_a_chunk_is_of_the_bucket_that_goes_round():
+def test_a_chunk_is_of_the_present_bucket():
     worker = worker_of(
         {"name": "ring_allreduce", "exchange": {"kind": "ring_allreduce", "bucket_bytes": "1 B"}}, variables=(3, 3)
     )
@@ -144,7 +144,7 @@ def test_a_chunk_is_of_the_bucket_that_goes_round():
     worker.handle(MessageArrived(Message(2, BucketChunk(0, 0, 5), (values(1),))), 1.0)
 
 
-def test_an_answer_comes_once_from_who_was_asked():
+def test_an_answer_comes_once_from_the_asked_peer():
     passive = worker_of("adpsgd", side=1)
     assert "not requested" in refused(passive, Message(1, Swap(True), (values(),)))
     (active,) = workers_of({"name": "adpsgd"}, [setup(side=0)])
@@ -157,8 +157,8 @@ def test_an_answer_comes_once_from_who_was_asked():
 
 
 @pytest.mark.parametrize("system", ["dlion", "gaia", "hop", "ako", "baseline"])
-def test_other_kinds_and_any_stretch_harm_nobody(system):
-    """What a system has no use for is refused, and any valid part of a gradient can be applied."""
+def test_unused_kinds_are_refused_and_any_part_of_a_gradient_is_applied(system):
+    """Kinds that a system does not use are refused, and any valid part of a gradient can be applied."""
     worker = worker_of({"name": system, "synchronization": "asynchronous"})
     for message in (
         Message(1, Contribution(0, 10**18, offset=3), (values(3),)),
@@ -182,7 +182,7 @@ def test_other_kinds_and_any_stretch_harm_nobody(system):
     assert worker.iteration > 0
 
 
-def test_what_was_announced_by_a_stranger_is_not_waited_for():
+def test_an_announcement_of_a_stranger_is_refused():
     assert "no peer" in refused(worker_of("gaia"), Message(7, Announcement(5), (INDICES,)))
 
 

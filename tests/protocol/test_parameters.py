@@ -13,26 +13,14 @@ from dlion_sim.protocol.topology import mixing_weights
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Update
 from dlion_sim.scenario import SystemSpec
 from dlion_sim.scenario.system import Topology
-from tests.protocol.joined import run, setup, workers_of
-
-
-def gradient(worker, iteration):
-    return torch.randn(6, generator=torch.Generator().manual_seed(1000 * worker + iteration))
-
-
-def trained(kind, count=5, iterations=6):
-    """The parameters [count, 6] of D-PSGD's workers after so many iterations on gradients that ignore them."""
-    mixing = mixing_weights(TypeAdapter(Topology).validate_python(kind), count, seed=0)
-    setups = [setup(index, count, iterations=iterations, mixing=mixing[index]) for index in range(count)]
-    workers = workers_of({"name": "dpsgd", "topology": kind}, setups)
-    run(workers, lambda worker, size: (1.0, gradient(worker.setup.worker, worker.iteration)))
-    return torch.stack([worker.replica.parameters for worker in workers]).numpy(), mixing
+from tests.protocol.joined import noise, setup, trained
 
 
 @pytest.mark.parametrize("kind", ["ring", "all_to_all", {"kind": "edges", "edges": [[0, 1], [1, 2], [2, 3], [1, 4]]}])
-def test_it_is_the_papers_rule(kind):
+def test_dpsgd_is_the_papers_rule(kind):
     """x_{k+1} = W x_k - learning rate * g, with all x_k exchanged."""
-    found, mixing = trained(kind)
+    found = trained({"name": "dpsgd", "topology": kind}, 5, iterations=6)
+    mixing = mixing_weights(TypeAdapter(Topology).validate_python(kind), 5, seed=0)
     w = np.zeros((5, 5))
     for worker, weights in enumerate(mixing):
         for peer, weight in weights.items():
@@ -40,14 +28,8 @@ def test_it_is_the_papers_rule(kind):
         w[worker, worker] = 1 - sum(weights.values())
     x = np.zeros((5, 6))
     for iteration in range(6):
-        x = w @ x - 0.1 * np.stack([gradient(worker, iteration).numpy() for worker in range(5)])
-    np.testing.assert_allclose(found, x, atol=1e-5)
-
-
-def test_mixing_keeps_the_mean():
-    found, _ = trained("ring")
-    mean = -0.1 * sum(gradient(worker, iteration) for worker in range(5) for iteration in range(6)) / 5
-    np.testing.assert_allclose(found.mean(axis=0), mean.numpy(), atol=1e-5)
+        x = w @ x - 0.1 * np.stack([noise(worker, iteration).numpy() for worker in range(5)])
+    np.testing.assert_allclose(torch.stack(found), x, atol=1e-5)
 
 
 def mixed(staleness, tags, iteration=10, mixing=None):
@@ -62,20 +44,19 @@ def mixed(staleness, tags, iteration=10, mixing=None):
     return float(own.replica.parameters[0])
 
 
-def test_newer_parameters_weigh_more():
-    # Weights tag - (iteration - staleness) + 1: own 3, peer one 3 (tag 10), peer two 1 (tag 8).
-    assert mixed(2, [10, 8]) == pytest.approx((3 * 0 + 3 * 1 + 1 * 2) / 7)
+@pytest.mark.parametrize(
+    ("staleness", "tags", "expected"),
+    [
+        (2, [10, 8], (3 * 0 + 3 * 1 + 1 * 2) / 7),  # Weights tag - (iteration - staleness) + 1: 3 of its own, 3 and 1.
+        (2, [10, 7], (3 * 0 + 3 * 1) / 6),  # Too old parameters do not count.
+        (0, [10, 9], 1 / 2),  # The weight of missing peers goes to the others.
+    ],
+)
+def test_newer_parameters_weigh_more(staleness, tags, expected):
+    assert mixed(staleness, tags) == pytest.approx(expected)
 
 
-def test_too_old_parameters_do_not_count():
-    assert mixed(2, [10, 7]) == pytest.approx((3 * 0 + 3 * 1) / 6)
-
-
-def test_missing_peers_leave_their_weight_to_the_others():
-    assert mixed(0, [10, 9]) == pytest.approx(1 / 2)
-
-
-def test_parameters_go_out_before_the_gradient_is_known():
+def test_parameters_are_sent_before_the_gradient_is_computed():
     own = setup()
     one = ParameterExchange(ParameterExchange.Parameters(), own)
     own.replica.parameters.fill_(3.0)
@@ -105,7 +86,7 @@ STALE = [
 
 
 @pytest.mark.parametrize(("synchronization", "staleness"), STALE, ids=str)
-def test_as_stale_as_the_synchronization_allows_or_of_its_own_where_nothing_bounds_it(synchronization, staleness):
+def test_the_staleness_is_that_of_the_synchronization_if_it_has_a_bound(synchronization, staleness):
     assert compose(system(synchronization, staleness)).spec.exchange.parameters == {"staleness": staleness}
 
 

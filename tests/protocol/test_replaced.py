@@ -1,4 +1,4 @@
-"""What tells a system from the composition whose name it has."""
+"""The differences of a system from the composition of its name."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def replaced(system):
 
 
 @pytest.mark.parametrize("name", sorted(SYSTEMS))
-def test_a_plain_system_is_plain_with_all_its_defaults_too(name):
+def test_a_named_system_with_all_its_defaults_has_nothing_replaced(name):
     assert replaced(name) == {}
     spec = compose(SystemSpec(name=name)).spec
     assert replaced(spec.model_dump()) == {}
@@ -50,7 +50,7 @@ def test_a_plain_system_is_plain_with_all_its_defaults_too(name):
     ],
     ids=str,
 )
-def test_what_differs_is_told_and_nothing_else(system, found):
+def test_differences_from_the_composition_are_listed(system, found):
     assert replaced(system) == found
 
 
@@ -59,7 +59,7 @@ def test_a_long_value_is_cut_off():
     assert replaced({"name": "dpsgd", "topology": {"kind": "edges", "edges": edges}})["topology.edges"].endswith("...")
 
 
-def test_the_manifest_tells_the_same_of_the_scenario_and_of_its_resolved_form():
+def test_the_manifest_is_the_same_for_the_resolved_scenario():
     scenario = digits(system={"name": "dlion", "exchange": {"n_min": 10}, "knowledge_transfer": "none"})
     setting = Setting.of(scenario)
     assert manifest_fields(setting)["system"] == "dlion"

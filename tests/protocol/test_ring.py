@@ -4,14 +4,12 @@ import pytest
 import torch
 
 from dlion_sim.protocol.events import Send
-from tests.protocol.joined import run, setup, workers_of
+from tests.protocol.joined import noisy, run, setup, trained, workers_of
 
 
-def gradient(worker, iteration):
-    return torch.randn(6, generator=torch.Generator().manual_seed(1000 * worker + iteration))
-
-
-def trained(system, count, iterations=5):
+def ring(count, iterations=5, **exchange):
+    """The parameters of workers, and the messages of each."""
+    system = {"name": "ring_allreduce", "exchange": exchange}
     workers = workers_of(system, [setup(index, count, iterations=iterations) for index in range(count)])
     sent = [[] for _ in range(count)]
 
@@ -25,7 +23,7 @@ def trained(system, count, iterations=5):
 
     for index, worker in enumerate(workers):
         worker.handle = counting(index, worker.handle)
-    run(workers, lambda worker, size: (1.0, gradient(worker.setup.worker, worker.iteration)))
+    run(workers, noisy)
     return [worker.replica.parameters for worker in workers], sent
 
 
@@ -35,31 +33,27 @@ def entries(messages):
 
 @pytest.mark.parametrize("exchange", [{}, {"bucket_bytes": "1 B"}, {"bucket_bytes": "12 B"}], ids=str)
 @pytest.mark.parametrize("count", [1, 2, 3, 6])
-def test_it_is_baseline(count, exchange):
-    ring, _ = trained({"name": "ring_allreduce", "exchange": {"kind": "ring_allreduce", **exchange}}, count)
-    baseline, _ = trained({"name": "baseline"}, count)
-    torch.testing.assert_close(ring[0], baseline[0])
-    assert all(torch.equal(ring[0], one) for one in ring)
+def test_a_ring_is_baseline(count, exchange):
+    found, _ = ring(count, **exchange)
+    torch.testing.assert_close(found[0], trained({"name": "baseline"}, count, iterations=5)[0])
+    assert all(torch.equal(found[0], each) for each in found)
 
 
 @pytest.mark.parametrize("count", [2, 3, 6])
 def test_each_worker_sends_two_gradients_less_two_nths(count):
-    _, sent = trained({"name": "ring_allreduce"}, count, iterations=4)
+    _, sent = ring(count, iterations=4)
     assert [sum(entries(messages)) for messages in sent] == [4 * 2 * (count - 1) * 6 // count] * count
 
 
-def test_buckets_go_round_one_after_another_from_the_last_variable_on():
+def test_buckets_are_processed_one_after_another_from_the_last_variable_on():
     """Variables of 4 and 2 entries: each by itself, or both in the bucket that holds 9 bytes at least."""
-    system = {"name": "ring_allreduce", "exchange": {"kind": "ring_allreduce", "bucket_bytes": "1 B"}}
-    _, (first, second) = trained(system, 2, iterations=1)
+    _, (first, second) = ring(2, iterations=1, bucket_bytes="1 B")
     assert (entries(first), entries(second)) == ([1, 1, 2, 2], [1, 1, 2, 2])
     assert [(message.body.step, message.body.offset) for message in first] == [(0, 4), (1, 5), (2, 0), (3, 2)]
     assert [type(message.body).stage for message in first] == ["reduce", "gather"] * 2
-    system["exchange"]["bucket_bytes"] = "9 B"
-    assert entries(trained(system, 2, iterations=1)[1][0]) == [3, 3]
+    assert entries(ring(2, iterations=1, bucket_bytes="9 B")[1][0]) == [3, 3]
 
 
 def test_no_chunk_is_empty():
     """The last variable has 2 entries, so three workers would have none of it to send."""
-    system = {"name": "ring_allreduce", "exchange": {"kind": "ring_allreduce", "bucket_bytes": "1 B"}}
-    assert entries(trained(system, 3, iterations=1)[1][0]) == [2] * 4
+    assert entries(ring(3, iterations=1, bucket_bytes="1 B")[1][0]) == [2] * 4

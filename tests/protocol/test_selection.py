@@ -45,7 +45,7 @@ def test_magnitudes_are_relative_to_their_variables_maximum(kind, gradient):
     st.lists(st.sampled_from([1, 63, 64, 65, 511, 512, 513, 1100]), min_size=1, max_size=4),
     st.lists(st.sampled_from([1.0, 0.9, 0.1, 1e-6, 1e-38, 1e-44]), max_size=3),
 )
-def test_none_is_lost_where_blocks_and_variables_end_whatever_the_magnitude(kind, seed, sizes, thresholds):
+def test_no_entry_is_lost_at_the_ends_of_blocks_and_variables(kind, seed, sizes, thresholds):
     random = np.random.default_rng(seed)
     gradient = random.uniform(-1, 1, sum(sizes)) * 10.0 ** random.choice(random.choice([-44, -7, 0, 38], 2), sum(sizes))
     gradient[random.integers(sum(sizes))] = random.choice([0.0, 0.0, -math.inf, math.nan])
@@ -114,7 +114,7 @@ def test_every_variable_with_a_gradient_sends_something_however_slow_the_link(gr
 
 
 @given(gradients, st.lists(st.floats(1, 400), min_size=1, max_size=4), st.sampled_from([0.85, 50.0]))
-def test_what_arrives_leads_downhill_and_the_own_gradient_is_applied_whole(gradient, budgets, n_min):
+def test_selections_are_descent_directions_and_the_own_gradient_is_applied_whole(gradient, budgets, n_min):
     """However little a link carries: its inner product with the gradient is positive, as with all of it."""
     one = MaxNExchange(
         MaxNExchange.Parameters(n_min=n_min), setup(workers=len(budgets) + 1, variables=VARIABLES, learning_rate=1.0)
@@ -152,7 +152,7 @@ def test_links_below_the_floor_may_be_left_out(gradient, budgets, n_min):
             assert all(map(torch.equal, selected[peer].tensors, message.tensors))
 
 
-def test_only_the_links_that_carry_the_floor_get_anything():
+def test_only_links_that_carry_the_floor_get_entries():
     gradient = torch.linspace(0.05, 1, 20)  # 10 % of each of the three variables: 4 entries, 32 bytes and the header
     messages = exchanged(gradient, [1e6, 104.5, 70.0], n_min=10, below_n_min="skip")
     assert [len(messages[peer].tensors[-1]) for peer in (1, 2, 3)] == [20, 5, 0]
@@ -166,7 +166,7 @@ def test_a_link_that_carries_just_the_floor_gets_it():
     assert message.body.n_percent == 50
 
 
-def test_a_diverged_gradient_is_survived():
+def test_a_diverged_gradient_is_handled():
     gradient = torch.ones(20)
     gradient[3], gradient[10] = float("nan"), float("inf")
     (message,) = exchanged(gradient, [120.0]).values()
@@ -174,7 +174,7 @@ def test_a_diverged_gradient_is_survived():
     assert 0 <= message.body.n_percent <= 100
 
 
-def test_a_fixed_n_is_every_links():
+def test_a_fixed_n_applies_to_every_link():
     gradient = torch.linspace(0.05, 1, 20)
     exchange = MaxNExchange(MaxNExchange.Parameters(n=10), setup(variables=VARIABLES))
     exchange.setup.links.computed(1.0)
@@ -241,6 +241,6 @@ def test_a_misleading_sample_costs_time_only(kind, order):
 
 @BOTH
 @pytest.mark.parametrize("length", [0, 19, 21])
-def test_a_gradient_that_is_laid_out_otherwise_is_refused(kind, length):
+def test_a_gradient_of_another_layout_is_refused(kind, length):
     with pytest.raises(ValueError, match="is no gradient of 20 parameters"):
         kind(torch.ones(length), layout(*VARIABLES))

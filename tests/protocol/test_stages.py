@@ -1,4 +1,4 @@
-"""Which stage messages are of comes from themselves, and costs nothing on the wire."""
+"""The stages of messages, which take no bytes on the wire."""
 
 import pytest
 import torch
@@ -53,7 +53,7 @@ def test_the_stages_of_a_system(system, stages):
     assert stages_of({"name": system, **period}) == stages
 
 
-def test_only_tensors_that_iterations_can_do_without_have_a_stage():
+def test_only_tensors_that_may_be_missing_have_a_stage():
     ours = [body for body in BODIES.values() if body.__module__.startswith("dlion_sim.")]
     assert {body for body in ours if body.stage} >= {
         Contribution,
@@ -70,7 +70,7 @@ def test_only_tensors_that_iterations_can_do_without_have_a_stage():
 
 
 @pytest.mark.parametrize("body", [Contribution, Mixed, Pulled, Scattered, Moved])
-def test_contributions_are_of_one_size_and_told_apart(body):
+def test_contributions_have_the_same_size_and_different_kinds(body):
     values = torch.ones(6).half() if body is Moved else torch.ones(3)
     message = Message(1, body(7, 32, offset=2), (values,))
     assert message.size == Message(1, Contribution(7, 32, offset=2), (torch.ones(3),)).size

@@ -1,4 +1,4 @@
-"""Weighted sums of contributions, formed once for all who ask for the same."""
+"""Weighted sums of contributions, computed once for all workers."""
 
 import torch
 from hypothesis import given
@@ -43,7 +43,7 @@ def update(sender, values, iteration=0):
     return Update(sender, Contribution(iteration, 1), (values,))
 
 
-def test_whoever_asks_for_the_same_gets_the_same_tensor():
+def test_a_sum_is_computed_once():
     sums, first, second = WeightedSums(), torch.ones(SIZE), torch.ones(SIZE)
     total = sums.of([(update(0, first), 0.5), (update(1, second), 0.5)], SIZE)
     assert sums.of([(update(1, second), 0.5), (update(0, first), 0.5)], SIZE) is total

@@ -81,7 +81,7 @@ def test_random_graphs_follow_the_seed():
         ("torus", 7, "system.topology", "no torus"),
     ],
 )
-def test_graphs_that_are_not_are_refused(spec, workers, path, words):
+def test_impossible_graphs_are_refused(spec, workers, path, words):
     with pytest.raises(InputError, match=words) as fault:
         mixing_weights(topology(spec), workers, 0)
     assert fault.value.path == path
