@@ -60,7 +60,7 @@ class Ticket:
 class GradientExecutor:
     """Computes the mean loss over a batch and its gradient, for any number of replicas of `model`.
 
-    What was submitted is computed in the background, side by side, until it is read. PacketTotals and gradients do not
+    What was submitted is computed in the background, side by side, until it is read. Losses and gradients do not
     depend, to the bit, on what was computed together or by how many `threads` (default: as many as torch uses).
     `kernels` are those of a CPU.
     """

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
 from dlion_sim.learning import Dataset
 from dlion_sim.learning.datasets import NormalisedImages
+from dlion_sim.learning.process import one_core
 from dlion_sim.learning.tasks import Classification
 
 CPU = torch.device("cpu")
@@ -30,6 +33,13 @@ def random_dataset(shape: tuple[int, int, int] = (3, 8, 8), train: int = 200, te
         task=Classification(10),
         transform=NormalisedImages(mean=(0.5,) * shape[0], std=(0.25,) * shape[0]),
     )
+
+
+@pytest.fixture
+def single_threaded() -> Iterator[None]:
+    """PyTorch's operators use one thread: on a busy machine, several wait for each other."""
+    with one_core():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,8 @@ from dlion_sim.learning.tasks import NextToken
 from tests.learning.conftest import CPU, random_dataset
 from tests.learning.test_gradients import NAMES, replicas_of
 
+pytestmark = pytest.mark.usefixtures("single_threaded")
+
 ROUNDING = 1e-5
 """Of a gradient's norm."""
 KINKS = 2e-2

@@ -11,6 +11,8 @@ from torch import nn
 from dlion_sim.learning import build, training_flops
 from dlion_sim.learning.models.gpt import Gpt
 
+pytestmark = pytest.mark.usefixtures("single_threaded")
+
 VOCABULARY, CONTEXT, LAYERS, HEADS, WIDTH = 17, 16, 2, 4, 32
 
 

@@ -10,6 +10,8 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning import Layout, build, flatten
 from dlion_sim.learning.lora import adapted, load_base
 
+pytestmark = pytest.mark.usefixtures("single_threaded")
+
 DENSE = {"query_key_value": (32, 96), "attention.output": (32, 32), "hidden": (32, 128), "mlp.output": (128, 32)}
 TOKENS = torch.arange(16)[None]
 

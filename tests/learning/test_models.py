@@ -8,6 +8,8 @@ from dlion_sim.learning import Dataset, Layout, build, flatten, own_model, train
 from dlion_sim.learning.models.registry import MODELS
 from dlion_sim.learning.tasks import Classification, NextToken
 
+pytestmark = pytest.mark.usefixtures("single_threaded")
+
 CIFAR, MNIST, DIGITS = (3, 32, 32), (1, 28, 28), (1, 8, 8)
 NAMES = ("cipher", "mlp", "mobilenet", "resnet18", "tf_ako", "tutorial_cnn")
 

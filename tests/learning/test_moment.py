@@ -8,6 +8,8 @@ from dlion_sim.learning import Evaluator, Layout, Moment, Replica, flatten, mode
 from dlion_sim.learning.datasets.digits import digits
 from dlion_sim.learning.moment import changed
 
+pytestmark = pytest.mark.usefixtures("single_threaded")
+
 CPU = torch.device("cpu")
 NONE = np.zeros(2)
 

@@ -30,9 +30,11 @@ def test_each_thread_has_its_own_model_and_one_core():
 
 
 def test_by_default_as_many_threads_as_torch_uses():
-    everybody = threading.Barrier(torch.get_num_threads())
+    threads = torch.get_num_threads()
+    everybody = threading.Barrier(threads)
     with closing(ModelPool(nn.Identity(), CPU)) as pool:
-        pool.map(lambda *_: everybody.wait(timeout=60), range(everybody.parties))
+        pool.map(lambda *_: everybody.wait(timeout=60), range(threads))
+    assert torch.get_num_threads() == threads
 
 
 def test_errors_reach_the_caller():

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from dlion_sim.learning import Layout, Replica, build, flatten
 from dlion_sim.learning.replica import look_at
 
+pytestmark = pytest.mark.usefixtures("single_threaded")
+
 SHAPE = (1, 8, 8)
 OPTIMIZERS = [
     ({"kind": "sgd", "learning_rate": 0.1}, lambda ps: torch.optim.SGD(ps, 0.1)),

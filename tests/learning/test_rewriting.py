@@ -16,6 +16,8 @@ from dlion_sim.learning.layers.winograd import WinogradConv2d
 from dlion_sim.learning.models.registry import MODELS
 from tests.learning.conftest import CPU
 
+pytestmark = pytest.mark.usefixtures("single_threaded")
+
 
 def kinds(model):
     return [type(layer) for layer in model]

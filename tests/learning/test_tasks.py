@@ -11,6 +11,8 @@ from torch.nn.functional import cross_entropy, mse_loss
 from dlion_sim.learning import Dataset, Evaluator, FusedGradientExecutor, GradientExecutor, Layout, Replica, flatten
 from dlion_sim.learning.tasks import Classification, NextToken, Regression
 
+pytestmark = pytest.mark.usefixtures("single_threaded")
+
 CPU = torch.device("cpu")
 RNG = torch.Generator().manual_seed(3)
 CLASSES, TOKENS = torch.randint(0, 5, (350,), generator=RNG), torch.randint(0, 7, (350, 9), generator=RNG)

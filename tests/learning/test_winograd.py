@@ -9,6 +9,8 @@ from torch import nn
 from dlion_sim.learning.layers import kernels
 from dlion_sim.learning.layers.winograd import WinogradConv2d
 
+pytestmark = pytest.mark.usefixtures("single_threaded")
+
 TOLERANCE = 1e-5
 """Of norms, for float32 against float64."""
 
