@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 plot = typer.Typer(no_args_is_help=True)
 
-Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders with runs below them.", show_default=False)]
+Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders with runs below.", show_default=False)]
 OneRun = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.", show_default=False)]
 
