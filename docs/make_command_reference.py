@@ -38,7 +38,7 @@ def reference() -> str:
     counts = Counter(row for _, command in commands for row in rows(command))
     best = {name_of(row): row for row, _ in reversed(counts.most_common())}
     common = [row for row, count in counts.items() if count >= COMMON_FROM and best[name_of(row)] == row]
-    parts = [INTRODUCTION, "## Common arguments and options\n", table(common)]
+    parts = [INTRODUCTION, "## Common arguments and options\n", listed(common)]
     for name, command in commands:
         group, _, own = name.removeprefix("dlion ").partition(" ")
         if own and f"## `dlion {group}`\n" not in parts:
@@ -64,7 +64,7 @@ def section(name: str, command: Any, common: Sequence[tuple[str, str]]) -> Itera
     )
     yield f"{'#' * name.count(' ')}# `{name}`\n\n{paragraphs(command.help)}\n\n    {usage}\n"
     if own := [row for row in rows(command) if row not in common]:
-        yield table(own)
+        yield listed(own)
     if shared := [f"`{name_of(row)}`" for row in rows(command) if row in common]:
         yield f"[Common](#common-arguments-and-options): {', '.join(shared)}.\n"
 
@@ -87,10 +87,9 @@ def name_of(row: tuple[str, str]) -> str:
     return re.split("[, ]", row[0])[0].strip("`[]")
 
 
-def table(shown: Sequence[tuple[str, str]]) -> str:
-    """A Markdown table of arguments and options."""
-    lines = ["| argument or option | meaning |", "| --- | --- |", *(f"| {name} | {says} |" for name, says in shown)]
-    return "\n".join(lines) + "\n"
+def listed(shown: Sequence[tuple[str, str]]) -> str:
+    """A list of arguments and options."""
+    return "\n".join(f"- {name}: {says}" for name, says in shown) + "\n"
 
 
 def usage_of(argument: Any) -> str:
@@ -109,7 +108,7 @@ def value(option: Any, said: inspect.Parameter) -> str:
     if issubclass(kind, Enum):
         return ", ".join(f"`{each.value}`" for each in kind)
     bounds = [f"{sign} {bound:g}" for sign, bound in ((">=", given.min), ("<=", given.max)) if bound is not None]
-    written = f"`{option.metavar}`".replace("|", "\\|") if option.metavar else KINDS[kind]
+    written = f"`{option.metavar}`" if option.metavar else KINDS[kind]
     return " ".join([written, ", ".join(bounds)]).strip()
 
 
@@ -118,7 +117,7 @@ def meaning(parameter: Any) -> str:
     default = parameter.opts[0] if parameter.default is True else getattr(parameter.default, "value", parameter.default)
     required = parameter.required and parameter.param_type_name == "option"
     told = f" Default: `{default}`." if default and parameter.show_default else " Required." * required
-    return paragraphs(parameter.help).replace("|", "\\|") + told
+    return paragraphs(parameter.help) + told
 
 
 def paragraphs(text: str | None) -> str:

@@ -147,26 +147,24 @@ def section(name: str, schema: dict[str, Any], page: str, shown: list[str] | Non
 
 
 def keys(schema: dict[str, Any], page: str, anchor: str, shown: list[str]) -> Iterator[str]:
-    """The table of a mapping's keys; keys that an earlier part of the page has are referred to."""
+    """The list of a mapping's keys; those that an earlier part of the page has in the same words are referred to."""
     required = schema.get("required", [])
-    rows: list[list[str]] = []
+    items: list[str] = []
     known: dict[str, list[str]] = {}
     for key, value in schema.get("properties", {}).items():
         if "const" in value:
             continue
         given = "" if key in required else default(value)
-        row = [f"`{key}`", f"{written(value, page)}{given and f', default {given}'}", text(value)]
-        line = " | ".join(row)
-        earlier = next((each for each in shown if each.endswith(f" {line}")), None)
-        if earlier and len(row[2].split()) > 5:
-            known.setdefault(earlier.split()[0], []).append(row[0])
+        item = f"- `{key}` ({written(value, page)}{given and f', default {given}'}): {text(value)}"
+        earlier = next((each for each in shown if each.endswith(f" {item}")), None)
+        if earlier and len(text(value).split()) > 5:
+            known.setdefault(earlier.split()[0], []).append(f"`{key}`")
         else:
-            shown.append(f"{anchor} {line}")
-            rows.append(row)
-    if rows:
-        yield table(["key", "value", "meaning"], rows)
-    for place, same in known.items():
-        yield f"{', '.join(same)}: as [above](#{place}).\n"
+            shown.append(f"{anchor} {item}")
+            items.append(item)
+    items += [f"- {', '.join(same)}: as [above](#{place})." for place, same in known.items()]
+    if items:
+        yield "\n".join(items) + "\n"
 
 
 def link(name: str, page: str) -> str:
@@ -233,7 +231,7 @@ def brief(given: Any) -> str:
 
 def text(value: dict[str, Any]) -> str:
     """A description on one line."""
-    return " ".join(value.get("description", "").replace("|", "\\|").split())
+    return " ".join(value.get("description", "").split())
 
 
 def first_paragraph(docstring: str | None) -> str:

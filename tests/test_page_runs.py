@@ -19,6 +19,7 @@ from tests.simulation.scenarios import digits
 
 OWN_TESTS = {
     "docs/commands.md": "usages: cli/test_reference.py",
+    "docs/gallery.md": "test_gallery.py; figures/",
     "docs/language-models.md": "test_language_models_page.py",
     "docs/resume.md": "goes on below",
     "docs/worked-example.md": "test_worked_example_page.py",

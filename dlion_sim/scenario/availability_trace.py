@@ -40,7 +40,7 @@ class AvailabilityTrace(OutageModel):
     participants that the entry names; the seed determines which participant gets which machine's outages."""
 
     trace: str
-    """The file, relative to the scenario file's folder; text or JSON may be compressed (.gz)."""
+    """The file; text or JSON may be compressed (.gz)."""
     format: Literal["nodes", "counts", "simgrid", "fedscale", "skypilot", "intervals", "lifetimes"]
     """The format. nodes: lines `time,add,node` and `time,remove,node` (Oobleck). counts: lines `time,count`, the number
     up (Bamboo, Parcae). simgrid: a state profile. fedscale: JSON of client_behave_trace. skypilot: JSON of a spot

@@ -64,7 +64,7 @@ class Trace(Model):
     """A measured capacity. It is read with the scenario, and becomes steps."""
 
     trace: str
-    """CSV file, perhaps compressed (.csv.gz), with a column `time_s`; relative to the scenario file's folder."""
+    """CSV file, perhaps compressed (.csv.gz), with a column `time_s`."""
     series: str | None = None
     """The series in the file's column `trace`; required if there are several."""
     value: str | None = None

@@ -35,7 +35,7 @@ class MatrixFile(Model):
     """A file of bandwidths or round-trip times; cells beside these keys override the file's."""
 
     file: str
-    """CSV file, relative to the scenario file's folder."""
+    """CSV file."""
     unit: str | None = None
     """Unit of its numbers, e.g. Mbps or ms; required unless the file has it."""
 

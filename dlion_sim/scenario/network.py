@@ -111,7 +111,7 @@ class Network(Model):
             json_schema_input_type=Literal["flows", "packets"] | AnyNetworkModel,
         ),
     ] = Flows()
-    """Flows or packets; a plain name is short for {kind: name}."""
+    """Flows or packets."""
     tcp: Annotated[
         Annotated[AnyTcp, Field(discriminator="kind")],
         BeforeValidator(
@@ -119,7 +119,7 @@ class Network(Model):
             json_schema_input_type=Literal["none", "lv08", "window"] | AnyTcp,
         ),
     ] = NoTcp()
-    """Model of TCP for flows; a plain name is short for {kind: name}."""
+    """Model of TCP for flows."""
 
     @model_validator(mode="after")
     def _has_one_tcp(self) -> Self:

@@ -49,7 +49,7 @@ class Lora(Model):
     targets: Annotated[list[str], Field(min_length=1)] | None = None
     """Suffixes of the names of adapted layers, e.g. query_key_value. None: all dense layers."""
     base: str | None = None
-    """File of the base model's parameters (torch.save of a state_dict), relative to the scenario file's folder. None:
+    """File of the base model's parameters (torch.save of a state_dict). None:
     the initial ones."""
     base_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     """SHA-256 that the file must have. None: any."""

@@ -55,7 +55,7 @@ class Scenario(Model):
     network: Network = Network()
     """Network model of simulations."""
     transport: AnyTransport = Reliable()
-    """Transport of messages, in live and emulated runs too; a plain name is short for {kind: name}."""
+    """Transport of messages, in live and emulated runs too."""
     system: SystemSpec
     """The training system."""
     availability: Availability | None = None
@@ -63,7 +63,7 @@ class Scenario(Model):
     prices: Prices | None = None
     """Prices of machines and traffic, for the cost in the summary. None: only machines' own prices."""
     modules: str | None = None
-    """Folder of your own Python modules (package.module:name), relative to the scenario file's folder; by default that
+    """Folder of your own Python modules (package.module:name); by default that
     folder."""
 
     @property

@@ -175,7 +175,7 @@ class Workload(Model):
     batch_size: Annotated[int, Field(ge=1)] = 32
     """Initial local batch size of every worker, in samples."""
     partition: Partition = Iid()
-    """Which samples are stored at which worker; a plain name is short for {kind: name}."""
+    """Which samples are stored at which worker."""
     stream: Stream | None = None
     """Samples that arrive during training. None: all are available from the start."""
     validation: Annotated[float, Field(ge=0, le=0.5)] = 0.0
