@@ -31,18 +31,15 @@ def chosen(
     from dlion_sim.own_code import own_errors_told
     from dlion_sim.results import free_folder
     from dlion_sim.scenario import find, load
-    from dlion_sim.scenario.loading import warnings
     from dlion_sim.scenario.overrides import located, read_all
 
     file = find(name)
     try:
-        scenario = load(file, overrides)
+        scenario = load(file, overrides, warn=lambda line: print(f"dlion: {line}", file=sys.stderr))
     except InputError as error:
         from dlion_sim.protocol.compose import with_choices
 
         raise with_choices(error) from None
-    for line in warnings(file, overrides, scenario):
-        print(f"dlion: {line}", file=sys.stderr)
     parts = [scenario.name, scenario.system.name.replace(":", "."), f"seed{scenario.seed}", *([way] if way else [])]
     try:
         with own_errors_told(scenario.references):

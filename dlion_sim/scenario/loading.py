@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -19,35 +19,26 @@ from dlion_sim.scenario.unread import check_read, unread
 from dlion_sim.yaml_text import MOST_BYTES, read_file, write_yaml
 
 
-def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
+def load(path: str | Path, overrides: Sequence[str] = (), *, warn: Callable[[str], None] | None = None) -> Scenario:
     """Read and check a scenario; its traces are read from its folder. One in a run folder keeps the meaning of the
     version that wrote it.
 
     Args:
         path: A YAML file.
         overrides: Values to set before checking, each "dotted.path=value".
+        warn: Called with a line for each setting of the file without effect; not for a run folder's.
 
     Raises:
         InputError: The file cannot be read or is not a valid scenario, or an override is malformed.
     """
     path = Path(path)
-    return from_data(read_data(path), overrides, folder=path.parent, file=path, of_run=_is_of_run(path))
-
-
-def warnings(path: str | Path, overrides: Sequence[str], scenario: Scenario) -> list[str]:
-    """A line for each setting of the scenario file without effect; none for a run folder's."""
-    path = Path(path)
     data = read_data(path)
-    if _is_of_run(path) or not isinstance(data, dict):
-        return []
-    return [
-        f"{path}: {'.'.join(map(str, keys))}: {fault.problem}; read instead: {fault.allowed}"
-        for keys, fault in unread(scenario, overridden(data, overrides))
-    ]
-
-
-def _is_of_run(path: Path) -> bool:
-    return path.name == "scenario.yaml" and (path.parent / "manifest.json").exists()
+    of_run = path.name == "scenario.yaml" and (path.parent / "manifest.json").exists()
+    scenario = from_data(data, overrides, folder=path.parent, file=path, of_run=of_run)
+    if warn and not of_run and isinstance(data, dict):
+        for keys, fault in unread(scenario, overridden(data, overrides)):
+            warn(f"{path}: {'.'.join(map(str, keys))}: {fault.problem}; read instead: {fault.allowed}")
+    return scenario
 
 
 def read_data(path: Path) -> object:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
@@ -76,6 +77,20 @@ def _with_known_keys(error: ValidationError, keys: Collection[str]) -> list[Init
             details = InitErrorDetails(type="value_error", loc=line["loc"][:-1], input=key, ctx={"error": fault})
         lines.append(details)
     return lines
+
+
+def or_name(union: Any) -> BeforeValidator:
+    """For models that differ in `kind`: a plain name is short for {kind: name}, if nothing else is required."""
+    models: tuple[type[Model], ...] = get_args(union)
+    names = [
+        model.model_fields["kind"].default
+        for model in models
+        if not any(field.is_required() for field in model.model_fields.values())
+    ]
+    return BeforeValidator(
+        lambda given: {"kind": given} if isinstance(given, str) else given,
+        json_schema_input_type=Literal[*names] | union,
+    )
 
 
 class ShortForm(Model):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from dlion_sim.scenario.faults import RuleError
-from dlion_sim.scenario.model import Model
+from dlion_sim.scenario.model import Model, or_name
 from dlion_sim.scenario.units import Duration, QueueSize, Size
 
 Window = Annotated[Size, Field(ge=1448)]
@@ -104,21 +104,9 @@ AnyNetworkModel = Flows | Packets
 class Network(Model):
     """Network model of simulations. Live runs use the real network, emulated runs the kernel's."""
 
-    model: Annotated[
-        Annotated[AnyNetworkModel, Field(discriminator="kind")],
-        BeforeValidator(
-            lambda given: {"kind": given} if isinstance(given, str) else given,
-            json_schema_input_type=Literal["flows", "packets"] | AnyNetworkModel,
-        ),
-    ] = Flows()
+    model: Annotated[Annotated[AnyNetworkModel, Field(discriminator="kind")], or_name(AnyNetworkModel)] = Flows()
     """Flows or packets."""
-    tcp: Annotated[
-        Annotated[AnyTcp, Field(discriminator="kind")],
-        BeforeValidator(
-            lambda given: {"kind": given} if isinstance(given, str) else given,
-            json_schema_input_type=Literal["none", "lv08", "window"] | AnyTcp,
-        ),
-    ] = NoTcp()
+    tcp: Annotated[Annotated[AnyTcp, Field(discriminator="kind")], or_name(AnyTcp)] = NoTcp()
     """Model of TCP for flows."""
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from dlion_sim.errors import did_you_mean
 from dlion_sim.scenario.cluster import Cluster
 from dlion_sim.scenario.faults import RuleError, listed
-from dlion_sim.scenario.model import Model
+from dlion_sim.scenario.model import Model, or_name
 
 
 class Iid(Model):
@@ -73,9 +73,9 @@ class Owners(Model):
         return self
 
     def workers_at(self, cluster: Cluster) -> dict[str, Sequence[int]]:
-        """The workers, by number, that share what lies at each place that is named.
+        """The workers, by number, that share the samples of each place in `at`.
 
-        Raises RuleError for a place that is not there, and for a cloud whose workers all are named themselves.
+        Raises RuleError for an unknown place, and for a cloud all of whose workers have entries of their own.
         """
         named = self.at or {}
         names = {worker.name: worker.index for worker in cluster.workers}
@@ -103,15 +103,5 @@ class Shared(Model):
     kind: Literal["shared"] = "shared"
 
 
-Partition = Annotated[
-    Annotated[Iid | Dirichlet | LabelShards | Owners | Shared, Field(discriminator="kind")],
-    BeforeValidator(
-        lambda given: {"kind": given} if isinstance(given, str) else given,
-        json_schema_input_type=Literal["iid", "dirichlet", "label_shards", "owners", "shared"]
-        | Iid
-        | Dirichlet
-        | LabelShards
-        | Owners
-        | Shared,
-    ),
-]
+AnyPartition = Iid | Dirichlet | LabelShards | Owners | Shared
+Partition = Annotated[Annotated[AnyPartition, Field(discriminator="kind")], or_name(AnyPartition)]

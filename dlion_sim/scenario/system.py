@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, model_serializer
+from pydantic import Field, model_serializer
 
 from dlion_sim.scenario.machines import GIGABIT, Nic, Rented
-from dlion_sim.scenario.model import Model, ShortForm
+from dlion_sim.scenario.model import Model, ShortForm, or_name
 
 
 class AllToAll(Model):
@@ -94,16 +94,7 @@ class ParameterServers(Model):
 
 
 AnyTopology = AllToAll | Ring | Bipartite | Torus | Exponential | Regular | SmallWorld | Edges | ParameterServers
-Topology = Annotated[
-    Annotated[AnyTopology, Field(discriminator="kind")],
-    BeforeValidator(
-        lambda given: {"kind": given} if isinstance(given, str) else given,
-        json_schema_input_type=Literal[
-            "all_to_all", "ring", "bipartite", "torus", "exponential", "regular", "small_world", "parameter_server"
-        ]
-        | AnyTopology,
-    ),
-]
+Topology = Annotated[Annotated[AnyTopology, Field(discriminator="kind")], or_name(AnyTopology)]
 
 
 class ChoiceSpec(ShortForm):

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from dlion_sim.errors import InputError
 from dlion_sim.scenario.faults import RuleError, listed
-from dlion_sim.scenario.model import Model
+from dlion_sim.scenario.model import Model, or_name
 from dlion_sim.scenario.network import Window
 from dlion_sim.scenario.units import PositiveDuration
 
@@ -161,11 +161,4 @@ class Dlcp(Model):
 
 Transport = Reliable | Pfabric | Dlcp
 
-AnyTransport = Annotated[
-    Annotated[Transport, Field(discriminator="kind")],
-    BeforeValidator(
-        lambda given: {"kind": given} if isinstance(given, str) else given,
-        json_schema_input_type=Literal["reliable", "pfabric", "dlcp"] | Transport,
-    ),
-]
-"""A plain name is short for {kind: name}."""
+AnyTransport = Annotated[Annotated[Transport, Field(discriminator="kind")], or_name(Transport)]
