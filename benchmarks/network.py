@@ -67,7 +67,7 @@ class Parcel(NamedTuple):
     body: Bulk = Bulk()
 
 
-class Mesh:
+class Mesh(Listener):
     """The workload in our engine."""
 
     def __init__(self, workers: int, rounds: int, degree: int, tcp: TcpModel = FAIR) -> None:
@@ -89,7 +89,7 @@ class Mesh:
         self.transport = Transport(
             self.event_queue,
             Routing(cluster),
-            Listener(lambda *_: None, lambda *_: None, self._delivered, lambda: None),
+            self,
             tcp=tcp,
         )
         self.round = [0] * workers
@@ -121,7 +121,7 @@ class Mesh:
             self.transport.send(peer, cast(Message, parcel))
         self._advance(worker)
 
-    def _delivered(self, receiver: int, message: Message) -> None:
+    def delivered(self, receiver: int, message: Message) -> None:
         parcel = cast(Parcel, message)
         for worker in (parcel.sender, receiver):
             self.missing[worker][parcel.round] -= 1

@@ -15,17 +15,21 @@ from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import BITS_PER_BYTE
 
 
-class Listener(NamedTuple):
-    """The callbacks of a carrier's owner."""
+class Listener:
+    """The owner of a carrier, which calls these methods."""
 
-    sent: Callable[[Transfer], None]
-    """A message has been sent to its last byte."""
-    timed: Callable[[Transfer, float, float], None]
-    """The sender knows that a message arrives: the seconds that links took for it, and when its last byte was sent."""
-    delivered: Callable[[int, Message], None]
-    """A receiver has got a message."""
-    changed: Callable[[], None]
-    """The capacity of a link has changed."""
+    def sent(self, transfer: Transfer) -> None:
+        """A message has been sent to its last byte."""
+
+    def timed(self, transfer: Transfer, seconds: float, left: float) -> None:
+        """The sender knows that a message arrives: links took `seconds` for it, and its last byte was sent at `left`
+        (s)."""
+
+    def delivered(self, receiver: int, message: Message) -> None:
+        """A receiver has got a message."""
+
+    def changed(self) -> None:
+        """The capacity of a link has changed."""
 
 
 class Dropped(NamedTuple):

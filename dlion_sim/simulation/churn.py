@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,20 +22,11 @@ _Path = tuple[str, str]
 """The sending and the receiving cloud."""
 
 
-@dataclass(frozen=True)
-class Delays:
-    """Delays in seconds."""
-
-    detection: float
-    """Until peers detect a crash, beyond half a round trip."""
-    silence: float
-    """Until both ends of a path that is down consider each other lost."""
-    restart: float
-    """From the end of a machine's outage to the start of its process."""
-
-
 class Churn:
     """The processes that run, and the connections between `neighbours`, which are given by participant.
+
+    Peers detect a crash `detection` seconds after half a round trip; both ends of a path that is down consider each
+    other lost after `silence` seconds; a process starts `restart` seconds after its machine's outage.
 
     `handle` hands an event to a participant; `cut` drops unsent messages between two; `started` and `ended` get the
     number of a participant whose process starts or ends, the latter also whether for good; `record` takes rows. A
@@ -49,7 +39,9 @@ class Churn:
         routing: Routing,
         outages: Outages,
         *,
-        delays: Delays,
+        detection: float,
+        silence: float,
+        restart: float,
         neighbours: Sequence[Sequence[int]],
         handle: Callable[[int, Event], None],
         cut: Callable[[int, int], None],
@@ -59,7 +51,7 @@ class Churn:
     ) -> None:
         self._event_queue = event_queue
         self._routing = routing
-        self._delays = delays
+        self._detection, self._silence, self._restart = detection, silence, restart
         self._neighbours = neighbours
         self._handle, self._cut, self._started, self._process_ended, self._record = handle, cut, started, ended, record
         self.attach(outages)
@@ -142,7 +134,7 @@ class Churn:
 
     def _crash(self, number: int, outage: Outage) -> None:
         if self._is_running[number]:
-            self._end(number, outage, "down", self._delays.detection)
+            self._end(number, outage, "down", self._detection)
 
     def _leave(self, number: int, incarnation: int) -> None:
         if self.incarnations[number] == incarnation:
@@ -167,7 +159,7 @@ class Churn:
 
     def _schedule_return(self, number: int, outage: Outage) -> None:
         """Schedule a participant's return from an outage, or from the next one if that begins before."""
-        back = max(outage.end, self._event_queue.now) + self._delays.restart
+        back = max(outage.end, self._event_queue.now) + self._restart
         following = self._outages.next_after(number, outage.end)
         if following is not None and following.begin <= back:
             self._schedule_return(number, following)
@@ -227,8 +219,8 @@ class Churn:
 
     def _interrupt_path(self, path: _Path, outage: Outage) -> None:
         self._interrupted.add(path)
-        if outage.end - outage.begin > self._delays.silence:
-            self._event_queue.after(self._delays.silence, partial(self._time_out, path, outage.begin))
+        if outage.end - outage.begin > self._silence:
+            self._event_queue.after(self._silence, partial(self._time_out, path, outage.begin))
 
     def _time_out(self, path: _Path, since: float) -> None:
         """A path has been down for so long that both ends consider each other lost."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,7 @@ from dlion_sim.simulation.carrier import CapacityChanges, Dropped, Listener
 from dlion_sim.simulation.event_queue import Call, EventQueue
 from dlion_sim.simulation.flows import FlowNetwork
 from dlion_sim.simulation.routing import BITS_PER_BYTE, Routing
-from dlion_sim.simulation.sharing import max_min_rates
-from dlion_sim.simulation.tcp import IDEAL, Connections, TcpModel
+from dlion_sim.simulation.tcp import IDEAL, Connections, TcpModel, message_rates
 
 _Queue = tuple[int, int, Channel]
 """Sender, receiver, channel."""
@@ -136,16 +136,11 @@ class Transport:
 
     def bytes_per_second(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """The present rate for each (sender, receiver): alone, and if all send at once."""
-        routes = [self._routing.route(*pair).links for pair in pairs]
-        return_routes = [self._routing.route(receiver, sender).links for sender, receiver in pairs]
-        links = self._network.bytes_per_second
         windows = [self._window(*pair) for pair in pairs]
         most = [window / round_trip if round_trip else math.inf for window, round_trip in windows]
         weights = None if self._tcp.sharing_size is None else [self._weight(*pair) for pair in pairs]
-        shared = max_min_rates(routes, links, return_routes, self._framing.acknowledgements, most, weights)
-        alone = (min(*(links[link] for link in route), bound) for route, bound in zip(routes, most, strict=True))
-        data = self._framing.data * self._scale
-        return [(one / data, other / data) for one, other in zip(alone, shared, strict=True)]
+        charged = replace(self._framing, data=self._framing.data * self._scale)
+        return message_rates(self._routing, self._network.bytes_per_second, pairs, charged, most, weights)
 
     def check_restored(self) -> None:
         """Raise ValueError unless the routes of a checkpoint are over the links of its network."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 import numpy as np
 
-from dlion_sim.assembly import Recorder, Transfer
+from dlion_sim.assembly import Recorder
 from dlion_sim.metric import ACCURACY, Metric
 from dlion_sim.protocol.events import (
     Abort,
@@ -18,9 +18,6 @@ from dlion_sim.protocol.events import (
     Joined,
     LeaveCompleted,
     LinkCapacity,
-    MessageArrived,
-    MessageSent,
-    MessageTimed,
     PeerFound,
     Profile,
     Report,
@@ -28,16 +25,15 @@ from dlion_sim.protocol.events import (
     Started,
     Stop,
 )
-from dlion_sim.protocol.membership_messages import State
-from dlion_sim.protocol.messages import Channel, Message
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, EvaluationSamples, MembershipEvent, MembershipRow, Status
-from dlion_sim.simulation.carrier import Carrier, CuttingCarrier, Listener
+from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.churn import Churn
 from dlion_sim.simulation.computing import Computing, Equipment, Node
 from dlion_sim.simulation.evaluations import Evaluations
 from dlion_sim.simulation.event_queue import EventQueue
+from dlion_sim.simulation.messaging import Messaging
 from dlion_sim.simulation.routing import Routing
 
 StoppedBy = Literal["duration", "iterations", "target_accuracy", "target", "interrupt", "pause", "stall", "abort"]
@@ -47,14 +43,6 @@ for is down for good. Abort: a worker or server cannot continue."""
 
 OBSERVE_EVERY = 0.1
 """Wall seconds between two reports of progress."""
-
-
-@dataclass(frozen=True)
-class StopRule:
-    """The end of a run, whichever comes first: virtual seconds, or a mean of the task's metric."""
-
-    duration: float | None
-    target: float | None
 
 
 @dataclass(frozen=True)
@@ -69,28 +57,12 @@ class Progress:
     metric: Metric
 
 
-@dataclass
-class MessageCounts:
-    """Counts of messages by outcome; the others are under way."""
-
-    sent: int = 0
-    delivered: int = 0
-    cut: int = 0
-    """Dropped, as an end or the link failed."""
-    refused: int = 0
-    """Not sent, as the receiver had failed, which the sender had not detected."""
-
-    @property
-    def summary(self) -> dict[str, int]:
-        """`Messages` in the summary."""
-        return {**asdict(self), "under_way": self.sent - self.delivered - self.cut - self.refused}
-
-
 class Engine:
     """Runs the nodes in virtual time.
 
     Between two events its state can be saved, without the equipment; after `equip` it continues to the bit. `transport`
-    makes the carrier of messages, and `churn` the model of availability, if there is one.
+    makes the carrier of messages, and `churn` the model of availability, if there is one. A run ends after `duration`
+    virtual seconds, or when the mean of the task's metric reaches the `target`.
     """
 
     def __init__(
@@ -105,19 +77,19 @@ class Engine:
         recorder: Recorder,
         evaluate_every: float,
         evaluation_samples: EvaluationSamples,
-        stop: StopRule,
+        duration: float | None,
+        target: float | None,
         sample_every: float | None = None,
     ) -> None:
         self._event_queue = EventQueue()
         self._nodes = list(nodes)
         self._participants: list[Worker | ParameterServer] = [*(node.worker for node in nodes), *servers]
-        self._routing = routing
         self._node = equipment.node
         self.recorder = recorder
         self._evaluate_every = evaluate_every
         self._sample_every = sample_every
         """Virtual seconds between rows of queues, if there are any."""
-        self._stop = stop
+        self._target = target
         self._members = set(range(len(nodes)))
         """Workers that are members, at first those that are started."""
         self._computing = Computing(
@@ -129,30 +101,26 @@ class Engine:
             incarnation=self._incarnation,
         )
         self._evaluations = Evaluations(
-            self._nodes, self._members, equipment, recorder, samples=evaluation_samples, target=stop.target
+            self._nodes, self._members, equipment, recorder, samples=evaluation_samples, target=target
         )
+        self._messaging = Messaging(
+            self._event_queue, routing, transport, recorder, handle=self._handle, changed=self._report_capacities
+        )
+        self._transport = self._messaging.carrier
         self._churn: Churn | None = None
         """In scenarios with availability."""
         if churn is not None:
-            self._churn = churn(
+            self._churn = self._messaging.churn = churn(
                 self._event_queue,
                 routing,
                 equipment.outages,
                 handle=self._on_membership_event,
-                cut=self._on_connection_lost,
+                cut=self._messaging.cut,
                 started=self._on_process_started,
                 ended=self._on_process_ended,
                 record=recorder.append,
             )
-        self._transport = transport(
-            self._event_queue,
-            routing,
-            Listener(self._on_sent, self._on_timed, self._on_delivered, self._report_capacities),
-        )
-        self._counts = MessageCounts()
-        self._state_bytes: dict[int, int] = {}
-        """Bytes of state that have been sent to each joining worker."""
-        self._end = stop.duration if stop.duration is not None else float("inf")
+        self._end = duration if duration is not None else float("inf")
         self._has_started = False
         self._running = set(range(len(nodes)))
         """Workers with iterations left to do, without those that are down for good."""
@@ -223,8 +191,8 @@ class Engine:
         return self.recorder.summary(
             Ending(status, stopped_by, self.now),
             evaluation_seconds=self._evaluations.seconds,
-            target=self._stop.target,
-            messages=None if self._churn is None else self._counts.summary,
+            target=self._target,
+            messages=None if self._churn is None else self._messaging.counts,
         )
 
     def _start(self) -> None:
@@ -245,7 +213,7 @@ class Engine:
                     self._evaluations.receive(index, self.now)
                     self._computing.gradient(index, action.batch_size)
                 case Send():
-                    self._send(action.peer, action.message)
+                    self._messaging.send(action.peer, action.message)
                 case Report():
                     self.recorder.iteration(index, action, self.now)
                 case Profile():
@@ -262,34 +230,6 @@ class Engine:
                     self._stopped_by, self.abort_reason = "abort", action.reason
                 case _:
                     assert_never(action)
-
-    def _send(self, receiver: int, message: Message) -> None:
-        """Send a message, if there is a connection to the receiver."""
-        self._counts.sent += 1
-        if self._churn is None or self._churn.is_connected(message.sender, receiver):
-            self._transport.send(receiver, message)
-        else:
-            self._counts.refused += 1
-
-    def _on_sent(self, transfer: Transfer) -> None:
-        if isinstance(transfer.message.body, State):
-            self._state_bytes[transfer.receiver] = self._state_bytes.get(transfer.receiver, 0) + transfer.size
-        if transfer.message.body.channel is Channel.DATA:
-            self._handle(transfer.sender, MessageSent(transfer.receiver, transfer.message.size))
-
-    def _on_timed(self, transfer: Transfer, seconds: float, left: float) -> None:
-        sender, receiver, message = transfer.sender, transfer.receiver, transfer.message
-        if not self._routing.share_machine(sender, receiver):
-            self.recorder.sent(transfer, left)
-        if message.body.channel is Channel.DATA:
-            self._handle(sender, MessageTimed(receiver, message.size, seconds))
-
-    def _on_delivered(self, receiver: int, message: Message) -> None:
-        if self._churn is None or self._churn.accepts(receiver, message.sender):
-            self._counts.delivered += 1
-            self._handle(receiver, MessageArrived(message))
-        else:
-            self._counts.cut += 1
 
     def _on_membership_event(self, index: int, event: Event) -> None:
         self._handle(index, event)
@@ -312,7 +252,7 @@ class Engine:
         self._members.add(index)
         what: MembershipEvent = "begins_anew" if joined.sponsor is None else "joined"
         row = MembershipRow(self.now, index, self._incarnation(index), what, joined.sponsor, joined.seconds)
-        state_bytes = self._state_bytes.pop(index, 0)
+        state_bytes = self._messaging.state_bytes.pop(index, 0)
         self.recorder.append(row._replace(bytes=state_bytes, iteration=joined.iteration))
 
     def _on_process_ended(self, index: int, for_good: bool) -> None:
@@ -330,15 +270,6 @@ class Engine:
         self._running.discard(index)
         if not self._running:
             self._stopped_by = "iterations" if self._is_any_done else "stall"
-
-    def _on_connection_lost(self, one: int, other: int) -> None:
-        """A connection is lost: messages that have not been sent are dropped."""
-        assert isinstance(self._transport, CuttingCarrier), "scenarios with others are refused"
-        dropped = self._transport.cut(one, other)
-        self._counts.cut += len(dropped.begun) + dropped.others
-        for transfer, carried in dropped.begun:
-            self.recorder.carried(transfer, carried)
-            self.recorder.cut_off(transfer)
 
     def _incarnation(self, index: int) -> int:
         """How often a participant's process has ended."""

@@ -20,10 +20,10 @@ from dlion_sim.results.run_folder import MANIFEST, SCENARIO
 from dlion_sim.scenario import Packets, Scenario, dump, load
 from dlion_sim.simulation.carrier import Carrier
 from dlion_sim.simulation.checkpointing.checkpoint import Checkpoint, Checkpoints, Identity
-from dlion_sim.simulation.churn import Churn, Delays
+from dlion_sim.simulation.churn import Churn
 from dlion_sim.simulation.computing import Equipment, Node
 from dlion_sim.simulation.delivery import Transport
-from dlion_sim.simulation.engine import Engine, Progress, StopRule
+from dlion_sim.simulation.engine import Engine, Progress
 from dlion_sim.simulation.routing import Routing
 from dlion_sim.simulation.tcp import TcpModel
 
@@ -69,7 +69,7 @@ def simulate(
         engine = Engine(
             nodes=nodes,
             servers=[setting.server(number, absent) for number in range(setting.workers, setting.participants)],
-            routing=_routing(setting),
+            routing=Routing(scenario.cluster, setting.hosts, setting.outages.links),
             transport=carrier,
             churn=_churn(setting),
             equipment=equipment,
@@ -78,7 +78,8 @@ def simulate(
             ),
             evaluate_every=scenario.workload.evaluate_every,
             evaluation_samples=setting.evaluation_samples,
-            stop=StopRule(scenario.duration, setting.target),
+            duration=scenario.duration,
+            target=setting.target,
             sample_every=_sample_every(scenario),
         )
         checkpoints = Checkpoints(engine, writer, identity, wall, checkpoint_every)
@@ -185,18 +186,18 @@ def _carrier(setting: Setting) -> Callable[..., Carrier]:
     return partial(Transport, tcp=TcpModel.of(scenario.network), scale=setting.scale)
 
 
-def _routing(setting: Setting) -> Routing:
-    return Routing(setting.scenario.cluster, setting.hosts, setting.outages.links)
-
-
 def _churn(setting: Setting) -> Callable[..., Churn] | None:
     """The factory of churn, in scenarios with availability."""
     availability = setting.scenario.availability
     if availability is None:
         return None
-    delays = Delays(availability.detection, availability.silence, availability.restart)
-    neighbours = [tuple(setting.neighbours(number)) for number in range(setting.participants)]
-    return partial(Churn, delays=delays, neighbours=neighbours)
+    return partial(
+        Churn,
+        detection=availability.detection,
+        silence=availability.silence,
+        restart=availability.restart,
+        neighbours=[tuple(setting.neighbours(number)) for number in range(setting.participants)],
+    )
 
 
 def _node(setting: Setting, number: int, incarnation: int, absent: frozenset[int], began: float) -> Node:

@@ -20,6 +20,8 @@ from typing import assert_never
 from dlion_sim.scenario import Lv08, Network, NoTcp, Windows
 from dlion_sim.simulation.event_queue import Call, EventQueue
 from dlion_sim.simulation.flows import FlowNetwork
+from dlion_sim.simulation.routing import Routing
+from dlion_sim.simulation.sharing import max_min_rates
 
 _SEGMENT, _FRAME, _ACKNOWLEDGEMENT = 1448, 1514, 66
 """Bytes of a segment with timestamps, of its full Ethernet frame with IPv4, and of its acknowledgement."""
@@ -144,6 +146,26 @@ class Connection:
         if idle > 0 and self.round_trip:
             halvings = idle // (self.round_trip + _LEAST_TIMEOUT)
             self.window = max(min(self.window, initial), self.window * 0.5**halvings)
+
+
+def message_rates(
+    routing: Routing,
+    bytes_per_second: Sequence[float],
+    pairs: Sequence[tuple[int, int]],
+    framing: Framing,
+    most: Sequence[float],
+    weights: Sequence[int] | None = None,
+) -> list[tuple[float, float]]:
+    """The rate of messages for each (sender, receiver): alone, and if all send at once.
+
+    `bytes_per_second` are the capacities of links; flows are bound to `most` bytes per second on links, and may have
+    weights.
+    """
+    routes = [routing.route(*pair).links for pair in pairs]
+    return_routes = [routing.route(receiver, sender).links for sender, receiver in pairs]
+    shared = max_min_rates(routes, bytes_per_second, return_routes, framing.acknowledgements, most, weights)
+    alone = (min(*(bytes_per_second[link] for link in route), bound) for route, bound in zip(routes, most, strict=True))
+    return [(one / framing.data, other / framing.data) for one, other in zip(alone, shared, strict=True)]
 
 
 class Connections:

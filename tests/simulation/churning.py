@@ -71,7 +71,7 @@ def check(run: Run, engine: Engine) -> None:
     assert summary is not None
     assert summary["stopped_by"]
     assert run.manifest["status"] in ("completed", "failed")
-    assert engine._counts.summary["under_way"] == under_way(engine)
+    assert engine._messaging.counts["under_way"] == under_way(engine)
     assert summary["bytes_sent"] == run.links()["bytes"].sum() == run.transfers()["bytes"].sum()
     transfers = run.transfers()
     assert len(transfers.dropna(subset=["end"])) == run.links()["messages"].sum()
@@ -91,7 +91,7 @@ def under_way(engine: Engine) -> int:
     transport = engine._transport
     assert isinstance(transport, Transport)
     queued = sum(len(queue) for queues in (transport._waiting, transport._delayed) for queue in queues.values())
-    later = sum(getattr(call, "func", None) == engine._on_delivered for call in planned(engine))
+    later = sum(getattr(call, "func", None) == engine._messaging.delivered for call in planned(engine))
     return len(transport._heads) + queued + later
 
 

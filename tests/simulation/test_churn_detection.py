@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dlion_sim.assembly.outages import Outage
 from dlion_sim.protocol.events import Leave, PeerFound, PeerLost
 from dlion_sim.scenario import from_data
-from dlion_sim.simulation.churn import Churn, Delays
+from dlion_sim.simulation.churn import Churn
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import Routing
 from tests.simulation.agendas import finish
@@ -63,7 +63,9 @@ class World:
             self.event_queue,
             ROUTING,
             Planned(participants or {}, paths or {}),
-            delays=Delays(detection, silence, restart),
+            detection=detection,
+            silence=silence,
+            restart=restart,
             neighbours=[[peer for peer in WORKERS if peer != number] for number in WORKERS],
             handle=self._tell,
             cut=lambda *pair: self.cuts.append((self.event_queue.now, *pair)),

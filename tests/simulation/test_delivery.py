@@ -1,6 +1,7 @@
 """Messages between workers: order, channels, latency, and the links that they cross."""
 
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ import torch
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Contribution, Message, Weights
 from dlion_sim.scenario import from_data
-from dlion_sim.simulation.carrier import Listener
 from dlion_sim.simulation.delivery import Transport
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import Routing
@@ -48,7 +48,7 @@ class World:
         self.transport = Transport(
             self.event_queue,
             cluster if isinstance(cluster, Routing) else routing(cluster),
-            Listener(
+            SimpleNamespace(
                 sent=self._on_sent,
                 timed=lambda *_: None,
                 delivered=lambda receiver, message: self.delivered.append((message, receiver, self.event_queue.now)),
@@ -268,7 +268,7 @@ def memory(workers: int) -> tuple[float, float]:
     transport = Transport(
         event_queue,
         cluster,
-        Listener(
+        SimpleNamespace(
             sent=lambda *_: None,
             timed=lambda *_: None,
             delivered=lambda *_: None,

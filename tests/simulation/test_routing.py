@@ -2,12 +2,12 @@
 
 from collections import Counter
 from itertools import permutations
+from types import SimpleNamespace
 
 import pytest
 
 from dlion_sim.scenario import from_data
 from dlion_sim.scenario.system import ServerHost
-from dlion_sim.simulation.carrier import Listener
 from dlion_sim.simulation.delivery import Transport
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.routing import Route, Routing
@@ -102,7 +102,7 @@ def test_flows_share_the_links_to_a_spine():
     transport = Transport(
         event_queue,
         routing,
-        Listener(
+        SimpleNamespace(
             sent=lambda _: None,
             timed=lambda *_: None,
             delivered=lambda *_: ends.append(event_queue.now),

@@ -21,7 +21,8 @@ _MODULES = frozenset(
         "assembly": "arrivals compute optional_totals outages recording totals transfer",
         "learning": "batches flat gradients keeping optimizer replica",
         "scenario": "machines network schedule transport workload",
-        "simulation": "carrier churn computing delivery engine evaluations event_queue flows routing sharing tcp",
+        "simulation": "carrier churn computing delivery engine evaluations event_queue flows messaging routing "
+        "sharing tcp",
     }.items()
     for module in modules.split()
 )
@@ -29,8 +30,9 @@ _MODULES = frozenset(
 _METHODS = frozenset(
     f"{owner}.{method}"
     for owner, methods in {
-        "Engine": "_evaluate_regularly _handle _incarnation _on_connection_lost _on_delivered _on_membership_event "
-        "_on_process_ended _on_process_started _on_sent _on_timed _report_capacities _sample_regularly",
+        "Engine": "_evaluate_regularly _handle _incarnation _on_membership_event _on_process_ended "
+        "_on_process_started _report_capacities _sample_regularly",
+        "Messaging": "changed cut delivered",
         "Computing": "_on_gradient _on_profile",
         "Transport": "_begin _end _enqueue_delayed",
         "PacketDelivery": "_advance _deliver_locally _report _request_advance _resize",
@@ -39,7 +41,7 @@ _METHODS = frozenset(
         "_start_process _time_out",
         "CapacityChanges": "_apply",
         "Connections": "_ended _next_round",
-        "Recorder": "membership",
+        "Recorder": "append",
         "Optimizer": "factor",
     }.items()
     for method in methods.split()

@@ -36,11 +36,14 @@ def packet_delivery(setting: Setting) -> Callable[..., PacketDelivery]:
     scenario = setting.scenario
     model, transport = scenario.network.model, scenario.transport
     assert isinstance(model, Packets)
+    lossy = None
+    if isinstance(transport, Dlcp):
+        lossy = LossyMessages(transport, setting.layout, setting.workers, model.priorities)
     return partial(
         PacketDelivery,
         model=model,
         transport=transport,
-        lossy=LossyMessages.of(setting, transport, model.priorities) if isinstance(transport, Dlcp) else None,
+        lossy=lossy,
         scale=setting.scale,
         seed=scenario.seed,
         end=math.inf if scenario.duration is None else scenario.duration,

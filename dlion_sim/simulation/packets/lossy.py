@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dlion_sim.assembly import Setting, Transfer
+from dlion_sim.assembly import Transfer
 from dlion_sim.assembly.transfer import Loss, Part
 from dlion_sim.bounded_loss.assembling import Assembler
 from dlion_sim.bounded_loss.bounds import Bound, Bounds
@@ -31,11 +31,6 @@ class LossyMessages:
         self._bounds = Bounds(dlcp, layout, workers)
         self._assemblers: dict[int, Assembler] = {}
         """By receiver."""
-
-    @classmethod
-    def of(cls, setting: Setting, dlcp: Dlcp, priorities: int) -> LossyMessages:
-        """Those of a setting."""
-        return cls(dlcp, setting.layout, setting.workers, priorities)
 
     @property
     def stops_early(self) -> bool:

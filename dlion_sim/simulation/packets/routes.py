@@ -11,8 +11,7 @@ from dlion_sim.simulation.packets import parts
 from dlion_sim.simulation.packets.network import PacketNetwork
 from dlion_sim.simulation.packets.state import HEADER, SEGMENT
 from dlion_sim.simulation.routing import BITS_PER_BYTE, Route, Routing
-from dlion_sim.simulation.sharing import max_min_rates
-from dlion_sim.simulation.tcp import TCP
+from dlion_sim.simulation.tcp import TCP, message_rates
 
 
 class PacketRoutes:
@@ -59,15 +58,8 @@ class PacketRoutes:
 
     def rates(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
         """The present rate of messages for each (sender, receiver): alone, and if all send at once."""
-        routes = [self._routing.route(*pair).links for pair in pairs]
-        return_routes = [self._routing.route(receiver, sender).links for sender, receiver in pairs]
         most = [self._window_rate(*pair) for pair in pairs]
-        shared = max_min_rates(routes, self.bytes_per_second, return_routes, TCP.acknowledgements, most)
-        alone = (
-            min(*(self.bytes_per_second[link] for link in links), bound)
-            for links, bound in zip(routes, most, strict=True)
-        )
-        return [(one / TCP.data, other / TCP.data) for one, other in zip(alone, shared, strict=True)]
+        return message_rates(self._routing, self.bytes_per_second, pairs, TCP, most)
 
     def _latency(self, sender: int, receiver: int) -> float:
         """The latency on links (s)."""

@@ -1,12 +1,13 @@
 """Messages between participants over packets: when they leave, are there, and are known to be."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 from dlion_sim.assembly.transfer import PROBE_BYTES
 from dlion_sim.scenario import Packets, Reliable
-from dlion_sim.simulation.carrier import Listener
 from dlion_sim.simulation.event_queue import EventQueue
 from dlion_sim.simulation.packets.delivery import PacketDelivery
 from dlion_sim.simulation.routing import Routing
@@ -30,7 +31,7 @@ class World:
         self.transport = PacketDelivery(
             self.event_queue,
             self.routing,
-            Listener(
+            SimpleNamespace(
                 sent=lambda transfer: self.sent.append((transfer.message, self.event_queue.now)),
                 timed=lambda transfer, seconds, left: self.timed.append(
                     (transfer.message, self.event_queue.now, seconds, left)
@@ -139,9 +140,7 @@ def test_resent_bytes_are_reported():
     lossy = {**CLUSTER, "wan": {**CLUSTER["wan"], "loss": 0.02}}
     world, message = World(lossy), gradient(0)
     transfers = []
-    world.transport._listener = world.transport._listener._replace(
-        timed=lambda transfer, *_: transfers.append(transfer)
-    )
+    world.transport._listener.timed = lambda transfer, *_: transfers.append(transfer)
     world.transport.send(2, message)
     finish(world.event_queue)
     [transfer] = transfers
