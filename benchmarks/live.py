@@ -22,13 +22,13 @@ from rich.table import Table
 
 from benchmarks.measuring import options, ratio
 from dlion_sim.assembly import Transfer
+from dlion_sim.live.connection import Address, listen
 from dlion_sim.live.frames import Kind
 from dlion_sim.live.handshake import Credentials
 from dlion_sim.live.mesh import Mesh
+from dlion_sim.live.node_config import Timeouts
 from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.session import Terms
-from dlion_sim.live.sockets import Address, listen
-from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS
 from dlion_sim.protocol.messages import Contribution, Message
 
 ENTRIES = 4_259_274
@@ -56,7 +56,7 @@ class Node:
         addresses = [Address(HOST, port) for port in ports]
         credentials = Credentials(b"benchmark", b"b" * 32)
         rendezvous = Rendezvous(
-            self.rank, [1 - self.rank], addresses, listen(addresses[self.rank]), credentials, DEFAULT_TIMEOUTS
+            self.rank, [1 - self.rank], addresses, listen(addresses[self.rank]), credentials, Timeouts()
         )
         async with asyncio.TaskGroup() as tasks:
             mesh = Mesh(Terms(participants=2, parameters=ENTRIES, silence=30.0), delays={}, tasks=tasks, hub=self)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
 
+from dlion_sim.emulation.links import Link
 from dlion_sim.emulation.network import LEAST_DELAY, Network
-from dlion_sim.emulation.shaped_link import Link
 from dlion_sim.emulation.shaping import FRAME_BYTES, Flow
 from dlion_sim.scenario import DURATION, Cluster
 from emulation.measurement import Measurement

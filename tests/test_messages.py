@@ -42,7 +42,7 @@ def test_nothing_that_ships_points_into_a_checkout():
 
 
 @pytest.mark.parametrize(
-    "words", ["see docs/time.md", "run `make setup`", "python -m emulation.cli", "emulation/setup.sh"]
+    "words", ["see docs/time.md", "run `make setup`", "python -m emulation.measure", "emulation/setup.sh"]
 )
 def test_what_is_only_in_a_checkout_is_known(words):
     assert ONLY_IN_A_CHECKOUT.search(words)

@@ -15,10 +15,11 @@ from dlion_sim.assembly import Recorder, Setting
 from dlion_sim.learning import GradientExecutor
 from dlion_sim.learning.process import frozen_objects, one_core
 from dlion_sim.live import Address, NodeConfig
+from dlion_sim.live.connection import listen
 from dlion_sim.live.gathering import manifest_of
 from dlion_sim.live.machine import Machine
-from dlion_sim.live.member import Member, take_part
-from dlion_sim.live.sockets import listen
+from dlion_sim.live.member import Member
+from dlion_sim.live.node import take_part
 from dlion_sim.protocol.baseline import FixedBatching
 from dlion_sim.protocol.choices import Setup
 from dlion_sim.protocol.events import Report

@@ -16,13 +16,13 @@ from dlion_sim.calibration.turns import Pair, one_by_one, tournament
 from dlion_sim.errors import InputError
 from dlion_sim.interrupts import Interrupts
 from dlion_sim.live import MeshConfig, event_loop
+from dlion_sim.live.event_loop import first, watch
 from dlion_sim.live.frames import Kind, News
 from dlion_sim.live.handshake import Credentials
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.peer_states import PeerStates
 from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.session import Terms
-from dlion_sim.live.watching import first, watch
 from dlion_sim.protocol.events import Send
 from dlion_sim.protocol.messages import Message
 

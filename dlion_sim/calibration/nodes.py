@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dlion_sim.calibration.mesh import Outcome
-from dlion_sim.live import Nodes, Places, Spot
+from dlion_sim.live import Nodes, Spot
 
 
 def measure_by_processes(
-    places: Places,
+    spots: Sequence[Spot],
     names: Sequence[str],
     output: Path,
     *,
@@ -24,15 +23,10 @@ def measure_by_processes(
 
     `interrupted` is asked many times a second. Raises InputError where a node cannot start.
     """
-
-    def spots(opened: ExitStack) -> Sequence[Spot]:
-        first, *others = places(opened)
-        return [replace(first, options=[*first.options, f"--names={','.join(names)}", f"--output={output}"]), *others]
-
-    with (
-        TemporaryDirectory(prefix="dlion-") as folder,
-        Nodes(Path(folder), ["calibrate", "node", f"--seconds={seconds}", "--quiet"], spots) as nodes,
-    ):
+    first, *others = spots
+    first = replace(first, options=[*first.options, f"--names={','.join(names)}", f"--output={output}"])
+    command = ["calibrate", "node", f"--seconds={seconds}", "--quiet"]
+    with TemporaryDirectory(prefix="dlion-") as folder, Nodes(Path(folder), command, [first, *others]) as nodes:
         if nodes.wait(interrupted):
             return Outcome(interrupted=True)
         return Outcome(failed=None if output.exists() else nodes.last_words(0))

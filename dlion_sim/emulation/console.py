@@ -19,14 +19,14 @@ from dlion_sim.interrupts import Interrupts
 from dlion_sim.scenario import Scenario
 
 _REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP)
-"""The latter is what a terminal sends that is closed."""
+"""A terminal sends the latter when it is closed."""
 
 
 def open_console(scenario: Scenario, *, fair: bool = True) -> None:
-    """Build a scenario's network and obey what is typed until `exit`; nothing of the network is left afterwards.
+    """Build a scenario's network and run commands until `exit`; nothing of the network is left afterwards.
 
-    Raises KeyboardInterrupt where Ctrl-C or a request to terminate ended it, InputError for a scenario whose network
-    cannot be emulated.
+    Raises KeyboardInterrupt on Ctrl-C or a request to terminate, InputError for a scenario whose network cannot be
+    emulated.
     """
     with Interrupts() as interrupts, network_of(scenario, fair=fair) as network:
         if interrupts.asked() or not obey(network):
@@ -34,7 +34,7 @@ def open_console(scenario: Scenario, *, fair: bool = True) -> None:
 
 
 def obey(network: Network) -> bool:
-    """Obey what is typed until `exit`: True; or until Ctrl-C at the prompt, or a request to terminate: False."""
+    """Run commands until `exit`: True; or until Ctrl-C at the prompt, or a request to terminate: False."""
     whole = _Whole(network)
     width = max(map(len, whole))
     for node, what in network.nodes.items():
@@ -52,10 +52,10 @@ def obey(network: Network) -> bool:
 
 
 class _Whole(Mininet):  # type: ignore[misc]
-    """A network as Mininet's command line wants it. Pings are between hosts, commands are for every node."""
+    """A network as Mininet's command line expects it. Pings are between hosts, commands are for every node."""
 
     inited = True
-    """Else Mininet raises limits of this machine."""
+    """Otherwise Mininet raises limits of this machine."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -75,10 +75,10 @@ class _Whole(Mininet):  # type: ignore[misc]
 
 
 class _Console(CLI):  # type: ignore[misc]
-    """Ctrl-C ends the command that runs, or at the prompt all."""
+    """Ctrl-C ends a running command, or at the prompt everything."""
 
     def run(self) -> None:
-        """Obey commands; Mininet's own would go on after Ctrl-C."""
+        """Run commands; Mininet's own method continues after Ctrl-C."""
         self.cmdloop()
 
     def onecmd(self, line: str) -> bool:
@@ -95,8 +95,8 @@ class _Console(CLI):  # type: ignore[misc]
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Ctrl-C as KeyboardInterrupt, which Mininet hands on to a host's command that runs, and requests to terminate as
-    SystemExit, which it lets pass; after the block as before.
+    """Turn Ctrl-C into KeyboardInterrupt, which Mininet passes on to a host's command, and requests to terminate into
+    SystemExit, which it ignores.
     """
     handlers: dict[signal.Signals, Callable[..., Any]] = dict.fromkeys(_REQUESTS_TO_END, _end)
     handlers[signal.SIGINT] = signal.default_int_handler
@@ -110,7 +110,7 @@ def _signals() -> Iterator[None]:
 
 @contextmanager
 def _terminal() -> Iterator[None]:
-    """What commands change of the terminal's settings is changed back."""
+    """Restore the terminal's settings, which commands may change."""
     former = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
     try:
         yield

@@ -1,6 +1,6 @@
-"""Parts of this machine's CPU for the hosts of workers, so that real computations take unequally long.
+"""Parts of this machine's CPU for the hosts of workers, whose computations are not paced.
 
-A control group for each worker's machine, which may use so many microseconds of CPU time in each period.
+Each worker's machine has a control group with a quota of CPU time in each period.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from dlion_sim.scenario import Cluster, Schedule
 _MOUNTS = Path("/proc/self/mounts")
 _PREFIX = "dlion-emulation-"
 _PERIOD_US = 5_000
-"""Short beside a computation: one that fits into what a period allows is not slowed down."""
+"""Short compared with a computation: one that fits into a period's quota is not slowed down."""
 _LEAST_QUOTA_US = 1_000
-"""Linux allows no less."""
+"""Linux's minimum."""
 _LEAST_CORES = 0.01
-"""What an outage leaves, so that connections survive it for a while."""
+"""In an outage, so that connections survive it for a while."""
 _POLL_SECONDS = 0.02
 _SECONDS_TO_END = 5.0
 
 
 @dataclass(frozen=True)
 class Processor:
-    """What the nodes on a worker's machine compute with: without limit, until it is set."""
+    """The CPU of a worker's machine, without limit until it is set."""
 
     group: Path
     cores: Schedule
@@ -53,7 +53,7 @@ class Processor:
         return chain([(0.0, self.cores.value_at(0.0))], self.cores.changes())
 
     def set(self, cores: float) -> None:
-        """Change what it has from now on, in the scenario's cores. Raises InputError where the kernel refuses."""
+        """Change its capacity, in the scenario's cores. Raises InputError if the kernel refuses."""
         share = max(cores * self.scale, _LEAST_CORES)
         period = max(_PERIOD_US, math.ceil(_LEAST_QUOTA_US / share))
         quota = round(share * period)
@@ -68,10 +68,10 @@ class Processor:
 
 
 def processors(cluster: Cluster, emulation: str) -> Sequence[Processor]:
-    """That of each worker's machine, in groups that `remove_groups` removes again.
+    """The CPU of each worker's machine, in groups that `remove_groups` removes.
 
-    The cores of this machine are divided as the scenario's are at the start. But nobody gets more than one, which is
-    all that a node can use. Raises InputError where the kernel refuses.
+    The cores of this machine are divided in proportion to the scenario's at the start, but none gets more than one,
+    which is all that a node can use. Raises InputError if the kernel refuses.
     """
     cores = [worker.compute.cores for worker in cluster.workers]
     most = max(value for schedule in cores for _, value in schedule.steps)
@@ -96,7 +96,7 @@ def remove_groups(emulation: str) -> None:
 
 
 def cpu_controller() -> Path:
-    """Where the kernel's CPU controller is mounted. Raises InputError where it cannot be used."""
+    """The mount point of the kernel's CPU controller. Raises InputError if it cannot be used."""
     root = _mounted()
     if root is None:
         raise InputError("emulation without pacing needs the kernel's cgroup controller 'cpu', which is not mounted")
@@ -108,7 +108,7 @@ def cpu_controller() -> Path:
 
 
 def _mounted() -> Path | None:
-    """The controller's hierarchy: its own of version 1, or that of version 2."""
+    """The hierarchy of version 1 or 2 that has the controller."""
     mounts = [line.split() for line in _MOUNTS.read_text().splitlines()]
     for _, place, kind, options, *_ in mounts:
         if kind == "cgroup" and "cpu" in options.split(","):

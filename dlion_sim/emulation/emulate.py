@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dlion_sim.assembly import Setting
-from dlion_sim.emulation.changes import in_order
 from dlion_sim.emulation.cpu import Processor, processors
 from dlion_sim.emulation.leftovers import workplace
+from dlion_sim.emulation.links import CONGESTION_CONTROL, in_order
 from dlion_sim.emulation.queueing import Queueing
-from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL
 from dlion_sim.errors import InputError
 from dlion_sim.live import (
     Address,
     Churn,
-    Places,
     RunNodes,
     Spot,
     Timeouts,
@@ -50,16 +48,12 @@ def emulate(
 ) -> Run:
     """Run a scenario by nodes on hosts of an emulated network and return its run folder; nothing else is left.
 
-    Without pacing, each worker's machine has a part of this machine's CPU, and computations take what they take there:
-    on that, and on no GPU.
-    With `fair`, what one machine sends another has a queue of its own at each link; without, all wait in one. Where the
-    scenario's network is modelled by packets, switches have the queues that it says, as far as this kernel can.
-    `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
-    `observe` is told as often for how many seconds the nodes have been training, None before they begin.
-    `meanwhile` is called once they do, and when it returns the run ends, too.
-    `timeouts` are by default those that the scenario says. `force` replaces a run that `folder` holds. Raises
-    InputError for a scenario that cannot be run;
-    `check_requirements` says whether this machine can.
+    Without pacing, each worker's machine has a part of this machine's CPU, and computations take as long as they take
+    there; GPUs are not used. With `fair`, each pair of machines has a queue of its own at each link; otherwise all
+    share one. If the scenario's network is modelled by packets, switches have the scenario's queues, as far as this
+    kernel supports them. `interrupted`, `observe`, `timeouts` and `force` are as in `run_locally`; `meanwhile` is
+    called once nodes train, and the run ends when it returns. Raises InputError for a scenario that cannot be run;
+    `check_requirements` finds out whether this machine can.
     """
     # It imports Mininet, which is an extra.
     from dlion_sim.emulation.network import Network
@@ -72,7 +66,7 @@ def emulate(
     check_live(setting, device)
     timeouts = timeouts or Timeouts.of(scenario)
     queueing = Queueing.of(scenario.network.model, fair=fair)
-    emulation = {**queueing.told, "congestion_control": CONGESTION_CONTROL}
+    emulation = {**queueing.manifest, "congestion_control": CONGESTION_CONTROL}
     about = {"way": "emulate", "paced": paced, "emulation": emulation}
     with ExitStack() as stack:
         hold = stack.enter_context(announced(setting, folder, force=force, manifest=about))
@@ -87,15 +81,15 @@ def emulate(
             )
         )
         limited = [] if paced else processors(scenario.cluster, parts.name)
-        places = on_hosts(network, range(setting.participants), limited)
-        # The nodes end first, so that changes learn of it where the run has never begun.
+        spots = on_hosts(network, range(setting.participants), limited)
+        # The nodes end first, so that changes end if the run has never begun.
         with (
             Timetable() as changes,
-            RunNodes(setting, parts, places, paced=paced, timeouts=timeouts, device=device) as nodes,
+            RunNodes(setting, parts, spots, paced=paced, timeouts=timeouts, device=device) as nodes,
             Churn(nodes) as churn,
         ):
             changes.follow(nodes.clock, in_order([*network.links, *network.paths, *limited]))
-            churn.follow(nodes.clock)
+            churn.begin()
 
             def over() -> bool:
                 if interrupted():
@@ -111,12 +105,12 @@ def emulate(
         emulation["changes_seconds_late"] = changes.most_seconds_late
         if not paced:
             emulation["cores"] = [processor.share for processor in limited]
-        told = {**about, **churn.told}
-        return gather(parts, folder, force=True, hold=hold, manifest=told, membership=churn.rows)
+        manifest = {**about, **churn.manifest}
+        return gather(parts, folder, force=True, hold=hold, manifest=manifest, membership=churn.rows)
 
 
-def on_hosts(network: Network, participants: Sequence[int], limited: Sequence[Processor] = ()) -> Places:
-    """Nodes on the hosts of these participants; workers' computations share processors, where there are some."""
+def on_hosts(network: Network, participants: Sequence[int], limited: Sequence[Processor] = ()) -> Sequence[Spot]:
+    """Nodes on the hosts of these participants; `limited` has the processors of workers, if they are limited."""
     processors = dict(enumerate(limited))
 
     def spot(participant: int) -> Spot:
@@ -128,4 +122,4 @@ def on_hosts(network: Network, participants: Sequence[int], limited: Sequence[Pr
             enter=[*(processor.enter if processor else ()), "mnexec", "-a", str(network.host(participant).pid)],
         )
 
-    return lambda _: [spot(participant) for participant in participants]
+    return [spot(participant) for participant in participants]

@@ -1,7 +1,7 @@
-"""What an emulation leaves on this machine, and how it goes away: with the emulation, or with the next one.
+"""Processes and control groups of an emulation, which are removed at its end, or before the next one.
 
-All of a network is in namespaces of its own, and the kernel removes a namespace with its last process. So it is enough
-to end processes, and to remove the control groups that limited them. Processes have in their environment, and control
+A network is in namespaces, and the kernel removes a namespace with its last process. So it is enough to end processes,
+and to remove the control groups that limited them. Processes have in their environment, and control
 groups in their name, the name of their emulation's folder, which is locked while that runs.
 """
 
@@ -43,7 +43,7 @@ def workplace() -> Iterator[Path]:
 
 
 def remove_leftovers() -> int:
-    """Remove what is left of emulations that were killed; how many."""
+    """Remove the leftovers of emulations that were killed, and return their number."""
     with _alone():
         return _remove_leftovers()
 
@@ -57,7 +57,7 @@ def _remove_leftovers() -> int:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Let no other emulation begin or clean meanwhile."""
+    """Exclude the start and cleaning of other emulations."""
     _FOLDERS.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(_FOLDERS, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""A scenario's emulated network, measured by nodes on its hosts: what calibration would find there."""
+"""Calibration of a scenario's emulated network, by nodes on its hosts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def measure_emulated(
 ) -> Outcome:
     """Measure the paths between the clouds, each from its first worker's host, at the start of the scenario.
 
-    Raises InputError where it cannot be emulated; `check_requirements` says whether this machine can.
+    Raises InputError if it cannot be emulated; `check_requirements` finds out whether this machine can.
     """
     from dlion_sim.emulation.network import network_of  # It imports Mininet, which is an extra.
 
@@ -30,5 +30,5 @@ def measure_emulated(
     if len(first) < 2:
         raise InputError("there is a single one, and so no path", path="cluster.clouds", allowed="two or more")
     with network_of(scenario) as network:
-        places = on_hosts(network, list(first.values()))
-        return measure_by_processes(places, list(first), output, seconds=seconds, interrupted=interrupted)
+        spots = on_hosts(network, list(first.values()))
+        return measure_by_processes(spots, list(first), output, seconds=seconds, interrupted=interrupted)

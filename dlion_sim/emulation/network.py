@@ -2,12 +2,12 @@
 
     host --(NIC)-- switch --- router --(WAN path)-- router --- switch --(NIC)-- host
 
-A link's two directions are limited apart, each where it is sent: what a host sends on the host, what it receives at its
-port of the switch, a WAN path at the router that sends. A LAN of a stated bandwidth is a node of its own at the switch,
-through which all has to go that hosts of the cloud send each other.
+A link's two directions are limited separately at their senders: a host's sending on the host, its receiving at its
+port of the switch, a WAN path at the sending router. A LAN of a stated bandwidth is a node of its own at the switch,
+which all traffic between hosts of the cloud crosses.
 
-Mininet's own limits (TCLink) are not used: they go no higher than 1 Gbps, have a queue of a thousand frames, and throw
-away what waits when they change.
+Mininet's own limits (TCLink) are not used: they go no higher than 1 Gbps, have a queue of a thousand frames, and drop
+it when they change.
 """
 
 from __future__ import annotations
@@ -27,16 +27,15 @@ from mininet.nodelib import LinuxBridge
 from dlion_sim.assembly import server_hosts
 from dlion_sim.assembly.outages import Outages
 from dlion_sim.emulation.leftovers import workplace
-from dlion_sim.emulation.path import Path, with_routes
+from dlion_sim.emulation.links import CONGESTION_CONTROL, Link, Path, run, with_routes
 from dlion_sim.emulation.queueing import Queueing
-from dlion_sim.emulation.shaped_link import CONGESTION_CONTROL, Link, run
 from dlion_sim.emulation.shaping import Flow, shape, unbundled
 from dlion_sim.errors import InputError
 from dlion_sim.scenario import Cluster, Scenario, Schedule, WorkerPlace
 from dlion_sim.scenario.system import ServerHost
 
 LEAST_DELAY = 0.001
-"""Seconds; what is shorter is left away: a message takes about as long on this machine."""
+"""Seconds; shorter delays are omitted: a message takes about as long on this machine."""
 _MOST_CLOUDS = 250
 _ROUTER, _LAN = 0xFFFE, 0xFFFD
 """Their numbers in a cloud's addresses."""
@@ -47,7 +46,7 @@ _ANY_NODE = (
 )
 _FORWARDING = (
     "echo 1 > /proc/sys/net/ipv4/ip_forward",
-    # Hosts must not learn a way around.
+    # Hosts must not learn another route.
     "for file in /proc/sys/net/ipv4/conf/*/send_redirects; do echo 0 > $file; done",
 )
 
@@ -55,8 +54,8 @@ _FORWARDING = (
 class Network:
     """The network of a cluster, for workers and after them parameter servers on the machines that `servers` names.
 
-    It is there within the block, and nothing of it afterwards. In `outages` of paths hardly anything goes over them; in
-    those that last longer than `silence`, nothing at all, so that connections over them end.
+    It exists within the block. In `outages` paths have hardly any capacity; in those that last longer than `silence`,
+    none at all, so that connections over them end.
     """
 
     def __init__(
@@ -86,17 +85,17 @@ class Network:
         unused = count(len(cluster.workers))
         of_servers = [next(unused) if isinstance(server, ServerHost) else server for server in servers]
         self.machine = [*range(len(cluster.workers)), *of_servers]
-        """The number of each participant's machine: first workers' ones, then servers' own."""
+        """The number of each participant's machine: workers' first, then servers' own."""
         self._setup: dict[Any, list[str]] = {}
-        """Of each node, as lines of shell."""
+        """Shell commands of each node."""
         self.nodes: dict[Any, str] = {}
-        """What each Mininet node is."""
+        """The description of each Mininet node."""
         self.hosts: list[Any] = []
         """The Mininet node of each machine."""
         self.links: list[Link] = []
-        """All that are limited or delayed."""
+        """Those with a limit or a delay."""
         self.paths: list[Path] = []
-        """Between clouds, one for each direction, that are cut off at times."""
+        """Directions of paths between clouds with outages."""
 
     def host(self, participant: int) -> Any:
         """The Mininet node of the machine that a participant is on."""
@@ -108,7 +107,7 @@ class Network:
         return _address(self._cloud_of(machine), machine + 1)
 
     def delay(self, sender: int, receiver: int) -> float:
-        """The seconds for which a message between two participants is under way, as the scenario states."""
+        """The delay of a message between two participants (s), as the scenario states it."""
         here, there = self.machine[sender], self.machine[receiver]
         clouds = [self._cluster.clouds[self._cloud_of(machine)] for machine in (here, there)]
         if here == there:
@@ -118,7 +117,7 @@ class Network:
         return self._cluster.wan_path(clouds[0].name, clouds[1].name)[1] / 2
 
     def missing_delay(self, sender: int, receiver: int) -> float:
-        """The seconds of it that this network does not delay: whoever receives has to hold the message back."""
+        """The part of it that this network lacks: the receiver has to hold messages back for so long."""
         across = self._cloud_of(self.machine[sender]) != self._cloud_of(self.machine[receiver])
         delay = self.delay(sender, receiver)
         return 0.0 if delay < LEAST_DELAY or (across and self._queueing.is_delayed) else delay
@@ -153,13 +152,13 @@ class Network:
         self._end()
 
     def _router(self, name: str, what: str, cloud: int, number: int, switch: Any) -> tuple[Any, str]:
-        """A node at a cloud's switch that forwards, and its device there."""
+        """A forwarding node at a cloud's switch, and its device there."""
         router = self._node(Node(name), what, *_FORWARDING)
         device, _ = self._plug(router, switch, _address(cloud, number))
         return router, device
 
     def _lan(self, cloud: int, switch: Any) -> None:
-        """What limits the LAN of a cloud, if anything does."""
+        """The node that limits a cloud's LAN, if its bandwidth is stated."""
         spec = self._cluster.clouds[cloud]
         if spec.lan.bandwidth:
             node, device = self._router(f"lan{cloud}", f"LAN of {spec.name}", cloud, _LAN, switch)
@@ -207,7 +206,7 @@ class Network:
     def _limit(
         self, name: str, node: Any, device: str, capacity: Schedule | None, flows: Iterable[Flow], delay: float = 0.0
     ) -> None:
-        """Limit and delay what a device sends."""
+        """Limit and delay a device's sending."""
         bps, crossing = capacity.value_at(0.0) if capacity else None, list(flows)
         queues = self._queueing.at_link(crossing, is_host=node in self.hosts)
         self._setup[node] += shape(device, bps, delay, queues)
@@ -226,7 +225,7 @@ class Network:
         return str(cable.intf1), str(cable.intf2)
 
     def _assign(self, device: Any, address: str) -> None:
-        """Give a device an address, of which Mininet's command line is to know, too."""
+        """Give a device an address, known to Mininet's command line too."""
         self._setup[device.node].append(f"ip addr add {address} dev {device}")
         device.ip, device.prefixLen = address.split("/")
 

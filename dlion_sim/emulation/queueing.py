@@ -1,5 +1,5 @@
-"""What waits at emulated links, and whether the kernel delays packets there: as a scenario's network model has it, as
-far as this kernel can."""
+"""The queues of emulated links, and whether the kernel delays packets there: by the scenario's network model, as far as
+this kernel supports it."""
 
 from __future__ import annotations
 
@@ -29,17 +29,16 @@ class Queueing:
 
     @classmethod
     def of(cls, model: Flows | Packets, *, fair: bool = True) -> Queueing:
-        """What this kernel can of it."""
+        """The part that this kernel supports."""
         holds_back = isinstance(model, Packets) and model.delays == "receivers"
         return cls(model, fair, not holds_back and has_netem(), isinstance(model, Packets) and has_red())
 
     def at_link(self, crossing: Sequence[Flow], *, is_host: bool) -> Queues:
-        """Those of a link that flows cross, at a host's own NIC or behind it."""
+        """The queues of a link of these flows, at a host's own NIC or behind it."""
         match self.model:
             case Flows():
                 return FairQueues(crossing) if self.fair else OneQueue()
-            # Where switches have what the scenario says, a host's own NIC drops nothing: what is to be sent waits in
-            # its sockets.
+            # If switches have the scenario's queues, a host's own NIC drops nothing: data wait in sockets.
             case Packets(fair=True, buffer=buffer):
                 return FairQueues(crossing, _HOST_BYTES if is_host else buffer)
             case Packets(buffer=buffer):
@@ -48,12 +47,12 @@ class Queueing:
                 return MarkingQueues(self.model)
 
     @property
-    def told(self) -> Mapping[str, Any]:
-        """What a run's manifest says of it."""
-        told: dict[str, Any] = {"delay": "kernel" if self.is_delayed else "transport"}
+    def manifest(self) -> Mapping[str, Any]:
+        """Its part of a run's manifest."""
+        delay: dict[str, Any] = {"delay": "kernel" if self.is_delayed else "transport"}
         match self.model:
             case Flows():
-                return {**told, "queues": "fair" if self.fair else "fifo"}
+                return {**delay, "queues": "fair" if self.fair else "fifo"}
             case Packets(fair=is_fair, buffer=buffer):
                 kind = "fair" if is_fair else "marking" if self.marks else "fifo"
-                return {**told, "queues": kind, "buffer": buffer}
+                return {**delay, "queues": kind, "buffer": buffer}

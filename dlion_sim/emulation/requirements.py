@@ -12,13 +12,13 @@ from dlion_sim.errors import InputError
 _TOOLS = {"mnexec": "mininet", "ifconfig": "net-tools", "brctl": "bridge-utils", "ip": "iproute2", "tc": "iproute2"}
 """The Debian package of each."""
 _BY_HAND = {"ping": "iputils-ping"}
-"""What else is used by whoever looks into a network."""
+"""For inspecting networks."""
 
 
 def check_requirements(*, paced: bool = True, by_hand: bool = False) -> None:
-    """Raise InputError, saying what to do about it, unless this machine can emulate, with pacing or without.
+    """Raise InputError, with a remedy, unless this machine can emulate, with pacing or without.
 
-    With `by_hand`, it also has to have what networks are looked into with.
+    With `by_hand`, it also needs the tools for inspecting networks.
     """
     tools = _TOOLS | _BY_HAND if by_hand else _TOOLS
     packages = {package for tool, package in tools.items() if shutil.which(tool) is None}
@@ -31,7 +31,7 @@ def check_requirements(*, paced: bool = True, by_hand: bool = False) -> None:
         raise InputError(f"emulation needs Mininet ({error}): pip install 'dlion-sim[emulation]'") from None
     if os.geteuid() != 0:
         raise InputError('emulation needs root: the same command after sudo env "PATH=$PATH"')
-    # Root in a container may lack what this takes.
+    # Root in a container may lack capabilities.
     tried = subprocess.run(["mnexec", "-n", "true"], capture_output=True, text=True)
     if tried.returncode:
         raise InputError(
@@ -48,7 +48,7 @@ def has_netem() -> bool:
 
 
 def has_red() -> bool:
-    """Whether the kernel has queues by priority, and such as mark or drop packets above a threshold."""
+    """Whether the kernel has queues by priority, and queues that mark or drop packets above a threshold."""
     return _can("tc qdisc add dev lo root prio") and _can("tc qdisc add dev lo root red limit 60000 avpkt 1000")
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Protocol
 
-from dlion_sim.live.sockets import WEIGHTS_TOS, tos_of_priority
+from dlion_sim.live.connection import WEIGHTS_TOS, tos_of_priority
 from dlion_sim.scenario import Packets
 
 Flow = tuple[str, str]

@@ -1,4 +1,4 @@
-"""A whole run on this machine: one process a participant, joined over loopback."""
+"""A whole live run on this machine: a process per participant, connected over loopback."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dlion_sim.learning.process import Device
 from dlion_sim.live.churn import Churn
 from dlion_sim.live.gathering import gather, manifest_of
 from dlion_sim.live.member import check_live
+from dlion_sim.live.node_config import Timeouts
 from dlion_sim.live.nodes import on_loopback
 from dlion_sim.live.run_nodes import RunNodes
-from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.results import Ending, FolderLock, Run, RunWriter
 from dlion_sim.scenario import Scenario, dump
 
@@ -32,13 +32,12 @@ def run_locally(
     interrupted: Callable[[], bool] = lambda: False,
     observe: Callable[[float | None], None] = lambda seconds: None,
 ) -> Run:
-    """Run a scenario by nodes on this machine and return its run folder; no process is left when this ends.
+    """Run a scenario by nodes on this machine and return its run folder. No process is left afterwards.
 
-    Several GPUs are shared out to the nodes in turn.
-    `interrupted` is asked many times a second, and once it says so the run ends there, in a folder that tells it;
-    `observe` is told as often for how many seconds the nodes have been training, None before they begin.
-    `timeouts` are by default those that the scenario says. `force` replaces a run that `folder` holds. Raises
-    InputError for a scenario that cannot be run.
+    Several GPUs are distributed to the nodes in turn. `interrupted` and `observe` are called many times a second: once
+    the former is true, the run ends, in a folder that says so; the latter gets the seconds since nodes began to train,
+    or None. `timeouts` are by default the scenario's. `force` replaces a run in `folder`. Raises InputError for a
+    scenario that cannot be run.
     """
     setting = Setting.of(scenario)
     check_live(setting, device)
@@ -46,24 +45,22 @@ def run_locally(
     with ExitStack() as stack:
         hold = stack.enter_context(announced(setting, folder, force=force))
         parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent)))
-        places = on_loopback(setting.participants)
-        nodes = RunNodes(setting, parts, places, paced=paced, timeouts=timeouts, device=device)
+        spots = on_loopback(setting.participants)
+        nodes = RunNodes(setting, parts, spots, paced=paced, timeouts=timeouts, device=device)
         with nodes, Churn(nodes) as churn:
-            churn.follow(nodes.clock)
+            churn.begin()
             nodes.wait(interrupted, observe, churn.expects_more)
-        return gather(parts, folder, force=True, hold=hold, manifest=churn.told, membership=churn.rows)
+        return gather(parts, folder, force=True, hold=hold, manifest=churn.manifest, membership=churn.rows)
 
 
 @contextmanager
 def announced(
     setting: Setting, folder: Path, *, force: bool, manifest: Mapping[str, Any] = MappingProxyType({})
 ) -> Iterator[FolderLock]:
-    """Within the block, the run folder says that the run goes on; what its nodes wrote is to take its place.
+    """Within the block, the run folder says that the run is in progress; `gather` with the value replaces it.
 
-    Nobody else may write it; the value is for whoever does.
-
-    Should the block fail, the folder says so. `manifest` adds to what that of every live run tells. Raises InputError
-    where the folder cannot be used; `force` replaces a run that it holds.
+    If the block fails, the folder says so. `manifest` is added to that of every live run. Raises InputError if the
+    folder cannot be used; `force` replaces a run in it.
     """
     writer = RunWriter.create(
         folder,

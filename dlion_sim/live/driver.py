@@ -1,4 +1,4 @@
-"""The wall-clock driver: sees to it that a participant begins and ends with the others, and tells it who is there."""
+"""The wall-clock driver: a participant begins and ends with the others, and learns which of them are there."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, assert_never
 
-from dlion_sim.assembly import Recorder, Transfer
+from dlion_sim.assembly import Recorder, Setting, Transfer
+from dlion_sim.assembly.outages import Outage
 from dlion_sim.errors import InputError
 from dlion_sim.live.frames import Kind, News
-from dlion_sim.live.machine import Machine
+from dlion_sim.live.member import Member
 from dlion_sim.live.mesh import Mesh
-from dlion_sim.live.node_config import LEFT
+from dlion_sim.live.node_config import LEFT, NodeConfig
 from dlion_sim.live.observer import Observer, Snapshot
 from dlion_sim.live.pair import Connections
 from dlion_sim.live.participation import Decision, Participation
 from dlion_sim.live.peer_states import PeerStates
-from dlion_sim.live.plan import Plan
 from dlion_sim.live.rendezvous import Rendezvous
-from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.events import (
     Abort,
     Joined,
@@ -39,61 +38,62 @@ from dlion_sim.protocol.events import (
 from dlion_sim.protocol.membership_messages import State
 from dlion_sim.protocol.messages import Message
 from dlion_sim.protocol.server import ParameterServer
-from dlion_sim.protocol.worker import Worker
 from dlion_sim.results import Ending, MembershipRow, Status
 from dlion_sim.results.tables import MembershipEvent
 
 _LOG = logging.getLogger(__name__)
 _GOOD_BYE_SECONDS = 5.0
-"""For which a node whose time is over waits for the others' clocks to come to it, too."""
-_EARLY_SECONDS = 0.5
-"""By which a notice may come earlier than the scenario has it."""
-_FLUSH_SECONDS, _LAST_WORDS_SECONDS = 0.5, 0.03
-"""What a node has measured outlives it, where it may be lost, but for so much; less if it is known when it will be."""
+"""For which a node at its end waits until the others' clocks are there, too."""
+_EARLY_SECONDS, _LATE_SECONDS = 0.5, 5.0
+"""By which outages and notices may come earlier, and returns later, than in the scenario."""
+_FLUSH_SECONDS, _LAST_FLUSH_SECONDS = 0.5, 0.03
+"""The most of its measurements that a node loses if it is killed; less if the scenario says when."""
 
 
 class Driver:
-    """Runs participant `rank` on its node: a worker on its machine, or a parameter server, which has none.
+    """Runs a participant on its node; one that joins may know when the run `began`, by `time.monotonic`.
 
-    All begin once each of them has all its connections: everyone passes on of whom it has heard that. A worker that has
-    done its part says so and answers its peers until they have done theirs.
+    All begin once each of them has all its connections, which each passes on. A worker that is done says so and answers
+    its peers until they are done.
     """
 
     def __init__(
         self,
-        rank: int,
-        participant: Worker | ParameterServer,
-        machine: Machine | None,
-        peers: Sequence[int],
-        *,
-        plan: Plan,
+        setting: Setting,
+        config: NodeConfig,
+        member: Member,
         recorder: Recorder,
-        timeouts: Timeouts,
-        begun: Callable[[], None],
         tasks: asyncio.TaskGroup,
+        *,
+        began: float | None = None,
     ) -> None:
-        self._rank = rank
-        self._participation = Participation(rank, participant, machine, recorder, self)
-        self._plan = plan
+        self._rank = rank = config.rank
+        self._setting = setting
+        self._config = config
         self._recorder = recorder
-        self._timeouts = timeouts
-        self._tell_begun = begun
         self._tasks = tasks
+        self._joined_run_began = began
+        self._duration = setting.scenario.duration
+        self._is_open = setting.scenario.availability is not None
+        """Whether lost peers may return, and absent ones come."""
+        self._participation = Participation(rank, member, recorder, self)
         self._spawned: set[asyncio.Task[None]] = set()
         self._end: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self._everyone_ready = asyncio.Event()
         self._began: float | None = None
-        self._peers = [peer for peer in peers if peer not in plan.absent]
-        workers = [peer for peer in peers if peer < plan.workers]
-        serves = isinstance(participant, ParameterServer)
-        self._roster = PeerStates(rank, plan.participants, workers, absent=plan.absent, serves=serves)
+        peers, absent = setting.neighbours(rank), setting.outages.absent_at_start
+        self._peers = [peer for peer in peers if peer not in absent]
+        """Those that it waits for at the start."""
+        workers = [peer for peer in peers if peer < setting.workers]
+        serves = isinstance(member.participant, ParameterServer)
+        self._states = PeerStates(rank, setting.participants, workers, absent=absent, serves=serves)
         self._settled = asyncio.Event()
-        self._observer = Observer(rank, participant, recorder, plan.same_machine)
-        self._observer.member_since = math.inf if plan.joins else 0.0
+        self._observer = Observer(rank, member.participant, recorder, setting.same_machine(rank))
+        self._observer.member_since = math.inf if config.joins else 0.0
         self._early: list[PeerFound | PeerLost] = []
-        """What happened before it was known when the run began."""
+        """Events before the begin of the run was known."""
         self._state_bytes = 0
-        """Of others' state that has come."""
+        """Bytes of state transfers that have arrived."""
 
     @property
     def now(self) -> float:
@@ -112,8 +112,8 @@ class Driver:
 
     @property
     def gone(self) -> Mapping[int, str]:
-        """Why who was lost, in the order in which that was heard."""
-        return self._roster.gone
+        """Why participants were lost, in the order in which this node learned of it."""
+        return self._states.gone
 
     async def run(self, links: Mesh, rendezvous: Rendezvous) -> Ending:
         """Run until a stop rule holds, or it cannot go on. Raises InputError where it cannot start."""
@@ -133,18 +133,18 @@ class Driver:
         self._finish("interrupted", "interrupt")
 
     def leave(self) -> None:
-        """Leave the run in good order, if that can be done before the machine goes; the others go on."""
+        """Leave the run in good order, if there is time before the machine is preempted; the others continue."""
         if self._began is None:
             self.interrupt()
             return
-        outage = self._plan.next_outage(self.now)
+        outage = self._next_outage
         if outage and outage.kind == "preemption" and outage.begin - outage.notice <= self.now + _EARLY_SECONDS:
             self._participation.tell(Leave(outage.begin))
         else:
             self._participation.tell(Leave(None))
 
     def arrived(self, message: Message) -> None:
-        """A message; whoever sends one has begun, so that all are ready.
+        """A message; its sender has begun, so that all are ready.
 
         Raises MalformedMessageError for one that no honest peer sends.
         """
@@ -166,66 +166,66 @@ class Driver:
         self._participation.tell(MessageTimed(peer, message.size, seconds))
 
     def heard(self, kind: News, rank: int) -> None:
-        """News from a peer; what concerns all is passed on, once."""
+        """News from a peer. Those of interest to all are passed on, once."""
         match kind:
             case Kind.READY:
                 self._note_ready(rank)
             case Kind.DONE:
-                self._roster.done(rank)
+                self._states.done(rank)
                 self._settle()
             case Kind.GONE:
-                if not self._end.done() and self._roster.missed(rank):
+                if not self._end.done() and self._states.missed(rank):
                     self._pass_on(rank)
             case _:
                 assert_never(kind)
 
     def lost(self, peer: int, reason: str) -> None:
-        """A peer's connections have ended, which is no loss once it has said that it is done."""
-        if self._plan.is_open:
+        """A peer's connections have ended. That is no loss if it was done."""
+        if self._is_open:
             self._rendezvous.parted(peer)
         if self._end.done():
             return
-        if self._roster.is_done(peer):
-            self._roster.left(peer)
-            if self._plan.is_open:
+        if self._states.is_done(peer):
+            self._states.left(peer)
+            if self._is_open:
                 self._participation.tell(PeerLost(peer))
             return
         if self._began is None:
-            if self._plan.joins:
+            if self._config.joins:
                 return
             raise InputError(f"node {peer} was lost before the start: it {reason}")
-        if self._roster.lost(peer, f"it {reason}"):
+        if self._states.lost(peer, f"it {reason}"):
             self._pass_on(peer)
         self._record(peer, "lost", self._rank)
         self._participation.tell(PeerLost(peer))
         self._settle()
 
     def met(self, peer: int, connections: Connections) -> None:
-        """A peer is connected that was lost, or not there at the start."""
+        """A peer is connected that was lost, or absent at the start."""
         self._links.connect(peer, connections)
         if self._began is None:
             self._start_at(self._rendezvous.began)
         self._notice(PeerFound(peer))
 
     def missed(self, peer: int) -> None:
-        """A peer could not be reached: who joins has to know."""
-        if self._plan.joins:
+        """A peer could not be reached, which a joining worker has to know."""
+        if self._config.joins:
             self._notice(PeerLost(peer))
 
     def superseded(self, peer: int) -> None:
-        """A peer connects anew: if it was not missed, it is now."""
+        """A peer connects anew, and is lost until then."""
         self._links.superseded(peer)
 
     def is_over(self, at: float) -> bool:
-        """Whether nothing is to happen any more at that time; the loop may be late to tell so."""
-        return self._end.done() or (self._plan.duration is not None and at > self._plan.duration)
+        """Whether the run is over at that time; the event loop may notice it later."""
+        return self._end.done() or (self._duration is not None and at > self._duration)
 
     def send(self, peer: int, message: Message) -> None:
         """Queue a message of the participant."""
         self._links.send(peer, message)
 
     def decided(self, decision: Decision, at: float) -> None:
-        """The participant has decided something of its taking part, at that time."""
+        """The participant has made a decision on its part in the run, at that time."""
         match decision:
             case Stop():
                 self._say_done()
@@ -244,74 +244,74 @@ class Driver:
                 assert_never(decision)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do some work beside everything else, until the run has ended here."""
+        """Run a task, until the run has ended here."""
         task = self._tasks.create_task(work)
         self._spawned.add(task)
         task.add_done_callback(self._spawned.discard)
         return task
 
     async def _start(self) -> None:
-        """Connect, wait for all others, begin; or, where the run is under way, join whoever is there."""
+        """Connect, wait for all others, and begin; or join a run under way."""
         meeting = self.spawn(self._rendezvous.run())
         try:
-            async with asyncio.timeout(self._timeouts.start):
-                if self._plan.joins:
-                    self._start_at(self._plan.began)
+            async with asyncio.timeout(self._config.timeouts.start):
+                if self._config.joins:
+                    self._start_at(self._joined_run_began)
                     self._rendezvous.attend(self)
                     if self._began is None:
                         self._start_at(await self._rendezvous.beginning())
                     return
                 for peer, connections in (await self._rendezvous.meet(self._peers)).items():
                     self._links.connect(peer, connections)
-                if not self._plan.is_open:
+                if not self._is_open:
                     meeting.cancel()
                 self._note_ready(self._rank)
                 await self._everyone_ready.wait()
         except TimeoutError:
-            raise InputError(f"could not start within {self._timeouts.start:g} s: {self._missing}") from None
+            raise InputError(f"could not start within {self._config.timeouts.start:g} s: {self._missing}") from None
         self._begin()
 
     @property
     def _missing(self) -> str:
-        """What keeps it from starting."""
-        if self._plan.joins:
-            return "nobody is there whom it could join"
+        """Why it cannot start."""
+        if self._config.joins:
+            return "no node of the run was reached"
         missing = self._rendezvous.missing(self._peers)
-        return "; ".join(missing or [f"node {rank} is not ready" for rank in self._roster.unready])
+        return "; ".join(missing or [f"node {rank} is not ready" for rank in self._states.unready])
 
     def _begin(self) -> None:
         """Begin now, unless the run has begun."""
         if self._began is not None:
             return
-        if self._plan.joins:
-            # It has come before who sent it was found, so that this is known.
+        if self._config.joins:
+            # The sender of an early message was found, so that this is known.
             self._start_at(self._rendezvous.began)
             return
         self._start_at(time.monotonic())
-        if self._plan.is_open:
+        if self._is_open:
             self._rendezvous.attend(self)
 
     def _start_at(self, began: float | None) -> None:
-        """Take part in the run that began then, by `time.monotonic`; not yet, where that is not known."""
+        """Take part in the run that began then, by `time.monotonic`; not yet if that is not known."""
         if self._began is not None or began is None or self._end.done():
             return
         self._began = began
-        self._tell_begun()
-        if self._plan.duration is not None:
-            left = self._plan.duration - self.now
+        self._config.begun()
+        if self._duration is not None:
+            left = self._duration - self.now
             asyncio.get_running_loop().call_later(max(0.0, left), self._finish, "completed", "duration")
         self.spawn(self._observe_regularly())
-        if self._plan.is_open:
+        if self._is_open:
             self.spawn(self._flush_regularly())
-        if self._plan.joins:
+        if self._config.joins:
             self._record(self._rank, "up")
-        self._participation.tell(Started(joining=self._plan.joins))
+        self._participation.tell(Started(joining=self._config.joins))
         for event in self._early:
             self._notice(event)
 
     async def _observe_regularly(self) -> None:
-        every = self._plan.evaluate_every
-        count = math.ceil(self.now / every) if self._plan.joins else 0
+        every = self._setting.scenario.workload.evaluate_every
+        count = math.ceil(self.now / every) if self._config.joins else 0
         await asyncio.sleep(count * every - self.now)
         while not self._end.done():
             self._observer.observe(self._links, count * every)
@@ -321,50 +321,67 @@ class Driver:
 
     async def _flush_regularly(self) -> None:
         while not self._end.done():
-            outage = self._plan.next_outage(self.now)
-            left = outage.begin - _LAST_WORDS_SECONDS - self.now if outage else math.inf
+            outage = self._next_outage
+            left = outage.begin - _LAST_FLUSH_SECONDS - self.now if outage else math.inf
             await asyncio.sleep(left if 0 < left < _FLUSH_SECONDS else _FLUSH_SECONDS)
             self._observer.write_down(self._links, self.now)
 
     def _notice(self, event: PeerFound | PeerLost) -> None:
-        """A peer is there, or could not be reached by this node, which joins."""
+        """A peer is there, or could not be reached by this joining node."""
         if self._began is None:
             self._early.append(event)
             return
         if isinstance(event, PeerFound):
-            self._roster.found(event.peer)
+            self._states.found(event.peer)
             self._record(event.peer, "found", self._rank)
         self._participation.tell(event)
-        if self._roster.is_done(self._rank):
+        if self._states.is_done(self._rank):
             self._links.tell(Kind.DONE)
 
     def _record(self, participant: int, what: MembershipEvent, peer: int | None = None) -> None:
-        """Write down what has become of somebody; which incarnation it is of, is known when all is put together."""
+        """Record a change of membership; incarnations are completed when parts are gathered."""
         self._recorder.append(MembershipRow(self.now, participant, 0, what, peer))
 
     def _say_done(self) -> None:
-        if self._roster.done(self._rank):
+        if self._states.done(self._rank):
             self._links.tell(Kind.DONE)
             self._settle()
 
     def _settle(self) -> None:
-        if self._roster.settled and not any(self._plan.returns(rank, self.now) for rank in self._roster.away):
+        if self._states.settled and not any(self._returns(rank) for rank in self._states.away):
             self._settled.set()
             self._finish("completed", "iterations")
 
     async def _say_good_bye(self, ending: Ending) -> None:
-        """See to it that peers know that this node's end is no loss, and are known to be at theirs."""
+        """Tell peers that this node's end is no loss, and wait for theirs."""
         if ending.stopped_by == LEFT:
-            return  # Its worker has said that.
+            return  # Its worker has told them.
         self._say_done()
         with suppress(TimeoutError):
             async with asyncio.timeout(_GOOD_BYE_SECONDS):
                 await self._settled.wait()
 
+    @property
+    def _next_outage(self) -> Outage | None:
+        """The next one of this node's machine."""
+        return self._setting.outages.next_after(self._rank, self.now)
+
+    def _returns(self, rank: int) -> bool:
+        """Whether a participant that is not there is to return, by the scenario."""
+        availability = self._setting.scenario.availability
+        if availability is None:
+            return False
+        for outage in self._setting.outages.participant(rank):
+            if outage.begin > self.now + _EARLY_SECONDS:
+                return False
+            if self.now < outage.end + availability.restart + _LATE_SECONDS:
+                return math.isfinite(outage.end)
+        return False
+
     def _note_ready(self, rank: int) -> None:
-        if self._roster.ready(rank):
+        if self._states.ready(rank):
             self._links.tell(Kind.READY, rank)
-            if not self._roster.unready:
+            if not self._states.unready:
                 self._everyone_ready.set()
 
     def _pass_on(self, lost: int) -> None:
@@ -374,5 +391,5 @@ class Driver:
 
     def _finish(self, status: Status, stopped_by: str) -> None:
         if not self._end.done():
-            now = self._plan.duration if stopped_by == "duration" and self._plan.duration is not None else self.now
+            now = self._duration if stopped_by == "duration" and self._duration is not None else self.now
             self._end.set_result(Ending(status, stopped_by, now))

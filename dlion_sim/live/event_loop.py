@@ -1,14 +1,18 @@
-"""An event loop whose timers are as exact as the system's."""
+"""A node's event loop, with timers as exact as the system's, and what ends it early."""
 
 from __future__ import annotations
 
 import asyncio
 import select
 import selectors
-from collections.abc import Coroutine
+import signal
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from dlion_sim.interrupts import Interrupts
+
 T = TypeVar("T")
+_STANDARD_INPUT = 0
 
 
 def run(task: Coroutine[Any, Any, T]) -> T:
@@ -18,9 +22,9 @@ def run(task: Coroutine[Any, Any, T]) -> T:
 
 
 class ExactSelector(selectors.DefaultSelector):
-    """Waits for as long as it is told to, and not until the next whole millisecond, as `epoll` does.
+    """Waits exactly, and not until the next whole millisecond, as `epoll` does.
 
-    By that, half a millisecond on average, each message would come later that is held back for its link's delay.
+    That would delay each message that is held back for its link's delay by half a millisecond on average.
     """
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -29,3 +33,31 @@ class ExactSelector(selectors.DefaultSelector):
             select.select([self], [], [], timeout)
             timeout = 0
         return super().select(timeout)
+
+
+def watch(
+    end: Callable[[], None], interrupts: Interrupts, *, attached: bool, leave: Callable[[], None] | None = None
+) -> None:
+    """Have the running loop call `end` on Ctrl-C, SIGTERM or, if attached, at the end of standard input.
+
+    That ends when the starting process wants this node to end, or is gone. SIGTERM calls `leave` instead, if given.
+    """
+    loop = asyncio.get_running_loop()
+
+    def asked() -> None:
+        if not loop.is_closed():
+            terminates = interrupts.number == signal.SIGTERM
+            loop.call_soon_threadsafe(leave if leave and terminates else end)
+
+    def abandoned() -> None:
+        loop.remove_reader(_STANDARD_INPUT)
+        end()
+
+    interrupts.call(asked)
+    if attached:
+        loop.add_reader(_STANDARD_INPUT, abandoned)
+
+
+def first(error: BaseException) -> BaseException:
+    """The first of the errors in a group; others follow from it."""
+    return first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

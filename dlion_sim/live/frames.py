@@ -24,7 +24,7 @@ from zlib_ng.zlib_ng import crc32
 
 from dlion_sim.protocol.messages import Buffer
 
-_MAGIC = b"DLN5"
+_MAGIC = b"DLN6"
 _FIELDS = struct.Struct("<4sBII")
 _TAG_BYTES = 16
 HEAD_BYTES = _FIELDS.size + _TAG_BYTES
@@ -51,14 +51,8 @@ class Kind(IntEnum):
     """The sender has nothing to say, but is there."""
     PROBE = 9
     """Says nothing: how long it takes tells the sender something about the link."""
-    START = 10
-    """A message comes in datagrams: its number and header."""
-    QUERY = 11
-    """All datagrams of a message have left: what is missing?"""
-    BITMAP = 12
-    """Of a message, these are there."""
-    STOP = 13
-    """Of a message enough is there: these."""
+    NOTICE = 10
+    """Concerns a message in datagrams."""
 
 
 News = Literal[Kind.READY, Kind.GONE, Kind.DONE]

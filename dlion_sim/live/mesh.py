@@ -8,8 +8,7 @@ from contextlib import suppress
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.live.bounded_loss import BoundedLoss
-from dlion_sim.live.frames import Kind, Payload, PeerError
-from dlion_sim.live.notices import Notice
+from dlion_sim.live.frames import Kind, Payload
 from dlion_sim.live.pair import Connections
 from dlion_sim.live.session import RANK, Hub, Session, Terms
 from dlion_sim.protocol.messages import Channel, Message
@@ -45,7 +44,7 @@ class Mesh:
         self._sessions: dict[int, Session] = {}
         """With each peer the last one, be it over or not."""
         if datagrams:
-            datagrams.begin(self)
+            datagrams.begin()
         self._staying_alive = tasks.create_task(self._stay_alive())
         self._last: tuple[Message, Payload] | None = None
 
@@ -54,8 +53,6 @@ class Mesh:
         if former := self._sessions.get(peer):
             former.drop(_ANEW)
             former.close()
-        if self._datagrams:
-            self._datagrams.connect(peer, connections)
         self._sessions[peer] = Session(
             peer, connections, self._terms, self._delays.get(peer, 0.0), self._hub, self._tasks, self._datagrams
         )
@@ -77,18 +74,6 @@ class Mesh:
         payload = Payload() if rank is None else Payload((RANK.pack(rank),))
         for session in self._sessions.values():
             session.send(Channel.CONTROL, kind, payload)
-
-    def tell_of(self, peer: int, kind: Kind, notice: Notice) -> None:
-        """Tell a peer something of a message in datagrams."""
-        self._sessions[peer].send(Channel.CONTROL, kind, notice.payload())
-
-    def came(self, peer: int, message: Message) -> None:
-        """A message from a peer is here, as much of it as is to be."""
-        self._sessions[peer].came(message)
-
-    def failed(self, peer: int, error: PeerError) -> None:
-        """A peer does with datagrams what it may not."""
-        self._sessions[peer].failed(error)
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
         """Every message that has begun to leave and not left whole, and how many of its bytes have arrived."""

@@ -1,11 +1,15 @@
-"""One node: takes part in a run as one of its participants, and writes down its part."""
+"""One node: takes part in a run as one of its participants, and writes its part of the results."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import shutil
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import count
 
 from dlion_sim.assembly import Recorder, Setting
@@ -15,27 +19,36 @@ from dlion_sim.interrupts import Interrupts
 from dlion_sim.learning import Replica
 from dlion_sim.learning.process import device_of_node, frozen_objects, one_core
 from dlion_sim.live import event_loop
+from dlion_sim.live.bounded_loss import BoundedLoss
+from dlion_sim.live.datagram_socket import DatagramSocket
+from dlion_sim.live.datagrams import Counts
 from dlion_sim.live.driver import Driver
+from dlion_sim.live.event_loop import first, watch
 from dlion_sim.live.gathering import manifest_of, part_folder
-from dlion_sim.live.member import Member, Outcome, take_part
+from dlion_sim.live.handshake import Credentials, run_digest
+from dlion_sim.live.member import Member
+from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.node_config import LEFT, NodeConfig
-from dlion_sim.live.watching import watch
+from dlion_sim.live.observer import Snapshot
+from dlion_sim.live.rendezvous import Rendezvous
+from dlion_sim.live.session import Terms
 from dlion_sim.protocol.worker import Worker
-from dlion_sim.results import Run, RunWriter
-from dlion_sim.scenario import Scenario, dump
+from dlion_sim.results import Ending, Run, RunWriter
+from dlion_sim.scenario import Dlcp, Packets, Scenario, dump
 
+_LOG = logging.getLogger(__name__)
 _LEAST_URGENT = 19
 
 
 def run_node(scenario: Scenario, config: NodeConfig) -> Run:
-    """Take part in a run, then evaluate what the worker's parameters were, and return the folder of the node's part.
+    """Take part in a run, then evaluate the worker's parameters over time, and return the folder of the node's part.
 
-    Raises InputError for what cannot be run, and where the others cannot be reached.
+    Raises InputError for a run that cannot be live, and if the others cannot be reached.
     """
     # Step 1: get ready.
     setting = Setting.of(scenario, device_of_node(config.device, config.rank), home=CPU)  # Messages are made there.
     config.check(setting)
-    # To the very end: a node whose run ended just before it was asked to end has its part to write.
+    # To the very end: a node whose run has just ended still has to write its part.
     with Interrupts() as interrupts:
         with ExitStack() as stack:
             # As in a simulation: the protocol's own operators are short.
@@ -56,17 +69,16 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
             recorder = Recorder(writer, [config.rank], each_transfer=scenario.records_transfers)
             # Step 2: take part.
             try:
-                leaves = scenario.availability is not None
 
                 def watched(driver: Driver) -> None:
-                    leave = driver.leave if leaves else None
+                    leave = driver.leave if scenario.availability else None
                     watch(driver.interrupt, interrupts, attached=config.attached, leave=leave)
 
                 outcome = event_loop.run(take_part(setting, config, listener, member, recorder, watched, began=began))
             except InputError:
                 shutil.rmtree(writer.folder)  # It has never begun.
                 raise
-        # Step 3: evaluate, and sum up; who has left does so while the others go on.
+        # Step 3: evaluate, and sum up; a node that has left does so while the others continue.
         if outcome.ending.stopped_by == LEFT:
             config.left()
             os.nice(_LEAST_URGENT)
@@ -83,8 +95,84 @@ def run_node(scenario: Scenario, config: NodeConfig) -> Run:
     return Run.open(writer.folder)
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a participant's part in a run."""
+
+    ending: Ending
+    snapshots: Sequence[Snapshot]
+    lost: Mapping[int, str]
+    """Why participants were lost."""
+    refused_connections: int
+    datagrams: Counts | None
+    """Received datagrams, if messages are sent in such."""
+
+
+async def take_part(
+    setting: Setting,
+    config: NodeConfig,
+    listener: socket.socket,
+    member: Member,
+    recorder: Recorder,
+    watch: Callable[[Driver], None] = lambda driver: None,
+    *,
+    began: float | None = None,
+) -> Outcome:
+    """Connect with the others and run until the end; `watch` gets the driver, to interrupt it.
+
+    A node that joins may know when the run `began`, by `time.monotonic`. Raises InputError if the run cannot start.
+    """
+    credentials = Credentials(config.secret, run_digest(setting))
+    rendezvous = Rendezvous(
+        config.rank,
+        setting.neighbours(config.rank),
+        config.addresses,
+        listener,
+        credentials,
+        config.timeouts,
+        joins=config.joins,
+    )
+    dlcp = setting.scenario.transport
+    datagrams = _datagrams(setting, dlcp, config, listener) if isinstance(dlcp, Dlcp) else None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            driver = Driver(setting, config, member, recorder, tasks, began=began)
+            links = Mesh(
+                Terms(setting.participants, setting.layout.size, config.timeouts.silence),
+                delays=dict(enumerate(config.delays)),
+                tasks=tasks,
+                hub=driver,
+                datagrams=datagrams,
+            )
+            watch(driver)
+            ending = await driver.run(links, rendezvous)
+    except BaseExceptionGroup as group:
+        raise first(group) from None
+    finally:
+        if datagrams:
+            datagrams.close()
+    counts = datagrams.counts if datagrams else None
+    if counts and counts.refused:
+        _LOG.warning("node %d refused %d of %d datagrams", config.rank, counts.refused, counts.received)
+    return Outcome(ending, driver.snapshots, driver.gone, rendezvous.refused, counts)
+
+
+def _datagrams(setting: Setting, dlcp: Dlcp, config: NodeConfig, listener: socket.socket) -> BoundedLoss:
+    model = setting.scenario.network.model
+    return BoundedLoss(
+        config.rank,
+        DatagramSocket(listener),
+        dlcp,
+        setting.layout,
+        workers=setting.workers,
+        participants=setting.participants,
+        priorities=model.priorities if isinstance(model, Packets) else Packets().priorities,
+        silence=config.timeouts.silence,
+    )
+
+
 def _incarnation(config: NodeConfig) -> int:
-    """How often the participant's process has ended before."""
+    """The configured one, or the first one without a part."""
     if config.incarnation is not None:
         return config.incarnation
     return next(
@@ -93,7 +181,7 @@ def _incarnation(config: NodeConfig) -> int:
 
 
 def _evaluate(setting: Setting, rank: int, worker: Worker, outcome: Outcome, recorder: Recorder) -> None:
-    """Score the worker's parameters as they were, and those at the run's end on all samples too."""
+    """Evaluate the worker's parameters over time, and those at the run's end on all samples too."""
     samples = setting.evaluation_samples
     replica = Replica(worker.replica.layout, worker.replica.parameters, learning_rate=worker.replica.learning_rate)
     with closing(setting.evaluator()) as evaluator:

@@ -1,4 +1,4 @@
-"""Which node this is, of a mesh and of a run."""
+"""The configuration of a node of a mesh, and of a run."""
 
 from __future__ import annotations
 
@@ -6,15 +6,35 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from typing import Self
 
 from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
 from dlion_sim.learning.process import Device
-from dlion_sim.live.sockets import Address, listen
-from dlion_sim.live.timeouts import DEFAULT_TIMEOUTS, Timeouts
+from dlion_sim.live.connection import Address, listen
+from dlion_sim.scenario import Scenario
 
 LEFT = "left"
-"""What ends the run of a node that leaves in good order, and what it says then."""
+"""What ends the run of a node that leaves in good order, and its output then."""
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """The seconds after which a node continues without a peer, or gives up."""
+
+    start: float = 60.0
+    """Until all are connected and ready."""
+    handshake: float = 10.0
+    """Until a connecting node has authenticated itself."""
+    silence: float = 30.0
+    """Without a sign of life from a peer, or without any progress of a message to it."""
+
+    @classmethod
+    def of(cls, scenario: Scenario, *, start: float = 60.0, silence: float | None = None) -> Self:
+        """Those of a run, with the scenario's silence by default."""
+        if silence is None:
+            silence = scenario.availability.silence if scenario.availability else cls.silence
+        return cls(start=start, silence=silence)
 
 
 @dataclass(frozen=True)
@@ -28,7 +48,7 @@ class MeshConfig:
     _: KW_ONLY
     listen: Address | socket.socket | None = None
     """Where to listen, if not at its own one of the addresses, or what listens already."""
-    timeouts: Timeouts = DEFAULT_TIMEOUTS
+    timeouts: Timeouts = Timeouts()
     delays: Sequence[float] = ()
     """Seconds after which messages from each participant are handed over, where the network has no delay of its own."""
     attached: bool = False

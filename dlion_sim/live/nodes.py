@@ -7,66 +7,64 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from dlion_sim.errors import InputError
-from dlion_sim.live.clock import Clock
+from dlion_sim.live.connection import Address, listen
 from dlion_sim.live.gathering import log_of, part_folder
 from dlion_sim.live.secret import write_secret
-from dlion_sim.live.sockets import Address, listen
+from dlion_sim.live.timetable import Clock
 
 _LOOPBACK = "127.0.0.1"
 _POLL_SECONDS = 0.05
 _COULD_NOT_START = 2
-"""The exit code of such a node."""
+"""The exit code of a node with invalid input."""
 
 Process = subprocess.Popen[bytes]
 
 
 @dataclass(frozen=True)
 class Spot:
-    """Where a node is to be."""
+    """The place of a node."""
 
     address: Address
     options: Sequence[str] = ()
-    """Of the node's command, besides those of all."""
+    """Of the node's command, besides the common ones."""
     enter: Sequence[str] = ()
-    """The command that runs another one there, if need be."""
+    """The command that runs another one there, if one is needed."""
     listener: socket.socket | None = None
-    """What listens already at the address."""
-
-
-Places = Callable[[ExitStack], Sequence[Spot]]
-"""Says where nodes are to be, by rank; sockets in the stack are closed once the nodes have them."""
+    """A socket that listens there already; it is closed once the node has it."""
 
 
 class Nodes:
-    """The processes of nodes that belong together, each of them the same `command` with options of its own.
+    """The processes of a mesh of nodes at `spots`, by rank, each of the same `command` with options of its own.
 
-    `folder` gets their secret, and what they say. None outlives the block.
+    `folder` gets their secret and logs. No process outlives the block.
     """
 
-    def __init__(self, folder: Path, command: Sequence[str], places: Places) -> None:
+    def __init__(self, folder: Path, command: Sequence[str], spots: Sequence[Spot]) -> None:
         self._folder = folder
         self._command = command
-        self._places = places
-        self._spots: Sequence[Spot] = ()
+        self._spots = spots
         self.processes: dict[int, Process] = {}
-        """That take part or have, by rank: the latest ones."""
+        """The latest process of each rank that takes part, or has."""
 
     def __enter__(self) -> Self:
         write_secret(self._folder / "secret")
-        with ExitStack() as undo, ExitStack() as sockets:
-            undo.callback(self._end)
-            self._spots = self._places(sockets)
+        try:
             self._start_all()
-            told = next(iter(self.processes.values())).stdout
-            assert told is not None
-            self.clock = Clock(told)
-            undo.pop_all()
+        except BaseException:
+            self._end()
+            raise
+        finally:
+            for spot in self._spots:
+                if spot.listener:
+                    spot.listener.close()
+        output = next(iter(self.processes.values())).stdout
+        assert output is not None
+        self.clock = Clock(output)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -78,16 +76,16 @@ class Nodes:
         observe: Callable[[float | None], None] = lambda seconds: None,
         expects_more: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Wait until all have ended, and meanwhile call all again and again: `observe` with what the clock says.
+        """Wait until all have ended. Returns whether they were asked to end, because of `interrupted`.
 
-        `expects_more` says whether somebody is still to come when nobody is there. Returns whether they were asked to
-        end. Raises InputError where a node could not start.
+        Meanwhile all arguments are called many times a second: `observe` with the clock's seconds, `expects_more` to
+        find out whether nodes are still to come when none is there. Raises InputError if a node could not start.
         """
         asked = False
         while any(process.poll() is None for process in self._all()) or (not asked and expects_more()):
             observe(self.clock.seconds)
             if asked := asked or interrupted():
-                self._ask_to_end()  # again and again: somebody may have come meanwhile
+                self._ask_to_end()  # each time: a node may have joined meanwhile
             for rank, process in list(self.processes.items()):
                 if process.poll() == _COULD_NOT_START and not asked:
                     self._end()
@@ -96,19 +94,18 @@ class Nodes:
         return asked
 
     def last_words(self, rank: int) -> str:
-        """What a node said last, if that tells why it has ended."""
+        """The last line of a node's log, or why it has ended if the log says so."""
         lines = self._log(rank).read_text(errors="replace").strip().splitlines()
-        told = [line for line in lines if line.startswith("dlion: ")] or lines
-        return told[-1].removeprefix("dlion: ") if told else "it ended without a word"
+        errors = [line for line in lines if line.startswith("dlion: ")] or lines
+        return errors[-1].removeprefix("dlion: ") if errors else "it ended without a word"
 
     def _start_all(self) -> None:
         for rank, spot in enumerate(self._spots):
             self.processes[rank] = self._start(rank, self._log(rank), listener=spot.listener)
 
     def _start(
-        self, rank: int, says: Path, options: Sequence[str] = (), listener: socket.socket | None = None
+        self, rank: int, log: Path, options: Sequence[str] = (), listener: socket.socket | None = None
     ) -> Process:
-        """A process, and where what it says is to be."""
         spot = self._spots[rank]
         peers = ",".join(str(each.address) for each in self._spots)
         listeners = [listener.fileno()] if listener else []
@@ -117,27 +114,26 @@ class Nodes:
             *(f"--peers={peers}", f"--secret-file={self._folder / 'secret'}", *spot.options, *options),
             *(*(f"--listen-fd={number}" for number in listeners), f"--rank={rank}", "--attached"),
         ]
-        with says.open("wb") as log:
+        with log.open("wb") as errors:
             return subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,  # A few short lines, for which its buffer has room.
-                stderr=log,
+                stderr=errors,
                 pass_fds=listeners,
                 # Ctrl-C at the terminal is for the coordinator alone, which then ends the nodes.
                 start_new_session=True,
             )
 
     def _all(self) -> Sequence[Process]:
-        """All that were to take part."""
+        """All processes."""
         return list(self.processes.values())
 
     def _ask_to_end(self) -> None:
-        """Once or more."""
+        """May be called more than once."""
         for process in self._all():
             assert process.stdin is not None
-            # A node ends with it whenever it comes to look. One that only starts would miss a signal which it ignores,
-            # as all do that a script's background job has started.
+            # A node that is still starting would miss a signal, which processes of a script's background jobs ignore.
             process.stdin.close()
 
     def _end(self) -> None:
@@ -147,19 +143,15 @@ class Nodes:
         return log_of(part_folder(self._folder, rank))
 
 
-def on_loopback(count: int) -> Places:
-    """So many nodes on this machine, joined over loopback: at addresses that are free, each with what listens there."""
-
-    def places(opened: ExitStack) -> Sequence[Spot]:
-        listeners = [opened.enter_context(listen(Address(_LOOPBACK, 0))) for _ in range(count)]
-        return [Spot(Address(*listener.getsockname()), listener=listener) for listener in listeners]
-
-    return places
+def on_loopback(count: int) -> Sequence[Spot]:
+    """So many nodes on this machine, connected over loopback, at free addresses."""
+    listeners = [listen(Address(_LOOPBACK, 0)) for _ in range(count)]
+    return [Spot(Address(*listener.getsockname()), listener=listener) for listener in listeners]
 
 
 def _kill(processes: Sequence[Process]) -> None:
     for process in processes:
         process.kill()
     for process in processes:
-        with process:  # waits, and closes what leads to it
+        with process:  # waits, and closes its pipes
             pass

@@ -1,80 +1,74 @@
-"""What two nodes tell each other of a message in datagrams, in frames of their control connections. No I/O.
-
-START, from the sender, with the message's header; QUERY, when all of it has been sent, with how many packets that were;
-from the receiver BITMAP, which packets are there, or STOP, which are and are enough, and how fast they came.
-"""
+"""Notices: what two nodes tell each other of a message in datagrams, over their control connections. No I/O."""
 
 from __future__ import annotations
 
-import math
-import struct
-from typing import NamedTuple, Self
+from typing import Annotated
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dlion_sim.live.frames import Payload, PeerError
 from dlion_sim.protocol.messages import Buffer, Channel
 
-_FIELDS = struct.Struct("<BxxxI")
-_COUNT = struct.Struct("<I")
-_PACE = struct.Struct("<d")
-_CHANNELS = frozenset(Channel)
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 
 
-class Notice(NamedTuple):
-    """Something about the message of that `number` on a channel; `rest` is what else is said."""
+class _Notice(msgspec.Struct, array_like=True, tag=True):
+    """Concerns message `number` on a channel, counted from 1."""
 
     channel: Channel
-    number: int
-    rest: Buffer
+    number: _Count
 
     def payload(self) -> Payload:
-        return Payload((_FIELDS.pack(self.channel, self.number), self.rest))
-
-    @classmethod
-    def parse(cls, payload: memoryview) -> Self:
-        """Raises PeerError where it names no message."""
-        if len(payload) >= _FIELDS.size:
-            channel, number = _FIELDS.unpack_from(payload)
-            if channel in _CHANNELS:
-                return cls(Channel(channel), number, payload[_FIELDS.size :])
-        raise PeerError("said something of no message")
+        """As a frame's payload."""
+        return Payload((msgspec.msgpack.encode(self),))
 
 
-def of_count(count: int) -> bytes:
-    """A number of packets, as the rest of a notice."""
-    return _COUNT.pack(count)
+class Start(_Notice):
+    """The sender sends a message of this header, in packets."""
+
+    header: bytes
 
 
-def count_in(rest: Buffer) -> int:
-    """The number of packets that the rest of a notice is. Raises PeerError where it is none."""
-    if len(rest) != _COUNT.size:
-        raise PeerError("did not say how many packets it has sent")
-    return int(_COUNT.unpack(rest)[0])
+class Probe(_Notice):
+    """The sender has sent all packets, `sent` in all, and asks which are missing."""
+
+    sent: _Count
 
 
-def of_packets(have: NDArray[np.uint8]) -> bytes:
-    """Which packets are there, `have` [n] of 0 and 1, as the rest of a notice: a bit for each."""
+class Bitmap(_Notice):
+    """The receiver has these packets: a bit for each."""
+
+    have: bytes
+
+
+class Stop(_Notice):
+    """The receiver needs no more packets than these. They took `pace` seconds a byte; 0 if that is not known."""
+
+    have: bytes
+    pace: Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+
+
+Notice = Start | Probe | Bitmap | Stop
+
+
+def parse(payload: Buffer) -> Notice:
+    """Raises PeerError for what is no notice."""
+    try:
+        notice: Notice = msgspec.msgpack.decode(payload, type=Notice)
+    except msgspec.DecodeError as error:
+        raise PeerError(f"sent an invalid notice: {error}") from None
+    return notice
+
+
+def bits(have: NDArray[np.uint8]) -> bytes:
+    """The packets that are there, `have` [n] of 0 and 1, as a bit for each."""
     return np.packbits(have).tobytes()
 
 
-def packets_in(rest: Buffer, packets: int) -> NDArray[np.uint8]:
-    """Which of so many packets are there, as the rest of a notice says [packets]. Raises PeerError."""
-    if len(rest) != -(-packets // 8):
+def packets_in(have: bytes, packets: int) -> NDArray[np.uint8]:
+    """Which of so many packets are there [packets]. Raises PeerError if there are not as many bits."""
+    if len(have) != -(-packets // 8):
         raise PeerError("did not say which packets it has")
-    return np.unpackbits(np.frombuffer(rest, np.uint8), count=packets)
-
-
-def of_end(have: NDArray[np.uint8], pace: float) -> bytes:
-    """That those packets are enough, and came at so many seconds a byte (0: not known), as the rest of a notice."""
-    return _PACE.pack(pace) + of_packets(have)
-
-
-def end_in(rest: Buffer, packets: int) -> tuple[NDArray[np.uint8], float]:
-    """Which of so many packets are there [packets], and how many seconds a byte they took. Raises PeerError."""
-    there = packets_in(rest[_PACE.size :], packets)
-    (pace,) = _PACE.unpack_from(rest)
-    if not 0 <= pace < math.inf:
-        raise PeerError("did not say how fast packets came")
-    return there, pace
+    return np.unpackbits(np.frombuffer(have, np.uint8), count=packets)

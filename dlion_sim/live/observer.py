@@ -1,32 +1,25 @@
-"""What is written down of a participant on its node, and kept for later."""
+"""Records a participant's traffic on its node, and keeps its parameters for evaluation."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from torch import Tensor
 
 from dlion_sim.assembly import Recorder, Transfer
+from dlion_sim.live.mesh import Mesh
 from dlion_sim.protocol.server import ParameterServer
 from dlion_sim.protocol.worker import Worker
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A worker's parameters [P] as they were at a time, after so many iterations. To be evaluated after the run."""
+    """A worker's parameters [P] at a time, after so many iterations. They are evaluated after the run."""
 
     time: float
     iteration: int
     parameters: Tensor
-
-
-class Links(Protocol):
-    """What tells of messages under way."""
-
-    def under_way(self) -> Iterator[tuple[Transfer, float]]:
-        """Every message that has begun to leave and not left whole, and how many of its bytes have arrived."""
 
 
 class Observer:
@@ -44,9 +37,9 @@ class Observer:
         self._recorder = recorder
         self._same_machine = same_machine
         self.member_since = 0.0
-        """Since when the participant has a state of the run's; before, there is nothing to evaluate."""
+        """When the participant got a state of the run; before, there is nothing to evaluate."""
         self._is_over = False
-        """Whether all is written down that belongs to the run; what leaves during the good-byes does not."""
+        """Whether all that belongs to the run is recorded; messages after it do not."""
         self.snapshots: list[Snapshot] = []
 
     def left(self, transfer: Transfer, now: float) -> None:
@@ -54,8 +47,8 @@ class Observer:
         if transfer.receiver not in self._same_machine and not self._is_over:
             self._recorder.sent(transfer, now)
 
-    def observe(self, links: Links, now: float) -> None:
-        """Keep the parameters as they are, for evaluation, and write down what the links have carried."""
+    def observe(self, links: Mesh, now: float) -> None:
+        """Keep the parameters for evaluation, and record what the links have carried."""
         if now >= self.member_since and isinstance(self._participant, Worker):
             if self.snapshots and self.snapshots[-1].time >= now:
                 self.snapshots.pop()
@@ -63,15 +56,15 @@ class Observer:
             self.snapshots.append(Snapshot(now, self._participant.iteration, replica.snapshot()))
         self.write_down(links, now)
 
-    def write_down(self, links: Links, now: float) -> None:
-        """Write down what the links have carried, and bring all that is known to the disk."""
+    def write_down(self, links: Mesh, now: float) -> None:
+        """Record what the links have carried, and flush all records to the disk."""
         for transfer, size in self._under_way(links):
             self._recorder.carried(transfer, size)
         self._recorder.end_interval(now)
         self._recorder.flush()
 
-    def end(self, links: Links, now: float) -> None:
-        """Observe a last time, and write down what the end of the run cuts off."""
+    def end(self, links: Mesh, now: float) -> None:
+        """Observe a last time, and record what the end of the run cuts off."""
         self.observe(links, now)
         for transfer, _ in self._under_way(links):
             self._recorder.cut_off(transfer)
@@ -79,6 +72,6 @@ class Observer:
             self._recorder.unfinished(self._rank, self._participant.unfinished(now), now)
         self._is_over = True
 
-    def _under_way(self, links: Links) -> Iterator[tuple[Transfer, float]]:
+    def _under_way(self, links: Mesh) -> Iterator[tuple[Transfer, float]]:
         """The messages under way to other machines, and how many of their bytes have arrived."""
         return (each for each in links.under_way() if each[0].receiver not in self._same_machine)

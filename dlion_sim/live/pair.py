@@ -8,21 +8,13 @@ takes the former one's place for good.
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
-from dlion_sim.live.frames import PeerError, Seal
+from dlion_sim.live.connection import Connection
+from dlion_sim.live.frames import PeerError
 from dlion_sim.live.handshake import Standing
 from dlion_sim.protocol.messages import Channel
-
-
-class Connection(NamedTuple):
-    """A connection whose other end is known, and the seal of its frames."""
-
-    socket: socket.socket
-    seal: Seal
 
 
 @dataclass(frozen=True)
@@ -40,7 +32,7 @@ class Connections:
     def close(self) -> None:
         """Close them all."""
         for connection in (*self.outgoing.values(), *self.incoming.values()):
-            connection.socket.close()
+            connection.close()
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""A participant's part in a run on wall clocks: its actions become frames and computations, and those events again."""
+"""A participant on wall clocks: its actions become messages and computations, and the results events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol, assert_never
 
 from dlion_sim.assembly import Recorder
-from dlion_sim.live.machine import Machine
+from dlion_sim.live.member import Member
 from dlion_sim.protocol.events import (
     Abort,
     Compute,
@@ -21,11 +21,9 @@ from dlion_sim.protocol.events import (
     Stop,
 )
 from dlion_sim.protocol.messages import Message
-from dlion_sim.protocol.server import ParameterServer
-from dlion_sim.protocol.worker import Worker
 
 Decision = Stop | Joined | LeaveCompleted | Abort
-"""What a participant decides of its taking part."""
+"""A participant's decisions on its part in the run."""
 
 
 class Node(Protocol):
@@ -36,42 +34,35 @@ class Node(Protocol):
         """The run's clock, in seconds."""
 
     def is_over(self, at: float) -> bool:
-        """Whether nothing is to happen any more at that time."""
+        """Whether the run is over at that time."""
 
     def send(self, peer: int, message: Message) -> None:
         """Queue a message."""
 
     def decided(self, decision: Decision, at: float) -> None:
-        """The participant has decided something, at that time."""
+        """The participant has made a decision, at that time."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> object:
-        """Do some work beside everything else, as long as the run goes on."""
+        """Run a task, until the run has ended."""
 
 
 class Participation:
-    """Runs participant `rank`: a worker on its machine, or a parameter server, which has none."""
+    """Runs participant `rank` on its node."""
 
-    def __init__(
-        self,
-        rank: int,
-        participant: Worker | ParameterServer,
-        machine: Machine | None,
-        recorder: Recorder,
-        node: Node,
-    ) -> None:
+    def __init__(self, rank: int, member: Member, recorder: Recorder, node: Node) -> None:
         self._rank = rank
-        self._participant = participant
-        self._machine = machine
+        self._participant = member.participant
+        self._machine = member.machine
         self._recorder = recorder
         self._node = node
         self._turn = 0
-        """Whose messages leave first."""
+        """The peer whose messages leave first."""
 
     def tell(self, event: Event, at: float | None = None) -> None:
-        """Hand an event of that time, by default now, to the participant and do what it asks for.
+        """Hand an event of that time, by default now, to the participant and perform its actions.
 
-        A computation begins at the time of the event that led to it: what is between counts as a part of it, as the
-        fixed cost of a modelled iteration stands for updating and serialising, too.
+        A computation begins at the time of the event that caused it: the time in between is a part of it, as a modelled
+        iteration's fixed cost includes updating and serialising.
         """
         at = self._node.now if at is None else at
         if self._node.is_over(at):
@@ -127,5 +118,5 @@ class Participation:
         self.tell(ProfileReady(measurements), ended)
 
     def _ended(self, due: float) -> float | None:
-        """When a computation ended: when it was due if it was held back until then, and just now otherwise."""
+        """When a computation ended: when it was due if it is paced, and just now otherwise."""
         return due if self._machine is not None and self._machine.is_paced else None

@@ -13,8 +13,8 @@ from dlion_sim.bounded_loss.cutting import PAYLOAD, payloads
 from dlion_sim.bounded_loss.dlcp import BITMAP, FEEDBACK, NEW, RECEIVER, STOP, accept, expect, probed
 from dlion_sim.learning.flat import Layout
 from dlion_sim.live.datagrams import Counts, Feedback, Observed, Packet
-from dlion_sim.live.frames import Kind, PeerError
-from dlion_sim.live.notices import Notice, count_in, of_end, of_packets
+from dlion_sim.live.frames import PeerError
+from dlion_sim.live.notices import Bitmap, Notice, Probe, Start, Stop, bits
 from dlion_sim.protocol.messages import (
     Announcement,
     Channel,
@@ -46,8 +46,7 @@ class Rules:
 class Receiver:
     """Receives the messages of `peer` on a channel, one after another, as node `me`.
 
-    `counts` is what datagrams are counted in, `tell` hands what is to be told of a message to the control connection,
-    and `arrived` gets each message.
+    Datagrams are counted in `counts`; `tell` sends a notice; `arrived` gets each message.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class Receiver:
         channel: Channel,
         rules: Rules,
         counts: Counts,
-        tell: Callable[[Kind, Notice], None],
+        tell: Callable[[Notice], None],
         arrived: Callable[[Message], None],
     ) -> None:
         self._me = me
@@ -76,7 +75,7 @@ class Receiver:
         self._answered: Packet | None = None
         """The packet that feedback is due for."""
 
-    def start(self, notice: Notice) -> None:
+    def start(self, notice: Start) -> None:
         """A message is announced. Raises PeerError unless it can be, before anything is allocated for it."""
         if self._message is not None or notice.number != self._number + 1:
             raise PeerError("announced a message out of turn")
@@ -134,18 +133,17 @@ class Receiver:
         if flags & STOP:
             self._finish(self._message)
 
-    def query(self, notice: Notice) -> None:
+    def probe(self, notice: Probe) -> None:
         """The sender has sent all. Raises PeerError for what it has not announced."""
-        sent = count_in(notice.rest)
         if notice.number != self._number:
             raise PeerError("asked for a message that it has not announced")
         if self._message is None:
-            return  # It is on its way that this one is over.
-        match probed(self._record, self._have, sent):
+            return  # STOP is on its way.
+        match probed(self._record, self._have, notice.sent):
             case flag if flag & STOP:
                 self._finish(self._message)
             case flag if flag & BITMAP:
-                self._tell(Kind.BITMAP, Notice(self._channel, self._number, of_packets(self._have)))
+                self._tell(Bitmap(self._channel, self._number, bits(self._have)))
 
     def feedback(self) -> bytes | None:
         """The header of the feedback that is due, if any is."""
@@ -155,15 +153,15 @@ class Receiver:
         highest, received, marked = (int(self._record[name]) for name in ("highest", "received", "marked"))
         return Feedback(self._channel, self._me, self._number, highest, received, marked, answered.clock).header()
 
-    def _checked(self, notice: Notice) -> Announcement:
+    def _checked(self, notice: Start) -> Announcement:
         rules = self._rules
         try:
-            announced = decode_header(notice.rest, workers=rules.participants, parameters=rules.layout.size)
+            announced = decode_header(notice.header, workers=rules.participants, parameters=rules.layout.size)
         except MalformedMessageError as error:
             raise PeerError(f"announced no message of this run: {error}") from None
         body, lengths = announced.body, {entries for _, entries in announced.shapes}
         if (
-            (announced.sender, body.channel, announced.header_bytes) != (self._peer, self._channel, len(notice.rest))
+            (announced.sender, body.channel, announced.header_bytes) != (self._peer, self._channel, len(notice.header))
             or body.stage is None
             or len(lengths) != 1
             or not 0
@@ -198,7 +196,7 @@ class Receiver:
         """Enough is there."""
         self._message = self._answered = None
         message = announced.message(self._data)
-        self._tell(Kind.STOP, Notice(self._channel, self._number, of_end(self._have, self._pace())))
+        self._tell(Stop(self._channel, self._number, bits(self._have), self._pace()))
         received = self._rules.assembler.assemble(message, self._have)
         try:
             check_indices(received, self._rules.layout.size)

@@ -1,4 +1,4 @@
-"""A message that a node sends itself in datagrams, so that what is compiled on first use is so by the start. No I/O."""
+"""A message that a node sends itself in packets, so that functions compiled on first use are ready at the start."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import torch
 
 from dlion_sim.bounded_loss.cutting import Cutter
 from dlion_sim.live.datagrams import Counts, Feedback, Key, Packet, Sort
-from dlion_sim.live.frames import Kind
-from dlion_sim.live.notices import Notice
+from dlion_sim.live.notices import Bitmap, Notice, Probe, Start, Stop
 from dlion_sim.live.receiving import Receiver, Rules
 from dlion_sim.live.sending import Sender
 from dlion_sim.protocol.messages import Channel, Contribution, Message
@@ -20,28 +19,23 @@ _NODE = 0
 
 def rehearse(dlcp: Dlcp, cutter: Cutter, rules: Rules) -> None:
     """Send a message of one packet, which is lost at first."""
-    told: list[tuple[Kind, Notice]] = []
+    notices: list[Notice] = []
     arrived: list[Message] = []
-
-    def tell(kind: Kind, notice: Notice) -> None:
-        told.append((kind, notice))
-
     key = Key(Sort.PACKET, bytes(32))
-    sender = Sender(_NODE, Channel.DATA, key, cutter, dlcp, 1.0, Counts(), tell)
-    receiver = Receiver(_NODE, _NODE, Channel.DATA, rules, Counts(), tell, arrived.append)
+    sender = Sender(_NODE, Channel.DATA, key, cutter, dlcp, 1.0, Counts(), notices.append)
+    receiver = Receiver(_NODE, _NODE, Channel.DATA, rules, Counts(), notices.append, arrived.append)
     sender.begin(Message(_NODE, Contribution(0, 1), (torch.zeros(1),)), 0.0)
     for now in count(1.0):
-        while told:
-            kind, notice = told.pop(0)
-            match kind:
-                case Kind.START:
-                    receiver.start(notice)
-                case Kind.QUERY:
-                    receiver.query(notice)
-                case Kind.BITMAP:
-                    sender.missing(notice, now)
-                case Kind.STOP:
-                    sender.stopped(notice, now)
+        while notices:
+            match notices.pop(0):
+                case Start() as start:
+                    receiver.start(start)
+                case Probe() as probe:
+                    receiver.probe(probe)
+                case Bitmap() as bitmap:
+                    sender.missing(bitmap, now)
+                case Stop() as stop:
+                    sender.stopped(stop, now)
         if arrived:
             break
         if (datagram := sender.next(now)) and now > 1:

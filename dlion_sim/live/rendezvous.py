@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
-from dlion_sim.live.frames import Kind, Payload, PeerError, Seal
-from dlion_sim.live.handshake import LARGEST_PAYLOAD, Acceptor, Connector, Credentials, Ends, Standing
+from dlion_sim.live.connection import Address, Connection
+from dlion_sim.live.frames import PeerError
+from dlion_sim.live.handshake import Credentials, Ends, Standing
 from dlion_sim.live.link_timing import least_round_trip
-from dlion_sim.live.pair import Connection, Connections, Pair
-from dlion_sim.live.sockets import Address, FrameReader, connect, prepare, send_frame
-from dlion_sim.live.timeouts import Timeouts
+from dlion_sim.live.node_config import Timeouts
+from dlion_sim.live.pair import Connections, Pair
 from dlion_sim.protocol.messages import Channel
 
 _LOG = logging.getLogger(__name__)
@@ -153,7 +153,7 @@ class Rendezvous:
         """Find out who has connected."""
         try:
             async with asyncio.timeout(self._timeouts.handshake):
-                await self._admit(connection)
+                await self._admit(Connection(connection))
         except (PeerError, OSError) as error:
             connection.close()
             self._refuse(str(error) or "took too long to prove who it is")
@@ -161,11 +161,8 @@ class Rendezvous:
             connection.close()
             raise
 
-    async def _admit(self, connection: socket.socket) -> None:
-        prepare(connection)
-        acceptor, seal = Acceptor(self._credentials, self._me), Seal()
-        await send_frame(connection, Kind.CHALLENGE, Payload((acceptor.challenge,)), seal)
-        admission = acceptor.admit(await _expect(_first_frames(connection), Kind.PROOF))
+    async def _admit(self, connection: Connection) -> None:
+        admission = await connection.admit(self._credentials, self._me)
         peer, channel = admission.ends.sender, admission.ends.channel
         pair = self._pairs.get(peer)
         if pair is None:
@@ -174,11 +171,10 @@ class Rendezvous:
         if pair.is_met:  # It has not come to know of it, or takes it for over.
             self._begin_anew(pair)
         if former := pair.connections.incoming.get(channel):
-            former.socket.close()
-        pair.connections.incoming[channel] = Connection(connection, admission.seal)
+            former.close()
+        pair.connections.incoming[channel] = connection
         self._note(pair, admission.standing, connection)
-        welcome = admission.welcome(self._standing(pair))
-        await send_frame(connection, Kind.WELCOME, Payload((welcome,)), seal)
+        await connection.welcome(admission, self._standing(pair))
         self._check(pair)
 
     def _refuse(self, reason: str) -> None:
@@ -201,10 +197,12 @@ class Rendezvous:
 
     async def _connect(self, pair: Pair, channel: Channel) -> bool:
         """Connect to a peer on one channel; whether that has worked."""
-        mine = pair.mine
+        mine, ends = pair.mine, Ends(self._me, pair.peer, channel)
         try:
             async with asyncio.timeout(self._timeouts.handshake):
-                connection, theirs = await self._introduced(pair, channel)
+                connection, theirs = await Connection.connect(
+                    self._addresses[pair.peer], self._credentials, ends, self._standing(pair), within=pair.patience
+                )
         except PeerError as error:
             pair.trouble = f"it {error}; does it have the same secret, scenario, version and code?"
             return False
@@ -214,30 +212,15 @@ class Rendezvous:
         try:
             self._hear(pair, theirs)
         except PeerError:
-            connection.socket.close()
+            connection.close()
             return False
         if pair.mine != mine:
-            connection.socket.close()
+            connection.close()
             return False
         pair.connections.outgoing[channel] = connection
-        self._note(pair, theirs, connection.socket)
+        self._note(pair, theirs, connection)
         self._check(pair)
         return True
-
-    async def _introduced(self, pair: Pair, channel: Channel) -> tuple[Connection, Standing]:
-        """A connection to a peer that this node and it are known on, and its standing."""
-        async with asyncio.timeout(pair.patience):
-            connection = await connect(self._addresses[pair.peer])
-        try:
-            ends = Ends(self._me, pair.peer, channel)
-            connector, frames = Connector(self._credentials, ends, self._standing(pair)), _first_frames(connection)
-            proof = connector.proof(await _expect(frames, Kind.CHALLENGE))
-            await send_frame(connection, Kind.PROOF, Payload((proof,)), Seal())
-            seal, theirs = connector.finish(await _expect(frames, Kind.WELCOME))
-            return Connection(connection, seal), theirs
-        except BaseException:
-            connection.close()
-            raise
 
     @property
     def _clock(self) -> float | None:
@@ -260,9 +243,9 @@ class Rendezvous:
         else:
             pair.let_go()
 
-    def _note(self, pair: Pair, theirs: Standing, connection: socket.socket) -> None:
+    def _note(self, pair: Pair, theirs: Standing, connection: Connection) -> None:
         """What a connection tells of the link and of the run: who knew of its beginning first, knows it best."""
-        round_trip = min(least_round_trip(connection), _LONGEST_ROUND_TRIP)
+        round_trip = min(least_round_trip(connection.socket), _LONGEST_ROUND_TRIP)
         pair.patience = max(_PATIENCE * round_trip, _RETRY_SECONDS)
         if theirs.clock is not None:
             began = time.monotonic() - theirs.clock - round_trip / 2
@@ -279,16 +262,3 @@ class Rendezvous:
             if self._host is not None:
                 pair.is_met = pair.is_tried = True
                 self._host.met(pair.peer, pair.connections)
-
-
-def _first_frames(connection: socket.socket) -> FrameReader:
-    """The frames from somebody who is not known yet."""
-    return FrameReader(connection, Seal(), limit=LARGEST_PAYLOAD)
-
-
-async def _expect(frames: FrameReader, kind: Kind) -> bytes:
-    """The payload of the next frame, which must be of that kind."""
-    found, payload = await frames.read()
-    if found is not kind:
-        raise PeerError(f"sent a {found.name} out of place")
-    return bytes(payload)

@@ -23,10 +23,10 @@ from dlion_sim.bounded_loss.dlcp import (
     stop,
     take,
 )
+from dlion_sim.live.connection import tos_of_priority
 from dlion_sim.live.datagrams import Counts, Feedback, Key, Packet
-from dlion_sim.live.frames import Kind, PeerError
-from dlion_sim.live.notices import Notice, end_in, of_count, packets_in
-from dlion_sim.live.sockets import tos_of_priority
+from dlion_sim.live.frames import PeerError
+from dlion_sim.live.notices import Bitmap, Notice, Probe, Start, Stop, packets_in
 from dlion_sim.protocol.messages import Buffer, Channel, Message
 from dlion_sim.scenario import Dlcp
 
@@ -35,7 +35,7 @@ _ECT = 0x02
 
 
 class Carried(NamedTuple):
-    """What became of a message."""
+    """How a message was carried."""
 
     loss: Loss
     seconds: float | None
@@ -45,8 +45,8 @@ class Carried(NamedTuple):
 class Sender:
     """Sends messages to a peer on a channel, one after another, as node `me`; times are in seconds by any one clock.
 
-    `key` seals what is sent, a round trip takes about so many seconds, `counts` is what datagrams are counted in, and
-    `tell` hands what is to be told of a message to the control connection.
+    `key` seals packets, a round trip takes about so many seconds, datagrams are counted in `counts`, and `tell` sends a
+    notice.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Sender:
         dlcp: Dlcp,
         round_trip: float,
         counts: Counts,
-        tell: Callable[[Kind, Notice], None],
+        tell: Callable[[Notice], None],
     ) -> None:
         self._me = me
         self._channel = channel
@@ -82,7 +82,7 @@ class Sender:
         """Begin to send a message, once the last one is over."""
         self._number += 1
         self._cut = cut = self._cutter.cut(message)
-        self._tell(Kind.START, Notice(self._channel, self._number, message.header))
+        self._tell(Start(self._channel, self._number, message.header))
         self._tensors = [memoryview(buffer) for buffer in message.buffers[1:]]
         self._size = message.size
         self._stride = PAYLOAD // len(self._tensors)
@@ -104,7 +104,7 @@ class Sender:
         number = int(self._record["sent"])
         packet = take(self._record, self._cut.order, self._have, now)
         if packet == PROBE:
-            self._tell(Kind.QUERY, Notice(self._channel, self._number, of_count(number)))
+            self._tell(Probe(self._channel, self._number, number))
         if packet < 0:
             return None
         self._times[packet] += 1
@@ -128,20 +128,20 @@ class Sender:
         feedback(self._record, told.highest, told.received, told.marked, round_trip, now)
         self.progress = now
 
-    def missing(self, notice: Notice, now: float) -> None:
-        """The receiver tells what it has, as it was asked. Raises PeerError for what it was not."""
-        there = packets_in(notice.rest, len(self._open(notice).order))
+    def missing(self, notice: Bitmap, now: float) -> None:
+        """The receiver answers a PROBE. Raises PeerError if there was none."""
+        there = packets_in(notice.have, len(self._open(notice).order))
         if (there > self._have).any():
             self.progress = now
         bitmap(self._record, self._have, there, now)
 
-    def stopped(self, notice: Notice, now: float) -> Carried:
-        """The receiver has enough: what became of the message. Raises PeerError where there is none."""
+    def stopped(self, notice: Stop, now: float) -> Carried:
+        """The receiver has enough: how the message was carried. Raises PeerError where there is none."""
         cut = self._open(notice)
-        there, pace = end_in(notice.rest, len(cut.order))
+        there = packets_in(notice.have, len(cut.order))
         stop(self._record)
         self._cut = None
-        return Carried(self._loss(cut, there.astype(bool), now - self._began), pace * self._size or None)
+        return Carried(self._loss(cut, there.astype(bool), now - self._began), notice.pace * self._size or None)
 
     def abort(self) -> None:
         """Send nothing more."""
@@ -162,7 +162,7 @@ class Sender:
         """Whether there is something to send since nothing was heard for too long."""
         return bool(expire(self._record, now))
 
-    def _open(self, notice: Notice) -> Cut:
+    def _open(self, notice: Bitmap | Stop) -> Cut:
         if self._cut is None or notice.number != self._number:
             raise PeerError("answered for a message that it was not sent")
         return self._cut
@@ -178,7 +178,7 @@ class Sender:
 
 
 def _parts(cut: Cut, there: NDArray[np.bool_]) -> list[Part]:
-    """What became of each variable's large and small packets. When which of them came only their receiver knows."""
+    """Loss of each variable's large and small packets. When they arrived only their receiver knows."""
     keys, of = np.unique(2 * cut.variable.astype(np.int64) + cut.large, return_inverse=True)
     all_bytes = np.bincount(of, cut.payloads)
     lost = np.bincount(of, cut.payloads * ~there)

@@ -7,18 +7,19 @@ those that the simulator models.
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 from dlion_sim.assembly import Transfer
 from dlion_sim.live.bounded_loss import BoundedLoss
+from dlion_sim.live.connection import Connection, PeerClosedError
 from dlion_sim.live.frames import Kind, News, Payload, PeerError
+from dlion_sim.live.notices import Notice, parse
 from dlion_sim.live.outbox import Outbox
-from dlion_sim.live.pair import Connection, Connections
-from dlion_sim.live.sockets import FrameReader, PeerClosedError, acknowledge_at_once, end
+from dlion_sim.live.pair import Connections
 from dlion_sim.protocol.messages import Channel, MalformedMessageError, Message, decode
 
 _HEADER_BYTES = 8192
@@ -84,10 +85,19 @@ class Session:
         self._terms = terms
         self._delay = delay
         self._hub = hub
-        self._datagrams = datagrams
         self._is_over = False
+        self._lanes = datagrams.lanes(self, peer, connections) if datagrams else {}
         self._outboxes = {
-            channel: self._outbox(channel, connection) for channel, connection in connections.outgoing.items()
+            channel: Outbox(
+                connection,
+                peer,
+                channel,
+                hub,
+                timeout=terms.silence,
+                failed=self.failed,
+                lane=self._lanes.get(channel),
+            )
+            for channel, connection in connections.outgoing.items()
         }
         self._tasks = tasks
         self._running: list[asyncio.Task[None]] = []
@@ -99,6 +109,10 @@ class Session:
     def send(self, channel: Channel, kind: Kind, payload: Payload, message: Message | None = None) -> None:
         """Queue a frame; `message` is the one that it carries, if any."""
         self._outboxes[channel].put(kind, payload, message)
+
+    def tell(self, notice: Notice) -> None:
+        """Send a notice of a message in datagrams."""
+        self.send(Channel.CONTROL, Kind.NOTICE, notice.payload())
 
     async def flush(self) -> None:
         """Wait until all news has left."""
@@ -131,7 +145,7 @@ class Session:
         self._is_over = True
         self._hang_up()
         for connection in self._incoming.values():
-            end(connection.socket)
+            connection.end()
         self._hub.lost(self._peer, reason)
 
     def close(self) -> None:
@@ -142,38 +156,18 @@ class Session:
     def _run(self, work: Coroutine[Any, Any, None], connection: Connection) -> None:
         """Do what is to be done on a connection, which ends with it, even where it ends before it has begun."""
         task = self._tasks.create_task(work)
-        task.add_done_callback(lambda _: connection.socket.close())
+        task.add_done_callback(lambda _: connection.close())
         self._running.append(task)
-
-    def _outbox(self, channel: Channel, connection: Connection) -> Outbox:
-        return Outbox(
-            connection,
-            self._peer,
-            channel,
-            now=lambda: self._hub.now,
-            timeout=self._terms.silence,
-            left=self._hub.left,
-            sent=partial(self._hub.sent, self._peer),
-            timed=partial(self._hub.timed, self._peer),
-            failed=self.failed,
-            datagrams=self._datagrams.on((self._peer, channel)) if self._datagrams else None,
-        )
 
     async def _receive(self, channel: Channel, connection: Connection) -> None:
         """Take in what comes on a connection."""
-        control = channel is Channel.CONTROL
-        if channel is Channel.DATA:
-            acknowledge_at_once(connection.socket)
-        frames = FrameReader(
-            connection.socket,
-            connection.seal,
-            limit=_HEADER_BYTES + _LARGEST_ENTRY_BYTES * self._terms.parameters,
-            timeout=self._terms.silence,
-            idle=self._terms.silence if control else None,
-        )
+        control, silence = channel is Channel.CONTROL, self._terms.silence
+        limit = _HEADER_BYTES + _LARGEST_ENTRY_BYTES * self._terms.parameters
+        if channel is Channel.DATA:  # Its sender times messages by acknowledgements, and nothing is sent back.
+            connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         try:
             while True:
-                frame = await frames.read()
+                frame = await connection.read(limit=limit, timeout=silence, idle=silence if control else None)
                 if self._is_over:
                     return
                 self._take(channel, *frame)
@@ -195,8 +189,9 @@ class Session:
                 self._hub.heard(kind, self._peer)
             case Kind.ALIVE | Kind.PROBE:
                 pass
-            case Kind.START | Kind.QUERY | Kind.BITMAP | Kind.STOP if self._datagrams and channel is Channel.CONTROL:
-                self._datagrams.heard(self._peer, kind, payload)
+            case Kind.NOTICE if self._lanes and channel is Channel.CONTROL:
+                notice = parse(payload)
+                self._lanes[notice.channel].heard(notice)
             case _:
                 raise PeerError(f"sent a {kind.name} out of place")
 
@@ -228,5 +223,5 @@ class Session:
     def _hang_up(self) -> None:
         for outbox in self._outboxes.values():
             outbox.hang_up()
-        if self._datagrams:
-            self._datagrams.hang_up(self._peer)
+        for lane in self._lanes.values():
+            lane.hang_up()

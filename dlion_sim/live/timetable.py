@@ -1,41 +1,62 @@
-"""What is to be done at certain times of a run."""
+"""Actions at planned times of a run whose nodes are other processes."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterator
-
-from dlion_sim.live.clock import Clock
+from typing import IO, Self
 
 Planned = tuple[float, Callable[[], object]]
-"""When something is to be done, in seconds since the run's start, and what."""
+"""A time in seconds since the run's start, and an action."""
+
+
+class Clock:
+    """A run's clock: runs from the first line on that a node writes to `output`."""
+
+    def __init__(self, output: IO[bytes]) -> None:
+        self._output = output
+        self._began: float | None = None
+        self._heard = threading.Event()
+        threading.Thread(target=self._listen, name="clock", daemon=True).start()
+
+    @property
+    def seconds(self) -> float | None:
+        """Since the run began; None before."""
+        return None if self._began is None else time.monotonic() - self._began
+
+    def wait(self) -> float | None:
+        """Wait until the run begins, and return when, by `time.monotonic`; None if the node ends before."""
+        self._heard.wait()
+        return self._began
+
+    def _listen(self) -> None:
+        if self._output.readline():
+            self._began = time.monotonic()
+        self._heard.set()
 
 
 class Timetable:
-    """Does what is planned, each at its time and in a thread of its own, until the end of the block.
-
-    What goes wrong meanwhile is raised at the end of the block.
-    """
+    """Runs actions at their times, in a thread of its own, until the end of the block, which raises their error."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         self.next_time: float | None = None
-        """When the first thing is planned that is not done; None where there is none."""
+        """The time of the next action; None if there is none."""
         self.most_seconds_late = 0.0
-        """Of all, until it was done."""
+        """Of all actions, until they were done."""
 
     def follow(self, clock: Clock, plan: Iterator[Planned]) -> None:
-        """Do what `plan` says, in order, by this clock; it need not end."""
+        """Run the actions of `plan`, in order, by this clock; it need not end."""
         first = next(plan, None)
         if first is not None:
             self.next_time = first[0]
             self._thread = threading.Thread(target=self._do_all, args=(clock, first, plan), name="timetable")
             self._thread.start()
 
-    def __enter__(self) -> Timetable:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -13,8 +13,8 @@ from dlion_sim.calibration.mesh import Outcome, take_part
 from dlion_sim.calibration.probe import PathFound
 from dlion_sim.errors import InputError
 from dlion_sim.live import MeshConfig, Timeouts
-from dlion_sim.live.frames import Kind, Payload, Seal
-from dlion_sim.live.sockets import connect, send_frame
+from dlion_sim.live.connection import Connection, connected
+from dlion_sim.live.frames import Kind, Payload
 from tests.live.mesh import listeners, until
 
 SECRET = b"the run's secret"
@@ -104,8 +104,8 @@ def test_strangers_disturb_nothing() -> None:
     nodes = configs(2)
 
     async def disturbed():
-        stranger = await connect(nodes[0].addresses[0])
-        await send_frame(stranger, Kind.MESSAGE, Payload((bytes(100),)), Seal(), timeout=5)
+        stranger = Connection(await connected(nodes[0].addresses[0]))
+        await stranger.send(Kind.MESSAGE, Payload((bytes(100),)))
         try:
             return await asyncio.gather(*(take_part(config, seconds=0.05) for config in nodes))
         finally:

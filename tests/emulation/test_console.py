@@ -23,7 +23,6 @@ CLUSTER = {
     "clouds": [{"name": "a", "workers": [{"count": 2, "nic": "20 Mbps"}]}, {"name": "b", "workers": [{}]}],
     "wan": {"bandwidth": "10 Mbps", "rtt": "20 ms"},
 }
-SCRIPT, COMMAND = ["emulation.cli"], ["dlion_sim", "emulate", "--cli"]
 emulation = pytest.mark.emulation(by_hand=True)
 
 
@@ -34,12 +33,12 @@ def console(tmp_path):
     before = traces()
 
     @contextmanager
-    def opened(module, *options, **environment):
+    def opened(*options, **environment):
         (tmp_path / "small.yaml").write_text(
             dump(digits("workload.evaluate_every=0.5 s", cluster=CLUSTER, duration="600 s", system="baseline"))
         )
         running = subprocess.Popen(
-            [sys.executable, "-m", *module, str(tmp_path / "small.yaml"), *options],
+            [sys.executable, "-m", "dlion_sim", "emulate", "--cli", str(tmp_path / "small.yaml"), *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -72,7 +71,7 @@ def until(running, end):
 
 @emulation
 def test_hosts_reach_each_other_and_the_nodes_are_told(console):
-    with console(SCRIPT) as running:
+    with console() as running:
         output = said(running, "pingall", "nodes", "py net['r1'].IP()", "s0 true r0", "no such", "exit")
     lines = [line.split() for line in output.splitlines()]
     assert ["h1", "10.0.0.2", "a/1"] in lines
@@ -86,7 +85,7 @@ def test_hosts_reach_each_other_and_the_nodes_are_told(console):
 @emulation
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_what_ends_it_at_the_prompt_leaves_nothing(console, number):
-    with console(SCRIPT) as running:
+    with console() as running:
         until(running, "mininet> ")
         running.send_signal(number)
         said(running, code=130)
@@ -94,7 +93,7 @@ def test_what_ends_it_at_the_prompt_leaves_nothing(console, number):
 
 @emulation
 def test_ctrl_c_ends_a_command_and_not_the_rest(console):
-    with console(COMMAND) as running:
+    with console() as running:
         for command in ("h0 echo begun; sleep 100", "sh echo begun; exec sleep 100"):
             until(running, "mininet> ")
             running.stdin.write(f"{command}\n")
@@ -107,7 +106,7 @@ def test_ctrl_c_ends_a_command_and_not_the_rest(console):
 
 @emulation
 def test_a_request_to_terminate_ends_it_whatever_runs(console):
-    with console(COMMAND) as running:
+    with console() as running:
         until(running, "mininet> ")
         running.stdin.write("h0 echo begun; sleep 100\n")
         running.stdin.flush()
@@ -120,14 +119,14 @@ def test_a_request_to_terminate_ends_it_whatever_runs(console):
 def test_what_the_kernel_refuses_leaves_nothing(console, tmp_path):
     (tmp_path / "tc").write_text("#!/bin/sh\necho 'Specified qdisc kind is unknown.' >&2\nexit 2\n")
     (tmp_path / "tc").chmod(0o755)
-    with console(SCRIPT, PATH=f"{tmp_path}:{os.environ['PATH']}") as running:
+    with console(PATH=f"{tmp_path}:{os.environ['PATH']}") as running:
         (line,) = said(running, "pingall", code=2).splitlines()
     assert "qdisc kind is unknown" in line
 
 
 @emulation
 def test_nodes_train_meanwhile_until_it_is_left(console, tmp_path):
-    with console(COMMAND, "--start", "--output", str(tmp_path / "run")) as running:
+    with console("--start", "--output", str(tmp_path / "run")) as running:
         output = said(running, "sh sleep 1", "exit", code=130)
     assert output.index("h2") < output.index("ended interrupted")
     assert len(Run.open(tmp_path / "run").iterations()) > 3

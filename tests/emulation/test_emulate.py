@@ -225,10 +225,8 @@ def test_without_pacing_machines_have_unequal_parts_of_this_ones_cpu(dlion):
     slow, fast = run.manifest["emulation"]["cores"]
     assert fast == pytest.approx(3 * slow)
     iterations = run.iterations()
-    took = (iterations["compute_seconds"] / iterations["batch_size"]).groupby(iterations["worker"]).median()
-    assert took[0] > 1.3 * took[1]  # a third of the cores; on a busy machine also the fast one has to wait
     batch_sizes = iterations.groupby("worker")["batch_size"].median()
-    assert batch_sizes[1] > 1.3 * batch_sizes[0]
+    assert batch_sizes[1] > batch_sizes[0]
 
 
 def test_what_a_killed_emulator_leaves_without_pacing_is_removed(emulator):

@@ -9,7 +9,7 @@ from dlion_sim.emulation.leftovers import workplace
 from dlion_sim.emulation.network import Network
 from dlion_sim.emulation.queueing import Queueing
 from dlion_sim.errors import InputError
-from dlion_sim.live.sockets import WEIGHTS_TOS
+from dlion_sim.live.connection import WEIGHTS_TOS
 from dlion_sim.scenario import Flows, from_data
 from dlion_sim.scenario.system import ServerHost
 from emulation.traffic import flows, round_trip

@@ -52,14 +52,14 @@ def test_queues_are_what_the_model_says_but_at_a_hosts_own_nic(model, fair, at_n
     queueing = Queueing(model, fair)
     assert queueing.at_link([], is_host=True) == at_nic
     assert queueing.at_link([], is_host=False) == behind
-    assert queueing.told == {"delay": "transport", **told}
+    assert queueing.manifest == {"delay": "transport", **told}
 
 
 def test_queues_that_mark_are_there_where_the_kernel_has_them():
     queueing = Queueing(PLAIN, marks=True)
     assert queueing.at_link([], is_host=False) == MarkingQueues(PLAIN)
     assert queueing.at_link([], is_host=True) == OneQueue(1e6)
-    assert queueing.told["queues"] == "marking"
+    assert queueing.manifest["queues"] == "marking"
 
 
 @pytest.mark.parametrize("can", [False, True])
@@ -69,4 +69,4 @@ def test_the_kernel_delays_where_it_can_and_receivers_do_not(monkeypatch, can):
     delays = [Queueing.of(model).is_delayed for model in (FAIR, PLAIN, Flows())]
     assert delays == [False, can, can]
     assert Queueing.of(PLAIN).marks == can
-    assert Queueing(Flows(), is_delayed=True).told["delay"] == "kernel"
+    assert Queueing(Flows(), is_delayed=True).manifest["delay"] == "kernel"

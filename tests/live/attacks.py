@@ -60,4 +60,4 @@ class Forger:
 
     def is_of(self, node) -> bool:
         """Whether that is the victim."""
-        return node._datagrams._socket._socket.getsockname() == self._victim
+        return node._datagrams.socket._socket.getsockname() == self._victim

@@ -13,15 +13,15 @@ from dlion_sim.assembly import Transfer
 from dlion_sim.errors import InputError
 from dlion_sim.learning.flat import Layout
 from dlion_sim.live.bounded_loss import BoundedLoss
+from dlion_sim.live.connection import Address, Connection, listen
 from dlion_sim.live.datagram_socket import DatagramSocket
-from dlion_sim.live.frames import Kind, Payload, Seal
-from dlion_sim.live.handshake import Acceptor, Connector, Credentials, Ends, Standing
+from dlion_sim.live.frames import Kind, Payload
+from dlion_sim.live.handshake import Credentials, Ends, Standing
 from dlion_sim.live.mesh import Mesh
+from dlion_sim.live.node_config import Timeouts
 from dlion_sim.live.pair import Connections
-from dlion_sim.live.rendezvous import Rendezvous, _expect, _first_frames
+from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.session import Terms
-from dlion_sim.live.sockets import Address, connect, listen, prepare, send_frame
-from dlion_sim.live.timeouts import Timeouts
 from dlion_sim.protocol.messages import Channel, Contribution, MalformedMessageError, Message
 
 OURS = Credentials(b"the run's secret", b"r" * 32)
@@ -146,31 +146,25 @@ async def mesh(count: int, *, dlcp=None, **settings) -> AsyncIterator[tuple[Sequ
 
 
 class Puppet:
-    """Node 1 of two, as node 0 sees it: its connections to and from node 0, and the seals of the former."""
+    """Node 1 of two, as node 0 sees it: its connections to and from node 0."""
 
     def __init__(self) -> None:
-        self.outgoing: dict[Channel, socket.socket] = {}
-        self.seals: dict[Channel, Seal] = {}
-        self.incoming: dict[Channel, socket.socket] = {}
-        self.incoming_seals: dict[Channel, Seal] = {}
+        self.outgoing: dict[Channel, Connection] = {}
+        self.incoming: dict[Channel, Connection] = {}
 
     async def join(self, listener: socket.socket, victim: Address) -> None:
         loop = asyncio.get_running_loop()
         listener.setblocking(False)
         for channel in Channel:
-            self.outgoing[channel], self.seals[channel] = await introduce(victim, Ends(1, 0, channel))
+            self.outgoing[channel] = await introduce(victim, Ends(1, 0, channel))
         for _ in Channel:
-            connection, _ = await loop.sock_accept(listener)
-            prepare(connection)
-            acceptor, seal = Acceptor(OURS, 1), Seal()
-            await send_frame(connection, Kind.CHALLENGE, Payload((acceptor.challenge,)), seal, timeout=5)
-            admission = acceptor.admit(await _expect(_first_frames(connection), Kind.PROOF))
-            await send_frame(connection, Kind.WELCOME, Payload((admission.welcome(STANDING),)), seal, timeout=5)
+            connection = Connection((await loop.sock_accept(listener))[0])
+            admission = await connection.admit(OURS, 1)
+            await connection.welcome(admission, STANDING)
             self.incoming[admission.ends.channel] = connection
-            self.incoming_seals[admission.ends.channel] = admission.seal
 
     async def send(self, kind: Kind, *buffers: bytes, channel: Channel = Channel.CONTROL) -> None:
-        await send_frame(self.outgoing[channel], kind, Payload(buffers), self.seals[channel], timeout=5)
+        await self.outgoing[channel].send(kind, Payload(buffers), timeout=60)
 
     def leave(self) -> None:
         for connection in (*self.outgoing.values(), *self.incoming.values()):
@@ -179,13 +173,8 @@ class Puppet:
 
 async def introduce(
     victim: Address, ends: Ends, standing: Standing = STANDING, credentials: Credentials = OURS
-) -> tuple[socket.socket, Seal]:
-    connection = await connect(victim)
-    connector, frames = Connector(credentials, ends, standing), _first_frames(connection)
-    proof = connector.proof(await _expect(frames, Kind.CHALLENGE))
-    await send_frame(connection, Kind.PROOF, Payload((proof,)), Seal(), timeout=5)
-    seal, _ = connector.finish(await _expect(frames, Kind.WELCOME))
-    return connection, seal
+) -> Connection:
+    return (await Connection.connect(victim, credentials, ends, standing))[0]
 
 
 @asynccontextmanager

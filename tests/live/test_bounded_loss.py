@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from dlion_sim.bounded_loss.cutting import PAYLOAD
+from dlion_sim.live.connection import PeerClosedError
 from dlion_sim.live.datagram_socket import DatagramSocket
 from dlion_sim.live.datagrams import Feedback, Key, Packet, Sort
 from dlion_sim.live.frames import Kind
-from dlion_sim.live.notices import Notice
-from dlion_sim.live.sockets import FrameReader, PeerClosedError
+from dlion_sim.live.notices import Bitmap, Notice, Probe, Start, Stop, parse
 from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights
 from dlion_sim.scenario import Dlcp
 from tests.live.attacks import Forger
@@ -128,15 +128,12 @@ def test_ten_thousand_hostile_datagrams_change_nothing(monkeypatch):
     asyncio.run(scenario())
 
 
-async def told(puppet) -> tuple[Kind, memoryview]:
-    """The next that node 0 tells the puppet of a message."""
-    if not hasattr(puppet, "control"):
-        connection, seal = puppet.incoming[Channel.CONTROL], puppet.incoming_seals[Channel.CONTROL]
-        puppet.control = FrameReader(connection, seal, limit=10_000, timeout=60, idle=60)
+async def told(puppet) -> Notice:
+    """The next notice that node 0 gives the puppet."""
     while True:
-        kind, payload = await puppet.control.read()
-        if kind is not Kind.ALIVE:
-            return kind, payload
+        kind, payload = await puppet.incoming[Channel.CONTROL].read(limit=10_000)
+        if kind is Kind.NOTICE:
+            return parse(payload)
 
 
 def misbehaviour(errs, **settings) -> str:
@@ -156,27 +153,33 @@ THEIRS = replace(WHOLE, sender=1)
 
 
 def start(message=THEIRS, number=1, channel=Channel.DATA):
-    return Kind.START, b"".join(Notice(channel, number, message.header).payload().buffers)
+    return Start(channel, number, message.header)
+
+
+async def tell(puppet, notice, channel=Channel.CONTROL):
+    await puppet.send(Kind.NOTICE, *notice.payload().buffers, channel=channel)
 
 
 @pytest.mark.parametrize(
-    ("frames", "reason"),
+    ("notices", "reason"),
     [
         ([start(WHOLE)], "cannot come from it"),
         ([start(replace(WEIGHTS, sender=1), channel=Channel.WEIGHTS)], "cannot come from it"),
         ([start(Message(1, Contribution(1, 1), (torch.zeros(P + 1),)))], "announced no message of this run"),
         ([start(number=2)], "out of turn"),
         ([start(), start(number=2)], "out of turn"),
-        ([(Kind.START, b"")], "something of no message"),
-        ([(Kind.QUERY, bytes([1, 0, 0, 0, 1, 0, 0, 0]))], "how many packets"),
-        ([(Kind.STOP, bytes([1, 0, 0, 0, 1, 0, 0, 0]))], "was not sent"),
-        ([(Kind.BITMAP, bytes([1, 0, 0, 0, 0, 0, 0, 0]))], "was not sent"),
+        ([Probe(Channel.DATA, 1, 57)], "has not announced"),
+        ([Stop(Channel.DATA, 1, b"", 0.0)], "was not sent"),
+        ([Bitmap(Channel.DATA, 1, b"")], "was not sent"),
+        ([Probe(Channel.DATA, 1, -1)], "invalid notice"),
+        ([Stop(Channel.DATA, 1, b"", float("nan"))], "invalid notice"),
+        ([start(channel=9)], "invalid notice"),
     ],
 )
-def test_a_peer_that_says_what_it_may_not_of_a_message_is_dropped(frames, reason):
+def test_a_peer_that_gives_notices_that_it_may_not_is_dropped(notices, reason):
     async def errs(victim, puppet):
-        for kind, payload in frames:
-            await puppet.send(kind, payload)
+        for notice in notices:
+            await tell(puppet, notice)
 
     assert reason in misbehaviour(errs)
 
@@ -186,10 +189,9 @@ def test_messages_are_announced_only_where_they_can_be(settings):
     channel = settings.pop("channel", Channel.CONTROL)
 
     async def errs(victim, puppet):
-        kind, payload = start()
-        await puppet.send(kind, payload, channel=channel)
+        await tell(puppet, start(), channel)
 
-    assert "START out of place" in misbehaviour(errs, **settings)
+    assert "NOTICE out of place" in misbehaviour(errs, **settings)
 
 
 def test_a_message_that_makes_no_sense_drops_its_sender():
@@ -198,12 +200,12 @@ def test_a_message_that_makes_no_sense_drops_its_sender():
     message = Message(1, Contribution(1, 1, 1.0), (indices, torch.ones(2)))
 
     async def errs(victim, puppet):
-        await puppet.send(*start(message))
+        await tell(puppet, start(message))
         header = Packet(Channel.DATA, 1, 1, 0, 0, 0.0).header()
         payload = message.encode()[len(message.header) :]
-        key = Key(Sort.PACKET, puppet.seals[Channel.DATA].derived(b"packets"))
+        key = Key(Sort.PACKET, puppet.outgoing[Channel.DATA].derived(b"packets"))
         stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        stranger.sendto(key.seal(header, (payload,)) + payload, victim._datagrams._socket._socket.getsockname())
+        stranger.sendto(key.seal(header, (payload,)) + payload, victim._datagrams.socket._socket.getsockname())
 
     assert "no message of this run: indices are not increasing" in misbehaviour(errs)
 
@@ -216,7 +218,7 @@ def test_a_peer_that_answers_nothing_about_a_message_is_dropped_though_it_gives_
 
             async def read():
                 while True:
-                    found.append((await told(puppet))[0])
+                    found.append(await told(puppet))
 
             reading = asyncio.create_task(read())
             while not inbox.losses:
@@ -225,7 +227,7 @@ def test_a_peer_that_answers_nothing_about_a_message_is_dropped_though_it_gives_
             reading.cancel()
             assert "took nothing" in inbox.losses[1]
             assert inbox.sendings == [(1, WHOLE)]
-            assert found[0] is Kind.START
+            assert isinstance(found[0], Start)
 
     asyncio.run(scenario())
 
@@ -238,10 +240,9 @@ def test_a_peer_that_asks_again_and_again_for_the_same_is_dropped():
             victim.send(1, WHOLE)
             with suppress(PeerClosedError):
                 while True:
-                    kind, payload = await told(puppet)
-                    if kind is Kind.QUERY:
-                        notice = Notice.parse(payload)
-                        await puppet.send(Kind.BITMAP, *notice._replace(rest=bytes(8)).payload().buffers)
+                    notice = await told(puppet)
+                    if isinstance(notice, Probe):
+                        await tell(puppet, Bitmap(notice.channel, notice.number, bytes(8)))
             assert "took nothing" in inbox.losses[1]
 
     asyncio.run(scenario())
@@ -256,7 +257,7 @@ def test_a_peer_that_hangs_up_meanwhile_is_lost_and_no_message_to_it_waits():
             puppet.leave()
             await until(lambda: inbox.losses and len(inbox.sendings) == 2)
             assert not inbox.departed
-            assert not victim._datagrams._pump._open
+            assert not victim._datagrams.pump._open
 
     asyncio.run(scenario())
 
@@ -265,20 +266,18 @@ def test_marks_of_congested_links_are_told():
     async def scenario():
         async with victim_of_puppet(dlcp=ALL, parameters=P) as (victim, _, puppet):
             datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            datagrams.bind(victim._datagrams._outgoing[1, Channel.DATA].address)
+            datagrams.bind(victim._sessions[1]._lanes[Channel.DATA].address)
             datagrams.setblocking(False)
-            await puppet.send(*start())
+            await tell(puppet, start())
             key, back = (
-                Key(sort, puppet.seals[Channel.DATA].derived(purpose))
+                Key(sort, puppet.outgoing[Channel.DATA].derived(purpose))
                 for sort, purpose in ((Sort.PACKET, b"packets"), (Sort.FEEDBACK, b"feedback"))
             )
             payload = bytes(PAYLOAD)
             for number, ecn in enumerate([2, 3, 2, 3]):
                 datagrams.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 3 << 2 | ecn)
                 header = Packet(Channel.DATA, 1, 1, number, number, 5.0 + number).header()
-                datagrams.sendto(
-                    key.seal(header, (payload,)) + payload, victim._datagrams._socket._socket.getsockname()
-                )
+                datagrams.sendto(key.seal(header, (payload,)) + payload, victim._datagrams.socket._socket.getsockname())
             found = None
             while found is None or found.received < 4:
                 data = await asyncio.get_running_loop().sock_recv(datagrams, 2000)

@@ -160,7 +160,7 @@ def test_who_joins_a_run_that_nobody_is_in_says_so(tmp_path):
     async def joins(together):
         await together.start_again(2)
 
-    assert str(together.run(joins)[2]) == "could not start within 0.5 s: nobody is there whom it could join"
+    assert str(together.run(joins)[2]) == "could not start within 0.5 s: no node of the run was reached"
 
 
 @pytest.mark.parametrize("system", ["ring_allreduce", {"name": "baseline"}], ids=["ring", "abort"])

@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from dlion_sim.errors import InputError
+from dlion_sim.live.connection import Address, listen
 from dlion_sim.live.datagram_socket import DatagramSocket
-from dlion_sim.live.sockets import Address, listen
 from tests.live.mesh import until
 
 

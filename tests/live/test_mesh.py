@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from dlion_sim.live.connection import WEIGHTS_TOS
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, head
 from dlion_sim.live.link_timing import Meter
-from dlion_sim.live.sockets import WEIGHTS_TOS
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Channel, Contribution, Message, Weights
 from tests.live.mesh import P, mesh, until, victim_of_puppet
@@ -24,7 +24,6 @@ NONE = Message(0, Contribution(5, 32, 1.0), (torch.tensor([], dtype=torch.int32)
 ASK = Message(0, WeightsRequest())
 NONSENSE = Contribution(2**40, 32)
 LONG = SimpleNamespace(length=2**32 - 1, crc=0)
-CHALLENGE_BYTES = HEAD_BYTES + 32
 
 
 def test_messages_arrive_in_order_and_as_they_were():
@@ -103,11 +102,11 @@ def test_weights_go_over_a_connection_of_their_own_and_tell_nothing_of_the_link(
             await until(lambda: len(inbox.departed) == 3 and len(inbox.timings) == 1)
             assert [message for _, message in inbox.sendings] == [WHOLE]
             assert [message for _, message, _ in inbox.timings] == [WHOLE]
-            carried = {channel: len(connection.recv(1 << 20)) for channel, connection in puppet.incoming.items()}
+            carried = {channel: len(connection.socket.recv(1 << 20)) for channel, connection in puppet.incoming.items()}
             assert carried[Channel.WEIGHTS] == 2 * (weights.size + HEAD_BYTES)
             assert carried[Channel.DATA] == WHOLE.size + HEAD_BYTES + 4 * (HEAD_BYTES + 8192)
             marks = {
-                channel: outbox._socket.getsockopt(socket.IPPROTO_IP, socket.IP_TOS)
+                channel: outbox._connection.socket.getsockopt(socket.IPPROTO_IP, socket.IP_TOS)
                 for channel, outbox in victim._sessions[1]._outboxes.items()
             }
             assert marks == {Channel.CONTROL: 0, Channel.DATA: 0, Channel.WEIGHTS: WEIGHTS_TOS}
@@ -127,7 +126,7 @@ def test_of_a_message_under_way_it_is_known_how_much_has_arrived():
             ((transfer, before),) = victim.under_way()
             assert (transfer.receiver, transfer.message) == (1, big)
             assert 0 < before < big.size
-            connection, taken = puppet.incoming[Channel.DATA], 0
+            connection, taken = puppet.incoming[Channel.DATA].socket, 0
             loop = asyncio.get_running_loop()
             while taken < big.size / 2:
                 taken += len(await loop.sock_recv(connection, 1 << 20))
@@ -171,7 +170,7 @@ def test_the_time_that_a_message_takes_is_that_of_its_receiver():
             victim.send(1, big)
             await asyncio.sleep(0.3)
             assert not inbox.sendings
-            loop, connection = asyncio.get_running_loop(), puppet.incoming[Channel.DATA]
+            loop, connection = asyncio.get_running_loop(), puppet.incoming[Channel.DATA].socket
             loop.add_reader(connection, connection.recv, 1 << 20)
             await until(lambda: inbox.timings)
             loop.remove_reader(connection)
@@ -193,7 +192,10 @@ def test_what_is_short_goes_with_a_probe_at_first(first, probed):
             for message in (first, SOME):
                 victim.send(1, message)
             await until(lambda: len(inbox.timings) == 2)
-            assert len(puppet.incoming[Channel.DATA].recv(1 << 20)) == first.size + SOME.size + 2 * HEAD_BYTES + probe
+            assert (
+                len(puppet.incoming[Channel.DATA].socket.recv(1 << 20))
+                == first.size + SOME.size + 2 * HEAD_BYTES + probe
+            )
 
     asyncio.run(scenario())
 
@@ -247,14 +249,15 @@ def test_a_peer_whose_other_connections_end_is_lost_only_with_its_control_connec
 @pytest.mark.parametrize("channel", Channel)
 def test_a_peer_that_sends_garbage_is_dropped(channel):
     async def raves(puppet):
-        puppet.outgoing[channel].send(b"x" * 100)
+        puppet.outgoing[channel].socket.send(b"x" * 100)
 
     assert "no frame" in misbehaviour(raves)
 
 
 def test_a_peer_that_announces_too_much_is_dropped():
     async def boasts(puppet):
-        puppet.outgoing[Channel.DATA].send(head(Kind.MESSAGE, LONG, puppet.seals[Channel.DATA]))
+        connection = puppet.outgoing[Channel.DATA]
+        connection.socket.send(head(Kind.MESSAGE, LONG, connection._sent))
 
     assert "announced 4294967295 bytes" in misbehaviour(boasts)
 
@@ -262,10 +265,10 @@ def test_a_peer_that_announces_too_much_is_dropped():
 def test_a_replayed_frame_is_refused():
     async def scenario():
         async with victim_of_puppet() as (_, inbox, puppet):
-            frame = head(Kind.DONE, Payload(), puppet.seals[Channel.CONTROL])
-            puppet.outgoing[Channel.CONTROL].send(frame)
+            frame = head(Kind.DONE, Payload(), puppet.outgoing[Channel.CONTROL]._sent)
+            puppet.outgoing[Channel.CONTROL].socket.send(frame)
             await until(lambda: inbox.news)
-            puppet.outgoing[Channel.CONTROL].send(frame)
+            puppet.outgoing[Channel.CONTROL].socket.send(frame)
             await until(lambda: inbox.losses)
             assert "out of order" in inbox.losses[1]
             assert inbox.news == [(Kind.DONE, 1)]

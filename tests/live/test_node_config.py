@@ -7,8 +7,8 @@ import pytest
 
 from dlion_sim.assembly import Setting
 from dlion_sim.errors import InputError
+from dlion_sim.live.connection import Address
 from dlion_sim.live.node_config import NodeConfig
-from dlion_sim.live.sockets import Address
 from tests.simulation.scenarios import digits
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from dlion_sim.live.connection import Connection, connected, listen
 from dlion_sim.live.frames import HEAD_BYTES, Kind, Payload, PeerError, Seal, head
 from dlion_sim.live.handshake import Acceptor, Connector, Ends, Standing
 from dlion_sim.live.mesh import Mesh
 from dlion_sim.live.rendezvous import Rendezvous
 from dlion_sim.live.session import Terms
-from dlion_sim.live.sockets import connect, listen, send_frame
 from dlion_sim.protocol.knowledge.direct import WeightsRequest
 from dlion_sim.protocol.messages import Channel, Message
 from tests.live.mesh import OURS, QUICK, Inbox, introduce, listeners, until
@@ -203,8 +203,7 @@ def test_nobody_begins_a_run_that_is_under_way_without_joining_it():
             await until(lambda: made[0].losses)
             with pytest.raises(PeerError, match="the connection"):
                 await introduce(addresses[0], Ends(1, 0, Channel.DATA))
-            connection, _ = await introduce(addresses[0], Ends(1, 0, Channel.DATA), AGAIN)
-            connection.close()
+            (await introduce(addresses[0], Ends(1, 0, Channel.DATA), AGAIN)).close()
             assert made[0].found == [1]
 
     asyncio.run(scenario())
@@ -223,7 +222,7 @@ def test_who_may_be_there_is_left_alone_until_another_one_is_there_whole(standin
             stranger = replace(OURS, secret=b"another secret..")
             frame = head(Kind.PROOF, Payload((b"x" * 128,)), Seal()) + b"x" * 128
             for data in (b"", b"noise", frame[: HEAD_BYTES + 5], frame):
-                connection = await connect(addresses[0])
+                connection = await connected(addresses[0])
                 await asyncio.get_running_loop().sock_sendall(connection, data)
                 connection.close()
             refused = made[0].rendezvous.refused
@@ -246,8 +245,8 @@ def test_a_recorded_proof_takes_nobodys_place():
         async with nodes(2) as (made, addresses, _):
             recorded = Connector(OURS, Ends(1, 0, Channel.DATA), AGAIN).proof(Acceptor(OURS, 0).challenge)
             for count in range(1, 6):
-                connection = await connect(addresses[0])
-                await send_frame(connection, Kind.PROOF, Payload((recorded,)), Seal(), timeout=5)
+                connection = Connection(await connected(addresses[0]))
+                await connection.send(Kind.PROOF, Payload((recorded,)))
                 await until(lambda count=count: made[0].rendezvous.refused == count)
                 connection.close()
             assert [node.found for node in made] == [[1], [0]]

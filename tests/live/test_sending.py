@@ -12,8 +12,8 @@ from dlion_sim.bounded_loss.bounds import Bounds
 from dlion_sim.bounded_loss.cutting import PAYLOAD, Cutter
 from dlion_sim.learning.flat import Layout
 from dlion_sim.live.datagrams import Counts, Feedback, Key, Packet, Sort
-from dlion_sim.live.frames import Kind, PeerError
-from dlion_sim.live.notices import Notice
+from dlion_sim.live.frames import PeerError
+from dlion_sim.live.notices import Bitmap, Notice, Probe, Start, Stop, parse
 from dlion_sim.live.receiving import Receiver, Rules
 from dlion_sim.live.sending import Sender
 from dlion_sim.protocol.messages import Channel, Contribution, Message
@@ -33,15 +33,13 @@ class Pair:
     def __init__(self, dlcp: Dlcp, rng: random.Random, loss: float) -> None:
         self.rng, self.loss = rng, loss
         self.key = Key(Sort.PACKET, b"k")
-        self.told: list[tuple[Kind, Notice]] = []
+        self.told: list[Notice] = []
         self.arrived: list[Message] = []
         self.counts, self.answered = Counts(), Counts()
 
-        def tell(kind, notice):
-            self.told.append((kind, notice))
-
         bounds, assembler = Bounds(dlcp, LAYOUT, 2), Assembler(dlcp, LAYOUT, 2)
-        self.sender = Sender(1, Channel.DATA, self.key, Cutter(dlcp, LAYOUT, 2), dlcp, 0.1, self.answered, tell)
+        cutter, tell = Cutter(dlcp, LAYOUT, 2), self.told.append
+        self.sender = Sender(1, Channel.DATA, self.key, cutter, dlcp, 0.1, self.answered, tell)
         rules = Rules(dlcp, LAYOUT, 2, 2, bounds, assembler)
         self.receiver = Receiver(0, 1, Channel.DATA, rules, self.counts, tell, self.arrived.append)
 
@@ -52,17 +50,16 @@ class Pair:
         for _ in range(100_000):
             now += 0.01
             told, self.told[:] = self.told[:], []
-            for kind, notice in told:
-                notice = Notice.parse(memoryview(b"".join(notice.payload().buffers)))
-                match kind:
-                    case Kind.START:
-                        self.receiver.start(notice)
-                    case Kind.QUERY:
-                        self.receiver.query(notice)
-                    case Kind.BITMAP:
-                        self.sender.missing(notice, now)
-                    case Kind.STOP:
-                        return self.sender.stopped(notice, now)
+            for notice in told:
+                match parse(b"".join(notice.payload().buffers)):
+                    case Start() as start:
+                        self.receiver.start(start)
+                    case Probe() as probe:
+                        self.receiver.probe(probe)
+                    case Bitmap() as bitmap:
+                        self.sender.missing(bitmap, now)
+                    case Stop() as stop:
+                        return self.sender.stopped(stop, now)
             while datagram := self.sender.next(now):
                 flying += [b"".join(datagram[0])] * self.rng.choice([1, 1, 1, 2])
             self.rng.shuffle(flying)
@@ -128,7 +125,7 @@ def test_what_is_sent_again_and_what_is_saved_is_told():
 
 
 def start(pair, message, number=1, channel=Channel.DATA, header=None):
-    pair.receiver.start(Notice(channel, number, message.header if header is None else header))
+    pair.receiver.start(Start(channel, number, message.header if header is None else header))
 
 
 OTHERS = Message(0, DENSE.body, DENSE.tensors)
@@ -167,14 +164,16 @@ def test_a_channel_has_one_message_at_a_time():
 
 def test_answers_that_nobody_waits_for_are_refused():
     pair = Pair(Dlcp(), random.Random(0), 0.0)
-    for answer in (pair.sender.missing, pair.sender.stopped):
-        with pytest.raises(PeerError, match="that it was not sent"):
-            answer(Notice(Channel.DATA, 1, bytes(14)), 0.0)
+    with pytest.raises(PeerError, match="that it was not sent"):
+        pair.sender.missing(Bitmap(Channel.DATA, 1, bytes(6)), 0.0)
+    with pytest.raises(PeerError, match="that it was not sent"):
+        pair.sender.stopped(Stop(Channel.DATA, 1, bytes(6), 0.0), 0.0)
     with pytest.raises(PeerError, match="has not announced"):
-        pair.receiver.query(Notice(Channel.DATA, 1, bytes(4)))
+        pair.receiver.probe(Probe(Channel.DATA, 1, 4))
     pair.sender.begin(DENSE, 0.0)
-    with pytest.raises(PeerError, match="which packets"):
-        pair.sender.missing(Notice(Channel.DATA, 1, bytes(5)), 0.0)
+    for size in (0, 5, 7):
+        with pytest.raises(PeerError, match="which packets"):
+            pair.sender.missing(Bitmap(Channel.DATA, 1, bytes(size)), 0.0)
 
 
 def test_packets_that_cannot_be_are_refused_and_those_of_other_messages_left_alone():
@@ -200,7 +199,7 @@ def test_a_few_packets_may_come_before_their_message_is_announced():
     for data in packets:
         pair.deliver(data, 0.0)
     assert pair.counts == Counts()
-    pair.receiver.start(pair.told[0][1])
+    pair.receiver.start(pair.told[0])
     assert torch.equal(pair.arrived[0].tensors[0], STRETCH.tensors[0])
     # But only so many.
     for number in range(100):
@@ -258,12 +257,10 @@ def test_how_long_the_link_took_is_told_by_the_packets_after_the_first(entries, 
     message = Message(1, Contribution(3, 32), (torch.ones(entries),))
     pair = Pair(Dlcp(loss_bound=0.0, congestion_control="none"), random.Random(0), 0.0)
     pair.sender.begin(message, 0.0)
-    pair.receiver.start(pair.told[0][1])
+    pair.receiver.start(pair.told[0])
     at = 100.0
     for number, (datagram, _) in enumerate(iter(lambda: pair.sender.next(0.0), None)):
         head, *payload = datagram
         at += 1e-3 * len(payload[0]) if number else 0.0
         pair.receiver.take(Packet.parse(head), memoryview(b"".join(payload)), False, at)
-    kind, notice = pair.told[-1]
-    assert kind is Kind.STOP
-    assert pair.sender.stopped(notice, 1.0).seconds == (pytest.approx(1e-3 * message.size) if tells else None)
+    assert pair.sender.stopped(pair.told[-1], 1.0).seconds == (pytest.approx(1e-3 * message.size) if tells else None)

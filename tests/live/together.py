@@ -8,12 +8,12 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from dlion_sim.assembly import Recorder, Setting
+from dlion_sim.live.connection import listen
 from dlion_sim.live.driver import Driver
 from dlion_sim.live.gathering import manifest_of, part_folder
-from dlion_sim.live.member import Member, Outcome, take_part
-from dlion_sim.live.node_config import NodeConfig
-from dlion_sim.live.sockets import listen
-from dlion_sim.live.timeouts import Timeouts
+from dlion_sim.live.member import Member
+from dlion_sim.live.node import Outcome, take_part
+from dlion_sim.live.node_config import NodeConfig, Timeouts
 from dlion_sim.results import RunWriter
 from dlion_sim.scenario import Scenario, dump
 from tests.live.mesh import listeners
