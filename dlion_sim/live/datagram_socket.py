@@ -13,22 +13,22 @@ from dlion_sim.errors import InputError
 from dlion_sim.protocol.messages import Buffer
 
 _MOST_AT_ONCE = 64
-"""Datagrams read before others have their turn."""
+"""Datagrams read before other tasks run."""
 _LONGEST = 2048
-"""Bytes; of what is longer the rest is lost, and the tag does not fit."""
+"""Bytes; longer datagrams are cut, so that their tag is wrong."""
 _RECEIVED_BYTES = 4 * 1024 * 1024
-"""What the kernel may keep until it is read, if it allows as much: the node may be busy with a gradient."""
+"""The kernel's receive buffer, if it allows as much: the node may be busy with a gradient."""
 _UNSENT_BYTES = 16 * 1024
-"""What may wait at this machine's network device: a dozen datagrams. The rest waits here, and goes by its priority."""
+"""The kernel's send buffer: a dozen datagrams. Others wait in the node."""
 _ECN_BITS, _CONGESTED = 0x03, 0x03
 _TOS = {
     socket.AF_INET: (socket.IPPROTO_IP, socket.IP_TOS, socket.IP_RECVTOS),
     socket.AF_INET6: (socket.IPPROTO_IPV6, socket.IPV6_TCLASS, socket.IPV6_RECVTCLASS),
 }
 _FRAGMENT = {socket.AF_INET: (socket.IPPROTO_IP, 10), socket.AF_INET6: (socket.IPPROTO_IPV6, 23)}
-"""IP_MTU_DISCOVER and IPV6_MTU_DISCOVER: with 0, what is too long for a tunnel on the way is cut up."""
+"""IP_MTU_DISCOVER and IPV6_MTU_DISCOVER: with 0, datagrams too long for a tunnel are fragmented."""
 _TIMESTAMP = 35
-"""SO_TIMESTAMPNS, and what comes with it. The node may read a datagram long after it has come."""
+"""SO_TIMESTAMPNS. The node may read a datagram long after its arrival."""
 _TIMESPEC = struct.Struct("@ll")
 _ANCILLARY_BYTES = socket.CMSG_SPACE(4) + socket.CMSG_SPACE(_TIMESPEC.size)
 
@@ -37,7 +37,7 @@ UdpAddress = tuple[Any, ...]
 
 
 class DatagramSocket:
-    """Sends datagrams and hands over what comes, from anybody. Raises InputError where the address is taken."""
+    """Sends datagrams, and hands over those that arrive, of any origin. Raises InputError if the address is in use."""
 
     def __init__(self, listener: socket.socket) -> None:
         address = listener.getsockname()

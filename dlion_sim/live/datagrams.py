@@ -2,10 +2,10 @@
 
 A packet is a header of 32 bytes, a tag of 16, and entries of the message's tensors. Feedback is a header and a tag. The
 tag is a keyed BLAKE2b over all else. Packets that one node sends another on a channel have a key of their own, derived
-from the handshake of their connection, and so has the feedback on them: whoever does not know it can make no datagram,
-nor alter or redirect one. That none counts twice is seen to by its send number (`Seen`).
+from the handshake of their connection, and so has the feedback on them: without it datagrams can neither be made, nor
+altered or redirected. Its send number prevents that one counts twice (`Observed`).
 
-What is wrong with a datagram makes it lost, like any other, and is nobody's fault.
+An invalid datagram is discarded, and counts as lost.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _PACKET = struct.Struct("<4sBBxxIIIId")
 _FEEDBACK = struct.Struct("<4sBBxxIIIIId")
 _TAG_BYTES = 16
 _LATEST = 1024
-"""Of a message's packets in the order of sending, those of which it is kept whether they have come."""
+"""The most recent packets, in the order of sending, whose arrival is remembered."""
 _MASK = (1 << _LATEST) - 1
 
 ORIGIN_BYTES = _ORIGIN.size
 
 
 class Sort(IntEnum):
-    """What a datagram is."""
+    """The sort of a datagram."""
 
     PACKET = 1
     """Entries of a message."""
     FEEDBACK = 2
-    """What has come of a message."""
+    """On the received packets of a message."""
 
 
 def origin(sort: Sort, channel: Channel, sender: int) -> bytes:
-    """What all datagrams of a sort begin with that `sender` makes, about messages on a channel."""
+    """The first bytes of all datagrams of a sort by `sender`, on messages on a channel."""
     return _ORIGIN.pack(_MAGIC, sort, channel, sender)
 
 
@@ -54,7 +54,7 @@ class Packet(NamedTuple):
     message: int
     packet: int
     number: int
-    """So many packets of the message were sent before, with those that were sent again."""
+    """The send number: so many packets of the message were sent before, with resent ones."""
     clock: float
     """When it was sent, in seconds by its sender's clock."""
 
@@ -68,17 +68,17 @@ class Packet(NamedTuple):
 
 
 class Feedback(NamedTuple):
-    """What `sender`, who receives the `message`-th message on a channel, says of what has come of it so far."""
+    """The state of the `message`-th message on a channel at its receiver, the `sender` of this."""
 
     channel: int
     sender: int
     message: int
     highest: int
-    """Of its packets' numbers that have come."""
+    """Of the send numbers that have arrived."""
     received: int
-    """How many packets have."""
+    """The number of packets that have arrived."""
     marked: int
-    """How many of those had the mark of a congested link (ECN's CE)."""
+    """The number of those with the mark of a congested link (ECN's CE)."""
     clock: float
     """Of the packet that it answers."""
 
@@ -92,7 +92,7 @@ class Feedback(NamedTuple):
 
 
 class Key:
-    """What the datagrams of one origin are tagged with."""
+    """Makes and checks the tags of one origin's datagrams."""
 
     def __init__(self, sort: Sort, key: bytes) -> None:
         self._keyed = blake2b(key=key, digest_size=_TAG_BYTES)
@@ -119,17 +119,17 @@ class Key:
 
 @dataclass
 class Counts:
-    """Of the datagrams that have come to a node."""
+    """Counts of the datagrams that have arrived at a node."""
 
     received: int = 0
     refused: int = 0
-    """Of these, what nobody had sent so, or not for the first time: damaged, forged, of another run, or sent again."""
+    """Of these, damaged, forged, replayed or of another run."""
     unannounced: int = 0
-    """Of these, of no message that was coming then: late ones, mostly, of which enough was there."""
+    """Of these, of no message in progress: mostly late ones, of a complete message."""
 
 
 class Observed:
-    """Which packets of a message have come, by the number that each had when it was sent."""
+    """The send numbers of a message that have arrived."""
 
     def __init__(self) -> None:
         self._highest = -1
@@ -137,7 +137,7 @@ class Observed:
         """Bit k is that of `_highest` - k."""
 
     def add(self, number: int) -> bool:
-        """Take note of one; whether it is new. Those far below the highest count as old."""
+        """Add one; whether it is new. Those far below the highest count as old."""
         behind = self._highest - number
         if behind < 0:
             self._highest = number

@@ -1,9 +1,9 @@
-"""Frames: how what nodes tell each other is cut out of a stream of bytes, and checked. No I/O.
+"""Frames: the units of a stream of bytes between nodes, and their checks. No I/O.
 
 A frame is a head of 29 bytes and a payload. The head holds a magic with the format's version, the kind, the payload's
 length and CRC-32, and a tag: the beginning of an HMAC-SHA256, under a key of this connection alone, over the frame's
-number on the connection and the rest of the head. So a frame that was replayed, reordered, left out or made up by
-somebody without the key is refused by its head, before anything is allocated for its payload.
+number on the connection and the rest of the head. So a replayed, reordered, missing or forged frame is refused
+by its head, before anything is allocated for its payload.
 
 The CRC finds accidents. Whoever can change bytes on their way could still choose another payload of the same CRC: the
 tag does not cover the payload itself, since that halves the throughput (on one core, seconds a gigabyte at each end:
@@ -31,7 +31,7 @@ HEAD_BYTES = _FIELDS.size + _TAG_BYTES
 
 
 class Kind(IntEnum):
-    """What a frame is."""
+    """The kind of a frame."""
 
     CHALLENGE = 1
     """The accepting node's nonce."""
@@ -46,21 +46,21 @@ class Kind(IntEnum):
     GONE = 6
     """This participant was lost."""
     DONE = 7
-    """The sender has done its part; it still answers."""
+    """The sender is done; it still answers."""
     ALIVE = 8
-    """The sender has nothing to say, but is there."""
+    """A sign of life."""
     PROBE = 9
-    """Says nothing: how long it takes tells the sender something about the link."""
+    """Has no content: the sender measures its time."""
     NOTICE = 10
     """Concerns a message in datagrams."""
 
 
 News = Literal[Kind.READY, Kind.GONE, Kind.DONE]
-"""What is told of a participant."""
+"""The state of a participant."""
 
 
 class PeerError(Exception):
-    """The peer's fault: it sent what it may not, or nothing for too long."""
+    """The peer's fault: it sent something invalid, or nothing for too long."""
 
 
 class Seal:
@@ -84,7 +84,7 @@ class Seal:
 
 @dataclass(frozen=True)
 class Payload:
-    """What a frame carries: these buffers, one after another. Nobody may write them any more."""
+    """A frame's content: these buffers, one after another, which must not be written any more."""
 
     buffers: Sequence[Buffer] = ()
 
@@ -104,7 +104,7 @@ class Payload:
 
 @dataclass(frozen=True)
 class Head:
-    """What a valid head announces."""
+    """The content of a valid head."""
 
     kind: Kind
     length: int

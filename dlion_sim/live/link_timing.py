@@ -1,7 +1,7 @@
-"""How long a link takes for messages, by what TCP has of them acknowledged.
+"""The time that a link takes for messages, by TCP's acknowledgements.
 
-When a message has left this machine, its last part may still wait in a queue on the way: tens of milliseconds' worth,
-and the link that counts may be behind that queue. Only acknowledgements tell.
+When a message has left this machine, its last part may still wait in a queue, for tens of milliseconds, before the
+bottleneck.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import NamedTuple
 from dlion_sim.live.frames import PeerError
 
 _ENOUGH = 0.95
-"""Of a message, what is waited for; the rest comes as fast."""
+"""The part of a message that is measured; the rest is as fast."""
 _LEAST_WAIT, _LONGEST_WAIT = 0.001, 0.003
 _TCP_INFO = struct.Struct("<56xI60xQ20xI")
 """Of Linux' `struct tcp_info`: tcpi_last_ack_recv (milliseconds ago), tcpi_bytes_acked, tcpi_min_rtt (microseconds)."""
 _TICK = 0.004
-"""Seconds to which the kernel knows when the last acknowledgement came."""
+"""The kernel's resolution of the time of the last acknowledgement (s)."""
 
 
 class Acknowledged(NamedTuple):
-    """What TCP knows of a connection."""
+    """TCP's state of a connection."""
 
     size: int
     """Bytes that have been acknowledged."""
     at: float
-    """When the last of them was, as far as is certain: on a busy machine that may be long before it is looked at."""
+    """The latest time at which the last of them can have been; on a busy machine long before it is read."""
     round_trip: float
-    """The shortest time that this has taken (seconds)."""
+    """The shortest time of an acknowledgement so far (s)."""
 
 
 @dataclass(frozen=True)
@@ -56,22 +56,23 @@ class Meter:
         self._position = self._acknowledged().size + under_way
         """Of the next byte that is sent."""
         self._all_delivered = 0.0
-        """When the former message was."""
+        """When the previous message was delivered."""
 
     def begin(self, size: int, probe: int = 0) -> Delivery:
-        """To be called before each message of `size` bytes that is sent, and nothing else may be but `probe` bytes
-        right after it, which help to find out what it takes.
+        """Call before sending each message of `size` bytes, and nothing else but `probe` bytes right after it.
+
+        These improve the measurement.
         """
         delivery = Delivery(self._position, size + probe, probe, time.monotonic())
         self._position += delivery.size
         return delivery
 
     def delivered(self, delivery: Delivery) -> int:
-        """How many bytes of a message that is on its way are known to have arrived."""
+        """The number of a message's bytes that are known to have arrived."""
         return max(0, self._acknowledged().size - delivery.position)
 
     async def seconds(self, delivery: Delivery, *, timeout: float) -> float:
-        """How long the link takes for the message, as soon as that is known. To be asked in the messages' order.
+        """The time that the link takes for the message, as soon as it is known. Call in the messages' order.
 
         Raises PeerError if for `timeout` seconds nothing more is acknowledged.
         """

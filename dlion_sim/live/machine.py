@@ -1,4 +1,4 @@
-"""What a worker computes on, and how long that takes: as long as its real machine needs, or as long as is modelled."""
+"""A worker's machine: computes gradients, in the time of the real machine or of the modelled one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Samples = npt.NDArray[np.int64]
 
 @dataclass
 class Lateness:
-    """How often and by how many seconds real computations took longer than the pace allows."""
+    """How often, and by how many seconds, real computations took longer than the modelled ones."""
 
     computations: int = 0
     late: int = 0
@@ -29,7 +29,7 @@ class Lateness:
     most_seconds_late: float = 0.0
 
     def note(self, seconds_late: float) -> None:
-        """A computation was over so many seconds too late; negative ones were in time."""
+        """A computation ended so many seconds too late; negative: in time."""
         self.computations += 1
         if seconds_late > 0:
             self.late += 1
@@ -56,16 +56,16 @@ class Computed:
     gradient: Tensor
     seconds: float
     stall: Stall | None = None
-    """What of these the modelled machine waits for its samples."""
+    """The modelled machine's wait for samples within these."""
     arrivals: tuple[Score, int] | None = None
-    """What was tested before it of a stream's samples that had come, and how many they were."""
+    """The score on a stream's samples that had arrived before, and their number."""
 
 
 class Machine:
-    """Computes a worker's gradients, one after another, beside all else that its node does.
+    """Computes a worker's gradients, one after another, in a thread.
 
-    With a `pace`, a gradient is computed and then held back until its modelled time is over, so that many nodes fit on
-    one machine, as long as that computes faster than what they stand for. The replica must not be written meanwhile.
+    With a `pace`, a gradient is held back until its modelled time is over, so that many nodes fit on one machine that
+    is faster than the modelled ones. The replica must not be written meanwhile.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Machine:
         return replace(computed, arrivals=arrivals)
 
     async def _receive(self, now: float) -> tuple[Score, int] | None:
-        """Test the replica on what has come, which it may be trained on from here on."""
+        """Test the replica on samples that have arrived, and make them available for training."""
         if not isinstance(self._sampler, StreamSampler) or self._tester is None:
             return None
         came = self._sampler.receive(now)
@@ -123,15 +123,15 @@ class Machine:
         return tuple(measurements)
 
     def warm_up(self, batch_size: int) -> Computed:
-        """Compute a gradient that nobody asked for, at once: the first one takes longer than all others."""
+        """Compute a gradient at once, since the first one takes longer than all others."""
         return self._compute(self._any_samples(batch_size), None, 0.0)
 
     def _any_samples(self, count: int) -> Samples:
-        """So many samples, no matter which."""
+        """Any so many samples."""
         return np.resize(self._sampler.shard, count)
 
     def close(self) -> None:
-        """Let go of what is held back, and end the threads."""
+        """Drop a gradient that is held back, and end the threads."""
         self._closed.set()
         self._thread.shutdown(cancel_futures=True)
         if self._tester:

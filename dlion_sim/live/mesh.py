@@ -1,4 +1,4 @@
-"""What a node exchanges with its peers: a session with each that is there."""
+"""A node's links: a session with each peer that is connected."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dlion_sim.live.session import RANK, Hub, Session, Terms
 from dlion_sim.protocol.messages import Channel, Message
 
 _FAREWELL_SECONDS = 2.0
-"""For which last words may take to leave."""
+"""Within which queued control frames are sent at the end."""
 _SIGNS_OF_LIFE = 20
-"""Within the time of silence after which a peer is lost: so that is how exactly a loss is told."""
+"""Per time of silence after which a peer is lost; the accuracy of failure detection."""
 _ANEW = "was connected with anew"
 
 
 class Mesh:
-    """A node's part in the mesh of nodes: its links to and from each peer that is connected.
+    """A node's links to and from each peer that is connected.
 
-    Messages from peers in `delays` are handed over so many seconds after they have come. With `datagrams`, messages go
-    in these that may lose a part.
+    Messages from peers in `delays` are handed over so many seconds after their arrival. With `datagrams`, messages that
+    may lose a part are sent in these.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class Mesh:
         self._hub = hub
         self._datagrams = datagrams
         self._sessions: dict[int, Session] = {}
-        """With each peer the last one, be it over or not."""
+        """The latest one with each peer."""
         if datagrams:
             datagrams.begin()
         self._staying_alive = tasks.create_task(self._stay_alive())
         self._last: tuple[Message, Payload] | None = None
 
     def connect(self, peer: int, connections: Connections) -> None:
-        """Send to a peer and receive from it on these, from now on; what was before is over."""
+        """Use these connections with a peer from now on, instead of any former ones."""
         if former := self._sessions.get(peer):
             former.drop(_ANEW)
             former.close()
@@ -59,12 +59,12 @@ class Mesh:
         self._sessions[peer].send(Channel.CONTROL, Kind.ALIVE, Payload())
 
     def superseded(self, peer: int) -> None:
-        """A peer connects anew: what there is of it is lost."""
+        """A peer connects anew: its present session is lost."""
         self._sessions[peer].drop(_ANEW)
 
     def send(self, peer: int, message: Message) -> None:
         """Queue a message."""
-        # A message that goes to many comes many times in succession.
+        # A message to many peers is sent to one after another.
         if self._last is None or self._last[0] is not message:
             self._last = message, Payload(message.buffers)
         self._sessions[peer].send(message.body.channel, Kind.MESSAGE, self._last[1], message)
@@ -76,12 +76,12 @@ class Mesh:
             session.send(Channel.CONTROL, kind, payload)
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
-        """Every message that has begun to leave and not left whole, and how many of its bytes have arrived."""
+        """Every message that is being sent, and how many of its bytes have arrived."""
         for session in self._sessions.values():
             yield from session.under_way()
 
     async def close(self) -> None:
-        """End all connections, once what was told has left."""
+        """End all connections, once control frames have left."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_FAREWELL_SECONDS):
                 await asyncio.gather(*(session.flush() for session in self._sessions.values()))

@@ -39,7 +39,7 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class MeshConfig:
-    """Which node of a mesh it is, and how it gets there."""
+    """A node of a mesh, and its connections."""
 
     rank: int
     addresses: Sequence[Address]
@@ -47,12 +47,12 @@ class MeshConfig:
     secret: bytes
     _: KW_ONLY
     listen: Address | socket.socket | None = None
-    """Where to listen, if not at its own one of the addresses, or what listens already."""
+    """Where to listen, if not at its own address; or a socket that listens already."""
     timeouts: Timeouts = Timeouts()
     delays: Sequence[float] = ()
-    """Seconds after which messages from each participant are handed over, where the network has no delay of its own."""
+    """Seconds to hold back messages from each participant, if the network has no delay of its own."""
     attached: bool = False
-    """Whether it ends when standard input does."""
+    """Whether it ends with standard input."""
 
     def check_places(self, participants: int) -> None:
         """Raise InputError unless it is one of so many participants."""
@@ -62,7 +62,7 @@ class MeshConfig:
             raise InputError(f"{len(self.delays)} delays", file="`delays`", allowed="one for each of `addresses`")
 
     def listener(self) -> socket.socket:
-        """Listens for the others. Raises InputError where that is not possible."""
+        """The socket that listens for the others. Raises InputError if there can be none."""
         if isinstance(self.listen, socket.socket):
             return self.listen
         return listen(self.listen or self.addresses[self.rank])
@@ -70,25 +70,25 @@ class MeshConfig:
 
 @dataclass(frozen=True)
 class NodeConfig(MeshConfig):
-    """What a node of a run is told besides the scenario."""
+    """A node of a run, with a scenario."""
 
     output: Path
     """The folder that the node's part goes into."""
     _: KW_ONLY
     device: Device = "auto"
-    """Where a worker's gradients are computed, and its evaluations."""
+    """The device of a worker's gradients and evaluations."""
     paced: bool = True
-    """Whether computations are held back for as long as the scenario's machines take."""
+    """Whether computations take as long as on the scenario's machines."""
     joins: bool = False
-    """Whether the run is under way, or may be, and the node is to join it."""
+    """Whether the node joins a run that may be under way."""
     incarnation: int | None = None
-    """How often the participant's process has ended before; by default as often as it has left a part in `output`."""
+    """By default the first one without a part in `output`."""
     begun: Callable[[], None] = lambda: None
     """Called when all begin."""
     left: Callable[[], None] = lambda: None
     """Called when it has left in good order."""
     told: Callable[[], float] | None = None
-    """Waits until the node is to begin, and returns when the run began, by `time.monotonic`; if others tell that."""
+    """Waits until the node is to join, and returns when the run began, by `time.monotonic`."""
 
     def check(self, setting: Setting) -> None:
         """Raise InputError unless it fits that run."""

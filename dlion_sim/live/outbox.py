@@ -51,7 +51,7 @@ class Outbox:
         """Messages that have left, and how long their link took for them if that is known."""
         self._meter = Meter(connection.socket)
         self._head: tuple[Transfer, Callable[[], float]] | None = None
-        """The message that has begun to leave, and not left whole; and a function for how much of it has arrived."""
+        """The message that is being sent, and a function for how many of its bytes have arrived."""
         self._open = True
         self._unknown = channel is Channel.DATA
         """Whether the link's capacity is still unknown. For the other channels it need not be known."""
@@ -76,7 +76,7 @@ class Outbox:
         await self._queue.join()
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
-        """The message that has begun to leave and not left whole, if any, and how many of its bytes have arrived."""
+        """The message that is being sent, if any, and how many of its bytes have arrived."""
         if self._head is not None:
             transfer, arrived = self._head
             yield transfer, arrived() if self._open else transfer.counted

@@ -1,8 +1,8 @@
-"""A node and a peer, as the node sees it: who the peer is by now, and the connections that there are with it. No I/O.
+"""A node's view of a peer: its present process, and the connections with it. No I/O.
 
-Both ends tell their standing with each connection, so that both know which connections belong together: those between
-the same processes, of which neither has lost the other since. A node that was started again is another process, which
-takes the former one's place for good.
+Both ends exchange their standing on each connection. Connections belong together if they are between the same
+processes, of which neither has lost the other since. A restarted node is another process, which replaces the former one
+for good.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dlion_sim.protocol.messages import Channel
 
 @dataclass(frozen=True)
 class Connections:
-    """A node's connections with one peer: those that it sends on, and those that it receives from."""
+    """A node's connections with one peer, for sending and for receiving."""
 
     outgoing: dict[Channel, Connection] = field(default_factory=dict)
     incoming: dict[Channel, Connection] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Connections:
 
 @dataclass(eq=False)
 class Pair:
-    """What is known of `peer`, and the connections with it until the node's host has them."""
+    """The state of `peer`, and the connections with it until the host gets them."""
 
     peer: int
     mine: Standing
@@ -46,24 +46,24 @@ class Pair:
     is_met: bool = False
     """Whether the host has the connections."""
     is_tried: bool = False
-    """Whether the host knows what came of trying to reach it."""
+    """Whether the host knows the result of the first attempt to reach it."""
     former: set[bytes] = field(default_factory=set)
-    """Processes that others have taken the place of."""
+    """Processes that others have replaced."""
     patience: float | None = None
-    """For how many seconds an answer is waited for, if not for as long as a handshake may take."""
+    """The seconds to wait for an answer, if shorter than those of a handshake."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    """There may be something to connect."""
+    """Set when there may be channels to connect."""
     trouble: str = "no answer"
 
     @property
     def unreached(self) -> Sequence[Channel]:
-        """The channels on which the peer is still to be connected to."""
+        """The channels without a connection to the peer."""
         return [] if self.is_met else [channel for channel in Channel if channel not in self.connections.outgoing]
 
     def hear(self, theirs: Standing, clock: float | None) -> bool:
-        """Take in the peer's standing, by this node's `clock` of the run; whether what was before it is over.
+        """Accept the peer's standing, at this node's `clock` of the run; whether it ends the former session.
 
-        Raises PeerError for one that is none, with nothing changed.
+        Raises PeerError for an invalid one, without changes.
         """
         known = self.theirs
         if known is not None and theirs.process == known.process:
@@ -83,7 +83,7 @@ class Pair:
         return True
 
     def part(self) -> None:
-        """The connections that the host has are over: others are to take their place."""
+        """The host's connections are over, and are to be replaced."""
         if self.is_met:
             self.is_met = False
             self.mine = replace(self.mine, session=self.mine.session + 1)
@@ -91,7 +91,7 @@ class Pair:
             self.changed.set()
 
     def let_go(self) -> None:
-        """Close what connections there are, of which the host knows nothing."""
+        """Close connections that the host does not have yet."""
         self.connections.close()
         self.connections = Connections()
         self.changed.set()

@@ -1,4 +1,4 @@
-"""Who of a run's participants is ready, done or lost, as far as a node knows. No I/O."""
+"""Which participants of a run are ready, done or lost, as far as a node knows. No I/O."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 
 class PeerStates:
-    """The roster that node `rank` keeps; of the `workers` among its peers it waits until they are done.
+    """The states that node `rank` knows. At its end it waits for the `workers` among its peers.
 
-    Those who are `absent` at the start count as lost until they are found.
+    Participants that are `absent` at the start count as lost until they are found.
     """
 
     def __init__(
@@ -22,11 +22,11 @@ class PeerStates:
         self._done = {rank} if serves else set()
         self._lost = set(absent)
         self.gone: dict[int, str] = {}
-        """Why who was lost, anywhere in the run, in the order in which that was heard."""
+        """Why participants of the run were lost, in the order in which the node learned of it."""
 
     @property
     def unready(self) -> list[int]:
-        """Who is not known to be ready."""
+        """Those not known to be ready."""
         return [rank for rank in range(self._participants) if rank not in self._ready]
 
     @property
@@ -36,19 +36,19 @@ class PeerStates:
 
     @property
     def away(self) -> Collection[int]:
-        """Those of the workers who were lost, or have left, and were not found again."""
+        """The workers that were lost, or have left, and were not found again."""
         return [peer for peer in self._workers if peer in self._lost]
 
     def ready(self, rank: int) -> bool:
-        """Somebody is ready; whether that is news."""
+        """A participant is ready; whether that is news."""
         return self._new(rank, self._ready)
 
     def done(self, rank: int) -> bool:
-        """Somebody has done its part; whether that is news."""
+        """A participant is done; whether that is news."""
         return self._new(rank, self._done)
 
     def is_done(self, rank: int) -> bool:
-        """Whether somebody has done its part."""
+        """Whether a participant is done."""
         return rank in self._done
 
     def lost(self, peer: int, reason: str) -> bool:
@@ -59,16 +59,16 @@ class PeerStates:
         return news
 
     def left(self, peer: int) -> None:
-        """The connections with a peer have ended when it had done its part."""
+        """The connections with a peer have ended after it was done."""
         self._lost.add(peer)
 
     def found(self, peer: int) -> None:
-        """A peer is there that was lost, or not there at the start; it is none that is done."""
+        """A peer is there that was lost, or absent at the start; it is not done."""
         self._lost.discard(peer)
         self._done.discard(peer)
 
     def missed(self, rank: int) -> bool:
-        """Others say that somebody is gone before it was done; whether that is news."""
+        """Others report the loss of a participant; whether that is news."""
         if rank == self._rank or rank in self._done or rank in self.gone:
             return False
         self.gone[rank] = "so others say"

@@ -1,4 +1,4 @@
-"""Sends the datagrams of messages in turn, as fast as their windows let it and the socket has room."""
+"""Sends the datagrams of messages in turn, as fast as their windows and the socket allow."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dlion_sim.live.sending import Sender
 from dlion_sim.protocol.messages import Buffer
 
 _MOST_AT_ONCE = 32
-"""Datagrams sent before others have their turn."""
+"""Datagrams sent before other tasks run."""
 
 
 class Pump:
-    """Sends what the senders of all open messages have to send: a datagram of each in turn."""
+    """Sends the datagrams of all open messages, one of each in turn."""
 
     def __init__(self, socket: DatagramSocket) -> None:
         self._socket = socket
@@ -24,7 +24,7 @@ class Pump:
         self._unsent: tuple[Sequence[Buffer], int, UdpAddress] | None = None
         """A datagram for which there was no room yet."""
         self._later: asyncio.Handle | None = None
-        """More is to be sent when others have had their turn."""
+        """More is sent after other tasks have run."""
         self._alarm: asyncio.TimerHandle | None = None
 
     def open(self, sender: Sender, address: UdpAddress) -> None:
@@ -72,7 +72,7 @@ class Pump:
         return None
 
     def _set_alarm(self) -> None:
-        """Look again when the first of them has heard nothing for too long; an earlier alarm does, too."""
+        """Wake up at the first timeout; an earlier alarm suffices, too."""
         at = min((sender.deadline for sender, _ in self._open), default=math.inf)
         if self._alarm and self._alarm.when() > at:
             self._alarm.cancel()

@@ -1,4 +1,4 @@
-"""The receiving end of a channel from a peer, for messages that come in datagrams: puts them together. No I/O."""
+"""The receiving end of a channel from a peer, for messages in datagrams. No I/O."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from dlion_sim.protocol.messages import (
 from dlion_sim.scenario import Dlcp
 
 _MOST_EARLY = 64
-"""Packets that are kept though the frame has not come yet that announces their message, on another way."""
+"""Packets kept of a message whose announcement, over TCP, has not arrived yet."""
 _FEWEST_TIMED = 3
 """Packets."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a node knows of the messages that may come, of models laid out as `layout` says."""
+    """The common state of receivers, for models laid out as `layout` says."""
 
     dlcp: Dlcp
     layout: Layout
@@ -70,7 +70,7 @@ class Receiver:
         self._number = 0
         """Of the message."""
         self._message: Announcement | None = None
-        """While it is coming."""
+        """Until it is complete."""
         self._early: list[tuple[Packet, bytes, bool, float]] = []
         self._answered: Packet | None = None
         """The packet that feedback is due for."""
@@ -91,9 +91,9 @@ class Receiver:
         self._missing = np.zeros(len(self._bound.allowed), np.int64)
         self._seen = Observed()
         self._first: tuple[float, int] | None = None
-        """When the first packet came, and how long it was."""
+        """The time of the first packet, and its length."""
         self._latest = 0.0
-        """When the latest new one did."""
+        """The time of the latest new packet."""
         early, self._early = self._early, []
         stops_early = int(self._rules.dlcp.stop_early)
         expect(self._record, self._bound.group, self._sizes, self._missing, self._bound.allowed, stops_early)
@@ -101,9 +101,9 @@ class Receiver:
             self.take(packet, memoryview(payload), marked, at)
 
     def take(self, packet: Packet, payload: memoryview, marked: bool, at: float) -> None:
-        """Take in an authentic packet, with the mark of a congested link or not, that came `at` a time (seconds).
+        """Receive an authentic packet, CE-marked or not, that arrived `at` a time (s).
 
-        Raises PeerError where the message that it ends makes no sense.
+        Raises PeerError if it completes an invalid message.
         """
         if self._message is None or packet.message != self._number:
             self._keep(packet, payload, marked, at)
@@ -186,7 +186,7 @@ class Receiver:
             start += len(self._data) // tensors
 
     def _pace(self) -> float:
-        """Seconds a byte that packets took after the first one; 0 where they are too few to tell."""
+        """Seconds per byte of the packets after the first one; 0 if they are too few."""
         if self._first is None or self._have.sum() < _FEWEST_TIMED:
             return 0.0
         since, size = self._first

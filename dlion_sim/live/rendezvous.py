@@ -1,6 +1,6 @@
-"""How a node and its peers come to be connected, and are again once they have lost each other.
+"""Connects a node with its peers, first and again after they have lost each other.
 
-Each end connects to the other for what it has to send. Which connections belong together tells `pair`.
+Each end connects to the other for what it has to send; `pair` decides which connections belong together.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from dlion_sim.protocol.messages import Channel
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.2
 _PATIENCE = 4
-"""Round trips for which an answer is waited for, where it is known how long one takes: what a link that is down has
-swallowed must not be waited for once it is back."""
+"""Round trips to wait for an answer, if one was measured: requests that a broken link has dropped must not delay the
+next attempt."""
 _LONGEST_ROUND_TRIP = 1.0
 """Seconds; also where TCP has not measured it yet (RFC 6298)."""
 _STRANGERS = 32
-"""Connections whose other end is not known yet, at most: more wait in the kernel."""
+"""The most connections in a handshake: others wait in the kernel."""
 _REFUSALS_LOGGED = 10
 
 
 class Host(Protocol):
-    """Whom a node's connections are for."""
+    """Gets a node's connections."""
 
     @property
     def clock(self) -> float | None:
@@ -79,14 +79,14 @@ class Rendezvous:
         self._pairs = {peer: Pair(peer, process, patience=patience) for peer in peers}
         self._host: Host | None = None
         self._news = asyncio.Event()
-        """Set whenever somebody is connected, or tells its clock."""
+        """Set when a peer is connected, or sends its clock."""
         self.began: float | None = None
-        """When the run began, by this machine's `time.monotonic`, as peers tell; None as long as none of them does."""
+        """When the run began, by this machine's `time.monotonic`; None until a peer tells."""
         self.refused = 0
-        """Connections of strangers that were turned away."""
+        """The number of refused connections."""
 
     async def run(self) -> None:
-        """Listen, and connect with whoever is not connected, for ever."""
+        """Listen, and connect with all peers that are not connected, for ever."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._listen())
@@ -106,23 +106,23 @@ class Rendezvous:
         return {peer: self._pairs[peer].connections for peer in whom}
 
     async def beginning(self) -> float:
-        """When the run began, by this machine's `time.monotonic`, as soon as a peer tells."""
+        """Wait until a peer tells when the run began, by this machine's `time.monotonic`."""
         while self.began is None:
             await self._more()
         return self.began
 
     def attend(self, host: Host) -> None:
-        """Tell of everybody who is connected from now on, or is already and was not met."""
+        """Report peers to `host` that connect from now on, or are connected and were not met."""
         self._host = host
         for pair in self._pairs.values():
             self._check(pair)
 
     def parted(self, peer: int) -> None:
-        """The connections with a peer have ended: others are to take their place."""
+        """The connections with a peer have ended, and are to be replaced."""
         self._pairs[peer].part()
 
     def missing(self, whom: Collection[int]) -> list[str]:
-        """What keeps `meet` waiting, in words."""
+        """Why `meet` has not returned."""
         words = []
         for pair in (self._pairs[peer] for peer in whom):
             if len(pair.connections.outgoing) < len(Channel):
@@ -168,7 +168,7 @@ class Rendezvous:
         if pair is None:
             raise PeerError(f"is node {peer}, which has nothing to say here")
         self._hear(pair, admission.standing)
-        if pair.is_met:  # It has not come to know of it, or takes it for over.
+        if pair.is_met:  # The peer considers the session over, or does not know of it.
             self._begin_anew(pair)
         if former := pair.connections.incoming.get(channel):
             former.close()
@@ -183,7 +183,7 @@ class Rendezvous:
             _LOG.warning("node %d refused a connection that %s", self._me, reason)
 
     async def _reach(self, pair: Pair) -> None:
-        """Connect to a peer, which may not be there yet, whenever it is not connected."""
+        """Connect to a peer whenever it is not connected."""
         while True:
             pair.changed.clear()
             again = asyncio.get_running_loop().time() + _RETRY_SECONDS
@@ -230,12 +230,12 @@ class Rendezvous:
         return replace(pair.mine, clock=self._clock)
 
     def _hear(self, pair: Pair, theirs: Standing) -> None:
-        """Take in a peer's standing. Raises PeerError for one that is none."""
+        """Accept a peer's standing. Raises PeerError for an invalid one."""
         if pair.hear(theirs, self._clock):
             self._begin_anew(pair)
 
     def _begin_anew(self, pair: Pair) -> None:
-        """Let go of the connections with a peer."""
+        """Give up the connections with a peer."""
         if pair.is_met:
             if self._host is not None:
                 self._host.superseded(pair.peer)
@@ -244,7 +244,7 @@ class Rendezvous:
             pair.let_go()
 
     def _note(self, pair: Pair, theirs: Standing, connection: Connection) -> None:
-        """What a connection tells of the link and of the run: who knew of its beginning first, knows it best."""
+        """Measure the link, and learn when the run began: the earliest estimate is the most exact."""
         round_trip = min(least_round_trip(connection.socket), _LONGEST_ROUND_TRIP)
         pair.patience = max(_PATIENCE * round_trip, _RETRY_SECONDS)
         if theirs.clock is not None:

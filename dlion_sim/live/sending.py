@@ -1,4 +1,4 @@
-"""The sending end of a channel to a peer, for messages that go in datagrams: what to send, and when. No I/O."""
+"""The sending end of a channel to a peer, for messages in datagrams. No I/O."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dlion_sim.protocol.messages import Buffer, Channel, Message
 from dlion_sim.scenario import Dlcp
 
 _ECT = 0x02
-"""ECN-capable, ECT(0): switches mark what they would drop otherwise (RFC 3168)."""
+"""ECN-capable, ECT(0): switches mark such packets instead of dropping them (RFC 3168)."""
 
 
 class Carried(NamedTuple):
@@ -39,7 +39,7 @@ class Carried(NamedTuple):
 
     loss: Loss
     seconds: float | None
-    """That the link took for it; None where it was too short to tell."""
+    """The link's time for it; None if it was too short to measure."""
 
 
 class Sender:
@@ -76,7 +76,7 @@ class Sender:
         self._cut: Cut | None = None
         """The message's, while there is one."""
         self.progress = 0.0
-        """When it was last heard that more of the message is there."""
+        """When more of the message was last known to have arrived."""
 
     def begin(self, message: Message, now: float) -> None:
         """Begin to send a message, once the last one is over."""
@@ -93,7 +93,7 @@ class Sender:
         ]
         self._have = np.zeros(len(cut.order), np.uint8)
         self._times = np.zeros(len(cut.order), np.int64)
-        """How many times each packet was sent."""
+        """The number of times each packet was sent."""
         self._began = self.progress = now
         begin(self._record, len(cut.order), now)
 
@@ -114,7 +114,7 @@ class Sender:
         return (self._key.seal(header, payload), *payload), self._tos[packet]
 
     def heard(self, told: Feedback, now: float) -> None:
-        """Take in authentic feedback."""
+        """Handle authentic feedback."""
         if self._cut is None or told.message != self._number:
             self._counts.unannounced += 1
             return
@@ -150,7 +150,7 @@ class Sender:
 
     @property
     def arrived(self) -> float:
-        """Bytes of the message that are known to have arrived."""
+        """The number of the message's bytes that are known to have arrived."""
         return float(self._record["received"]) * PAYLOAD
 
     @property
@@ -159,7 +159,7 @@ class Sender:
         return float(deadline(self._record))
 
     def expire(self, now: float) -> bool:
-        """Whether there is something to send since nothing was heard for too long."""
+        """Handle a timeout; whether there was one, after which there is something to send."""
         return bool(expire(self._record, now))
 
     def _open(self, notice: Bitmap | Stop) -> Cut:

@@ -1,7 +1,6 @@
-"""A node's connections with one peer, from when they are there until the peer is lost.
+"""A node's connections with one peer, until the peer is lost.
 
-One a channel in each direction, so that what is of one channel never waits behind what is of another, and the links are
-those that the simulator models.
+There is one per channel and direction, so that channels never wait for each other, as in the simulator.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _NO_MESSAGE = "sent no message of this run"
 
 
 class Hub(Protocol):
-    """What links report to."""
+    """Receives the reports of links."""
 
     @property
     def now(self) -> float:
@@ -52,14 +51,14 @@ class Hub(Protocol):
         """News of a participant."""
 
     def lost(self, peer: int, reason: str) -> None:
-        """A peer's connections have ended; nothing from it comes any more, unless it is connected anew."""
+        """A peer's connections have ended; nothing more arrives from it, unless it connects anew."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What holds for all that nodes of a run exchange: messages of so many participants, models of so many entries.
+    """The limits of all links: messages of so many participants, models of so many entries.
 
-    Peers are dropped after `silence` seconds without a sign of life, or without taking a byte of what they are sent.
+    Peers are dropped after `silence` seconds without a sign of life, or without any progress of what they are sent.
     """
 
     participants: int
@@ -68,7 +67,7 @@ class Terms:
 
 
 class Session:
-    """The connections with `peer`; what comes is handed over `delay` seconds later."""
+    """The connections with `peer`, whose messages are handed over `delay` seconds after their arrival."""
 
     def __init__(
         self,
@@ -107,7 +106,7 @@ class Session:
             self._run(self._receive(channel, connection), connection)
 
     def send(self, channel: Channel, kind: Kind, payload: Payload, message: Message | None = None) -> None:
-        """Queue a frame; `message` is the one that it carries, if any."""
+        """Queue a frame, which may carry a `message`."""
         self._outboxes[channel].put(kind, payload, message)
 
     def tell(self, notice: Notice) -> None:
@@ -115,16 +114,16 @@ class Session:
         self.send(Channel.CONTROL, Kind.NOTICE, notice.payload())
 
     async def flush(self) -> None:
-        """Wait until all news has left."""
+        """Wait until all control frames have left."""
         await self._outboxes[Channel.CONTROL].flush()
 
     def under_way(self) -> Iterator[tuple[Transfer, float]]:
-        """Every message that has begun to leave and not left whole, and how many of its bytes have arrived."""
+        """Every message that is being sent, and how many of its bytes have arrived."""
         for outbox in self._outboxes.values():
             yield from outbox.under_way()
 
     def came(self, message: Message) -> None:
-        """A message from the peer is here, whole or as much of it as is to be."""
+        """A message from the peer has arrived, or as much of it as will."""
         if self._delay:
             asyncio.get_running_loop().call_later(self._delay, self._hand_over, message)
         else:
@@ -133,7 +132,7 @@ class Session:
     def failed(self, error: PeerError) -> None:
         """Nothing can be sent to the peer any more, or it has sent what it may not."""
         if isinstance(error, PeerClosedError):
-            # It may have said good-bye: its own control connection tells. If not, it learns of this from ours.
+            # The peer may be done, which its control connection tells. If not, it learns of this from ours.
             self._hang_up()
         else:
             self.drop(str(error))
@@ -149,18 +148,18 @@ class Session:
         self._hub.lost(self._peer, reason)
 
     def close(self) -> None:
-        """Let go of the connections. Nothing is told of what was still to be sent."""
+        """Close the connections, without reports on what was still to be sent."""
         for task in self._running:
             task.cancel()
 
     def _run(self, work: Coroutine[Any, Any, None], connection: Connection) -> None:
-        """Do what is to be done on a connection, which ends with it, even where it ends before it has begun."""
+        """Run a connection's task, which closes it at its end, even if it is cancelled before it begins."""
         task = self._tasks.create_task(work)
         task.add_done_callback(lambda _: connection.close())
         self._running.append(task)
 
     async def _receive(self, channel: Channel, connection: Connection) -> None:
-        """Take in what comes on a connection."""
+        """Handle the frames of a connection."""
         control, silence = channel is Channel.CONTROL, self._terms.silence
         limit = _HEADER_BYTES + _LARGEST_ENTRY_BYTES * self._terms.parameters
         if channel is Channel.DATA:  # Its sender times messages by acknowledgements, and nothing is sent back.
@@ -171,9 +170,9 @@ class Session:
                 if self._is_over:
                     return
                 self._take(channel, *frame)
-                await asyncio.sleep(0)  # A fast peer must not keep the others waiting.
+                await asyncio.sleep(0)  # A fast peer must not delay the others.
         except PeerClosedError as error:
-            # A good-bye would have come on the control connection: its end tells more than that of others.
+            # Only the control connection tells whether the peer was done.
             if control:
                 self.drop(str(error))
         except PeerError as error:
