@@ -9,7 +9,7 @@ from typing import Any
 
 from dlion_sim.errors import InputError
 from dlion_sim.metric import Metric
-from dlion_sim.results import Run, in_words, run_names, scenario_label, system_label, untold
+from dlion_sim.results import Run, in_words, replaced_settings, run_names, scenario_label, system_label
 from dlion_sim.results import note as note_of
 from dlion_sim.scenario import BANDWIDTH, CORES, DURATION
 
@@ -191,7 +191,7 @@ def _system(run: Run) -> str:
     """The sweep's label of the system, unless that is the name of another system; else its own label."""
     axes = [key for key in run.point if key != "system"]
     chosen = run.point.get("system")
-    kinds_replaced = any("." not in path for path in untold(run.manifest, axes))
+    kinds_replaced = any("." not in path for path in replaced_settings(run.manifest, axes))
     if chosen and not (chosen == run.manifest.get("system") and kinds_replaced):
         return chosen
     return system_label(run.manifest, axes)

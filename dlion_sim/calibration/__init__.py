@@ -1,4 +1,4 @@
-"""A scenario's figures of one's own machines and network, from what was measured there."""
+"""Measuring machines and networks, for a scenario."""
 
 from dlion_sim.calibration.fit import Fit, fit
 from dlion_sim.calibration.machine import Calibration, calibrate

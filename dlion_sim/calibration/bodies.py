@@ -1,4 +1,4 @@
-"""What measuring nodes tell each other, as bodies of messages."""
+"""Bodies of the messages between measuring nodes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Pong(Body, frozen=True, array_like=True):
 
 
 class Load(Body, frozen=True, array_like=True):
-    """Entries that mean nothing. Those that count follow on those that do not; the last one asks how long they took."""
+    """Random entries. First come loads that do not count, then those that do; the last one requests `Received`."""
 
     kind: ClassVar[str] = "load"
     channel: ClassVar[Channel] = Channel.DATA
@@ -47,7 +47,7 @@ class Load(Body, frozen=True, array_like=True):
 
 
 class Received(Body, frozen=True, array_like=True):
-    """How many bytes of load that counts have come in how many seconds, since the last one that does not."""
+    """Bytes of counting load and the seconds in which they arrived, since the last load that does not count."""
 
     kind: ClassVar[str] = "received"
     size: Annotated[int, msgspec.Meta(ge=1)]
@@ -55,7 +55,7 @@ class Received(Body, frozen=True, array_like=True):
 
 
 class Measured(Body, frozen=True, array_like=True):
-    """To node 0: what the path from the sender to that node has come to."""
+    """To node 0: the measured path from the sender to that node."""
 
     kind: ClassVar[str] = "measured"
     receiver: Count

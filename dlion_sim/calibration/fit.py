@@ -1,4 +1,4 @@
-"""From the times of some batch sizes to what a batch and a sample take."""
+"""Fit of the times of an iteration and of a sample to the times of some batch sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 from dlion_sim.errors import InputError
 
 _DECISIVE = 1e3
-"""What the error of the size counts for that the line goes through."""
+"""Weight of the batch size that the line goes through."""
 
 
 @dataclass(frozen=True)
@@ -21,20 +21,20 @@ class Fit:
     alpha: float
     slope: float
     r2: float
-    """The part of the times' variance that it explains."""
+    """The explained share of the times' variance."""
     worst: float
-    """By which part of a time it is off, where it is most."""
+    """The greatest relative error of a time."""
 
     def seconds(self, batch_size: int) -> float:
-        """That it says of a batch size."""
+        """The fitted time of a batch size."""
         return self.alpha + self.slope * batch_size
 
 
 def fit(seconds: Mapping[int, float], through: int | None = None) -> Fit:
-    """The least squares of relative errors, neither part below 0, of the seconds (> 0) by batch size, two or more.
+    """Non-negative least squares of relative errors, of the seconds (> 0) by batch size, two or more.
 
-    Times are on no straight line where memory and caches are small: the line goes `through` the size that matters most,
-    if neither part is below 0 then. Raises InputError where larger batches do not take longer.
+    With small memory and caches, times are not on a straight line: it goes `through` the most important size, if both
+    coefficients can be 0 or more then. Raises InputError if larger batches do not take longer.
     """
     sizes, times = np.array(list(seconds), dtype=float), np.array(list(seconds.values()))
     weights = np.where(sizes == through, _DECISIVE, 1.0)

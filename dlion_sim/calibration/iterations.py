@@ -1,4 +1,4 @@
-"""How long whole iterations take here: those of a live worker that has no peers, and whose batch sizes take turns."""
+"""Times of whole iterations on this machine: of a live worker without peers, with alternating batch sizes."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from dlion_sim.results import RunWriter
 from dlion_sim.scenario import Cluster, Iid, Reliable, Scenario, SystemSpec, dump
 
 _SELDOM = 1e6
-"""Seconds: no evaluation comes between iterations."""
+"""Seconds between evaluations: none comes between iterations."""
 _ROW = 4
-"""Iterations of a size in a row; the first, whose memory and caches are another size's, does not count."""
+"""Successive iterations of a size; the first one, with memory and caches of another size, does not count."""
 _ROUNDS, _SECONDS = 9, 3.0
-"""There are so many rounds or more, until so much time is over;"""
+"""Minimum rounds and time,"""
 _FEWEST_ROUNDS, _MOST_SECONDS = 3, 60.0
-"""or so many, where these take longer. The very first one does not count: it compiles."""
+"""or fewer rounds if these take longer. The very first one does not count: it compiles."""
 
 
 def alone(scenario: Scenario) -> Scenario:
-    """A worker that learns the same on a machine of its own, with nobody to exchange anything with."""
+    """The scenario of a single worker with the same workload."""
     seldom = {"evaluate_every": _SELDOM, "partition": Iid()}
     one = {
         "cluster": Cluster.model_validate({"clouds": [{"name": "here", "workers": [{}]}]}),
@@ -51,9 +51,9 @@ def alone(scenario: Scenario) -> Scenario:
 
 
 def time_iterations(setting: Setting, sizes: Sequence[int]) -> dict[int, list[float]]:
-    """Seconds of iterations of the setting's only worker, by batch size; all sizes take turns, again and again.
+    """Seconds of iterations of the setting's only worker, by batch size.
 
-    So a busy moment harms none alone. Everything is as in a live node, without pacing.
+    Sizes alternate, so that a busy moment affects all. Everything is as in a live node, without pacing.
     """
     one = setting.worker(0)
     worker = Worker(one.setup, replace(one.choices, batching=_InTurns(sizes, one.setup)))
@@ -77,7 +77,7 @@ def time_iterations(setting: Setting, sizes: Sequence[int]) -> dict[int, list[fl
 
 
 class _InTurns(FixedBatching):
-    """Every size for a few iterations, again and again."""
+    """Every size for a few iterations, repeatedly."""
 
     def __init__(self, sizes: Sequence[int], setup: Setup) -> None:
         super().__init__(self.Parameters(), setup)
@@ -88,7 +88,7 @@ class _InTurns(FixedBatching):
 
 
 class _Stopwatch(Recorder):
-    """Records as in any run, and notes how long iterations took, by batch size, until there are enough."""
+    """A recorder that collects times of iterations, by batch size, until there are enough."""
 
     def __init__(self, writer: RunWriter, sizes: Sequence[int], clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(writer, [0])
@@ -100,11 +100,11 @@ class _Stopwatch(Recorder):
         self._enough: Callable[[], None] = lambda: None
 
     def call(self, enough: Callable[[], None]) -> None:
-        """Have `enough` called when there are."""
+        """Call `enough` when there are enough times."""
         self._enough = enough
 
     def iteration(self, worker: int, report: Report, now: float) -> None:
-        """One has ended."""
+        """An iteration has ended."""
         super().iteration(worker, report, now)
         took, self._former = now - self._former, now
         row, place = divmod(report.iteration - 1, _ROW)

@@ -1,4 +1,4 @@
-"""How long this machine takes for a model's iterations, as a scenario says it."""
+"""This machine's compute time of a model's iterations, as a scenario's keys."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dlion_sim.learning.process import Device, device_named
 from dlion_sim.scenario import CORES, DURATION, Scenario, to_data
 
 _OF_WORKLOAD = ("dataset", "model", "lora")
-"""What the times are of."""
+"""The keys that the times depend on."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured, and what a scenario says for it."""
+    """Measured times, and a scenario's keys for them."""
 
     seconds: dict[int, float]
     """The median of an iteration, by batch size."""
     fit: Fit
     cores: float
-    """How many cores the machine is worth: so many times as fast as one, by `workload.compute_time.beta`."""
+    """Equivalent number of cores, by `workload.compute_time.beta`."""
     block: dict[str, Any]
     """The keys of a scenario: `workload`, with its `compute_time`, and a `cluster` of this machine."""
 
@@ -48,7 +48,7 @@ def calibrate(scenario: Scenario, device: Device = "auto") -> Calibration:
 
 
 def calibration(setting: Setting, seconds: dict[int, float]) -> Calibration:
-    """What the seconds of an iteration by batch size make of the setting's machine."""
+    """The calibration from the seconds of an iteration by batch size."""
     line = fit(seconds, through=setting.scenario.workload.batch_size)
     beta = setting.core_seconds_per_sample
     cores = float(f"{beta / line.slope:.4g}")

@@ -1,4 +1,4 @@
-"""A node that measures, with the others of its mesh, the paths between all of them: over TCP, as nodes of runs do."""
+"""A node of a mesh that measures the paths between all nodes, over TCP as in live runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dlion_sim.protocol.events import Send
 from dlion_sim.protocol.messages import Message
 
 _PATIENCE = 10
-"""Within so many times what throughput is measured over, and the time of silence, a round has to be over."""
+"""Timeout of a round, in multiples of the seconds of throughput and of silence."""
 Observe = Callable[[Pair, PathFound], None]
 
 
@@ -37,7 +37,7 @@ def _nobody(pair: Pair, path: PathFound) -> None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of measuring: all paths, at node 0; or why it ended before."""
+    """The result: all paths, at node 0; or why measuring ended early."""
 
     paths: Mapping[Pair, PathFound] = field(default_factory=dict)
     interrupted: bool = False
@@ -68,7 +68,7 @@ async def take_part(
     observe: Observe = _nobody,
     watched: Callable[[Callable[[], None]], None] = lambda end: None,
 ) -> Outcome:
-    """As `measure_mesh`; `watched` is given what ends it early."""
+    """As `measure_mesh`; `watched` gets the function that ends it early."""
     nodes = len(config.addresses)
     if nodes < 2:
         raise InputError("is a single node's", file="`addresses`", allowed="those of two or more")
@@ -94,7 +94,7 @@ async def take_part(
 
 
 class _Node:
-    """Carries what a prober wants sent, and tells it what comes."""
+    """Sends a prober's messages, and passes it those that arrive."""
 
     def __init__(self, config: MeshConfig, prober: Prober, seconds: float, observe: Observe) -> None:
         self._config = config
@@ -104,11 +104,11 @@ class _Node:
         self._roster = PeerStates(config.rank, len(config.addresses), (), serves=False)
         self._all_ready = asyncio.Event()
         self._told = 0
-        """How many paths `observe` has been told of."""
+        """Number of paths passed to `observe`."""
         self._end: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
     async def run(self, rendezvous: Rendezvous) -> Outcome:
-        """Meet the others, measure, and say good-bye."""
+        """Connect to the others, measure, and close in an orderly way."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             self._mesh = Mesh(
@@ -144,7 +144,7 @@ class _Node:
             missing = rendezvous.missing(others) or [f"node {rank} is not ready" for rank in self._roster.unready]
             raise InputError(f"could not start within {within:g} s: {'; '.join(missing)}") from None
         finally:
-            meeting.cancel()  # Nobody joins later.
+            meeting.cancel()  # No node joins later.
         if self._config.rank == 0:
             self._send(self._prober.begin(self.now))
             while True:  # as long as there is news in time
@@ -155,7 +155,7 @@ class _Node:
 
     @property
     def now(self) -> float:
-        """In seconds, since whenever."""
+        """Seconds since an arbitrary time."""
         return time.monotonic()
 
     def arrived(self, message: Message) -> None:
@@ -168,17 +168,17 @@ class _Node:
             self._finish(Outcome(self._prober.paths))
 
     def sent(self, peer: int, message: Message) -> None:
-        """A message on the data channel has left, or never will."""
+        """A message on the data channel was sent, or never will be."""
         self._send(self._prober.left(peer, self.now))
 
     def left(self, transfer: Transfer) -> None:
-        """A message has left."""
+        """A message was sent."""
 
     def timed(self, peer: int, message: Message, seconds: float) -> None:
         """How long the link took, as its sender sees it."""
 
     def heard(self, kind: News, rank: int) -> None:
-        """Somebody is ready; or node 0 has measured all, and others have heard that."""
+        """A node is ready; or node 0 has measured all, and others were informed."""
         if kind is Kind.READY:
             self._note_ready(rank)
         elif kind is Kind.DONE:

@@ -64,12 +64,12 @@ def matrices(names: Sequence[str], paths: Mapping[Pair, PathFound]) -> tuple[Mat
 
 
 def block_of(bandwidths: Matrix, rtts: Matrix) -> dict[str, Any]:
-    """The key `cluster` of a scenario, as `network_block`. Raises InputError where a place cannot be called so."""
+    """The key `cluster` of a scenario, as `network_block`. Raises InputError for an invalid name of a place."""
     return _block(list(bandwidths), bandwidths, rtts)
 
 
 def check_names(names: Sequence[str], nodes: int) -> None:
-    """Raise InputError unless so many clouds can be called so."""
+    """Raise InputError unless these are valid names of so many clouds."""
     if len(names) != nodes or len(set(names)) != nodes:
         raise InputError(f"{', '.join(names)}", file="`names`", allowed=f"{nodes} different ones, in the nodes' order")
     try:

@@ -1,4 +1,4 @@
-"""Measuring by processes of this machine, a node each: over loopback, or wherever they are put."""
+"""Measuring by processes of this machine, a node each: over loopback, or in network namespaces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def measure_by_processes(
 ) -> Outcome:
     """Measure the paths between nodes at these places; node 0 writes `output` and its matrices. No process is left.
 
-    `interrupted` is asked many times a second. Raises InputError where a node cannot start.
+    `interrupted` is called many times per second. Raises InputError if a node cannot start.
     """
     first, *others = spots
     first = replace(first, options=[*first.options, f"--names={','.join(names)}", f"--output={output}"])

@@ -1,4 +1,4 @@
-"""Measuring the path from one node to another: short messages there and back, then all that it takes. No I/O."""
+"""Measuring the path from one node to another: pings, then load at full rate. No I/O."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from dlion_sim.protocol.messages import MalformedMessageError, Message
 from dlion_sim.scenario.matrix import FRAME
 
 _PINGS, _PING_SECONDS, _FEWEST_PINGS = 100, 3.0, 10
-"""So many, or as many as there is time for, but no fewer."""
+"""Maximum number and time of pings, and minimum number."""
 _PART_SECONDS = 0.25
-"""Of what is told apart of a load."""
+"""Length of the parts of a load that are timed separately."""
 _WARM_UP_SECONDS, _WARM_UP_ROUND_TRIPS = 1.0, 20
-"""Until TCP is at full speed: the longer of the two."""
+"""Time until TCP is at full rate: the longer of the two."""
 _QUEUED = 3
-"""Loads that wait, so that the link is never without."""
+"""Queued loads, so that the link is never idle."""
 _LEAST_ENTRIES, MOST_ENTRIES = 1 << 11, 1 << 20
-"""Of a load."""
+"""Entries of a load."""
 _QUICK = 0.02
-"""Seconds; loads that leave faster are doubled: the processor is not to be what limits."""
+"""Seconds; loads that are sent faster are doubled, so that the processor is not the bottleneck."""
 
 
 class PathFound(NamedTuple):
-    """What was measured of the path from one node to another."""
+    """The measured path from one node to another."""
 
     bps: float
-    """Bits per second, headers included: what a link has that lets as much of TCP through."""
+    """Bits per second with headers: the bandwidth of a link with this throughput of TCP."""
     round_trip: float
-    """The least, in seconds."""
+    """The minimum, in seconds."""
     median_round_trip: float
 
 
 class Probe:
-    """The sending end's part: `begin` gives the first message, and each of the others what is to follow."""
+    """The sending end: `begin` returns the first message, the other methods the next ones."""
 
     def __init__(self, sender: int, receiver: int, seconds: float, now: float) -> None:
         """Throughput is measured over so many `seconds`."""
@@ -53,14 +53,14 @@ class Probe:
         self._counting_since: float | None = None
         self._left_at = now
         self._loaded = False
-        """Whether the last load has been given."""
+        """Whether the last load was returned."""
 
     def begin(self) -> Message:
         """The first ping."""
         return Message(self._sender, Ping(0))
 
     def answered(self, number: int, now: float) -> list[Message]:
-        """A ping was: another one, or the first loads. Raises MalformedMessageError where none was waiting for that."""
+        """A ping was answered: another one, or the first loads. Raises MalformedMessageError if unexpected."""
         if self._loading_since is not None or number != len(self._round_trips):
             raise MalformedMessageError("it answers no ping")
         self._round_trips.append(now - self._asked)
@@ -72,7 +72,7 @@ class Probe:
         return [self._load(counts=False) for _ in range(_QUEUED)]
 
     def left(self, now: float) -> list[Message]:
-        """A load has left: the next one, until there have been enough."""
+        """A load was sent: the next one, until there were enough."""
         if self._loaded or self._loading_since is None:
             return []
         took, self._left_at = now - self._left_at, now
@@ -86,7 +86,7 @@ class Probe:
         return [self._load(counts=True)]
 
     def received(self, size: int, seconds: float) -> PathFound:
-        """What came of it, when the receiver says how long what counts took. Raises MalformedMessageError too early."""
+        """The measured path, from the receiver's report. Raises MalformedMessageError if it is too early."""
         if not self._loaded:
             raise MalformedMessageError("it tells of loads that were not all sent")
         return PathFound(8 * size / seconds * FRAME, min(self._round_trips), median(self._round_trips))
@@ -96,10 +96,10 @@ class Probe:
 
 
 class Intake:
-    """The receiving end's part: what has come of a load, and since when.
+    """The receiving end, which times a load.
 
-    What counts is told apart in parts of equal length, and the median one is taken: a machine that is busy with
-    something else for a moment says nothing of the path.
+    Counting load is timed in parts of equal length, and the median one is used, so that a machine's busy moments do not
+    affect the result.
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class Intake:
         """(bytes, seconds)"""
 
     def take(self, message: Message, body: Load, now: float) -> tuple[int, float] | None:
-        """A load has come; (bytes, seconds) of a typical part of what counts, after the last one.
+        """A load has arrived; after the last one, (bytes, seconds) of the median part of the counting load.
 
         Raises MalformedMessageError.
         """
@@ -131,5 +131,5 @@ class Intake:
 
 @cache
 def _noise() -> Tensor:
-    """[MOST_ENTRIES]: what no tunnel on the way can compress."""
+    """[MOST_ENTRIES], incompressible."""
     return torch.rand(MOST_ENTRIES, generator=torch.Generator().manual_seed(0))

@@ -1,4 +1,4 @@
-"""A node's part in measuring a mesh: it answers, measures the paths whose turn it is, and node 0 says whose. No I/O."""
+"""A node's part in measuring a mesh: it answers pings and loads, and measures paths when node 0 requests it. No I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dlion_sim.protocol.messages import Body, MalformedMessageError, Message
 class Prober:
     """Node `rank` of `nodes`, in a mesh in which node 0 has the `rounds`; throughput is measured over `seconds`.
 
-    What it returns is to be sent. MalformedMessageError is raised, with nothing changed, for what no honest peer sends.
+    Methods return messages to send, or raise MalformedMessageError, with nothing changed, for an invalid message.
     """
 
     def __init__(self, rank: int, nodes: int, rounds: Iterable[Sequence[Pair]], seconds: float) -> None:
@@ -24,19 +24,19 @@ class Prober:
         self._rounds = deque(rounds)
         self._seconds = seconds
         self._open: set[Pair] = set()
-        """Those of the present round that have not been measured."""
+        """Pairs of the present round that were not measured yet."""
         self._probe: Probe | None = None
         self._intakes: dict[int, Intake] = {}
         self.paths: dict[Pair, PathFound] = {}
-        """What was measured; at node 0."""
+        """The measured paths; at node 0."""
 
     @property
     def is_over(self) -> bool:
-        """Whether node 0 knows all."""
+        """Whether node 0 has all paths."""
         return not self._rounds and not self._open
 
     def begin(self, now: float) -> list[Send]:
-        """All nodes are there: the next round."""
+        """All nodes are connected: the next round."""
         if self.is_over:
             return []
         turns = self._rounds.popleft()
@@ -47,7 +47,7 @@ class Prober:
         return sends
 
     def arrived(self, message: Message, now: float) -> list[Send]:
-        """A message has come."""
+        """A message has arrived."""
         peer = message.sender
         match message.body:
             case Turn(receiver) if peer == 0 and self._probe is None and receiver < self._nodes:
@@ -69,7 +69,7 @@ class Prober:
         raise MalformedMessageError("it has no place in measuring")
 
     def left(self, peer: int, now: float) -> list[Send]:
-        """A message on the data channel has left for a peer."""
+        """A message on the data channel was sent to a peer."""
         return self._to_receiver(self._probe.left(now)) if self._probe and peer == self._probe.receiver else []
 
     def _measure(self, receiver: int, now: float) -> list[Send]:
@@ -77,7 +77,7 @@ class Prober:
         return [Send(receiver, self._probe.begin())]
 
     def _found(self, pair: Pair, path: PathFound, now: float) -> list[Send]:
-        """Node 0 keeps it and goes on when the round is over; others tell it."""
+        """Node 0 stores it, and begins the next round after the last path; others send it to node 0."""
         if self._rank != 0:
             return [self._send(0, Measured(pair[1], *path))]
         self.paths[pair] = path

@@ -1,4 +1,4 @@
-"""Whose turn it is to measure: each ordered pair of nodes once, and none while another uses its machines. No I/O."""
+"""The order of measurements: each ordered pair of nodes once, and no two at a time on one machine. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Pair = tuple[int, int]
 
 
 def one_by_one(nodes: int) -> Iterator[list[Pair]]:
-    """Rounds of one pair each, both directions after another."""
+    """Rounds of one pair each, one direction after the other."""
     for one, other in combinations(range(nodes), 2):
         yield [(one, other)]
         yield [(other, one)]
@@ -22,7 +22,7 @@ def tournament(hosts: Sequence[Hashable]) -> Iterator[list[Pair]]:
     A round-robin tournament: where every node has a machine of its own, all n of them (but one, if n is odd) take part
     in each of 2 (n - 1) rounds (2 n).
     """
-    # The circle method: the first stays, the others move on by a place a round, and those opposite each other meet.
+    # The circle method: the first node stays, the others rotate by one place per round; opposite ones are paired.
     players: list[int | None] = [*range(len(hosts)), *([None] if len(hosts) % 2 else [])]
     half = len(players) // 2
     for _ in range(len(players) - 1):

@@ -16,7 +16,7 @@ from dlion_sim.figures.looks import Look
 from dlion_sim.figures.panels import Grid, Panels, rows_of
 from dlion_sim.figures.style import DECADE, WIDE, WIDTH, drawing, legend_below, make_logarithmic, of_seeds
 from dlion_sim.metric import Metric
-from dlion_sim.results import tells, traffic_of
+from dlion_sim.results import is_representative, traffic_of
 from dlion_sim.results.numbers import byte_unit, in_bytes
 
 _PANEL_HEIGHT = 1.8
@@ -66,7 +66,7 @@ def plot_trade_off(groups: Sequence[Group], file: Path) -> Path:
             group = groups[number]
             _draw(grid.axes[panels.panel(group)], place, size, panels.look(group))
         for panel, axes in enumerate(grid.axes):
-            known = [n for n in places if panels.panel(groups[n]) == panel and tells(str(table["note"][n]))]
+            known = [n for n in places if panels.panel(groups[n]) == panel and is_representative(str(table["note"][n]))]
             on_front = front([places[n] for n in known], metric)
             if len(on_front) > 1:
                 notes["line: Pareto front"] = None

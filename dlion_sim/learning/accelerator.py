@@ -1,4 +1,4 @@
-"""The GPU, as far as code has to treat it otherwise than a CPU: all else PyTorch does by the devices of tensors."""
+"""What differs between a GPU and a CPU, beyond PyTorch's own handling of devices."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 KIND = "cuda"
-"""PyTorch's name for the kind of device, and for the module that has its streams and graphs."""
+"""PyTorch's name of the kind of device, and of its module with streams and graphs."""
 
 Function = Callable[[], tuple[Tensor, Tensor]]
-"""What is computed of inputs in memory that stays."""
+"""A computation on inputs in fixed memory."""
 
 
 def is_accelerator(device: torch.device) -> bool:
@@ -21,24 +21,24 @@ def is_accelerator(device: torch.device) -> bool:
 
 
 def name_of(device: torch.device) -> str:
-    """What the GPU calls itself, or "CPU"."""
+    """The GPU's name, or "CPU"."""
     return str(_module().get_device_name(device)) if is_accelerator(device) else "CPU"
 
 
 def available() -> bool:
-    """Whether this machine has one that PyTorch can use."""
+    """Whether PyTorch can use a GPU here."""
     return bool(_module().is_available())
 
 
 def count() -> int:
-    """How many of them there are."""
+    """Number of GPUs."""
     return int(_module().device_count())
 
 
 class GraphRecorder:
-    """Records functions as CUDA graphs, which run by one launch instead of one for each operator.
+    """Records functions as CUDA graphs, with one launch in place of one per operator.
 
-    The graphs share memory for what they compute: what one has answered lasts until another runs.
+    The graphs share memory for their results: one's result is valid until another runs.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -46,16 +46,16 @@ class GraphRecorder:
         self._pool = _module().graph_pool_handle()
 
     def __call__(self, function: Function) -> Function:
-        """The function, recorded: it reads the memory that it read when it was recorded."""
+        """The recorded function, which reads the same memory at each call."""
         cuda = _module()
-        # Run once before: libraries set themselves up when first used, which cannot be recorded.
+        # Run once before: libraries are initialised at first use, which cannot be recorded.
         current = cuda.current_stream(self._stream.device)
         self._stream.wait_stream(current)
         try:
             with cuda.stream(self._stream):
                 function()
         finally:
-            # Also where it failed: what others share, such as a data set's statistics, was perhaps made there.
+            # Also after an error: shared state, such as a data set's statistics, may have been made there.
             current.wait_stream(self._stream)
         graph = cuda.CUDAGraph()
         with cuda.graph(graph, pool=self._pool, stream=self._stream):

@@ -1,4 +1,4 @@
-"""What decides how a process rounds, the versions of its software apart."""
+"""What determines a process's rounding, apart from the versions of its software."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _CHOOSING = (
     *("NUMBA_CPU_FEATURES", "NUMBA_CPU_NAME", "NUMBA_DISABLE_JIT", "NUMBA_OPT"),
     *("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE"),
 )
-"""Variables of the environment by which libraries choose how they compute. PyTorch tells what its own have come to."""
+"""Environment variables by which libraries select their arithmetic. PyTorch's own can be read from it."""
 
 
 def arithmetic(device: torch.device) -> dict[str, str]:
-    """By name, all on which the bits of results depend that are computed on `device` by this process as it is now.
+    """All on which the bits of results of this process on `device` depend, by name.
 
-    The number of threads is not among it: no operator is shared among them.
+    Not the number of threads: no operator is split among them.
     """
     backends = torch.backends
-    told = {
+    names = {
         "cpu": get_host_cpu_name(),
         "cpu_capability": backends.cpu.get_cpu_capability(),
         "vector_lanes": "16" if get_host_cpu_features().get("avx512f") else "8",  # of compiled convolutions
@@ -38,16 +38,16 @@ def arithmetic(device: torch.device) -> dict[str, str]:
         **{name: os.environ[name] for name in _CHOOSING if name in os.environ},
     }
     if is_accelerator(device):
-        told |= {
+        names |= {
             "gpu": name_of(device),
             "cuda": str(torch.version.cuda),
             "cudnn": str(backends.cudnn.version()),  # type: ignore[no-untyped-call]
         }
-    return told
+    return names
 
 
 def _onednn() -> str:
-    """Whether it is used, and how it rounds what it multiplies."""
+    """Whether it is used, and the precision of its products."""
     onednn: Any = torch.backends.mkldnn
     if not (onednn.is_available() and onednn.enabled):
         return "unused"

@@ -1,4 +1,4 @@
-"""Which of its samples a worker takes next."""
+"""Drawing batches of a worker's samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 
 class BatchSampler:
-    """Deals a worker's own samples in epochs: each epoch is a new random order of the whole `shard`.
+    """Draws batches of a worker's samples in epochs: each is a new random order of the whole `shard`.
 
     A batch may begin in one epoch and end in the next. State is plain data: a sampler can be pickled.
     """

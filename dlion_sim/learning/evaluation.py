@@ -1,4 +1,4 @@
-"""How well replicas do on the test set, or on validation samples; and on what comes to a worker."""
+"""Evaluation of replicas on test or validation samples, and on arrivals of a stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dlion_sim.learning.replica import Replica, look_at
 from dlion_sim.learning.tasks import Classification, Score
 
 _BATCH = 100
-"""Samples of one forward pass: few enough for their activations to stay near the core."""
+"""Samples of one forward pass: few enough for their activations to fit into a core's caches."""
 
 _Measure = Callable[[Tensor, Tensor], Tensor]
 """Sums [K, float64] from outputs and targets."""
@@ -55,7 +55,7 @@ class Evaluator:
         changed, classes weighted, each scored by itself too. Replicas whose parameters are equal to the bit are
         evaluated once.
         """
-        # Replicas that share their parameters need not be looked at to know that they are equal.
+        # Replicas that share their parameters are equal.
         parameters = {id(replica.parameters): replica.parameters for replica in replicas}
         digest_of = {number: _digest(each) for number, each in parameters.items()}
         digests = [digest_of[id(replica.parameters)] for replica in replicas]
@@ -88,7 +88,7 @@ class Evaluator:
     def _sums(
         self, replicas: Sequence[Replica], inputs: Tensor, targets: Tensor, measure: _Measure
     ) -> list[list[float]]:
-        """What is measured of each replica over all samples."""
+        """Sums of each replica over all samples."""
         parts = zip(torch.split(inputs, _BATCH), torch.split(targets, _BATCH), strict=True)
         batches = [(*part, measure) for part in parts]
         sums = torch.stack(self._pool.map(self._batch, [(replica, batch) for replica in replicas for batch in batches]))
@@ -97,7 +97,7 @@ class Evaluator:
 
     @torch.inference_mode()
     def _batch(self, model: nn.Module, work: tuple[Replica, tuple[Tensor, Tensor, _Measure]]) -> Tensor:
-        """What is measured over the samples of one pass."""
+        """Sums over the samples of one pass."""
         replica, (inputs, targets, measure) = work
         look_at(model, replica)
         return measure(model(self._dataset.transform(inputs)), targets)

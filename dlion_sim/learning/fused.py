@@ -1,4 +1,4 @@
-"""Gradients of many replicas by one program for all that wait: on a GPU, and on a CPU where models are tiny."""
+"""Gradients of many replicas by one vectorised program: on a GPU, and of tiny models on a CPU."""
 
 from __future__ import annotations
 
@@ -26,33 +26,32 @@ from dlion_sim.learning.replica import Replica
 
 # All are powers of two, as are the shapes of programs: padding never exceeds them.
 _LEAST, _PART = 16, 256
-"""Samples that a part of a batch is padded to, at least, and that it has, at most."""
+"""Minimum padded and maximum number of samples of a part of a batch."""
 
 _ROWS = 64
-"""Parts in one program, at most: each brings a replica's parameters and gradient into memory."""
+"""Maximum parts of a program: each has a replica's parameters and gradient in memory."""
 
 _SAMPLES = 4096
-"""Samples in one program, at most: their activations are in memory all at once."""
+"""Maximum samples of a program: the activations of all are in memory at once."""
 
 _PROGRAMS = 16
-"""Programs that are kept, with their buffers, until others are used more."""
+"""Programs that are cached, with their buffers; the least recently used one is dropped."""
 
 _MANY, _TINY = 32, 2**16
-"""Replicas and the parameters of each from and up to which a CPU gains by fusing."""
+"""Minimum replicas, and maximum parameters of each, for which fusing is faster on a CPU."""
 
 
 class FusedGradientExecutor:
     """Computes the mean loss over a batch and its gradient, for any number of replicas of `model`.
 
-    What was submitted waits until a result is asked for that is not there yet; then all that waits is computed at once,
-    vectorised over replicas by `torch.func.vmap`, which makes grouped convolutions of their convolutions and batched
-    products of their matrix products. Batches are cut into parts and padded to few shapes; on CUDA the program of each
-    shape is recorded as a CUDA graph when it is first used.
+    Submitted gradients are pending until the result of one is requested; then all are computed at once, vectorised over
+    replicas by `torch.func.vmap`, which turns convolutions into grouped ones and matrix products into batched ones.
+    Batches are cut into parts and padded to few shapes; on CUDA the program of each shape is recorded as a CUDA graph
+    at first use.
 
-    On a GPU, how sums are rounded depends on what was computed together. That moves a gradient by about 1e-6 of its
-    norm, and up to 1e-2 where it decides on which side of a ReLU or which pixel of a pool a value falls, as between any
-    two float32 programs. On a CPU a model of dense layers has the same gradients, to the bit, whatever was computed
-    together.
+    On a GPU, rounding depends on what is computed together: it changes a gradient by about 1e-6 of its norm, and by up
+    to 1e-2 where it decides the sign before a ReLU or the maximum of a pool, as between any two float32 programs. On a
+    CPU, a model of dense layers has the same gradients to the bit, whatever is computed together.
     """
 
     def __init__(self, model: nn.Module, dataset: Dataset, device: torch.device) -> None:
@@ -70,16 +69,16 @@ class FusedGradientExecutor:
 
     @property
     def takes_model(self) -> bool:
-        """Whether the model can be vectorised: a user's own may branch on values, or write into what it is given."""
+        """Whether the model can be vectorised: a user's own may branch on values, or write into its inputs."""
         parameters, weights = (torch.zeros(2, size, device=self._device) for size in (self._layout.size, 1))
         try:
             self._compute(parameters, torch.zeros(2, 1, dtype=torch.int64, device=self._device), weights)
-        except Exception:  # Whatever an operator says.
+        except Exception:  # any error of an operator
             return False
         return True
 
     def submit(self, replica: Replica, indices: npt.NDArray[np.int64]) -> Ticket:
-        """Ask for the gradient of `replica` over the training samples `indices` [B].
+        """Submit the gradient of `replica` over the training samples `indices` [B].
 
         The replica must not be written until the result was read.
         """
@@ -88,7 +87,7 @@ class FusedGradientExecutor:
         return ticket
 
     def result(self, ticket: Ticket) -> tuple[float, Tensor]:
-        """The loss and the gradient [P], which is the caller's to keep and write.
+        """The loss and the gradient [P], which belongs to the caller.
 
         Raises RuntimeError if the replica was written since `submit`.
         """
@@ -97,7 +96,7 @@ class FusedGradientExecutor:
         return ticket.read()
 
     def close(self) -> None:
-        """Give the programs' memory back; what nobody has read is dropped."""
+        """Free the programs' memory; pending gradients are dropped."""
         for ticket in self._waiting:
             ticket.answer.cancel()
         self._waiting.clear()
@@ -105,7 +104,7 @@ class FusedGradientExecutor:
         self._settings.close()
 
     def _compute_waiting(self) -> None:
-        """Answer everything that waits, in as few programs as bounds and paddings allow."""
+        """Compute all pending gradients, by as few programs as bounds and paddings allow."""
         done: list[_Part] = []
         losses: list[Tensor] = []
         gradients: dict[Ticket, Tensor] = {}
@@ -117,7 +116,7 @@ class FusedGradientExecutor:
                 if part.ticket in gradients:
                     gradients[part.ticket] += gradient
                 else:
-                    # Row by row, for one that is long unread would else keep the others in memory.
+                    # A copy of each row: one that stays unread would keep the others in memory.
                     gradients[part.ticket] = gradient.clone()
         totals = dict.fromkeys(gradients, 0.0)
         for part, loss in zip(done, torch.cat(losses).tolist(), strict=True):
@@ -148,7 +147,7 @@ class FusedGradientExecutor:
 
 @dataclass(frozen=True)
 class _Part:
-    """Samples of the batch that `ticket` asks for, each of which has the `weight` in the batch's means."""
+    """Samples of a ticket's batch, each with the `weight` in the batch's means."""
 
     ticket: Ticket
     samples: npt.NDArray[np.int64]
@@ -174,7 +173,7 @@ class _Program:
         indices = np.zeros(self._indices.shape, np.int64)
         weights = np.zeros(self._weights.shape, np.float32)
         for row, part in enumerate(parts):
-            # A sample of the part's own pads it: where its loss is infinite, so is the true one.
+            # Padding repeats a sample of the part: if its loss is infinite, so is the true one.
             indices[row] = part.samples[0]
             indices[row, : len(part.samples)] = part.samples
             weights[row, : len(part.samples)] = part.weight
@@ -186,7 +185,7 @@ class _Program:
 
 
 def _on_one_core(function: Function) -> Function:
-    """The function as it is computed on one core: shared among several, its sums would depend on its shape."""
+    """The function on one core: on several, rounding would depend on the shape."""
 
     def run() -> tuple[Tensor, Tensor]:
         with one_core():
@@ -201,11 +200,11 @@ def _parts(ticket: Ticket) -> Iterator[_Part]:
 
 
 def _together(parts: list[_Part]) -> Iterator[list[_Part]]:
-    """The parts of each program: of one padded size, so that at most half of what is computed is padding."""
+    """The parts of each program: of one padded size, so that at most half of the work is padding."""
     for samples, group in groupby(sorted(parts, key=lambda part: part.padded), key=lambda part: part.padded):
-        alike, rows = list(group), min(_ROWS, _SAMPLES // samples)
-        for start in range(0, len(alike), rows):
-            yield alike[start : start + rows]
+        same, rows = list(group), min(_ROWS, _SAMPLES // samples)
+        for start in range(0, len(same), rows):
+            yield same[start : start + rows]
 
 
 def _power_of_two(count: int) -> int:
@@ -222,7 +221,7 @@ def gradient_executor(
     threads: int | None = None,
     kernels: Kernels = "fast",
 ) -> GradientExecutor | FusedGradientExecutor:
-    """What computes gradients of so many replicas of `model` fastest on `device`.
+    """The fastest executor for so many replicas of `model` on `device`.
 
     `threads` and `kernels` are those of a CPU.
     """
@@ -235,10 +234,10 @@ def gradient_executor(
 
 
 def _is_tiny(model: nn.Module) -> bool:
-    """Whether calling its operators takes a CPU longer than what they compute, so that it gains by fusing them.
+    """Whether calling its operators takes a CPU longer than computing them, so that fusing is faster.
 
-    Convolutions never do: a CPU's grouped ones are several times slower than one after another.
+    Never with convolutions: grouped ones are several times slower on a CPU.
     """
     convolves = any(isinstance(layer, nn.modules.conv._ConvNd) for layer in model.modules())
-    # Buffers are what is frozen of a model of which only a part is trained.
+    # Buffers are the frozen part of a model.
     return not convolves and sum(state.numel() for state in chain(model.parameters(), model.buffers())) <= _TINY

@@ -1,4 +1,4 @@
-"""Gradients of replicas, computed side by side while the caller goes on."""
+"""Gradients of replicas, computed concurrently in the background."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _PART = 256
 
 @dataclass(frozen=True, eq=False)
 class Ticket:
-    """A gradient that was asked for: of `replica` as it was in `version`, over `samples` [B].
+    """A submitted gradient: of `replica` in `version`, over `samples` [B].
 
-    Pickled, it keeps its answer if that is there; otherwise it never gets one, and is to be asked for anew.
+    Pickled, it keeps an existing answer; without one, it must be submitted again.
     """
 
     replica: Replica
@@ -34,11 +34,11 @@ class Ticket:
 
     @property
     def is_answered(self) -> bool:
-        """Whether reading would not wait."""
+        """Whether the answer is available."""
         return self.answer.done()
 
     def read(self) -> tuple[float, Tensor]:
-        """The answer, once it is there. Raises RuntimeError if the replica was written since it was asked for."""
+        """Wait for the answer. Raises RuntimeError if the replica was written since it was submitted."""
         if self.replica.version != self.version:
             raise RuntimeError(
                 f"a replica was written before its gradient was read: submitted at version {self.version}, "
@@ -60,9 +60,8 @@ class Ticket:
 class GradientExecutor:
     """Computes the mean loss over a batch and its gradient, for any number of replicas of `model`.
 
-    What was submitted is computed in the background, side by side, until it is read. Losses and gradients do not
-    depend, to the bit, on what was computed together or by how many `threads` (default: as many as torch uses).
-    `kernels` are those of a CPU.
+    Submitted gradients are computed in the background, concurrently. Results do not depend, to the bit, on what is
+    computed concurrently or on the number of `threads` (default: that of torch). `kernels` are those of a CPU.
     """
 
     def __init__(
@@ -78,21 +77,21 @@ class GradientExecutor:
         self._pool = ModelPool(model, device, threads, kernels)
 
     def submit(self, replica: Replica, indices: npt.NDArray[np.int64]) -> Ticket:
-        """Ask for the gradient of `replica` over the training samples `indices` [B].
+        """Submit the gradient of `replica` over the training samples `indices` [B].
 
         The replica must not be written until the result was read.
         """
         return Ticket(replica, replica.version, indices, self._pool.submit(self._gradient, (replica, indices)))
 
     def result(self, ticket: Ticket) -> tuple[float, Tensor]:
-        """The loss and the gradient [P], which is the caller's to keep and write.
+        """The loss and the gradient [P], which belongs to the caller.
 
         Raises RuntimeError if the replica was written since `submit`.
         """
         return ticket.read()
 
     def close(self) -> None:
-        """End the threads; what nobody has read is dropped."""
+        """End the threads; pending gradients are dropped."""
         self._pool.close()
 
     def _gradient(self, model: nn.Module, work: tuple[Replica, npt.NDArray[np.int64]]) -> tuple[float, Tensor]:
@@ -109,7 +108,7 @@ class GradientExecutor:
     def _part(
         self, model: nn.Module, variables: Sequence[nn.Parameter], indices: Tensor, batch_size: int
     ) -> tuple[Tensor, Tensor]:
-        """What the samples `indices` contribute to the means over a batch."""
+        """The contribution of the samples `indices` to the means over a batch."""
         outputs = model(self._dataset.transform(self._dataset.train_inputs[indices]))
         loss = self._dataset.task.loss(outputs, self._dataset.train_targets[indices]) / batch_size
         gradients = torch.autograd.grad(loss, variables)

@@ -1,4 +1,4 @@
-"""What is kept of samples that come one after another, to train on."""
+"""Policies of which samples of a stream are kept for training."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ class Newest:
     def __init__(self, most: int | None = None) -> None:
         self._most = most
         self.samples: Indices = np.empty(0, np.int64)
-        """That are kept, in the order in which they came."""
+        """The kept samples, in the order of arrival."""
 
     def add(self, samples: Indices) -> None:
-        """These have come, in that order."""
+        """Add arrivals, in this order."""
         kept = np.concatenate([self.samples, samples])
         self.samples = kept if self._most is None else kept[-self._most :]
 
 
 class Reservoir:
-    """Keeps `size` samples, each of all that came with equal probability (Vitter, TOMS 1985, algorithm R)."""
+    """Keeps `size` samples, each arrival with equal probability (Vitter, TOMS 1985, algorithm R)."""
 
     def __init__(self, size: int, rng: np.random.Generator) -> None:
         self._size = size
         self._rng = rng
         self._seen = 0
         self.samples: Indices = np.empty(0, np.int64)
-        """That are kept, in no order."""
+        """The kept samples, in no order."""
 
     def add(self, samples: Indices) -> None:
-        """These have come, in that order."""
+        """Add arrivals, in this order."""
         room = self._size - len(self.samples)
         self.samples, later = np.concatenate([self.samples, samples[:room]]), samples[room:]
-        # The t-th takes a random one of t places, if that is one of the reservoir's; the last to take it stays.
+        # The t-th arrival takes a random one of t places, if that is in the reservoir; the last one stays.
         places = self._rng.integers(0, np.arange(self._seen + len(samples) - len(later), self._seen + len(samples)) + 1)
         taken = places < self._size
         self.samples[places[taken]] = later[taken]

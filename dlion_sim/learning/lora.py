@@ -1,7 +1,6 @@
-"""Low-rank adaptation (Hu et al., ICLR 2022): of a model only small additions to its dense layers are trained.
+"""Low-rank adaptation (Hu et al., ICLR 2022): only small additions to a model's dense layers are trained.
 
-All else stays as it is, as buffers. So it is no part of the flat parameters, which are all that a protocol sees, and
-never crosses a link.
+All other parameters are frozen, as buffers: they are not in the flat parameters, and never sent.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from dlion_sim.files import read_bytes
 
 _BASE = "lora.base"
 _MOST_BYTES = 2**33
-"""Of a file of parameters."""
+"""Maximum size of a file of parameters."""
 
 
 class LowRankLinear(nn.Module):
     """A dense layer, frozen, and a product of two thin matrices added to it: W x + b + (alpha / rank) * B A x.
 
-    B begins as zeros, so that the layer begins as what it was.
+    B is initially zero, so that the layer's outputs are initially unchanged.
     """
 
     def __init__(self, frozen: nn.Linear, rank: int, alpha: float) -> None:
@@ -46,10 +45,10 @@ class LowRankLinear(nn.Module):
 
 
 def adapted(model: nn.Module, rank: int, alpha: float, targets: Collection[str] | None = None) -> nn.Module:
-    """`model` itself, frozen but for adapters at its dense layers, which torch's generator gives their initial values.
+    """`model` itself, frozen except for adapters of its dense layers, initialised by torch's generator.
 
-    `targets` are the ends of their names, e.g. "query_key_value"; by default all have one. Raises InputError where
-    there is no such layer.
+    `targets` are the ends of the layers' names, e.g. "query_key_value"; by default all. Raises InputError if there is
+    no such layer.
     """
     dense = {name: layer for name, layer in model.named_modules() if type(layer) is nn.Linear}
     ends = {end for name in dense for end in _ends(name)}
@@ -68,9 +67,9 @@ def adapted(model: nn.Module, rank: int, alpha: float, targets: Collection[str] 
 
 
 def load_base(model: nn.Module, file: Path, sha256: str | None = None) -> str:
-    """Give `model` the parameters of a file that `torch.save` wrote of a state_dict, and return the file's SHA-256.
+    """Load a state_dict that `torch.save` wrote into `model`, and return the file's SHA-256.
 
-    Only tensors are read: nothing of the file is executed. Raises InputError where it cannot be read, is not the one of
+    Only tensors are read: nothing in the file is executed. Raises InputError if it cannot be read, differs from
     `sha256`, or does not fit.
     """
     try:
@@ -83,7 +82,7 @@ def load_base(model: nn.Module, file: Path, sha256: str | None = None) -> str:
     try:
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         model.load_state_dict(state)
-    except Exception as error:  # Whatever somebody has put there.
+    except Exception as error:  # a hostile file may raise anything
         reason = " ".join(str(error).split())
         raise InputError(
             f"{file} does not hold the model's parameters: {reason[:300]}",
@@ -100,7 +99,7 @@ def _ends(name: str) -> set[str]:
 
 
 def _freeze(model: nn.Module) -> None:
-    """Make buffers of all parameters; those that are one stay one."""
+    """Turn all parameters into buffers; shared ones stay shared."""
     for module in model.modules():
         for name, parameter in list(module.named_parameters(recurse=False)):
             delattr(module, name)

@@ -1,4 +1,4 @@
-"""Keeping freed memory at hand."""
+"""Reuse of freed memory."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from dlion_sim.learning.process import while_needed
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _ALL = 2**31 - 1
 _MOST_BY_ITSELF = 2**25
-"""What the library raises the second one to at most, and the first one to twice as much; and what versions before 2.35
-take for the second one."""
+"""The library's own maximum of the second threshold (twice that of the first one), and of versions before 2.35."""
 
 
 @while_needed
 @contextmanager
 def kept_memory() -> Iterator[None]:
-    """Have the C library give memory that is freed to whoever asks next, and none back to the system; glibc's only.
+    """The C library (glibc) keeps freed memory within the block, in place of returning it to the system.
 
-    Otherwise each of the large, short-lived tensors of a gradient comes as pages that the system has to clear first,
-    and that no cache holds. After the block the system has back what is free, and the thresholds are where the library
-    raises them to by itself: it tells nobody where they were.
+    Otherwise each large, short-lived tensor of a gradient gets pages that the system has to clear, and that are in no
+    cache. After the block, free memory is returned, and the thresholds are at the library's own maximum: their former
+    values cannot be read.
     """
     try:
         library = ctypes.CDLL(None)

@@ -1,4 +1,4 @@
-"""What samples are like at one moment of a stream, for the test to be like them; and images that change."""
+"""The distribution of samples at one moment of a stream, for evaluations; and changes of images."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Moment:
-    """What comes at a time: each class with a share [classes] that sum to 1, and inputs as `change` makes them."""
+    """The samples at a time: `shares` of the classes [classes], which sum to 1, and the `change` of inputs."""
 
     shares: Floats
     change: Callable[[Tensor], Tensor]

@@ -17,11 +17,11 @@ from dlion_sim.learning.process import one_core
 OptimizerKind = Literal["sgd", "adam", "adamw"]
 
 Moments = list[Tensor | None]
-"""What a rule remembers of the gradients before."""
+"""The state of a rule, from earlier gradients."""
 
 
 class Rule(Protocol):
-    """An optimizer without its memory."""
+    """An optimizer without its state."""
 
     def moments(self, parameters: Tensor) -> Moments:
         """Those before the first step of `parameters` [P]."""
@@ -113,7 +113,7 @@ class Clipped:
 
 
 def rule(kind: OptimizerKind, momentum: float, weight_decay: float, clip_norm: float | None = None) -> Rule:
-    """The rule by its name; `momentum` is that of sgd, and without `clip_norm` gradients are as long as they are."""
+    """The rule by its name; `momentum` is that of sgd, and without `clip_norm` gradients are not clipped."""
     match kind:
         case "sgd":
             named: Rule = Sgd(momentum, weight_decay)

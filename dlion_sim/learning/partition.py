@@ -1,6 +1,6 @@
-"""Which samples are held out for validation, and which worker holds which of the others.
+"""Held-out validation samples, and the partition of the others among workers.
 
-Each lies with exactly one worker, or all lie with all; no worker is without.
+Each sample is stored at exactly one worker, or all at all; no worker is without.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _REDRAWS = 100
 
 
 class Place(NamedTuple):
-    """Where the samples of some owners lie."""
+    """The workers that store the samples of some owners."""
 
     owners: Sequence[int]
     workers: Sequence[int]
-    """By number; they share the samples."""
+    """By number; they split the samples."""
 
 
 def partition(
@@ -37,18 +37,18 @@ def partition(
     shards_per_worker: int = 2,
     at: Mapping[str, Place] | None = None,
 ) -> list[Indices]:
-    """The sample indices of each worker, one array a worker.
+    """The sample indices of each worker, one array per worker.
 
     - `iid`: shuffled and cut into sizes that differ by one at most.
     - `dirichlet`: each class is divided in proportions drawn from a symmetric Dirichlet distribution; the smaller
       `alpha` (> 0), the fewer classes a worker holds (Hsu et al., arXiv:1909.06335).
     - `label_shards`: sorted by label and cut into equal shards, of which each worker is dealt `shards_per_worker`
       (McMahan et al., AISTATS 2017).
-    - `owners`: the samples of whoever a label stands for lie where `at`, places by name, says. Owners that it does not
-      name are dealt to the workers that it does not either, with all samples, as many or one more a worker.
-    - `shared`: every worker holds all.
+    - `owners`: labels are owners, whose samples are stored at the places `at`, by name. Other owners are assigned to
+      the remaining workers at random, in equal numbers or one more.
+    - `shared`: every worker has all.
 
-    Raises InputError where that leaves a worker without a sample.
+    Raises InputError if a worker would have no sample.
     """
     match kind:
         case "iid":
@@ -73,9 +73,9 @@ def partition(
 
 
 def hold_out(labels: Indices, fraction: float, rng: np.random.Generator) -> Indices:
-    """The indices of that `fraction` (0 to 0.5) of the samples of each label, rounded to whole ones, in random order.
+    """The indices of a `fraction` (0 to 0.5) of the samples of each label, rounded, in random order.
 
-    Raises InputError where that is no sample.
+    Raises InputError if that is no sample.
     """
     order = rng.permutation(len(labels))
     classes = [order[labels[order] == label] for label in np.unique(labels)]
@@ -93,7 +93,7 @@ def hold_out(labels: Indices, fraction: float, rng: np.random.Generator) -> Indi
 
 
 def class_histogram(labels: Indices, shards: Sequence[Indices], classes: int) -> list[list[int]]:
-    """How many samples of each class each shard holds: one row a shard, one column a class."""
+    """Number of samples of each class in each shard: a row per shard, a column per class."""
     return [np.bincount(labels[shard], minlength=classes).tolist() for shard in shards]
 
 
@@ -141,7 +141,7 @@ def _owners(owners: Indices, workers: int, rng: np.random.Generator, at: Mapping
 
 
 def _cannot_deal(left: Indices, workers: Sequence[int], *, placed: bool) -> InputError:
-    """The owners that nothing is said of, to the workers that nothing is said of."""
+    """The fault that owners without a place cannot be assigned to the workers without owners."""
     if not placed:
         problem = f"{len(left)} owners of samples are fewer than the {len(workers)} workers"
         return InputError(problem, path="partition", allowed="another partition, or fewer workers")

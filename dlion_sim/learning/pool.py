@@ -1,4 +1,4 @@
-"""Evaluating many independent batches of work with one model at once."""
+"""Threads that compute with copies of one model."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Result = TypeVar("Result")
 
 
 class ModelPool:
-    """Threads that each own a copy of a model and compute with one core: on a CPU as many as torch uses, on a GPU one.
+    """Threads that each own a copy of a model and use one core: on a CPU as many as torch uses, on a GPU one.
 
-    On a CPU the copies compute by `kernels`, whose results may differ from the model's by rounding.
-    Small batches gain more from running side by side than from sharing their operators among cores. And as no operator
-    is ever split, a result depends neither on the number of threads nor on what else is computed.
+    On a CPU the copies use `kernels`, whose results may differ from the model's by rounding. Small batches are faster
+    in parallel than with each operator split among cores; as none is split, a result depends neither on the number of
+    threads nor on other computations.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class ModelPool:
         self._device = device
         self._kernels: Kernels = kernels if device.type == "cpu" else "torch"
         self._own = threading.local()
-        # Asked in any case: it settles the count of the calling thread, which would else follow the pool's threads.
+        # In any case: it fixes the count of the calling thread, which otherwise follows that of the pool's threads.
         cores = torch.get_num_threads()
         if is_accelerator(device):
             self._settings.enter_context(exact_cuda())
@@ -46,7 +46,7 @@ class ModelPool:
         self._threads = ThreadPoolExecutor(threads or cores, "model", initializer=self._prepare)
 
     def submit(self, function: Callable[[nn.Module, Item], Result], item: Item) -> Future[Result]:
-        """`function` of a model copy and `item`, in the background."""
+        """Call `function` with a model copy and `item`, in the background."""
         return self._threads.submit(lambda: function(self._own.model, item))
 
     def map(self, function: Callable[[nn.Module, Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -54,7 +54,7 @@ class ModelPool:
         return [answer.result() for answer in [self.submit(function, item) for item in items]]
 
     def close(self) -> None:
-        """End the threads; what has not begun is dropped."""
+        """End the threads; pending calls are dropped."""
         self._threads.shutdown(cancel_futures=True)
         self._settings.close()
 

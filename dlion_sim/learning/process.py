@@ -1,4 +1,4 @@
-"""Where to compute, and what the process needs for it: settings that are there for as long as somebody needs them."""
+"""The device of computations, and settings of the process that apply while they are in use."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning import accelerator
 
 Device = Literal["auto", "cpu", "cuda"]
-"""Where gradients are computed; auto: on a GPU if there is one."""
+"""Device of gradients; auto: a GPU if there is one."""
 
 
 def device_named(device: Device) -> torch.device:
-    """PyTorch's. Raises InputError where this machine has none."""
+    """PyTorch's device. Raises InputError if this machine has none."""
     available = accelerator.available()
     if device == "cuda" and not available:
         raise InputError("this machine has no GPU that PyTorch can use", file="`device` cuda", allowed="auto, cpu")
@@ -27,7 +27,7 @@ def device_named(device: Device) -> torch.device:
 
 
 def device_of_node(device: Device, rank: int) -> torch.device:
-    """Where a node of that rank computes: nodes share a machine's GPUs in turn. Raises InputError as `device_named`."""
+    """The device of the node of that rank: nodes take turns among a machine's GPUs. Raises as `device_named`."""
     chosen = device_named(device)
     return torch.device(chosen.type, rank % accelerator.count()) if accelerator.is_accelerator(chosen) else chosen
 
@@ -35,7 +35,7 @@ def device_of_node(device: Device, rank: int) -> torch.device:
 def while_needed(
     setting: Callable[[], AbstractContextManager[None]],
 ) -> Callable[[], AbstractContextManager[None]]:
-    """A setting that blocks may share, nested or side by side: the first makes it, the last to end puts it back."""
+    """A setting that nested or concurrent blocks share: the first makes it, the last one to end restores it."""
     lock, stack, users = threading.Lock(), ExitStack(), 0
 
     @contextmanager
@@ -58,7 +58,7 @@ def while_needed(
 
 @contextmanager
 def one_core() -> Iterator[int]:
-    """Operators of this thread use one core; the value is how many they would use else."""
+    """Operators of this thread use one core; yields the former number."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -69,9 +69,9 @@ def one_core() -> Iterator[int]:
 
 @contextmanager
 def frozen_objects() -> Iterator[None]:
-    """What is there by now stays: the garbage collector need not walk it over and over.
+    """The garbage collector ignores all present objects within the block.
 
-    Where the caller has frozen objects there is no telling them apart from others afterwards, so nothing is done.
+    Does nothing if the caller has frozen objects, which could not be distinguished afterwards.
     """
     if gc.get_freeze_count():
         yield
@@ -87,9 +87,9 @@ def frozen_objects() -> Iterator[None]:
 @while_needed
 @contextmanager
 def exact_cuda() -> Iterator[None]:
-    """CUDA computes the same each time, and in float32 where it would round factors to TF32."""
+    """CUDA is deterministic within the block, and does not round factors to TF32."""
     cudnn, cublas, onednn = torch.backends.cudnn, torch.backends.cuda, torch.backends.mkldnn
-    # Torch's newer words for the former two below: neither say all, and each sets some of the others, oneDNN's too.
+    # Torch's newer names of the last two flags: neither set covers all, and each sets some of the others, oneDNN's too.
     operators = [getattr(cudnn, "conv", None), getattr(cudnn, "rnn", None), cublas.matmul]
     newer = [(operator, "fp32_precision") for operator in (*operators, getattr(onednn, "matmul", None))]
     precision = _read(torch.get_float32_matmul_precision)
@@ -97,7 +97,7 @@ def exact_cuda() -> Iterator[None]:
     former = [(*flag, _read(partial(getattr, *flag))) for flag in flags]
     cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, cublas.matmul.allow_tf32 = True, False, False, False
     for operator in filter(None, operators[:2]):
-        operator.fp32_precision = "ieee"  # what is not allowed is still done where all of torch is to
+        operator.fp32_precision = "ieee"  # otherwise a setting for all of torch has precedence
     try:
         yield
     finally:
@@ -109,7 +109,7 @@ def exact_cuda() -> Iterator[None]:
 
 
 def _read(setting: Callable[[], Any]) -> Any:
-    """None where this torch has no such setting, or cannot tell it as others of the same were set."""
+    """The value, or None if this torch has no such setting, or refuses to read it after newer ones were set."""
     try:
         return setting()
     except (AttributeError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Global random state, for code that knows no other."""
+"""Global random state, for code that uses no other."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ import torch
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Within the block the global generators of torch (on the CPU), numpy and Python follow from `seed`.
-
-    Afterwards they are as they were.
-    """
+    """Seed the global generators of torch (on the CPU), numpy and Python within the block, and restore them."""
     python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed, which would seed the accelerators too.

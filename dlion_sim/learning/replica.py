@@ -1,4 +1,4 @@
-"""The parameters that a worker trains; replicas that are alike share them, and their steps, until they differ."""
+"""The parameters that a worker trains; equal replicas share them, and their steps, until they differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dlion_sim.learning.optimizer import Moments, OptimizerKind, Rule, rule
 
 
 def constant(step: int) -> float:
-    """The part of a learning rate that is left after `step` steps, where it stays as it is."""
+    """The factor on a constant learning rate after `step` steps."""
     return 1.0
 
 
@@ -57,18 +57,18 @@ class Replica:
             raise ValueError("it has a replica whose parameters do not lie side by side")
 
     def twin(self) -> Replica:
-        """A replica that is alike in everything, and apart from now on."""
+        """An equal replica, independent from now on."""
         self._state.owners += 1
         return copy.copy(self)
 
     @property
     def parameters(self) -> Tensor:
-        """The parameters [P] as they are now, to be written by nobody else; for how long, `version` tells."""
+        """The present parameters [P], read-only; valid while `version` stays the same."""
         return self._state.parameters
 
     @property
     def decay(self) -> float:
-        """The part of the initial learning rate that the next step has."""
+        """The next step's factor on the initial learning rate."""
         return self._decay(self._steps)
 
     @property
@@ -77,7 +77,7 @@ class Replica:
         return self._initial_rate * self.decay
 
     def step(self, gradient: Tensor) -> None:
-        """One optimizer step with the mean gradient [P], which is left as it is, now and later."""
+        """One optimizer step with the mean gradient [P], which is not written, now or later."""
         before, rate = self._state, self.learning_rate
         self._steps += 1
         after = before.after(gradient, rate)
@@ -106,7 +106,7 @@ class Replica:
         self._writable().parameters[offset : offset + len(values)] = values
 
     def snapshot(self) -> Tensor:
-        """The parameters [P] as they are now, for good: not to be written."""
+        """The present parameters [P], read-only, valid for ever."""
         self._state.is_seen = True
         return self._state.parameters
 
@@ -120,7 +120,7 @@ class Replica:
         return [torch.tensor([float(self._steps)]), self.snapshot(), *moments]
 
     def take_over(self, tensors: Sequence[Tensor]) -> None:
-        """Be like the replica whose `state` that is."""
+        """Take the `state` of another replica."""
         steps, parameters, *moments = tensors
         self._steps = int(steps)
         self._writable().take_over(parameters, moments)
@@ -136,20 +136,20 @@ class Replica:
 
 
 class State:
-    """Parameters [P] and moments, of one replica or of several that are alike."""
+    """Parameters [P] and moments, of one replica or of several equal ones."""
 
     def __init__(self, parameters: Tensor, moments: Moments) -> None:
         self.parameters = parameters
         self.owners = 1
         self.is_seen = False
-        """Whether somebody else has the parameters, who counts on their staying as they are."""
+        """Whether a snapshot or another replica relies on the parameters."""
         self.writes = 0
         self.moments = moments
         self._step: tuple[weakref.ref[Tensor], float, weakref.ref[State], int] | None = None
         """The step that one of the owners has taken last: gradient, learning rate, and the state after it."""
 
     def copy(self) -> State:
-        """One that is alike, of a single owner."""
+        """A copy, of a single owner."""
         moments = [moment if moment is None else moment.clone() for moment in self.moments]
         return State(self.parameters.clone(), moments)
 

@@ -1,11 +1,11 @@
 """The run folder: writing and reading."""
 
-from dlion_sim.results.caveats import note, tells
+from dlion_sim.results.caveats import is_representative, note
 from dlion_sim.results.cost import Cost, Tariff, cost_of
 from dlion_sim.results.finding import find_runs, run_names
 from dlion_sim.results.folder_lock import FolderLock
 from dlion_sim.results.frames import Frames
-from dlion_sim.results.labels import headings, in_words, scenario_label, system_label, untold
+from dlion_sim.results.labels import headings, in_words, replaced_settings, scenario_label, system_label
 from dlion_sim.results.manifest import EvaluationSamples, environment
 from dlion_sim.results.names import clouds_of, participants
 from dlion_sim.results.reading import Run
@@ -75,16 +75,16 @@ __all__ = [
     "free_folder",
     "headings",
     "in_words",
+    "is_representative",
     "mark",
     "note",
     "participants",
+    "replaced_settings",
     "run_names",
     "scenario_label",
     "summarize",
     "system_label",
-    "tells",
     "time_to_target",
     "traffic_of",
-    "untold",
     "wan_path",
 ]

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and JSON that any parser reads."""
+"""Files that are written atomically, and strict JSON."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ TEMPORARY = ".tmp"
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """A path beside `file` to write to; it takes the place of `file` when the block ends without an error.
+    """A path beside `file` to write to; it replaces `file` when the block ends without an error, durably.
 
-    Afterwards it is on the disk, and outlives a power cut. Raises OSError, which names a file, where it cannot be
-    written.
+    Raises OSError, which names a file, if it cannot be written.
     """
     temporary = file.with_name(file.name + TEMPORARY)
     try:
@@ -35,7 +34,7 @@ def replacing(file: Path) -> Iterator[Path]:
 
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Have an OSError in the block, such as of a full disk, name the file where it doesn't."""
+    """Add the file's name to an OSError in the block that lacks one, e.g. of a full disk."""
     try:
         yield
     except OSError as error:
@@ -45,13 +44,13 @@ def naming(file: Path) -> Iterator[None]:
 
 
 def write(file: Path, content: bytes) -> None:
-    """Write `content` to `file` in one step."""
+    """Write `content` to `file` atomically."""
     with replacing(file) as temporary:
         temporary.write_bytes(content)
 
 
 def _sync(path: Path) -> None:
-    """Bring a file's content, or a folder's entries, to the disk."""
+    """Write a file's content, or a folder's entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -62,6 +61,6 @@ def _sync(path: Path) -> None:
 def json_bytes(value: Mapping[str, Any]) -> bytes:
     """Strict, indented JSON in the given order: NaN and the infinities become null.
 
-    Raises TypeError for a value that JSON has no word for.
+    Raises TypeError for a value that JSON cannot represent.
     """
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"

@@ -1,4 +1,4 @@
-"""What the summary tells of machines that come and go."""
+"""The summary's part on availability: outages, detection, rejoining."""
 
 from __future__ import annotations
 
@@ -10,51 +10,50 @@ from dlion_sim.results.manifest import Count
 
 
 class Delays(TypedDict):
-    """How long something took (s); None where it never happened."""
+    """How long something took (s); None if it never happened."""
 
     mean: Seconds | None
     most: Seconds | None
 
 
 class Messages(TypedDict):
-    """What became of messages. All that were sent are delivered, cut, refused or, at the run's end, under way."""
+    """Messages by outcome: all that were sent are delivered, cut, refused or, at the run's end, in transit."""
 
     sent: Count
     delivered: Count
     cut: Count
-    """By the loss of an end or of the link, in a queue or on their way."""
+    """Lost with a participant or link, in a queue or in transit."""
     refused: Count
-    """Sent to who was gone, of which the sender did not know yet."""
+    """Sent to a lost participant before the sender detected it."""
     under_way: Count
 
 
 class Availability(TypedDict, total=False):
-    """Who was there, and what it cost that others were not."""
+    """Availability of the participants, and the cost of outages."""
 
     up: list[Fraction]
-    """The part of the run that each worker's process ran."""
+    """The share of the run in which each worker's process ran."""
     computed: Count
-    """Samples, those of iterations that a worker's loss cut included."""
+    """Samples, with those of iterations that were lost with their worker."""
     useful: Count
-    """Of these, what is in the state of somebody: not those of iterations that were cut, or from before all state was
-    lost."""
+    """Of these, those in a worker's state: not of lost iterations, nor from before all state was lost."""
     lost_seconds: Seconds
-    """That were computed in iterations which were cut."""
+    """Computed in lost iterations."""
     state_bytes: Count
-    """That newcomers have fetched."""
+    """Transferred to joining workers."""
     to_notice: Delays
-    """From a loss until a peer knows of it."""
+    """From a loss until a peer detects it."""
     to_join: Delays
-    """From the start of a process until it takes part."""
+    """From the start of a process until it is a member."""
     messages: Messages
     """Of simulations."""
 
 
-def columns(told: Mapping[str, Any]) -> dict[str, Any]:
+def columns(availability: Mapping[str, Any]) -> dict[str, Any]:
     """The same in a table's columns: shares, and means."""
-    up, computed = told.get("up"), told.get("computed")
+    up, computed = availability.get("up"), availability.get("computed")
     return {
         "up_share": sum(up) / len(up) if up else None,
-        "useful_share": told.get("useful", 0) / computed if computed else None,
-        **{name: told.get(name, {}).get("mean") for name in ("to_notice", "to_join")},
+        "useful_share": availability.get("useful", 0) / computed if computed else None,
+        **{name: availability.get(name, {}).get("mean") for name in ("to_notice", "to_join")},
     }

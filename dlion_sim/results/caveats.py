@@ -1,4 +1,4 @@
-"""What speaks against taking runs at their word."""
+"""Caveats of runs: no exchange, divergence, an early end."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from dlion_sim.results.reading import Run
 
 
 def note(runs: Sequence[Run]) -> str:
-    """In words: that workers never took in anything from a peer, or diverged, or that a run did not complete.
+    """In words: workers that never applied a peer's contribution, or diverged; runs that did not complete.
 
-    E.g. "no exchange" where that is so of all workers, else "in part no exchange"; nothing of sound runs. What of some
-    runs did complete is told of these alone.
+    E.g. "no exchange" of all workers, "in part no exchange" of some; empty for sound runs. Workers are those of the
+    completed runs, if there are any.
     """
     completed = [run for run in runs if run.manifest["status"] == "completed"]
     measured = completed or runs
-    everybody = sum(len(run.manifest.get("workers", [])) for run in measured)
+    count = sum(len(run.manifest.get("workers", [])) for run in measured)
     workers = {
         "no exchange": sum(len(run.without_exchange) for run in measured),
         "diverged": sum(len((run.summary or {}).get("diverged", [])) for run in measured),
     }
-    told = [_of(what, count, everybody) for what, count in workers.items() if count]
+    caveats = [_of(caveat, some, count) for caveat, some in workers.items() if some]
     states = Counter(run.manifest["status"] for run in runs if run.manifest["status"] != "completed")
-    return ", ".join([*told, *(_of(state, count, len(runs)) for state, count in states.items())])
+    return ", ".join([*caveats, *(_of(state, some, len(runs)) for state, some in states.items())])
 
 
-def tells(noted: str) -> bool:
-    """Whether what such runs came to says something of their system, by what is noted on them."""
-    return not any(what in noted for what in ("no exchange", "diverged"))
+def is_representative(noted: str) -> bool:
+    """Whether runs with such a `note` are representative of their system."""
+    return not any(caveat in noted for caveat in ("no exchange", "diverged"))
 
 
-def _of(what: str, count: int, everybody: int) -> str:
-    return what if count == everybody else f"in part {what}"
+def _of(caveat: str, some: int, count: int) -> str:
+    return caveat if some == count else f"in part {caveat}"

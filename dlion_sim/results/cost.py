@@ -1,4 +1,4 @@
-"""What a run cost: the time of its machines, what left one cloud for another, energy and CO2."""
+"""The cost of a run: machine time, traffic between clouds, energy and CO2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOUR = 3600.0
 _JOULES = 3.6e6
 """In a kWh."""
 GB = 1e9
-"""Bytes that a price of traffic is of."""
+"""Bytes per unit of the price of traffic."""
 
 
 class Tariff(TypedDict):
@@ -24,23 +24,23 @@ class Tariff(TypedDict):
     per_hour: list[Seconds]
     """Of each machine: workers, and parameter servers that have one of their own."""
     step: Annotated[float, msgspec.Meta(gt=0.0, le=MOST)]
-    """Time is billed in steps of so long, a begun one as a whole."""
+    """Time is billed in steps of this length, rounded up."""
     least: Seconds
-    """So much time is billed in any case."""
+    """The minimum that is billed."""
     egress: dict[ShortText, dict[ShortText, Seconds]] | None
-    """Of a GB, by sending and then by receiving cloud; None: traffic has no price."""
+    """Per GB, by sending and then by receiving cloud; None: traffic has no price."""
     watts: list[Seconds] | None
     """Of each machine, if all are known."""
     carbon: list[Seconds] | None
     """Grams of CO2 a kWh, likewise."""
     spot: NotRequired[list[bool]]
-    """Which machines are paid, and draw power, only while they are there; by default none."""
+    """Which machines are paid, and draw power, only while they are up; by default none."""
     restart: NotRequired[Seconds]
-    """For so long before its process runs again, one of these is there already."""
+    """Time from the start of such a machine until its process runs."""
 
 
 class Cost(TypedDict, total=False):
-    """What a run cost, as far as there are prices."""
+    """The cost of a run, as far as there are prices."""
 
     total: Required[Seconds]
     machines: Required[Seconds]
@@ -57,13 +57,13 @@ def cost_of(
     tariff: Tariff,
     seconds: float,
     carried: Mapping[tuple[str, str], float],
-    absences: Mapping[int, Sequence[tuple[float, float]]] = MappingProxyType({}),
+    outages: Mapping[int, Sequence[tuple[float, float]]] = MappingProxyType({}),
 ) -> Cost:
-    """What a run of so many seconds cost, in which so many bytes were `carried` from one cloud to another.
+    """The cost of a run of so many seconds, with the bytes `carried` by sending and receiving cloud.
 
-    `absences` are from when to when (s) the process of each machine did not run, as far as some did not.
+    `outages` are the times (s) without its process by machine, begin and end.
     """
-    away = unpaid(tariff, seconds, absences)
+    away = unpaid(tariff, seconds, outages)
     machines = machines_cost(tariff, seconds, away)
     hours = billed_hours(tariff, seconds) * len(tariff["per_hour"]) - sum(_saved_hours(tariff, seconds, away).values())
     cost: Cost = {"total": machines, "machines": machines, "machine_hours": hours}
@@ -80,22 +80,22 @@ def cost_of(
 
 
 def machines_cost(tariff: Tariff, seconds: float, away: Mapping[int, float]) -> float:
-    """What the machines of a run of so many seconds cost, of which spot machines were `away` for so many."""
+    """The cost of the machines of a run of so many seconds, of which spot machines were `away` for some."""
     saved = _saved_hours(tariff, seconds, away)
     return billed_hours(tariff, seconds) * sum(tariff["per_hour"]) - _sum_of(tariff["per_hour"], saved)
 
 
-def unpaid(tariff: Tariff, seconds: float, absences: Mapping[int, Sequence[tuple[float, float]]]) -> dict[int, float]:
-    """For how many of the first `seconds` each machine is not paid: of a spot machine, until it starts again."""
+def unpaid(tariff: Tariff, seconds: float, outages: Mapping[int, Sequence[tuple[float, float]]]) -> dict[int, float]:
+    """For how many of the first `seconds` each machine is not paid: a spot machine, until it restarts."""
     starts = tariff.get("restart", 0.0)
     return {
-        machine: sum(max(0.0, min(end - starts, seconds) - min(begin, seconds)) for begin, end in absences[machine])
-        for machine in spot_machines(tariff) & absences.keys()
+        machine: sum(max(0.0, min(end - starts, seconds) - min(begin, seconds)) for begin, end in outages[machine])
+        for machine in spot_machines(tariff) & outages.keys()
     }
 
 
 def spot_machines(tariff: Tariff) -> set[int]:
-    """The machines that are not paid while they are away."""
+    """The machines that are not paid during outages."""
     both = zip(tariff["per_hour"], tariff.get("spot", ()), strict=False)
     return {machine for machine, (_, is_spot) in enumerate(both) if is_spot}
 
@@ -106,12 +106,12 @@ def _saved_hours(tariff: Tariff, seconds: float, away: Mapping[int, float]) -> d
 
 
 def _sum_of(rates: Sequence[float], amounts: Mapping[int, float]) -> float:
-    """What so much comes to at the rates of some machines."""
+    """The sum of the amounts at their machines' rates."""
     return sum(rates[machine] * amount for machine, amount in amounts.items())
 
 
 def billed_hours(tariff: Tariff, seconds: float) -> float:
-    """Of each machine that there was for so many seconds."""
-    # A sum of times that comes to 60.000000000000007 s is one of 60 s.
+    """Of a machine that was up for so many seconds."""
+    # A sum of times of 60.000000000000007 s counts as 60 s.
     steps = math.ceil(round(seconds / tariff["step"], 6))
     return max(steps * tariff["step"], tariff["least"]) / _HOUR

@@ -1,4 +1,4 @@
-"""Finding run folders, and names to tell them apart by."""
+"""Finding run folders, and distinct names for them."""
 
 from __future__ import annotations
 

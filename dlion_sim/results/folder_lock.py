@@ -11,9 +11,9 @@ from dlion_sim.errors import InputError
 
 
 class FolderLock:
-    """Holds a run folder, which is there, until `close` or the process's end, however that comes.
+    """Holds an existing run folder until `close` or the end of the process, even by a kill.
 
-    The folder itself is locked: nothing is left in it. Raises InputError where somebody else holds it.
+    The folder itself is locked: no file is left in it. Raises InputError if another process holds it.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Many runs as tidy pandas tables: one table a kind of row, whose first columns say which run the row is of."""
+"""Many runs as tidy pandas tables, whose first columns identify the run of each row."""
 
 from __future__ import annotations
 
@@ -26,33 +26,32 @@ _OF_EVALUATIONS = [
 
 @dataclass(frozen=True)
 class Frames:
-    """Some runs' tables, each read when first asked for. Raises InputError for a run that cannot be read.
+    """Some runs' tables, each read at first use. Raises InputError for a run that cannot be read.
 
-    Every table begins with the columns `run` (its folder below the one that holds all), `scenario`, `system` (what is
-    replaced in it included), `seed`, and a column for each setting in which the runs differ, see `differing`, called by
-    the end of its path. Times are in seconds, accuracies fractions.
+    Every table begins with the columns `run` (its folder below the one that holds all), `scenario`, `system` (with
+    replaced settings), `seed`, and a column for each setting in which the runs differ, see `differing`, named by the
+    end of its path. Times are in seconds, accuracies fractions.
     """
 
     runs: tuple[Run, ...]
 
     @classmethod
     def of(cls, paths: Iterable[Path]) -> Frames:
-        """Of all runs at or below the paths. Raises InputError for a path with none."""
+        """All runs at or below the paths. Raises InputError for a path with none."""
         return cls(tuple(map(Run.open, find_runs(paths))))
 
     @cached_property
     def summaries(self) -> pd.DataFrame:
-        """A row a run: how it ended, its iterations, traffic, cost, accuracy, and time to each accuracy.
+        """A row per run: how it ended, its iterations, traffic, cost, accuracy, and time to each accuracy.
 
         `accuracy` is of the last evaluation, `final_accuracy` the mean of the last few, and `full_accuracy` of one at
-        the end on all samples, where evaluations are on fewer. Of a task with another metric, `metric`, `metric_std`,
-        `final_metric` and `full_metric` are in the place of accuracy's.
+        the end on all samples, if evaluations are on fewer. For a task with another metric, `metric`, `metric_std`,
+        `final_metric` and `full_metric` replace them.
 
-        `time_to_0.9` and the like is NaN where that accuracy was never reached, and where the untrained model has it:
-        up to `reached_untrained`. It was reached after the evaluation at `not_before_0.9`, and by then.
+        `time_to_0.9` and so on is NaN if that accuracy was never reached, or already by the untrained model (up to
+        `reached_untrained`). It was reached between the evaluations at `not_before_0.9` and `time_to_0.9`.
 
-        `note` says what speaks against a run: that nothing was exchanged, that it diverged or did not complete. Of one
-        without an end only that is known.
+        `note` has a run's caveats: no exchange, diverged, not completed. A run in progress has no other values.
         """
         rows = [{**_summary(run), "note": note([run])} for run in self.runs]
         about = self._about(column for row in rows for column in row)
@@ -60,10 +59,10 @@ class Frames:
 
     @cached_property
     def evaluations(self) -> pd.DataFrame:
-        """A row an evaluation of a worker: `virtual_time`, `worker`, `iteration`, `loss` and `accuracy`, ...
+        """A row per evaluation of a worker: `virtual_time`, `worker`, `iteration`, `loss` and `accuracy`, ...
 
-        `evaluated_on` tells on which set: "test" or "validation". Where a run's task has another metric than accuracy,
-        there are also the columns `metric` and `metric_name`.
+        `evaluated_on` is the set: "test" or "validation". If a task has another metric than accuracy, there are also
+        the columns `metric` and `metric_name`.
         """
         others = any(run.metric != ACCURACY for run in self.runs)
 
@@ -76,49 +75,49 @@ class Frames:
 
     @cached_property
     def iterations(self) -> pd.DataFrame:
-        """A row an iteration of a worker: `virtual_time` of its end, training `loss`, `batch_size`, waiting, ..."""
+        """A row per iteration of a worker: `virtual_time` of its end, training `loss`, `batch_size`, waiting, ..."""
         return self._all(lambda run: run.iterations().drop(columns=["kind", "accuracy", "metric"]))
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """A row an interval of a directed link: `virtual_time` of its end, `sender`, `receiver`, `bytes`, N, ...
+        """A row per interval of a directed link: `virtual_time` of its end, `sender`, `receiver`, `bytes`, N, ...
 
-        `wan_bytes` are the bytes where the link goes from one micro-cloud to another, and 0 elsewhere.
+        `wan_bytes` are the bytes of links between micro-clouds, and 0 elsewhere.
         """
         return self._all(Run.links)
 
     @cached_property
     def transfers(self) -> pd.DataFrame:
-        """A row a message, of runs that recorded them: `begin` and `end`, `sender`, `receiver`, `kind`, `bytes`, ..."""
+        """A row per message, if recorded: `begin` and `end`, `sender`, `receiver`, `kind`, `bytes`, ..."""
         return self._all(Run.transfers)
 
     @cached_property
     def parts(self) -> pd.DataFrame:
-        """A row a message and part of it, where packets may be lost: `variable`, `large`, `bytes`, `lost_bytes`, ..."""
+        """A row per message and part of it, with bounded loss: `variable`, `large`, `bytes`, `lost_bytes`, ..."""
         return self._all(Run.parts)
 
     @cached_property
     def queues(self) -> pd.DataFrame:
-        """A row an interval of a link's queue, of simulated packets: `port`, `mean_queued`, `dropped`, `marked`, ..."""
+        """A row per interval of a simulated link's queue: `port`, `mean_queued`, `dropped`, `marked`, ..."""
         return self._all(Run.queues)
 
     @cached_property
     def membership(self) -> pd.DataFrame:
-        """A row each time that one came, went, or was noticed to: `participant`, `what`, `peer`, `seconds`, ..."""
+        """A row per change of availability or membership: `participant`, `what`, `peer`, `seconds`, ..."""
         return self._all(Run.membership)
 
     @cached_property
     def arrivals(self) -> pd.DataFrame:
-        """A row what came to a worker of a stream between two iterations: how many (`batch_size`), `accuracy`, ..."""
+        """A row per worker and iteration of a stream: number of arrivals (`batch_size`), `accuracy`, ..."""
         return self._all(lambda run: run.arrivals().drop(columns=["kind", "metric"]))
 
     @cached_property
     def classes(self) -> pd.DataFrame:
-        """A row an evaluation of a worker and class, of a stream: `label`, its `share` then, `samples`, `accuracy`."""
+        """A row per evaluation of a worker and class, of a stream: `label`, its `share`, `samples`, `accuracy`."""
         return self._all(Run.classes)
 
     def _about(self, taken: Iterable[str]) -> list[dict[str, Any]]:
-        """What the first columns say, by run; no setting is called as a column that is `taken`."""
+        """The first columns by run; no setting gets the name of a column that is `taken`."""
         names = run_names([run.folder for run in self.runs])
         paths = dict.fromkeys(path for settings in self._settings for path in settings)
         called = headings(paths, {*taken, "run", "scenario", "system", "seed"})
@@ -143,7 +142,7 @@ class Frames:
         for about, table in zip(self._about(columns), tables, strict=True):
             for place, (column, value) in enumerate(about.items()):
                 table.insert(place, column, value)
-        # pandas warns of empty tables, whose columns might have other types.
+        # pandas warns about empty tables, whose columns may have other types.
         return pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
 
 

@@ -1,4 +1,4 @@
-"""What to call the system of a run: by its name alone only where it is what the name stands for."""
+"""Labels of systems, scenarios and settings in tables and figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def headings(paths: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
-    """What to call the column of each path: the shortest end that is no other's, nor `taken`, e.g. "bandwidth"."""
+    """The column name of each path: its shortest end that is unique and not `taken`, e.g. "bandwidth"."""
     dotted = [f".{path}" for path in paths]
     named = {}
     for path in dotted:
@@ -23,28 +23,27 @@ def in_words(path: str, value: str) -> str:
     return f"{path.rsplit('.', 1)[-1].replace('_', ' ')} {value}"
 
 
-def system_label(manifest: Mapping[str, Any], told: Collection[str] = ()) -> str:
-    """The name of the run's system and what is replaced in it, e.g. "dlion, weights share".
+def system_label(manifest: Mapping[str, Any], stated: Collection[str] = ()) -> str:
+    """The name of the run's system and the settings replaced in it, e.g. "dlion, weights share".
 
-    What the paths `told` say already is left out, and what is below them. Of a run from before these were written down,
-    the name.
+    Settings at or below the paths `stated` are omitted.
     """
-    replaced = untold(manifest, told)
+    replaced = replaced_settings(manifest, stated)
     return ", ".join([str(manifest.get("system", "")), *(in_words(path, value) for path, value in replaced.items())])
 
 
 def scenario_label(manifest: Mapping[str, Any]) -> str:
-    """The name of the run's scenario, and of what size a model was charged, if not that of the one which learnt."""
+    """The name of the run's scenario, and the size of the model whose cost was charged, if not the trained one's."""
     cost_as = manifest.get("cost_as")
     name = str(manifest.get("scenario", ""))
     return f"{name}, charged as {cost_as['parameters']} parameters" if cost_as else name
 
 
-def untold(manifest: Mapping[str, Any], told: Collection[str] = ()) -> dict[str, str]:
-    """What is replaced in the run's system, by path below `system`, but for what the paths `told` say."""
+def replaced_settings(manifest: Mapping[str, Any], stated: Collection[str] = ()) -> dict[str, str]:
+    """The settings replaced in the run's system by path below `system`, except at or below the paths `stated`."""
     replaced: dict[str, str] = manifest.get("replaced", {})
     return {
         path: value
         for path, value in replaced.items()
-        if not any(f"system.{path}.".startswith(f"{each}.") for each in told)
+        if not any(f"system.{path}.".startswith(f"{each}.") for each in stated)
     }

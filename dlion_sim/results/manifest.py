@@ -1,4 +1,4 @@
-"""The manifest of a run: what a reader needs to judge it or to make it again."""
+"""The manifest of a run: what is needed to judge it and to repeat it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SOURCE = Path(__file__).parents[1]
 
 Count = Annotated[int, Number]
 EvaluatedOn = Literal["test", "validation"]
-"""What losses and accuracies were measured on: the test set, or training samples that were held out for it."""
+"""The set of evaluations: test samples, or held-out training samples."""
 
 
 class InSweep(TypedDict, total=False):
-    """Which run of a sweep it is."""
+    """The run's place in a sweep."""
 
     point: dict[ShortText, ShortText]
     """The values of the sweep's axes, as texts by axis."""
@@ -41,7 +41,7 @@ class CostAs(TypedDict):
 
 
 class ChangeFields(TypedDict):
-    """What of a stream's samples changes, and from when to when."""
+    """A change of a stream's samples, and its times."""
 
     what: ShortText
     begin: Seconds
@@ -49,7 +49,7 @@ class ChangeFields(TypedDict):
 
 
 class PathDown(TypedDict):
-    """From when to when nothing goes from a cloud to another one, if the end is known: it may be for good."""
+    """An outage of the path from a cloud to another one; `end` is None if it is permanent."""
 
     sender: ShortText
     receiver: ShortText
@@ -58,14 +58,14 @@ class PathDown(TypedDict):
 
 
 class MetricFields(TypedDict):
-    """As `Metric` has it."""
+    """See `Metric`."""
 
     name: ShortText
     higher_is_better: bool
 
 
 class Lateness(TypedDict):
-    """How often and by how many seconds real computations took longer than modelled."""
+    """How often, and by how many seconds, real computations took longer than modelled."""
 
     computations: Count
     late: Count
@@ -74,14 +74,14 @@ class Lateness(TypedDict):
 
 
 class EvaluationSamples(TypedDict):
-    """How many samples each evaluation of the run is on, and the one at its end, which is on all that there are."""
+    """Number of samples of each evaluation, and of the one at the run's end, on all samples."""
 
     curve: Count
     full: Count
 
 
 class NodeFields(TypedDict, total=False):
-    """What is known of a node of a live run."""
+    """A node of a live run."""
 
     rank: Count
     status: str
@@ -92,41 +92,40 @@ class NodeFields(TypedDict, total=False):
 
 
 class Manifest(TypedDict, total=False):
-    """What is read of a manifest, and what that must be where it is there; it may tell more."""
+    """The known keys of a manifest, which may have more."""
 
     status: Required[Literal["running", "completed", "interrupted", "failed"]]
     scenario: ShortText
     system: ShortText
     replaced: dict[ShortText, ShortText]
-    """In the system, by path below it."""
+    """Settings replaced in the system, by path below it."""
     transport: ShortText
     seed: Count
     way: Literal["simulate", "live", "emulate"]
     device: ShortText
     workers: list[ShortText]
     variables: list[ShortText]
-    """Names of the model's, by number, where tables tell of them."""
-    """Their names, by number."""
+    """The model's, by number, if tables refer to them."""
     servers: list[ShortText]
-    """The names of the parameter servers, whose numbers follow."""
+    """The names of the parameter servers, which are numbered after the workers."""
     clouds: list[ShortText]
-    """The micro-clouds of all these."""
+    """The micro-cloud of each participant."""
     cost_as: CostAs
-    """Where it is not that of the model which learns."""
+    """If it is not the trained model."""
     tariff: Tariff
-    """Where the scenario has prices."""
+    """If the scenario has prices."""
     drift: list[ChangeFields]
-    """Where samples come as a stream."""
+    """Of a stream."""
     paths_down: list[PathDown]
-    """Where the scenario says so, and they are not too many to be told."""
+    """If there are any, and not too many."""
     training_samples: Count
     partition: list[list[Count]]
-    """How many of each class lie at each worker."""
+    """Number of samples of each class at each worker."""
     owners: list[dict[ShortText, Count]]
-    """Where samples lie by their owners: how many of each owner lie at each worker."""
+    """If samples are partitioned by owner: number of each owner's samples at each worker."""
     versions: dict[ShortText, ShortText]
     metric: MetricFields
-    """What evaluations are by, besides the loss."""
+    """The metric of evaluations, besides the loss."""
     evaluated_on: EvaluatedOn
     evaluation_samples: EvaluationSamples
     sweep: InSweep
@@ -136,17 +135,17 @@ class Manifest(TypedDict, total=False):
     run: str
     """The digest of a live run."""
     rank: Count
-    """Of a node's part of a live run: whose it is."""
+    """The participant, of a node's part of a live run."""
     paced: bool
     late: Lateness | None
     nodes: list[NodeFields]
 
 
 def environment() -> dict[str, Any]:
-    """This machine and its software now: versions, platform, host name, CPUs, the time (UTC, ISO 8601).
+    """This machine and its software: versions, platform, host name, CPUs, the time (UTC, ISO 8601).
 
-    The versions are those of Python and of the packages that results come from, with a digest of this package's source:
-    it tells apart two states of the code that call themselves by one version.
+    The versions are those of Python and of the packages that results depend on, with a digest of this package's source,
+    which distinguishes two states of the code with one version.
     """
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

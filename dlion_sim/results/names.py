@@ -1,4 +1,4 @@
-"""Names beside the numbers of those who take part in a run."""
+"""Names of participants, beside their numbers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def participants(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def clouds_of(manifest: Mapping[str, Any]) -> Sequence[str]:
-    """The micro-cloud of each participant; manifests of old runs don't tell, but names of workers begin with it."""
-    told: Sequence[str] | None = manifest.get("clouds")
-    return told or [name.rpartition("/")[0] for name in participants(manifest)]
+    """The micro-cloud of each participant. Old manifests lack it, but workers' names begin with it."""
+    clouds: Sequence[str] | None = manifest.get("clouds")
+    return clouds or [name.rpartition("/")[0] for name in participants(manifest)]
 
 
 def with_names(table: pa.Table, manifest: Mapping[str, Any]) -> pa.Table:
-    """The table, and for each column of participants' numbers two more: worker_name and worker_cloud for worker.
+    """The table, with `worker_name` and `worker_cloud` for `worker`, and so on for each column of participants.
 
-    Columns that are there stay. Numbers of whom the manifest does not know have no name.
+    Existing columns stay. Participants that are not in the manifest have null.
     """
     names = participants(manifest)
     clouds = clouds_of(manifest)

@@ -31,7 +31,7 @@ def of_metric(value: float, metric: Metric) -> str:
 
 
 def byte_unit(largest: float) -> tuple[float, str]:
-    """In what to tell sizes up to `largest` bytes: (bytes, name) of the unit."""
+    """The unit of sizes up to `largest` bytes: (bytes, name)."""
     # What would round to 1,000 of a unit is 1 of the next.
     return next((unit for unit in _BYTES if largest >= 0.9995 * unit[0]), _BYTES[-1])
 

@@ -1,4 +1,4 @@
-"""Reading a run folder: finished, still running, or killed."""
+"""Reading a run folder: of a finished run, one in progress, or a killed one."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ _SEED_OR_PLACE = re.compile(r"^(seed|modules): .*\n", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder, which may come from anybody: what is read of it is checked, and what cannot be is an InputError.
+    """A run folder, which may come from anybody: all that is read is checked, and faults are InputErrors.
 
-    The tables are read at each call; a pandas column of integers with nulls holds floats and NaN.
+    Tables are read at each call. An integer column with nulls has floats and NaN in pandas.
     """
 
     folder: Path
     manifest: dict[str, Any]
-    """As `Manifest` describes it; reading a key that is missing raises InputError."""
+    """See `Manifest`; access to a missing key raises InputError."""
     summary: dict[str, Any] | None
-    """As `Summary` describes it, and like the manifest; None where the run did not finish."""
+    """See `Summary`, like the manifest; None if the run did not finish."""
 
     @classmethod
     def open(cls, folder: Path) -> Run:
-        """The run in `folder`. Raises InputError where that is no run folder or a file of it cannot be read."""
+        """The run in `folder`. Raises InputError if that is not a run folder, or a file cannot be read."""
         if not run_folder.holds_run(folder):
             raise InputError("is not a run folder", file=folder, allowed=f"a folder that holds a {run_folder.MANIFEST}")
         manifest = read_json(folder / run_folder.MANIFEST, Manifest)
@@ -68,7 +68,7 @@ class Run:
 
     @cached_property
     def scenario(self) -> dict[str, Any]:
-        """The resolved scenario as plain data. Raises InputError where it cannot be read."""
+        """The resolved scenario as plain data. Raises InputError if it cannot be read."""
         file = self.folder / run_folder.SCENARIO
         scenario = read_file(file)
         if not isinstance(scenario, dict):
@@ -77,23 +77,23 @@ class Run:
 
     @cached_property
     def apart_from_seed(self) -> str:
-        """The resolved scenario's text, in which the same always stands in the same words, without its seed.
+        """The resolved scenario's text without seed and modules; equal for equal scenarios.
 
-        Nor where own code lies. Raises InputError where it cannot be read.
+        Raises InputError if it cannot be read.
         """
         return _SEED_OR_PLACE.sub("", read_text(self.folder / run_folder.SCENARIO))
 
     @property
     def cluster(self) -> str:
-        """The text of the machines and the network, in which the same always stands in the same words."""
+        """The resolved text of machines and network; equal for equal clusters."""
         found = _CLUSTER.search(self.apart_from_seed)
         return found.group() if found else ""
 
     @property
     def target(self) -> float | None:
-        """The scenario's own target, in the unit of the metric. Raises InputError where it cannot be read."""
+        """The scenario's target, in the unit of the metric. Raises InputError if it cannot be read."""
         if not _STATES_TARGET.search(self.apart_from_seed):
-            return None  # as of most runs, without reading it all
+            return None  # in most runs; parsing all of it takes long
         for key in ("target_accuracy", "target"):
             if (target := self.scenario.get(key)) is not None:
                 if not isinstance(target, int | float):
@@ -103,25 +103,25 @@ class Run:
 
     @property
     def outcome(self) -> Mapping[str, Any]:
-        """What its summary tells. Raises InputError where it did not finish."""
+        """The summary. Raises InputError if the run did not finish."""
         if self.summary is None:
             raise InputError("is missing", file=self.folder / run_folder.SUMMARY)
         return self.summary
 
     @property
     def point(self) -> dict[str, str]:
-        """Which of the values of a sweep's axes the run has, as texts by axis; none of a run by itself."""
+        """The run's values of a sweep's axes, as texts by axis; empty outside a sweep."""
         point: dict[str, str] = self.manifest.get("sweep", {}).get("point", {})
         return point
 
     @property
     def system(self) -> str:
-        """What to call its system: "dlion", or "dlion, weights share" where that is not dlion's own."""
+        """Its system's label: "dlion", or "dlion, weights share" if that is replaced."""
         return system_label(self.manifest)
 
     @property
     def without_exchange(self) -> list[str]:
-        """The workers, by name, that never took anything in from a peer, though there are some; of old runs unknown."""
+        """The workers, by name, that never applied a peer's contribution, if there are peers; empty for old runs."""
         workers: list[str] = self.manifest.get("workers", [])
         counts = (self.summary or {}).get("exchanges", {}).get("per_worker", [])
         return [worker for worker, count in zip(workers, counts, strict=False) if count == 0 and len(workers) > 1]
@@ -134,28 +134,28 @@ class Run:
 
     @property
     def is_virtual(self) -> bool:
-        """Whether its seconds are a simulation's, and not those of a real clock."""
+        """Whether its time is virtual, not real."""
         return bool(self.manifest.get("way", "simulate") == "simulate")
 
     @property
     def metric(self) -> Metric:
-        """What its evaluations are by; its `key` is that of their column, and of the summary's keys about it."""
+        """The metric of its evaluations; its `key` is the name of their column, and part of the summary's keys."""
         return Metric.of(self.manifest)
 
     @property
     def plot(self) -> Path:
-        """Where the figure of its metric over time goes."""
+        """The file of the figure of its metric over time."""
         return self.folder / f"{self.metric.key}.png"
 
     @property
     def evaluated_on(self) -> EvaluatedOn:
-        """What its losses and accuracies were measured on; runs from before there was a choice don't say."""
+        """The set of its evaluations."""
         evaluated_on: EvaluatedOn = self.manifest.get("evaluated_on", "test")
         return evaluated_on
 
     @property
     def is_evaluated_in_part(self) -> bool:
-        """Whether its evaluations are on fewer samples than there are."""
+        """Whether its evaluations are on some of the samples."""
         samples = self.manifest.get("evaluation_samples")
         return samples is not None and samples["curve"] < samples["full"]
 
@@ -166,11 +166,11 @@ class Run:
 
     @cached_property
     def wan_bytes(self) -> int:
-        """Bytes that went from one micro-cloud to another; what the summary does not tell, as older ones, links do."""
-        told: int | None = (self.summary or {}).get("wan_bytes")
-        if told is None:
+        """Bytes between micro-clouds, from the summary, or from the links if it lacks them."""
+        total: int | None = (self.summary or {}).get("wan_bytes")
+        if total is None:
             return int(self.links()["wan_bytes"].sum()) if self.has_wan else 0
-        return told
+        return total
 
     def metrics(self) -> pd.DataFrame:
         """All rows of `METRICS`. This and all tables below raise InputError if they cannot be read."""

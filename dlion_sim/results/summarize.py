@@ -1,4 +1,4 @@
-"""The making of a run's summary: what to compare runs by."""
+"""Making a run's summary, by which runs are compared."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from dlion_sim.results.manifest import CostAs, EvaluatedOn, EvaluationSamples
 from dlion_sim.results.summary import Status
 
 TARGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-"""The accuracies, as fractions, whose times every summary tells."""
+"""The accuracies, as fractions, whose times are in every summary."""
 
 _DIVERGED = 10.0
-"""The loss of a worker that diverged, at least, by the greatest that anybody began with."""
+"""Minimum loss of a diverged worker, relative to the greatest first loss of all."""
 
 _LAST_PART, _FEWEST_LAST = 0.1, 3
-"""Of a run: its evaluations in there, or so many, give the final accuracy."""
+"""The final accuracy is of the evaluations in the last part of a run, or at least so many."""
 
 SPENT = ("compute", "input", "profile", "wait")
-"""What workers' seconds go to: computing, waiting for samples, timing their machines, waiting for others."""
+"""Workers' time by activity: computing, waiting for samples, timing their machines, waiting for peers."""
 
 Evaluation = tuple[float, Mapping[int, float]]
-"""A time in seconds, and the task's metric then of each worker that was evaluated."""
+"""A time (s), and the task's metric of each worker that was evaluated."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run ended, why, and how many seconds of its clock after its start."""
+    """How a run ended, why, and when (s)."""
 
     status: Status
     stopped_by: str
@@ -70,20 +70,15 @@ def summarize(
     cost: Cost | None = None,
     stream: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The summary of a run as JSON will say it.
+    """The summary of a run as plain data, see `Summary`.
 
-    `system` is the name of a composition, and `system_label` says what is replaced in it too. `iterations` has an entry
-    for each worker, `exchanges` how many of them took in something from a peer, and `losses` the first and the last
-    one of those that have done one; `spent` are each worker's seconds by `SPENT`. `evaluations` go forward in time, and
-    took `evaluation_seconds` of the `wall_seconds`; the metric is summed up over those who were evaluated.
-    `full_evaluation` is the metric of each worker at the end on all samples, where evaluations are not on all of the
-    `evaluation_samples`. `target` is
-    a value of it to tell the time of, besides `TARGETS` if it is accuracy. `late` tells of a run of real nodes how
-    often and by how many seconds computations took longer than modelled, and `cost_as` which larger model was charged,
-    if any; `transport` is of messages that were sent in packets, as `Transported`, `availability` of who came and went,
-    as `Availability`, and `stream` of samples that came, as `Streamed`; `cost` is the run's, if it has prices.
-    What is unknown is None: a rate over no time, the metric of who was not evaluated, the time of a target that was
-    never reached.
+    By worker: `iterations`; `exchanges`, those iterations that applied a peer's contribution; `losses`, the first and
+    the last one, of workers with any; `spent`, seconds by `SPENT`. `evaluations` are in order of time and took
+    `evaluation_seconds` of the `wall_seconds`. `full_evaluation` is the metric by worker at the end on all samples, if
+    evaluations are on fewer of the `evaluation_samples`. `target` is a value of the metric to time, besides `TARGETS`
+    of accuracy. `late`: as `Lateness`, of real nodes; `transport`: as `Transported`; `availability`: as
+    `Availability`; `stream`: as `Streamed`. Unknown values are None: a rate over no time, the metric of a worker that
+    was not evaluated, the time of a target that was not reached.
     """
     if evaluation_samples and evaluation_samples["curve"] == evaluation_samples["full"]:
         full_evaluation = evaluations[-1][1] if evaluations else {}
@@ -122,20 +117,19 @@ def summarize(
 
 
 def _diverged(losses: Mapping[int, tuple[float, float]]) -> list[int]:
-    """The workers whose last loss is no number, or many times the greatest first one.
+    """The workers whose last loss is not finite, or many times the greatest first one.
 
-    That of a batch may by chance be several times as large, and who joins late begins with what others have learnt.
+    Not one's own first one: a worker that joins late begins with trained parameters.
     """
     most = _DIVERGED * max((first for first, _ in losses.values() if math.isfinite(first)), default=math.inf)
     return [worker for worker, (_, last) in sorted(losses.items()) if not math.isfinite(last) or last > most]
 
 
 def final_metric(values: Sequence[tuple[float, float]], seconds: float) -> dict[str, Any]:
-    """The `mean` of a metric's last values in a run of so many seconds, and of how many `evaluations`.
+    """The `mean` of a metric's last `values`, (time in s, value) each, and the number of these `evaluations`.
 
-    These are the ones in the last tenth of the run, or the last three where that has fewer: the very last one alone is
-    as much a matter of chance as of the system. Each is a time (s) and what was measured then; one at 0 s, of what is
-    not trained yet, counts only where there is no other.
+    Those in the last tenth of the run's `seconds`, but at least three, as the last one alone is random. One at 0 s, of
+    an untrained model, counts only if there is no other.
     """
     trained = [each for each in values if each[0] > 0] or values
     late = sum(time >= (1 - _LAST_PART) * seconds * (1 - 1e-9) for time, _ in trained)
@@ -149,9 +143,9 @@ def time_to_target(evaluations: Sequence[Evaluation], target: float, metric: Met
 
 
 def not_before(evaluations: Sequence[Evaluation], targets: Iterable[float], metric: Metric) -> dict[str, float | None]:
-    """By target that was reached, as text: the virtual time (s) of the evaluation before, None where it was the first.
+    """By target that was reached, as text: the virtual time (s) of the evaluation before, None if it was the first.
 
-    When in between it was reached nobody knows.
+    The target was reached between the two.
     """
     times = [time for time, _ in evaluations]
     reached = {target: time_to_target(evaluations, target, metric) for target in targets}
@@ -164,7 +158,7 @@ def _mean(values: Mapping[int, float]) -> float:
 
 
 def _known(value: float | None) -> float | None:
-    """None for what is too large to be reckoned with: a run may diverge."""
+    """None for a value that would overflow sums: a run may diverge."""
     return None if value is None or abs(value) > MOST else value
 
 
@@ -176,7 +170,7 @@ def _over_workers(by_worker: Mapping[int, float], workers: Iterable[int]) -> dic
     if not by_worker:
         return {"mean": None, "std": None, "per_worker": []}
     values = list(by_worker.values())
-    with np.errstate(invalid="ignore"):  # as where a worker has diverged
+    with np.errstate(invalid="ignore"):  # of a diverged worker
         mean, std = float(np.mean(values)), float(np.std(values))
     return {
         "mean": _known(mean),

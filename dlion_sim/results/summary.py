@@ -1,4 +1,4 @@
-"""What is read of a run's summary: what it tells, and what that must be where it is there."""
+"""The content of a run's summary: its keys and the types of their values, as they are checked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PerWorker(TypedDict, total=False):
 
 
 class Last(TypedDict, Generic[T], total=False):
-    """A metric of the workers at one evaluation; None of who was not evaluated."""
+    """A metric of the workers at one evaluation; None for a worker that was not evaluated."""
 
     mean: Required[T | None]
     std: T | None
@@ -32,14 +32,14 @@ class Last(TypedDict, Generic[T], total=False):
 
 
 class Final(TypedDict, Generic[T]):
-    """The mean over the last evaluations, and how many these are."""
+    """The mean over the last evaluations, and their number."""
 
     mean: T | None
     evaluations: Count
 
 
 class Completion(TypedDict):
-    """From a message's first byte until its receiver had all of it that it waited for."""
+    """Time from a message's first byte until its receiver had all that it waited for."""
 
     mean: Seconds | None
     p50: Seconds | None
@@ -47,39 +47,39 @@ class Completion(TypedDict):
 
 
 class Transported(TypedDict):
-    """What became of the messages that were sent in packets: shares of their bytes, and how long it took.
+    """Messages that were sent in packets: shares of their bytes, and completion times.
 
-    `lost` is what receivers did without, and of that `saved` what was never sent.
+    `lost` bytes were not delivered; `saved` of them were never sent.
     """
 
     lost: Fraction
     resent: Seconds
     saved: Fraction
     messages: Count
-    """Of data, of which `completion` tells."""
+    """Data messages, which `completion` is of."""
     completion: Completion
 
 
 class Streamed(TypedDict):
-    """How workers did on samples that came while they learned; None of what there is none of."""
+    """Results on a stream; None if there is no such value."""
 
     scored: Count
-    """Samples that were tested as they came, before they were trained on."""
+    """Samples that were tested on arrival, before training on them."""
     online_accuracy: Fraction | None
     """Of these."""
     forgetting: Annotated[float, msgspec.Meta(ge=-1.0, le=1.0)] | None
-    """The best former accuracy of a class less the last one, the mean over the classes that have come, and workers
+    """The best former accuracy of a class minus the last one, mean over workers and the classes that have arrived
     (Chaudhry et al., ECCV 2018)."""
     adaptation: dict[TargetText, Seconds | None]
-    """By class that was not there from the start: from when it was until the workers' mean accuracy at it had come to
-    nine tenths of its final level."""
+    """By class that was absent at the start: time from its first arrival until the workers' mean accuracy on it reached
+    nine tenths of its final value."""
 
 
 class Summary(TypedDict, total=False):
-    """What is read of a summary, and what that must be where it is there; it may tell more.
+    """The known keys of a summary, which may have more.
 
-    What only newer ones tell is asked for with `get`. Of a task whose metric is not accuracy, the keys that end with
-    `metric` are there in place of those that end with `accuracy`.
+    Older runs lack some. If the task's metric is not accuracy, keys that end with `metric` replace those that end with
+    `accuracy`.
     """
 
     scenario: ShortText
@@ -94,7 +94,7 @@ class Summary(TypedDict, total=False):
     samples: Count
     samples_per_wall_second: Seconds | None
     wan_bytes: Count
-    """That went from one micro-cloud to another."""
+    """Bytes between micro-clouds."""
     bytes_sent: Count
     """Over all links."""
     transport: Transported
@@ -108,11 +108,11 @@ class Summary(TypedDict, total=False):
     accuracy: Last[Fraction]
     """At the last evaluation."""
     full_accuracy: Last[Fraction]
-    """At the end, on all samples: evaluations, and all that follows from them, may be on the first ones only."""
+    """At the end, on all samples: evaluations may be on the first ones only."""
     final_accuracy: Final[Fraction]
     time_to_accuracy: dict[TargetText, Seconds | None]
     not_before: dict[TargetText, Seconds | None]
-    """By target that was reached: the last evaluation without it before that of `time_to_...`, if there was one."""
+    """By target that was reached: the time of the evaluation before that of `time_to_...`, if there was one."""
     metric: Last[Measured]
     full_metric: Last[Measured]
     final_metric: Final[Measured]

@@ -1,7 +1,6 @@
-"""The WAN: what goes from one micro-cloud to another, whose bytes cost; other bytes stay inside a micro-cloud's LAN.
+"""WAN bytes: those between micro-clouds, which cost; other bytes stay inside a micro-cloud's LAN.
 
-`wan_bytes` are those bytes, in summaries, tables and figures alike, and without headers and acknowledgements as all
-counts of bytes are.
+Like all counts of bytes, `wan_bytes` are without headers and acknowledgements.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ if TYPE_CHECKING:
 
 
 def wan_path(manifest: Mapping[str, Any], sender: int, receiver: int) -> tuple[str, str] | None:
-    """From which micro-cloud to which other one a link goes; None where it stays inside one."""
+    """The two micro-clouds of a link, from and to; None for a link inside one."""
     clouds = clouds_of(manifest)
     path = clouds[sender], clouds[receiver]
     return None if path[0] == path[1] else path
 
 
 def with_wan_bytes(links: pd.DataFrame) -> pd.DataFrame:
-    """Rows of links, whose `wan_bytes` are their `bytes` where they cross to another micro-cloud, and 0 elsewhere."""
+    """Rows of links with `wan_bytes`: their `bytes` between micro-clouds, 0 elsewhere."""
     crosses = links["sender_cloud"].astype(object) != links["receiver_cloud"].astype(object)
     return links.assign(wan_bytes=links["bytes"].where(crosses, 0))
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes that runs are compared by: in which columns they are, and what to call them."""
+    """The bytes by which runs are compared: their columns and their name."""
 
     name: Literal["WAN", "LAN"]
     links: Literal["wan_bytes", "bytes"]
@@ -48,7 +47,7 @@ class Traffic:
 
     @property
     def to_target(self) -> str:
-        """Their column of comparisons, as far as they were sent until the target was reached."""
+        """Their column of comparisons, sent until the target was reached."""
         return f"{self.total}_to_target"
 
 
@@ -56,5 +55,5 @@ WAN, LAN = Traffic("WAN", "wan_bytes", "wan_bytes"), Traffic("LAN", "bytes", "by
 
 
 def traffic_of(runs: Iterable[Run]) -> Traffic:
-    """What to compare runs by: bytes over the WAN, or over the LAN where none of them has more than one micro-cloud."""
+    """Bytes over the WAN, or over the LAN if no run has more than one micro-cloud."""
     return WAN if any(run.has_wan for run in runs) else LAN

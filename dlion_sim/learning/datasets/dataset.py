@@ -1,4 +1,4 @@
-"""Samples in memory, and the task that they are for."""
+"""Samples in memory, and their task."""
 
 from __future__ import annotations
 
@@ -35,36 +35,36 @@ class Dataset:
     test_inputs: Tensor
     test_targets: Tensor
     task: Task = None  # type: ignore[assignment]
-    """In a dataset of the user's own it may be left out, where it follows from the targets."""
+    """May be omitted in a user's own dataset, if it follows from the targets."""
     transform: Callable[[Tensor], Tensor] = as_they_are
     owners: Tensor | None = None
-    """Whose each training sample is by nature, int64 [N]: a writer's, a speaker's, a site's."""
+    """The natural owner of each training sample, int64 [N]: a writer, a speaker, a site."""
     name: str = ""
 
     @cached_property
     def sample(self) -> Tensor:
-        """What a model takes of the first training sample [1, ...]."""
+        """The first training sample as a model's input [1, ...]."""
         return self.transform(self.train_inputs[:1])
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """Of what a model takes of a sample: [C, H, W] of an image."""
+        """The shape of a sample as a model's input: [C, H, W] of an image."""
         return tuple(self.sample.shape[1:])
 
     @property
     def input_kind(self) -> InputKind:
-        """What a model takes."""
+        """The kind of a model's inputs."""
         if not self.sample.is_floating_point():
             return "tokens"
         return "images" if len(self.input_shape) == 3 else "numbers"
 
     @property
     def labels(self) -> npt.NDArray[np.int64] | None:
-        """The class of each training sample [N], where the task is about classes."""
+        """The class of each training sample [N], for classification."""
         return self.train_targets.cpu().numpy() if isinstance(self.task, Classification) else None
 
     def to(self, device: torch.device) -> Dataset:
-        """The same data on `device`, shared with this one where it already lies there."""
+        """The same data on `device`, without a copy of what is there."""
         return replace(
             self,
             train_inputs=self.train_inputs.to(device),

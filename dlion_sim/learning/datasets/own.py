@@ -1,4 +1,4 @@
-"""A dataset of the user's own: what a function of theirs returns, checked."""
+"""A dataset of the user's own: the checked return value of a function."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning.datasets.dataset import Dataset, as_they_are
 from dlion_sim.learning.randomness import seeded
 from dlion_sim.learning.tasks import Classification, NextToken, Regression, Task
-from dlion_sim.learning.tasks.targets import told
+from dlion_sim.learning.tasks.targets import described
 
 _FOUR = ("train_inputs", "train_targets", "test_inputs", "test_targets")
 _TARGETS = "int64 [N] (classes), int64 of the inputs' shape [N, T] (next tokens), float [N] or [N, D] (numbers)"
 
 
 def own_dataset(name: str, function: Callable[[], object]) -> Dataset:
-    """What the user's function, called so, returns.
+    """The dataset that the user's function `name` returns: a Dataset, or its four tensors, see `_FOUR`.
 
-    That is a Dataset, or train_inputs, train_targets, test_inputs and test_targets. The task, where it is not said,
-    follows from these. Global random state, which is left as it was, is the same at every call. Raises InputError for
-    what cannot be learned from; what the function raises comes as it is.
+    Without a task, it follows from these. Global random state is the same at every call, and restored.
+    Raises InputError for an unusable dataset; the function's own errors are not caught.
     """
     with seeded(0):
         returned = function()
@@ -34,7 +33,7 @@ def own_dataset(name: str, function: Callable[[], object]) -> Dataset:
 
 
 class _FaultError(Exception):
-    """Something that cannot be learned from, said of the function that returned it."""
+    """The fault of an unusable dataset, about the function that returned it."""
 
     def __init__(self, problem: str, allowed: str | None = None) -> None:
         super().__init__(problem)
@@ -54,7 +53,7 @@ def _of_four(returned: object) -> Dataset:
 
 
 def _tensor(name: str, given: object) -> Tensor:
-    """The tensor of the types that are learned from; wide ones are narrowed, and the other way round."""
+    """The tensor as float32, int64 or bytes of inputs."""
     if not isinstance(given, Tensor):
         raise _FaultError(f"returns a {type(given).__name__} as {name}", "a torch.Tensor")
     if given.is_floating_point():
@@ -68,14 +67,16 @@ def _from_bytes(inputs: Tensor) -> Tensor:
 
 
 def _task(inputs: Tensor, targets: Tensor, test_inputs: Tensor, test_targets: Tensor) -> Task:
-    """What the types and shapes of the training samples, and the largest classes or tokens of all, tell."""
+    """The task, from types and shapes of the training samples, and the largest class or token of all."""
     if targets.is_floating_point() and targets.dim() in (1, 2):
         return Regression(targets.shape[1] if targets.dim() == 2 else 1)
     if targets.dtype == torch.int64 and targets.dim() == 1:
         return Classification(_count(targets, test_targets))
     if targets.dtype == inputs.dtype == torch.int64 and targets.shape == inputs.shape and targets.dim() == 2:
         return NextToken(_count(inputs, targets, test_inputs, test_targets))
-    raise _FaultError(f"returns train_targets of {told(targets)} for train_inputs of {told(inputs)}", _TARGETS)
+    raise _FaultError(
+        f"returns train_targets of {described(targets)} for train_inputs of {described(inputs)}", _TARGETS
+    )
 
 
 def _count(*numbered: Tensor) -> int:
@@ -83,7 +84,7 @@ def _count(*numbered: Tensor) -> int:
 
 
 def _checked(dataset: Dataset) -> Dataset:
-    """The dataset on the CPU. Raises _FaultError where it cannot be learned from."""
+    """The dataset on the CPU. Raises _FaultError if it is unusable."""
     for name in _FOUR:
         if not isinstance(getattr(dataset, name), Tensor):
             raise _FaultError(f"returns a {type(getattr(dataset, name)).__name__} as {name}", "a torch.Tensor")
@@ -98,7 +99,7 @@ def _checked(dataset: Dataset) -> Dataset:
     one, other = dataset.train_inputs, dataset.test_inputs
     if (one.shape[1:], one.dtype) != (other.shape[1:], other.dtype):
         raise _FaultError(
-            f"returns test_inputs of {told(other)}, but train_inputs of {told(one)}", "samples that are alike"
+            f"returns test_inputs of {described(other)}, but train_inputs of {described(one)}", "samples that are alike"
         )
     return _with_owners(dataset)
 
@@ -108,10 +109,10 @@ def _check_part(dataset: Dataset, part: str) -> None:
     if not inputs.numel() or not targets.numel():
         raise _FaultError(f"returns no samples as {part}_inputs and {part}_targets", "one at least")
     if not inputs.dim() or not targets.dim() or len(inputs) != len(targets):
-        problem = f"returns {part}_inputs of {told(inputs)}, but {part}_targets of {told(targets)}"
+        problem = f"returns {part}_inputs of {described(inputs)}, but {part}_targets of {described(targets)}"
         raise _FaultError(problem, "as many samples")
     if inputs.dtype not in (torch.float32, torch.uint8, torch.int64):
-        raise _FaultError(f"returns {part}_inputs of {told(inputs)}", "float32, uint8, int64")
+        raise _FaultError(f"returns {part}_inputs of {described(inputs)}", "float32, uint8, int64")
     if inputs.is_floating_point() and not bool(inputs.isfinite().all()):
         raise _FaultError(f"returns {part}_inputs that are not all finite")
     if fault := dataset.task.fault(targets):
@@ -124,6 +125,6 @@ def _with_owners(dataset: Dataset) -> Dataset:
         return dataset
     samples = len(dataset.train_inputs)
     if not isinstance(owners, Tensor) or owners.dtype != torch.int64 or tuple(owners.shape) != (samples,):
-        what = told(owners) if isinstance(owners, Tensor) else f"a {type(owners).__name__}"
+        what = described(owners) if isinstance(owners, Tensor) else f"a {type(owners).__name__}"
         raise _FaultError(f"has {what} as owners", f"int64 [{samples}]")
     return replace(dataset, owners=owners.cpu())

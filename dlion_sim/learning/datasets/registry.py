@@ -28,7 +28,7 @@ DATASETS: Mapping[str, Callable[..., Dataset]] = {
     "mnist": mnist,
     "shakespeare": shakespeare,
 }
-"""Some take what a scenario may set, by keywords."""
+"""Some have keyword parameters, which a scenario may set."""
 
 _SOURCES: Mapping[str, Source] = {
     "cifar10": CIFAR10,
@@ -38,12 +38,12 @@ _SOURCES: Mapping[str, Source] = {
     "fashion_mnist": FASHION_MNIST,
     "mnist": MNIST,
 }
-"""Where files of those that are not embedded come from."""
+"""Sources of files of datasets that are not embedded."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """What is known of a dataset without having it."""
+    """Facts of a dataset, without its files."""
 
     input_kind: InputKind
     input_shape: tuple[int, ...]
@@ -51,7 +51,7 @@ class Published:
     task: Task
     training: int
     test: int
-    """How many samples there are."""
+    """Number of samples."""
     origin: str
 
 
@@ -89,7 +89,7 @@ def load(name: str, **parameters: Any) -> Dataset:
 
 
 def fetch(name: str) -> None:
-    """Have the files of the dataset `name` on this machine: download what is not here, and check all of them.
+    """Download the missing files of the dataset `name`, and check all of them.
 
     Does nothing for one that is embedded, or that is not published. Raises InputError as `load` does.
     """

@@ -1,4 +1,4 @@
-"""Layers that compute what PyTorch's do, in less time on a CPU core."""
+"""Layers equivalent to PyTorch's, faster on a CPU core."""
 
 from dlion_sim.learning.layers.choosing import Kernels, usable_kernels, with_kernels
 

@@ -1,4 +1,4 @@
-"""Whose kernels compute a model's layers: this package's on a CPU where they can be compiled, or PyTorch's."""
+"""The kernels of a model's layers: this package's on a CPU, if they can be compiled, or PyTorch's."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import torch
 from torch import nn
 
 Kernels = Literal["fast", "torch"]
-"""fast: this package's for the layers that they suit, and PyTorch's for others; torch: PyTorch's for all."""
+"""fast: this package's for suitable layers, PyTorch's for others; torch: PyTorch's for all."""
 
 _LOG = logging.getLogger(__name__)
 
 
 def with_kernels(model: nn.Module, kernels: Kernels) -> nn.Module:
-    """`model` itself, whose layers compute by these kernels from now on.
+    """`model` itself, with layers that use these kernels.
 
-    Parameters stay the same objects, under the same names and in the same order. Results move by rounding. Raises
-    whatever is raised where kernels cannot be compiled.
+    Parameters stay the same objects, with the same names and order. Results differ by rounding. Errors of the compiler
+    are not caught.
     """
     if kernels == "torch":
         return model
@@ -32,13 +32,13 @@ def with_kernels(model: nn.Module, kernels: Kernels) -> nn.Module:
 def usable_kernels(model: nn.Module, device: torch.device, wanted: Kernels) -> Kernels:
     """The kernels that compute `model` on `device`: "fast" only if wanted, on a CPU, and if there is a layer for them.
 
-    Where they cannot be compiled, that is logged as a warning.
+    Logs a warning if they cannot be compiled.
     """
     if wanted == "torch" or device.type != "cpu":
         return "torch"
     try:
         faster = with_kernels(copy.deepcopy(model), wanted)
-    except Exception as error:  # Whatever a compiler or an operator of another version says.
+    except Exception as error:  # any error of a compiler or of an operator of another version
         reason = next(iter(str(error).splitlines()), "")
         _LOG.warning(
             "kernels: fast cannot be compiled here (%s: %s), so PyTorch's kernels compute, and take longer",

@@ -51,7 +51,7 @@ class _Dense(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None]:
         inputs, weight = ctx.saved_tensors
-        # A model's first layer has nobody to tell.
+        # A model's first layer passes no gradient on.
         by_inputs = _multiply(gradient, weight.t()) if ctx.needs_input_grad[0] else None
         by_weight = _multiply(gradient.t().contiguous(), inputs.t())
         return by_inputs, by_weight, gradient.sum(0) if ctx.is_biased else None
@@ -59,7 +59,7 @@ class _Dense(torch.autograd.Function):
 
 @cache
 def _prepare() -> None:
-    """Use the operator once, so that it is known to be as expected."""
+    """Use the operator once, as a check."""
     _multiply(torch.zeros(1, 1), torch.zeros(1, 1), torch.zeros(1))
 
 

@@ -56,7 +56,7 @@ class _Pooling(torch.autograd.Function):
 
 @cache
 def _prepare() -> None:
-    """Compile what follows, or load it, so that it is known to work before it is used."""
+    """Compile or load the functions below, as a check."""
     images, pooled = np.zeros((1, 2, 2, 1), np.float32), np.zeros((1, 1, 1, 1), np.float32)
     winners = np.zeros((1, 1, 1, 1), np.uint8)
     _pool(images, pooled, winners)

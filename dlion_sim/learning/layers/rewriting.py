@@ -1,4 +1,4 @@
-"""Which layers of a model give way to faster ones."""
+"""Replacement of a model's layers by faster ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dlion_sim.learning.layers.winograd import WinogradConv2d
 
 
 def with_faster_layers(model: nn.Module) -> nn.Module:
-    """`model` itself, in whose `nn.Sequential`s successive layers were replaced where that pays on a CPU."""
+    """`model` itself, with successive layers of each `nn.Sequential` replaced by faster ones for a CPU."""
     for layers in [*model.modules()]:
         if isinstance(layers, nn.Sequential):
             _replace(layers)

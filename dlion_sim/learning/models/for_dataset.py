@@ -1,4 +1,4 @@
-"""The model of a workload: a ready one or the user's own, which is known to learn from the dataset's samples."""
+"""The model of a workload: a ready one or the user's own, checked against the dataset's samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dlion_sim.errors import InputError
 from dlion_sim.learning.datasets import Dataset
 from dlion_sim.learning.models.registry import MODELS, build
 from dlion_sim.learning.randomness import seeded
-from dlion_sim.learning.tasks.targets import told
+from dlion_sim.learning.tasks.targets import described
 from dlion_sim.own_code import raised_in
 
 _PATH = "model"
@@ -36,12 +36,12 @@ def model_for(name: str, dataset: Dataset, seed: int, **parameters: Any) -> nn.M
         )
     model = build(name, dataset.input_shape, dataset.task.outputs, seed, **parameters)
     with torch.inference_mode():
-        _outputs(model, dataset, name)  # All else that is asked of one's own holds for those that are here.
+        _outputs(model, dataset, name)  # All other checks of own models hold for ready ones.
     return model
 
 
 def own_model(name: str, function: Callable[[Dataset], object], dataset: Dataset, seed: int) -> nn.Module:
-    """What the user's function, called so, makes of the dataset; otherwise as `model_for`.
+    """The model that the user's function `name` makes for the dataset; otherwise as `model_for`.
 
     What the function or the model raises comes as it is.
     """
@@ -54,7 +54,7 @@ def own_model(name: str, function: Callable[[Dataset], object], dataset: Dataset
 
 
 def _check(model: nn.Module, dataset: Dataset, name: str) -> None:
-    """Raise InputError unless a sample has a gradient that follows from the parameters and the sample alone."""
+    """Raise InputError unless a sample's gradient depends on the parameters and the sample only."""
     parameters = dict(model.named_parameters())
     if not parameters:
         raise _refused(name, "has no parameters to train")
@@ -80,7 +80,7 @@ def _check(model: nn.Module, dataset: Dataset, name: str) -> None:
 
 
 def _outputs(model: nn.Module, dataset: Dataset, name: str) -> Tensor:
-    """Of the first sample [1, ...], as the task wants them."""
+    """The outputs of the first sample [1, ...], with the shape that the task requires."""
     wanted = dataset.task.output_shape(dataset.train_targets[:1])
     try:
         outputs = model(dataset.sample)
@@ -90,12 +90,12 @@ def _outputs(model: nn.Module, dataset: Dataset, name: str) -> Tensor:
             raise _refused(name, problem, "GroupNorm or LayerNorm in its place") from error
         if raised_in(error, {_PATH: name}):
             raise
-        problem = f"cannot take inputs of {told(dataset.sample)}: {type(error).__name__}: {error}"
+        problem = f"cannot take inputs of {described(dataset.sample)}: {type(error).__name__}: {error}"
         raise _refused(name, problem) from error
     if not isinstance(outputs, Tensor):
         raise _refused(name, f"gives a {type(outputs).__name__}", f"a tensor of {list(wanted)}")
     if outputs.dtype != torch.float32 or tuple(outputs.shape) != wanted:
-        raise _refused(name, f"gives {told(outputs)} for a sample", f"float32 {list(wanted)}")
+        raise _refused(name, f"gives {described(outputs)} for a sample", f"float32 {list(wanted)}")
     return outputs
 
 

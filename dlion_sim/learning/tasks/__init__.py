@@ -1,4 +1,4 @@
-"""What a model can be trained to do, one task a file."""
+"""Tasks: losses and metrics of models."""
 
 from dlion_sim.learning.tasks.classification import Classification
 from dlion_sim.learning.tasks.next_token import NextToken

@@ -1,4 +1,4 @@
-"""Telling which of some classes a sample is of."""
+"""Classification."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from dlion_sim.learning.tasks.targets import outside, told
+from dlion_sim.learning.tasks.targets import described, outside
 from dlion_sim.learning.tasks.task import Score, Task
 from dlion_sim.metric import ACCURACY, Metric
 
 
 @dataclass(frozen=True)
 class Classification(Task):
-    """Logits [B, classes] for targets [B], int64 from 0 on. The loss is the cross-entropy, the metric accuracy."""
+    """Logits [B, classes] for targets [B], int64 from 0. The loss is the cross-entropy, the metric accuracy."""
 
     classes: int
     metric: ClassVar[Metric] = ACCURACY
@@ -32,9 +32,9 @@ class Classification(Task):
         return len(targets), self.classes
 
     def fault(self, targets: Tensor) -> str | None:
-        """Anything but one class a sample."""
+        """Any targets but one class per sample."""
         if targets.dtype != torch.int64 or targets.dim() != 1:
-            return f"must be int64 [N], not {told(targets)}"
+            return f"must be int64 [N], not {described(targets)}"
         return outside(targets, self.classes)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -51,10 +51,10 @@ class Classification(Task):
         return torch.stack([self.loss(outputs, targets).double(), right.double()])
 
     def measure_by_class(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Of the samples of each class the summed loss, the right answers, and how many there are [classes * 3]."""
+        """For each class: summed loss, number of right answers, number of samples [classes * 3]."""
         right = outputs.argmax(dim=1) == targets
         each = torch.stack([self.losses(outputs, targets), right, torch.ones_like(right)], dim=1)
-        # A product, as on a GPU it adds up in one order.
+        # A product: its order of summation is deterministic on a GPU too.
         return (one_hot(targets, self.classes).double().T @ each.double()).flatten()
 
     def score(self, sums: Sequence[float], samples: int) -> Score:

@@ -1,4 +1,4 @@
-"""Telling how a sequence goes on: language models."""
+"""Next-token prediction: language models."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from dlion_sim.learning.tasks.targets import outside, told
+from dlion_sim.learning.tasks.targets import described, outside
 from dlion_sim.learning.tasks.task import Score, Task
 from dlion_sim.metric import PERPLEXITY, Metric
 
 _MOST_NATS = 700.0
-"""A loss beyond it has an exponential that is no float any more."""
+"""Beyond this loss, its exponential overflows."""
 
 
 @dataclass(frozen=True)
 class NextToken(Task):
-    """Logits [B, T, vocabulary] for targets [B, T], int64: after each token of a sequence, the one that follows.
+    """Logits [B, T, vocabulary] for targets [B, T], int64: the token after each one of a sequence.
 
     A sample is a sequence. Its loss is the mean cross-entropy over its tokens; the metric is perplexity, e to the mean
     loss.
@@ -40,9 +40,9 @@ class NextToken(Task):
         return *targets.shape, self.vocabulary
 
     def fault(self, targets: Tensor) -> str | None:
-        """Anything but a token at each place."""
+        """Any targets but a token at each position."""
         if targets.dtype != torch.int64 or targets.dim() != 2:
-            return f"must be int64 [N, T], not {told(targets)}"
+            return f"must be int64 [N, T], not {described(targets)}"
         return outside(targets, self.vocabulary)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -59,6 +59,6 @@ class NextToken(Task):
         return self.loss(outputs, targets).double().view(1)
 
     def score(self, sums: Sequence[float], samples: int) -> Score:
-        """Mean loss and perplexity; infinite where that is beyond floats."""
+        """Mean loss and perplexity, or infinity if that overflows."""
         loss = sums[0] / samples
         return Score(loss, math.inf if loss > _MOST_NATS else math.exp(loss))

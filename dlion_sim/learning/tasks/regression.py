@@ -1,4 +1,4 @@
-"""Telling numbers."""
+"""Regression."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from dlion_sim.learning.tasks.targets import told
+from dlion_sim.learning.tasks.targets import described
 from dlion_sim.learning.tasks.task import Score, Task
 from dlion_sim.metric import RMSE, Metric
 
 
 @dataclass(frozen=True)
 class Regression(Task):
-    """Numbers [B, width] for float32 targets [B, width], or [B] where it is one.
+    """Numbers [B, width] for float32 targets [B, width], or [B] if the width is 1.
 
     The loss is the mean squared error over the numbers of a sample; the metric its root over all (RMSE), in the
     targets' unit.
@@ -36,10 +36,10 @@ class Regression(Task):
         return len(targets), self.width
 
     def fault(self, targets: Tensor) -> str | None:
-        """Anything but so many finite numbers a sample."""
+        """Any targets but `width` finite numbers per sample."""
         shapes = [(self.width,), *([()] if self.width == 1 else [])]
         if targets.dtype != torch.float32 or tuple(targets.shape[1:]) not in shapes:
-            return f"must be float32 [N, {self.width}]{' or [N]' * (self.width == 1)}, not {told(targets)}"
+            return f"must be float32 [N, {self.width}]{' or [N]' * (self.width == 1)}, not {described(targets)}"
         return None if bool(targets.isfinite().all()) else "must be finite"
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What learning asks of a task."""
+"""The interface of tasks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dlion_sim.metric import Metric
 
 
 class ClassScore(NamedTuple):
-    """How well the samples of one class are told."""
+    """The accuracy on the samples of one class."""
 
     number: int
     """Of the class."""
     share: float
-    """Of what comes at the time, this class."""
+    """Of this class among the samples that arrive at that time."""
     samples: int
     accuracy: float
 
@@ -30,18 +30,18 @@ class Score:
     loss: float
     metric: float
     classes: tuple[ClassScore, ...] = ()
-    """Of each class by itself, where that was asked for."""
+    """Of each class, if requested."""
 
 
 class Task(ABC):
-    """How outputs of a model are held against the targets of its samples.
+    """The comparison of a model's outputs with the targets of its samples.
 
-    Outputs and targets have the batch B as their first dimension. All methods are functions of what they are given
-    alone, of torch's operators, which `torch.func.vmap` can take.
+    Outputs and targets have the batch B as their first dimension. All methods are pure functions of torch's operators,
+    for `torch.func.vmap`.
     """
 
     metric: ClassVar[Metric]
-    """What tells how good a model is."""
+    """The metric of evaluations."""
 
     @property
     @abstractmethod
@@ -54,7 +54,7 @@ class Task(ABC):
 
     @abstractmethod
     def fault(self, targets: Tensor) -> str | None:
-        """Why these targets cannot be learned, if so."""
+        """The reason why these targets cannot be learned, if there is one."""
 
     @abstractmethod
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ class Task(ABC):
 
     @abstractmethod
     def measure(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Sums [K] over the samples, as float64, which add up over batches: the loss, and what the metric needs."""
+        """Sums [K] over the samples, as float64, additive over batches: the loss, and those for the metric."""
 
     @abstractmethod
     def score(self, sums: Sequence[float], samples: int) -> Score:

@@ -16,7 +16,7 @@ from dlion_sim.report.many.axes import axes, colouring
 from dlion_sim.report.many.curves import curves
 from dlion_sim.report.many.outcomes import outcomes, quantities, reached
 from dlion_sim.report.page import Section, render
-from dlion_sim.results import Run, run_names, tells
+from dlion_sim.results import Run, is_representative, run_names
 from dlion_sim.results.numbers import number, of_metric
 
 SECTIONS = (
@@ -142,7 +142,7 @@ def _target_text(target: Target, metric: Metric, score: str) -> str:
 def _about(group: Group, keys: Sequence[str]) -> dict[str, Any]:
     """A group's `id`, `name`, `runs`, number of `completed` ones, and `note`.
 
-    `tells` is whether its results are representative of the system, see `dlion_sim.results.tells`.
+    `tells` is whether its results are representative of the system, see `dlion_sim.results.is_representative`.
     """
     count, completed, noted = len(group.runs), len(group.completed), note([group])
     return {
@@ -151,7 +151,7 @@ def _about(group: Group, keys: Sequence[str]) -> dict[str, Any]:
         "runs": f"{count}" if count == completed else f"{completed} of {count}",
         "completed": completed,
         "note": noted,
-        "tells": tells(noted),
+        "tells": is_representative(noted),
     }
 
 
