@@ -41,8 +41,8 @@ class Availability(Model):
     """
 
     workers: Entries = Field(default_factory=dict)
-    """Outages of workers, by name, e.g. edge/1, or by pattern, e.g. "edge/*", which applies to all workers without an
-    entry of their own. Of several matching patterns the first one applies."""
+    """Outages of workers, by name, e.g. edge/1, or by pattern, e.g. "edge/*". An exact name precedes the first
+    matching pattern."""
     clouds: Entries = Field(default_factory=dict)
     """Outages of all machines of a cloud at once, by its name or a pattern."""
     links: Entries = Field(default_factory=dict)
@@ -59,14 +59,14 @@ class Availability(Model):
     """What a participant does that waits for a lost peer: continue without it, wait until it returns, or end the run.
     """
     detection: Duration = 0.0
-    """Time until peers detect a crash, in addition to half a round trip. 0 s: only the process crashes, and the
-    operating system closes its connections. For crashes of whole machines use the timeout of live nodes (`silence`)."""
+    """Time until peers detect a crash, in addition to half a round trip. 0 s: only the process crashes. For whole
+    machines use the timeout of live nodes (`silence`)."""
     silence: Annotated[Duration, Field(gt=0)] = 30.0
     """Timeout after which both ends of a link that carries nothing consider each other lost."""
     restart: Duration = 0.0
     """Time from a machine's return until its process runs: booting, loading an image."""
     sponsor: Literal["nearest", "least_loaded", "best"] = "nearest"
-    """Which member sends its state to a joining worker: the first to answer, the one with the least to send, or the one
+    """Member that sends its state to a joining worker: the first to answer, the one with the least to send, or that
     with the lowest loss."""
 
     @model_validator(mode="after")

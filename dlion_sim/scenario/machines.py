@@ -66,8 +66,7 @@ class Rented(Model):
     carbon: Annotated[float, Field(ge=0, le=1e6)] | None = None
     """Grams of CO2 per kWh at its place."""
     spot: bool | None = None
-    """Whether it is a spot machine, with the catalog's spot price or its own `price`: cost and energy count only while
-    it is up. By default `prices.spot`."""
+    """Whether it is a spot machine, whose cost and energy count only while it is up. By default `prices.spot`."""
 
 
 class WorkerGroup(Rented):

@@ -79,8 +79,8 @@ class Packets(Model):
     shared_buffer: bool = False
     """Whether all outgoing links of a switch share one buffer."""
     fair: bool = False
-    """Whether every connection has its own queue at each link, with all these sizes, served round-robin with short
-    frames first, as in Linux's fq_codel and in emulations without a packet model."""
+    """Whether every connection has its own queue of these sizes at each link, served round-robin with short frames
+    first, as in Linux's fq_codel."""
     priorities: Annotated[int, Field(ge=1, le=8)] = 8
     """Number of priorities at each link; the highest is sent first."""
     paths: Literal["hash", "spray"] = "hash"

@@ -36,12 +36,10 @@ class Prices(Model):
     """Prices of machines and traffic, in any one currency."""
 
     catalog: str | None = None
-    """Catalog of the instances that workers name: one that ships, or a CSV file with SkyPilot's columns, relative to
-    the scenario file's folder. It is read with the scenario."""
+    """Catalog of the instances that workers name: a shipped one, or a CSV file with SkyPilot's columns."""
     spot: bool = False
-    """Default of machines' `spot`: the catalog's spot price, or their own `price`. `availability` has their
-    preemptions. They are billed only while they are up, from the machine's start, not its process's
-    (`availability.restart`)."""
+    """Default of machines' `spot`: the catalog's spot price, or their own `price`, billed only while they are up,
+    `availability.restart` included. `availability` has their preemptions."""
     egress: Price | dict[str, Price | dict[str, Price]] | None = None
     """Price of a GB (1e9 bytes) from one cloud to another: a number; or by sending cloud, {east: 0.02, west: 0.09}; or
     by sending and receiving cloud, {east: {west: 0.02, north: 0.05}}. By default traffic is free."""

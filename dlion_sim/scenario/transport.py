@@ -32,9 +32,8 @@ class Reliable(Model):
     least_timeout: PositiveDuration = 0.2
     """Minimum retransmission timeout, in addition to a round trip; by default as in Linux."""
     recovery: Literal["plain", "linux"] = "plain"
-    """Loss detection and recovery. plain: by three later segments, or the timeout. linux: also by probes near the end
-    of a message (RACK-TLP, RFC 8985), with immediate retransmission of the first loss (RFC 6675) and windows of whole
-    segments."""
+    """Loss detection and recovery. plain: three later segments, or the timeout. linux: also RACK-TLP (RFC 8985), RFC
+    6675 and windows of whole segments."""
 
 
 class Pfabric(Model):
@@ -91,9 +90,8 @@ class Dlcp(Model):
     """Factors on the bounds by iteration, e.g. for a critical first phase (as in DBLP, arXiv 2605.01989): each from its
     iteration to the next phase's. They do not apply to messages without iteration (pairwise averaging)."""
     fill: Literal["zero", "rescale", "stale"] = "zero"
-    """Replacement of missing gradients. zero: 0 (the paper's), which makes sums too small. rescale: 0, with the rest of
-    the message scaled up, unbiased. stale: those of the sender's previous message. Missing parameters are always taken
-    from the previous message; the first one must be complete."""
+    """Replacement of missing gradients. zero: 0 (the paper's), which makes sums too small. rescale: 0, with the rest
+    scaled up, unbiased. stale: those of the sender's previous message, as missing parameters always are."""
     drop: Literal["none", "layer", "magnitude", "layer+magnitude"] = "layer+magnitude"
     """Packets that switches drop early, where they mark others: none, those of front layers, those of small gradients,
     or those of both."""

@@ -179,8 +179,8 @@ class Workload(Model):
     stream: Stream | None = None
     """Samples that arrive during training. None: all are available from the start."""
     validation: Annotated[float, Field(ge=0, le=0.5)] = 0.0
-    """Share of the training samples that is held out, stratified by class: if above 0, all evaluations use these
-    samples and never the test set. Required for choosing anything, such as a learning rate."""
+    """Share of the training samples that is held out, stratified by class: all evaluations use these instead of the
+    test set. Required for choosing anything, such as a learning rate."""
     evaluate_every: Annotated[Duration, Field(ge=0.001)] = 20.0
     """Virtual time between evaluations, which take no virtual time. They use the test set, or validation samples."""
     evaluation_samples: Annotated[int, Field(ge=1)] | None = None

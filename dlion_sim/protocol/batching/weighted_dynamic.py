@@ -38,8 +38,8 @@ class WeightedDynamicBatching(Batching):
 
         weights: Literal["ratio", "share", "equal"] = Field(
             "ratio",
-            description="Weight of sender j's gradient at receiver k: ratio LBS_j/LBS_k (recalled), share n*LBS_j/GBS "
-            "(without drift between replicas), or equal.",
+            description="Weight of sender j's gradient at receiver k: ratio LBS_j/LBS_k (recalled), share "
+            "n*LBS_j/GBS, or equal.",
         )
         weight_limit: float = Field(8.0, ge=1, description="Ratios are clipped to [1/limit, limit].")
         growth: Literal["phases", "none"] = Field(
@@ -60,7 +60,7 @@ class WeightedDynamicBatching(Batching):
             None,
             strict=False,
             description="Batch sizes timed before training; by default a quarter, a half and the whole of the first "
-            "batch, which takes no longer than two iterations. With none, [], the first iterations must do.",
+            "batch, at most two iterations' time. []: none.",
         )
         profile_repeats: int = Field(1, ge=1, le=1000, description="How often each is timed.")
         window: int = Field(50, ge=2, description="Newest measurements that a fit uses.")

@@ -51,12 +51,12 @@ class MaxNExchange(Exchange):
         )
         below_n_min: Literal["send", "skip"] = Field(
             "send",
-            description="What a link gets that cannot carry n_min: n_min all the same; or no entry at all this time, "
-            "for HotCloud'19's selective propagation, whose mechanism is not known (chosen here).",
+            description="What a link gets that cannot carry n_min: n_min; or nothing this time, as HotCloud'19's "
+            "selective propagation may do (chosen here).",
         )
         residual: Literal["drop", "accumulate"] = Field(
             "drop",
-            description="What a link does not carry is dropped (recalled), or added to what it is to carry next.",
+            description="What a link does not carry is dropped (recalled), or added to the next gradient.",
         )
         bandwidth: Source = Field(
             "measured",

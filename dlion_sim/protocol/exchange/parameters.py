@@ -29,8 +29,8 @@ class ParameterExchange(Exchange):
         staleness: int = Field(
             0,
             ge=0,
-            description="Iterations that a peer's parameters may be old: as many as the synchronization lets it be "
-            "behind, if that has a bound; older ones are ignored.",
+            description="Maximum age of a peer's parameters in iterations, the synchronization's bound if it has one; "
+            "older ones are ignored.",
         )
 
     parameters: Parameters

@@ -46,21 +46,21 @@ class PartitionedExchange(Exchange):
             | None
         ) = Field(
             None,
-            description="p, or a list of each worker's. By default each worker chooses the least p with which its "
-            "bandwidth carries a partition an iteration: gradient bytes * iterations per second * peers / bandwidth.",
+            description="p, or a list of each worker's. By default the least p with which a worker's bandwidth "
+            "carries a partition an iteration: gradient bytes * iterations per second * peers / "
+            "bandwidth.",
         )
         bandwidth: Literal["slowest", "sum"] = Field(
             "slowest",
-            description="The bandwidth that p follows: peers times that of the slowest link, with which Ako does best, "
-            "since all links carry the same and the worker waits for each (chosen here); or the sum of the links', the "
-            "paper's formula, with which the worker waits for the slower links.",
+            description="The bandwidth that p follows: peers times that of the slowest link (chosen here: a worker "
+            "waits for every link); or the sum of the links', the paper's formula.",
         )
         hysteresis: float = Field(
             0.05,
             ge=0,
             lt=1,
-            description="p rises as soon as links cannot carry so much, but falls only where they carry more by this "
-            "part than it takes (chosen here).",
+            description="p rises as soon as links carry too little, but falls only if they carry more than needed by "
+            "this part (chosen here).",
         )
         by: Literal["bytes", "layers"] = Field(
             "bytes",

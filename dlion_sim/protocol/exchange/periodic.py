@@ -60,14 +60,13 @@ class LocalSgdExchange(Exchange):
         period: int = Field(10, ge=1, description="Iterations between exchanges.")
         route: Literal["all_to_all", "ring"] = Field(
             "all_to_all",
-            description="How the mean is formed. all_to_all: every worker sends to each other one, n - 1 models. ring: "
-            "by an all-reduce, in which each worker sends 2 (n - 1) / n models, to the next one in the scenario's "
-            "order; no worker may leave or join.",
+            description="How the mean is formed. all_to_all: every worker sends n - 1 models. ring: a ring all-reduce "
+            "in the scenario's order, of 2 (n - 1) / n models; no worker may leave or join.",
         )
         precision: Precision = Field(
             "fp32",
-            description="Of what is sent. In fp16 and bf16 it is half the bytes: each worker's movement since the last "
-            "exchange (DiLoCo's outer gradient) is rounded. Sums are in FP32.",
+            description="Precision of what is sent. fp16 and bf16 round each worker's movement since the last "
+            "exchange, half the bytes. Sums are in FP32.",
         )
 
     parameters: Parameters

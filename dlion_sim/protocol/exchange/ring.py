@@ -67,10 +67,9 @@ class RingAllReduceExchange(Exchange):
 
         bucket_bytes: Annotated[Size, Field(ge=1)] | None = Field(
             None,
-            description="Whole variables, from the last one on, are joined to buckets of at least so many bytes, not "
-            "counting `cost_as`, and an entry a worker. A bucket is passed around when the one before is summed up. "
-            "1 B: each variable by itself; 25 MB: as PyTorch's DDP, but not while gradients are computed. None: all at "
-            "once.",
+            description="Least size of a bucket of whole variables, from the last one on, without `cost_as`. A bucket "
+            "starts when the one before is summed up. 1 B: each variable by itself; 25 MB: as PyTorch's "
+            "DDP, without its overlap. None: all at once.",
         )
 
     parameters: Parameters

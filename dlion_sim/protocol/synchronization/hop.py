@@ -45,8 +45,7 @@ class HopSynchronization(BoundedStaleness):
         skip_from: int | None = Field(
             None,
             ge=1,
-            description="A worker that lags behind all its peers by so many iterations skips some (needs "
-            "max_gap); by default it never does.",
+            description="Lag behind all peers at which a worker skips iterations (needs max_gap); by default never.",
         )
         max_jump: int = Field(10, ge=1, description="Iterations skipped at a time.")
         late: Literal["apply", "drop"] = Field(

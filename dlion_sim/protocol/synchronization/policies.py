@@ -99,8 +99,8 @@ class Asynchronous(Synchronization):
         send_buffer: int = Field(
             2,
             ge=0,
-            description="Messages that may be queued on a link; a worker faster than its links waits for them. 0: for "
-            "its own to have left, in each iteration, as in TF.AKO's code.",
+            description="Messages that may be queued on a link; a faster worker waits. 0: until its own have left, in "
+            "each iteration, as in TF.AKO's code.",
         )
 
     parameters: Parameters
