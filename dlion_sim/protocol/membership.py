@@ -27,6 +27,13 @@ class Handshake:
     hello: Hello | None = None
     """The peer's."""
 
+    def check_begins(self, peer: int, iteration: int) -> None:
+        """Raise MalformedMessageError unless the peer, which is joining, may begin with `iteration`."""
+        if self.announced is None or self.hello is None or self.hello.member:
+            raise MalformedMessageError(f"{peer} begins with an iteration, but is not joining")
+        if iteration < self.announced:
+            raise MalformedMessageError(f"{peer} begins with iteration {iteration}, before {self.announced}")
+
 
 class Membership:
     """A worker's peers and the state of each."""
@@ -46,10 +53,10 @@ class Membership:
         """Contributions of peers that have left, still to be applied."""
         self._last: set[int] = set()
         """The senders of these, in the present iteration."""
-        self._newcomers: set[int] = set()
+        self._may_request: set[int] = set()
         """Joining workers that may request state."""
         self._requests: dict[int, int] = {}
-        """Joining workers that have, with the iteration of the state that they need."""
+        """Joining workers that have requested it, with the iteration of the state that they need."""
 
     @property
     def without_hello(self) -> list[int]:
@@ -92,7 +99,7 @@ class Membership:
             raise MalformedMessageError(f"another hello of {peer}")
         handshake.hello = hello
         if not hello.member:
-            self._newcomers.add(peer)
+            self._may_request.add(peer)
         elif handshake.announced is not None:
             self.settle(peer, max(handshake.announced, hello.first))
             return True
@@ -101,11 +108,7 @@ class Membership:
     def receive_begins(self, peer: int, iteration: int) -> None:
         """A joining worker announces its first iteration. Raises MalformedMessageError, with nothing changed, if it
         cannot begin there."""
-        handshake = self._handshakes.get(peer)
-        if handshake is None or handshake.announced is None or handshake.hello is None or handshake.hello.member:
-            raise MalformedMessageError(f"{peer} announces a first iteration, but is not joining")
-        if iteration < handshake.announced:
-            raise MalformedMessageError(f"{peer} begins with iteration {iteration}, before {handshake.announced}")
+        self._handshakes.get(peer, Handshake()).check_begins(peer, iteration)
         self.settle(peer, iteration)
 
     def settle(self, peer: int, iteration: int) -> None:
@@ -117,9 +120,9 @@ class Membership:
 
     def receive_state_request(self, peer: int, iteration: int) -> None:
         """A joining worker requests state. Raises MalformedMessageError, with nothing changed, if it may not."""
-        if peer not in self._newcomers or peer in self._requests:
+        if peer not in self._may_request or peer in self._requests:
             raise MalformedMessageError(f"{peer} requests state, but is not joining")
-        self._newcomers.remove(peer)
+        self._may_request.remove(peer)
         self._requests[peer] = iteration
 
     def take_ready_requests(self, iteration: float) -> dict[int, int]:
@@ -158,8 +161,8 @@ class Membership:
 
     def begin(self, iteration: int) -> None:
         """This worker begins with `iteration`: earlier contributions of peers that have left are dropped."""
-        self.final_updates = [word for word in self.final_updates if word.body.iteration >= iteration]
-        self._last = {word.sender for word in self.final_updates}
+        self.final_updates = [update for update in self.final_updates if update.body.iteration >= iteration]
+        self._last = {update.sender for update in self.final_updates}
 
     def ended(self, iteration: int) -> None:
         """`iteration` has ended: all due contributions are applied."""
@@ -206,7 +209,7 @@ class Membership:
     def _forget(self, peer: int) -> None:
         self._setup.links.lost(peer)
         self._handshakes.pop(peer, None)
-        self._newcomers.discard(peer)
+        self._may_request.discard(peer)
         self._requests.pop(peer, None)
 
     def _cover(self, peer: int, iteration: int) -> None:

@@ -36,58 +36,27 @@ class Move(Enum):
     LEAVE = "leave"
 
 
+_ENDS: Mapping[type[Event] | Move, Phase] = {
+    Move.FINISH: Phase.STOPPED,
+    Move.ABORT: Phase.STOPPED,
+    Move.LEAVE: Phase.LEAVING,
+}
 TRANSITIONS: Mapping[Phase, Mapping[type[Event] | Move, Phase]] = {
     Phase.READY: {
         Started: Phase.READY,
         Move.JOIN: Phase.JOINING,
         Move.PROFILE: Phase.PROFILING,
         Move.COMPUTE: Phase.COMPUTING,
-        Move.FINISH: Phase.STOPPED,
-        Move.ABORT: Phase.STOPPED,
-        Move.LEAVE: Phase.LEAVING,
+        **_ENDS,
     },
-    Phase.JOINING: {
-        Move.PROFILE: Phase.PROFILING,
-        Move.COMPUTE: Phase.COMPUTING,
-        Move.FINISH: Phase.STOPPED,
-        Move.ABORT: Phase.STOPPED,
-        Move.LEAVE: Phase.LEAVING,
-    },
-    Phase.PROFILING: {
-        ProfileReady: Phase.PROFILING,
-        Move.COMPUTE: Phase.COMPUTING,
-        Move.FINISH: Phase.STOPPED,
-        Move.ABORT: Phase.STOPPED,
-        Move.LEAVE: Phase.LEAVING,
-    },
-    Phase.COMPUTING: {
-        GradientReady: Phase.WAITING,
-        Move.ABORT: Phase.STOPPED,
-        Move.LEAVE: Phase.LEAVING,
-    },
-    Phase.WAITING: {
-        Move.COMPUTE: Phase.COMPUTING,
-        Move.CATCH_UP: Phase.CATCHING_UP,
-        Move.FINISH: Phase.STOPPED,
-        Move.ABORT: Phase.STOPPED,
-        Move.LEAVE: Phase.LEAVING,
-    },
-    Phase.CATCHING_UP: {
-        Move.COMPUTE: Phase.COMPUTING,
-        Move.FINISH: Phase.STOPPED,
-        Move.ABORT: Phase.STOPPED,
-        Move.LEAVE: Phase.LEAVING,
-    },
+    Phase.JOINING: {Move.PROFILE: Phase.PROFILING, Move.COMPUTE: Phase.COMPUTING, **_ENDS},
+    Phase.PROFILING: {ProfileReady: Phase.PROFILING, Move.COMPUTE: Phase.COMPUTING, **_ENDS},
+    Phase.COMPUTING: {GradientReady: Phase.WAITING, Move.ABORT: Phase.STOPPED, Move.LEAVE: Phase.LEAVING},
+    Phase.WAITING: {Move.COMPUTE: Phase.COMPUTING, Move.CATCH_UP: Phase.CATCHING_UP, **_ENDS},
+    Phase.CATCHING_UP: {Move.COMPUTE: Phase.COMPUTING, **_ENDS},
     # A computation that was running when it stopped or left still completes.
-    Phase.STOPPED: {
-        ProfileReady: Phase.STOPPED,
-        GradientReady: Phase.STOPPED,
-        Move.LEAVE: Phase.LEAVING,
-    },
-    Phase.LEAVING: {
-        ProfileReady: Phase.LEAVING,
-        GradientReady: Phase.LEAVING,
-    },
+    Phase.STOPPED: {ProfileReady: Phase.STOPPED, GradientReady: Phase.STOPPED, Move.LEAVE: Phase.LEAVING},
+    Phase.LEAVING: {ProfileReady: Phase.LEAVING, GradientReady: Phase.LEAVING},
 }
 """Other events may occur in every phase and change none by themselves."""
 

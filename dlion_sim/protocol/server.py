@@ -67,11 +67,11 @@ class ParameterServer:
         """The iteration whose step is next."""
         self._members = {worker: 0 for worker in range(workers) if worker not in absent}
         """Each with the first iteration of which its gradient counts."""
-        self._newcomers: dict[int, Handshake] = {}
+        self._handshakes: dict[int, Handshake] = {}
         """Connected workers whose first iteration is not known."""
         self._departed: set[int] = set()
         """Workers that have left: further messages of theirs are ignored."""
-        self._may_ask: set[int] = set()
+        self._may_request: set[int] = set()
         """Workers that may request the parameters, as they have just joined."""
         self._lost: set[int] = set()
         """Lost workers that are waited for."""
@@ -105,11 +105,11 @@ class ParameterServer:
                 assert_never(event)
 
     def _on_peer_found(self, worker: int) -> list[Action]:
-        if worker in self._members or worker in self._newcomers:
+        if worker in self._members or worker in self._handshakes:
             raise LocalProtocolError(f"{worker} was found, but had not been lost")
         self._lost.discard(worker)
         self._departed.discard(worker)
-        self._newcomers[worker] = Handshake(announced=self._next)
+        self._handshakes[worker] = Handshake(announced=self._next)
         return [self._send(worker, Hello(self._next, self._next, 0.0, 0, member=True))]
 
     def _on_peer_lost(self, worker: int) -> list[Action]:
@@ -128,8 +128,8 @@ class ParameterServer:
     def _remove(self, worker: int) -> bool:
         """Wait for a worker no more; returns whether it was there."""
         self._requests.pop(worker, None)
-        self._may_ask.discard(worker)
-        return (self._members.pop(worker, None), self._newcomers.pop(worker, None)) != (None, None)
+        self._may_request.discard(worker)
+        return (self._members.pop(worker, None), self._handshakes.pop(worker, None)) != (None, None)
 
     def _take(self, message: Message) -> list[Action]:
         worker = message.sender
@@ -137,7 +137,7 @@ class ParameterServer:
             raise MalformedMessageError(f"{worker} is no worker")
         if worker in self._departed:
             return []
-        handshake = self._newcomers.get(worker)
+        handshake = self._handshakes.get(worker)
         if handshake is None and worker not in self._members:
             raise MalformedMessageError(f"{worker} is not connected")
         match message.body:
@@ -149,26 +149,20 @@ class ParameterServer:
                 if handshake is None or handshake.hello or handshake.announced is None:
                     raise MalformedMessageError(f"another hello of {worker}")
                 handshake.hello = hello
-                if hello.member:  # It had ended when they lost each other, or it could not have gone on.
-                    del self._newcomers[worker]
+                if hello.member:  # It had done all its iterations: otherwise it needs its servers.
+                    del self._handshakes[worker]
                     self._members[worker] = max(handshake.announced, hello.first)
                 return []
             case Begins(iteration):
-                if (
-                    handshake is None
-                    or not handshake.hello
-                    or handshake.announced is None
-                    or iteration < handshake.announced
-                ):
-                    raise MalformedMessageError(f"{worker} begins with {iteration}, where it cannot")
-                del self._newcomers[worker]
+                (handshake or Handshake()).check_begins(worker, iteration)
+                del self._handshakes[worker]
                 self._members[worker] = iteration
-                self._may_ask.add(worker)
+                self._may_request.add(worker)
                 return self._step_if_complete()
             case StateRequest(iteration):
-                if worker not in self._may_ask:
+                if worker not in self._may_request:
                     raise MalformedMessageError(f"{worker} requests parameters, but is not joining")
-                self._may_ask.remove(worker)
+                self._may_request.remove(worker)
                 self._requests[worker] = iteration
                 return self._answer()
             case Leaving():
@@ -206,7 +200,7 @@ class ParameterServer:
             return min(self._gathered, default=None)
         here = self._gathered[self._next]
         missing = any(since <= self._next and worker not in here for worker, since in self._members.items())
-        return None if missing or self._newcomers or self._lost or not self._members else self._next
+        return None if missing or self._handshakes or self._lost or not self._members else self._next
 
     def _step(self, pushes: Sequence[Message]) -> None:
         """One step with the gradients, if there are any, summed in the order of their workers."""

@@ -69,7 +69,7 @@ class Training:
             case Phase.COMPUTING | Phase.WAITING:
                 # Parts of the present iteration may have been sent already; contributions of departed workers do not
                 # reach it.
-                first = max(self.iteration, *(word.body.iteration for word in self._members.final_updates), 0) + 1
+                first = max(self.iteration, *(update.body.iteration for update in self._members.final_updates), 0) + 1
             case Phase.CATCHING_UP:
                 first = self.iteration + self._skipped
             case _:

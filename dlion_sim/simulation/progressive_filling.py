@@ -91,7 +91,7 @@ class _Net(NamedTuple):
     heap: np.ndarray  # [3 L, 2]: levels, and what comes then: its kind + 3 * its link
     changed: np.ndarray  # [L] the changed links, in the order in which they changed
     touched: np.ndarray  # [L] the links whose cross-traffic changed
-    left: np.ndarray  # [F] the slots of flows that are gone
+    left: np.ndarray  # [F] the slots of removed flows
     arrived: np.ndarray  # [, ARRIVAL] flows that have come: slot, bytes to send, links of the route and of the way back
     counters: np.ndarray  # [COUNTERS] _PASS and _TOUCHED: the present pass's number, and how many are `touched`
     now: float  # seconds
@@ -156,18 +156,18 @@ def _weight_of(weights, slot):
 
 @njit(cache=True)
 def settle(located, now, departures, ended, arrivals, resized, cross_traffic):
-    """As `settle_weighted`, of flows that all weigh the same; to hand over a None for that takes Python a while."""
+    """As `settle_weighted`, for flows of equal weights; an argument None would make the call slower."""
     return _settle(located, now, departures, ended, arrivals, resized, cross_traffic, None)
 
 
 @njit(cache=True)
 def settle_weighted(located, now, departures, ended, arrivals, resized, cross_traffic, weights):
-    """Take in all changes, and fill up again from the lowest level that they touch.
+    """Apply all changes, and repeat progressive filling from the lowest level that they affect.
 
-    `located` is what `locate` returned. The first `departures` flows of `left` and the first `ended` of `ending` are
-    gone, the first `arrivals` of `arrived` have come; `resized` [m, 2] are links and their new capacities.
-    `cross_traffic` is the share of a flow's rate that goes back, `weights` [F] those of the flows. Returns the next end
-    and how many flows end then, whose slots are in `ending`, in order.
+    `located` is the result of `locate`. The first `departures` flows of `left` and the first `ended` of `ending` are
+    removed, the first `arrivals` of `arrived` are added; `resized` [m, 2] are links and their new capacities.
+    `cross_traffic` is the share of a flow's rate on its return route, `weights` [F] are those of flows. Returns the
+    next end and the number of flows that end then, whose slots are in `ending`, in order.
     """
     return _settle(located, now, departures, ended, arrivals, resized, cross_traffic, weights)
 
@@ -348,7 +348,7 @@ def _fill(net, count, level):
 
 @_inlined
 def _take_up(net, waiting, link, level):
-    """Count a changed link's flows as they are at `level`, and note what is to come for it and for them."""
+    """Count a changed link's flows as they are at `level`, and schedule it and them."""
     links, flows, crossing, heap = net.links, net.flows, net.crossing, net.heap
     number = net.counters[_PASS]
     free, rising = links[link].capacity - links[link].charged, 0.0

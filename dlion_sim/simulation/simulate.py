@@ -179,7 +179,7 @@ def _carrier(setting: Setting) -> Callable[..., Carrier]:
     scenario = setting.scenario
     check(scenario)
     if isinstance(scenario.network.model, Packets):
-        # Only here: it takes a while to load, and longer to compile.
+        # Only here, as it is slow to load and to compile.
         from dlion_sim.simulation.packets import packet_delivery
 
         return packet_delivery(setting)

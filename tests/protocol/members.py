@@ -56,7 +56,7 @@ def member(first, iteration=None, loss=1.0, queued=0):
     return Hello(first, first - 1 if iteration is None else iteration, loss, queued, True)
 
 
-NEWCOMER = Hello(0, 0, 0.0, 0, False)
+JOINING = Hello(0, 0, 0.0, 0, False)
 
 
 def sent(actions, peer=None):
@@ -77,7 +77,7 @@ def joining(system="baseline", **keys):
     worker = worker_of(system, joining=True, **keys)
     assert worker.phase is Phase.JOINING
     for peer in (1, 2):
-        assert sent(worker.handle(PeerFound(peer), 1.0)) == [NEWCOMER]
+        assert sent(worker.handle(PeerFound(peer), 1.0)) == [JOINING]
     assert not worker.handle(came(1, member(4)), 2.0)
     return worker, worker.handle(came(2, member(3)), 2.0)
 

@@ -16,7 +16,7 @@ from dlion_sim.protocol.phases import Phase
 from tests.protocol.churn import P
 from tests.protocol.joined import layout
 from tests.protocol.members import (
-    NEWCOMER,
+    JOINING,
     RATE,
     at,
     came,
@@ -42,7 +42,7 @@ def test_a_member_waits_for_a_joining_worker_from_the_announced_iteration_on():
     worker.handle(computed(1.0), 2.0)
     worker.handle(contributed(1, 1, 3.0), 2.0)
     assert worker.iteration == 1, "it may begin with this one"
-    worker.handle(came(2, NEWCOMER), 2.5)
+    worker.handle(came(2, JOINING), 2.5)
     worker.handle(came(2, Begins(2)), 2.5)
     assert worker.iteration == 2
     at(worker, -RATE * (1 + 3) / 2 * 2)
@@ -142,21 +142,21 @@ def test_without_members_the_lowest_joining_worker_begins_anew():
     worker = worker_of(joining=True)
     for peer in (1, 2):
         worker.handle(PeerFound(peer), 1.0)
-    assert not worker.handle(came(1, NEWCOMER), 2.0)
-    actions = worker.handle(came(2, NEWCOMER), 2.0)
+    assert not worker.handle(came(1, JOINING), 2.0)
+    actions = worker.handle(came(2, JOINING), 2.0)
     assert actions[0] == Joined(0, None, 2.0)
     assert [sent(actions, peer) for peer in (1, 2)] == [[Hello(0, 0, float("inf"), 0, True)]] * 2
     worker = worker_of(joining=True, worker=2, mixing={0: 1 / 3, 1: 1 / 3})
     for peer in (0, 1):
         worker.handle(PeerFound(peer), 1.0)
-        assert not worker.handle(came(peer, NEWCOMER), 2.0)
+        assert not worker.handle(came(peer, JOINING), 2.0)
 
 
 def test_a_sponsor_sends_its_state_as_soon_as_it_has_reached_the_iteration():
     worker = worker_of()
     worker.handle(PeerLost(2), 0.1)
     worker.handle(PeerFound(2), 0.2)
-    worker.handle(came(2, NEWCOMER), 0.3)
+    worker.handle(came(2, JOINING), 0.3)
     worker.handle(came(2, Begins(1)), 0.3)
     assert not worker.handle(came(2, StateRequest(1)), 0.3)
     worker.handle(computed(4.0), 1.0)

@@ -1,7 +1,7 @@
 """The properties that make systems learn, under delays: convergence, beside conservation.
 
 Workers are joined by messages that are under way for random times, and each has data of its own: its loss is least
-elsewhere than the others'. So who communicates nothing, or the wrong thing, ends up somewhere else.
+in another place than the others'. So a system that communicates nothing, or wrongly, converges to another place.
 """
 
 import math

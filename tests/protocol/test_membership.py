@@ -19,7 +19,7 @@ from dlion_sim.protocol.phases import Phase
 from dlion_sim.protocol.synchronization.hop import Token
 from tests.protocol.churn import P
 from tests.protocol.members import (
-    NEWCOMER,
+    JOINING,
     RATE,
     at,
     came,
@@ -101,7 +101,7 @@ def test_a_lost_peer_is_waited_for_if_requested():
     worker.handle(PeerLost(2), 2.0)
     assert worker.iteration == 0
     assert sent(worker.handle(PeerFound(2), 3.0)) == [Hello(1, 0, 1.0, worker.setup.links.waiting, True)]
-    worker.handle(came(2, NEWCOMER), 4.0)
+    worker.handle(came(2, JOINING), 4.0)
     worker.handle(came(2, Begins(1)), 4.0)
     assert worker.iteration == 1
 
@@ -154,8 +154,8 @@ def test_a_waiting_or_stopped_worker_leaves_at_once():
 def test_members_from_the_start_send_no_messages_of_joining():
     worker = worker_of()
     refused(worker, came(1, member(3)), "another hello")
-    refused(worker, came(1, NEWCOMER), "another hello")
-    refused(worker, came(1, Begins(5)), "first iteration")
+    refused(worker, came(1, JOINING), "another hello")
+    refused(worker, came(1, Begins(5)), "is not joining")
     refused(worker, came(1, StateRequest(0)), "but is not joining")
     refused(worker, came(1, State(0, 0, 4), torch.zeros(3)), "was not requested")
     refused(worker, came(7, Leaving(0)), "no peer")
@@ -164,16 +164,16 @@ def test_members_from_the_start_send_no_messages_of_joining():
 def test_a_joining_worker_sends_each_message_once():
     worker = worker_of("hop")
     worker.handle(PeerLost(2), 0.1)
-    refused(worker, came(2, NEWCOMER), "no peer")
+    refused(worker, came(2, JOINING), "no peer")
     worker.handle(computed(), 0.1)
     worker.handle(PeerFound(2), 0.2)
-    refused(worker, came(2, Begins(9)), "first iteration")
+    refused(worker, came(2, Begins(9)), "is not joining")
     refused(worker, came(2, Token(1)), "before its first iteration")
-    worker.handle(came(2, NEWCOMER), 0.3)
-    refused(worker, came(2, NEWCOMER), "another hello")
+    worker.handle(came(2, JOINING), 0.3)
+    refused(worker, came(2, JOINING), "another hello")
     refused(worker, came(2, Begins(0)), "before 2")
     worker.handle(came(2, Begins(4)), 0.3)
-    refused(worker, came(2, Begins(5)), "first iteration")
+    refused(worker, came(2, Begins(5)), "is not joining")
     refused(worker, came(2, member(5)), "another hello")
     worker.handle(came(2, StateRequest(9)), 0.3)
     refused(worker, came(2, StateRequest(9)), "but is not joining")
@@ -222,7 +222,7 @@ def test_a_choice_with_lost_but_without_joined_aborts():
     worker.choices.exchange.__class__ = type("Forgetful", (type(worker.choices.exchange),), {"lost": Forgetful.lost})
     worker.handle(PeerLost(2), 0.1)
     worker.handle(PeerFound(2), 0.2)
-    worker.handle(came(2, NEWCOMER), 0.3)
+    worker.handle(came(2, JOINING), 0.3)
     (abort,) = worker.handle(came(2, Begins(4)), 0.3)
     assert isinstance(abort, Abort)
     assert "none 'joined'" in abort.reason

@@ -8,7 +8,7 @@ from dlion_sim.protocol.events import (
 )
 from dlion_sim.protocol.membership_messages import Begins, Hello, Leaving, State, StateRequest
 from tests.protocol.churn import P
-from tests.protocol.members import NEWCOMER, RATE, came, member, pushed, refused, sent, server_of
+from tests.protocol.members import JOINING, RATE, came, member, pushed, refused, sent, server_of
 
 
 def test_a_server_continues_with_the_mean_of_the_remaining_workers():
@@ -36,7 +36,7 @@ def test_a_worker_joins_a_server_between_two_steps():
     assert sent(server.handle(PeerFound(2), 1.0)) == [Hello(0, 0, 0.0, 0, True)]
     for sender in (0, 1):
         assert not server.handle(pushed(sender, 0, 3.0), 1.0)
-    server.handle(came(2, NEWCOMER), 1.0)
+    server.handle(came(2, JOINING), 1.0)
     assert [action.peer for action in server.handle(came(2, Begins(1)), 2.0)] == [0, 1]
     (answer,) = server.handle(came(2, StateRequest(1)), 2.0)
     assert answer.message.body == State(1, 0, 1)
@@ -61,11 +61,11 @@ def test_a_server_refuses_unexpected_messages():
     server = server_of(absent=(2,))
     refused(server, pushed(2, 0), "not connected")
     refused(server, came(1, Begins(0)), "begins")
-    refused(server, came(1, NEWCOMER), "another hello")
+    refused(server, came(1, JOINING), "another hello")
     server.handle(PeerFound(2), 1.0)
     refused(server, came(2, Begins(0)), "begins")
-    server.handle(came(2, NEWCOMER), 1.0)
-    refused(server, came(2, NEWCOMER), "another hello")
+    server.handle(came(2, JOINING), 1.0)
+    refused(server, came(2, JOINING), "another hello")
     refused(server, came(2, StateRequest(0)), "but is not joining")
     server.handle(came(2, Begins(0)), 1.0)
     refused(server, came(2, Begins(0)), "begins")

@@ -24,7 +24,7 @@ class ParameterExchange(Exchange):
     """
 
     class Parameters(ChoiceParameters):
-        """The age of what is mixed."""
+        """The staleness of mixed parameters."""
 
         staleness: int = Field(
             0,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Abort, Action
-from dlion_sim.protocol.exchange.ring_sum import DTYPES, LOST, NEWCOMER, Chunk, Precision, RingSum
+from dlion_sim.protocol.exchange.ring_sum import BROKEN, CANNOT_JOIN, DTYPES, Chunk, Precision, RingSum
 from dlion_sim.protocol.messages import HALVES, Body, Contribution, Message, Mixed, Shapes, Stage, is_one
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import Incoming, LocalGradient, Outgoing, Update
@@ -118,11 +118,11 @@ class LocalSgdExchange(Exchange):
     def left(self, peer: int) -> str | None:
         """Its last contribution is dropped."""
         self._received.pop(peer, None)
-        return f"{LOST}; {_INSTEAD}" if self._ring else None
+        return f"{BROKEN}; {_INSTEAD}" if self._ring else None
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
         """It counts in the next exchange."""
-        return [Abort(f"{NEWCOMER}; {_INSTEAD}")] if self._ring else []
+        return [Abort(f"{CANNOT_JOIN}; {_INSTEAD}")] if self._ring else []
 
     def state(self) -> Sequence[torch.Tensor]:
         """Where the period began."""

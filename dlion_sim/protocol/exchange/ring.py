@@ -10,7 +10,7 @@ from pydantic import Field
 from dlion_sim.protocol.choices import ChoiceParameters, Exchange, Setup
 from dlion_sim.protocol.events import Abort, Action
 from dlion_sim.protocol.exchange.partitions import Stretch
-from dlion_sim.protocol.exchange.ring_sum import LOST, NEWCOMER, Chunk, RingSum
+from dlion_sim.protocol.exchange.ring_sum import BROKEN, CANNOT_JOIN, Chunk, RingSum
 from dlion_sim.protocol.messages import Count, Message, Shapes, Stage, is_one
 from dlion_sim.protocol.registry import register
 from dlion_sim.protocol.updates import DENSE_ENTRY_BYTES, Incoming, LocalGradient, Outgoing
@@ -95,11 +95,11 @@ class RingAllReduceExchange(Exchange):
 
     def lost(self, peer: int) -> str:
         """Every worker is part of it."""
-        return f"{LOST}; {_INSTEAD}"
+        return f"{BROKEN}; {_INSTEAD}"
 
     def joined(self, peer: int, iteration: int) -> list[Action]:
         """A ring cannot grow."""
-        return [Abort(f"{NEWCOMER}; {_INSTEAD}")]
+        return [Abort(f"{CANNOT_JOIN}; {_INSTEAD}")]
 
     def apply(self, incoming: Incoming) -> int:
         self.setup.replica.step(self._ring.total)
@@ -107,7 +107,7 @@ class RingAllReduceExchange(Exchange):
 
 
 def _buckets(sizes: Sequence[int], least_bytes: float, workers: int) -> Iterator[Stretch]:
-    """Stretches of whole variables, from the last one on, each as short as that allows; what is left over is one.
+    """Stretches of whole variables, from the last one on, each as short as that allows; the rest is one.
 
     Each has an entry for each worker: messages without any may overtake others.
     """

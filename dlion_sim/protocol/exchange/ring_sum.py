@@ -15,9 +15,9 @@ from dlion_sim.protocol.messages import Body, Channel, Count, MalformedMessageEr
 
 Precision = Literal["fp32", "fp16", "bf16"]
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-LOST = "the ring is broken, whatever on_loss says"
-"""Why no worker may be lost; an alternative is named besides."""
-NEWCOMER = "no worker can join a ring"
+BROKEN = "the ring is broken, whatever on_loss says"
+"""The reason to abort after a loss, to be followed by an alternative."""
+CANNOT_JOIN = "no worker can join a ring"
 
 
 class Chunk(Body, frozen=True, array_like=True):

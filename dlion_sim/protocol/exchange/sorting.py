@@ -14,7 +14,7 @@ _LEAST = torch.finfo(torch.float32).tiny
 
 
 class SortedRanking:
-    """As `Ranking`, of a gradient [P] on any device; what is chosen stays there, and only numbers are read."""
+    """As `Ranking`, of a gradient [P] on any device; selected entries stay there, and only numbers are read."""
 
     def __init__(self, gradient: Tensor, layout: Layout | None = None) -> None:
         if layout and gradient.shape != (layout.size,):
@@ -24,7 +24,7 @@ class SortedRanking:
         if layout:
             variables = [variable for variable in magnitudes.split_with_sizes(layout.sizes) if len(variable)]
             magnitudes = torch.cat([variable / variable.amax().clamp_min(_LEAST) for variable in variables])
-        positive = torch.where(magnitudes > 0, magnitudes, 0.0)  # what is NaN is not
+        positive = torch.where(magnitudes > 0, magnitudes, 0.0)  # NaN is not positive.
         self._negated, self._order = positive.neg().sort(stable=True)
         self._reaching: dict[float, int] = {}
         """How many entries reach a threshold."""

@@ -224,7 +224,7 @@ def _walk(first: int, last: int | None, follows: list[int], seen: npt.NDArray[np
     count, before = 0, NONE
     while first != NONE:
         if seen[first]:
-            raise ValueError("a list leads to what is elsewhere")
+            raise ValueError("an item of a list is elsewhere, too")
         seen[first] = True
         count += 1
         before, first = first, follows[first]

@@ -52,10 +52,10 @@ GLOBAL = np.dtype(
         ("next_free", _N),  # the first of these
         ("commands", _I),  # that wait
         ("spray", np.bool_),
-        ("by_size", np.bool_),  # queues go by what is left of messages
+        ("by_size", np.bool_),  # queues are ordered by the remaining bytes of messages
         ("fair", np.bool_),  # queues are of a connection each, and served in turn
         ("made", _I),  # packets ever
-        ("ended", _I),  # packets that are gone
+        ("ended", _I),  # packets that have ended
         ("seed", np.uint64),
     ]
 )
@@ -206,7 +206,7 @@ CONNECTION = np.dtype(
         ("linux", np.bool_),  # loss recovery is that of Linux
         ("urgent", np.bool_),  # the next that is sent again does not wait for the window
         ("is_early", np.bool_),  # its timeout is for losses near an end (RFC 8985)
-        ("probe", _I),  # what is sent before this transmission is lost if it is not there when this is
+        ("probe", _I),  # earlier transmissions are lost if they are not acknowledged when this one is
         # The receiver.
         ("expected", _I),  # the first segment that has not come
         ("top", _I),  # after all that have
