@@ -118,7 +118,7 @@ def test_batches_of_any_sizes(sizes, model, dataset):
     assert_equal_to_the_pool(model, dataset, batches(*sizes))
 
 
-def test_what_waits_is_computed_together_when_it_is_read(model, dataset, programs):
+def test_pending_gradients_are_computed_together_when_one_is_read(model, dataset, programs):
     replicas, indices = replicas_of(model, 6), batches(*(30, 32, 17, 20, 31), 300)
     with closing(FusedGradientExecutor(model, dataset, CPU)) as executor:
         tickets = [executor.submit(*each) for each in zip(replicas, indices, strict=True)]
@@ -144,17 +144,6 @@ def test_results_may_be_read_in_any_order(model, dataset):
             assert_close([executor.result(tickets[worker])], [expected[worker]], ROUNDING)
 
 
-def test_a_write_before_the_result_is_read_is_refused(model, dataset):
-    one, other = replicas_of(model, 2)
-    (indices,) = batches(8)
-    with closing(FusedGradientExecutor(model, dataset, CPU)) as executor:
-        kept, spoilt = executor.submit(one, indices), executor.submit(other, indices)
-        other.merge(one.snapshot(), 0.5)
-        with pytest.raises(RuntimeError, match="version 0, now 1"):
-            executor.result(spoilt)
-        assert executor.result(kept)[0] > 0
-
-
 def test_a_diverged_replica_leaves_the_others_alone(dataset):
     model = build("cipher", dataset.input_shape, 10, seed=0)
     healthy, diverged = replicas_of(model, 2)
@@ -165,16 +154,7 @@ def test_a_diverged_replica_leaves_the_others_alone(dataset):
     assert np.isnan(loss)
 
 
-def test_replicas_are_left_as_they_are(model, dataset):
-    (replica,) = replicas_of(model, 1)
-    before = replica.parameters.clone()
-    ((_, gradient),) = results(FusedGradientExecutor(model, dataset, CPU), [replica], batches(8))
-    assert torch.equal(replica.parameters, before)
-    assert replica.version == 0
-    assert not gradient.requires_grad
-
-
-def test_closing_drops_what_nobody_reads(model, dataset, programs):
+def test_closing_drops_pending_gradients(model, dataset, programs):
     (replica,) = replicas_of(model, 1)
     with closing(FusedGradientExecutor(model, dataset, CPU)) as executor:
         ticket = executor.submit(replica, *batches(8))
@@ -212,7 +192,7 @@ def test_a_recorded_program_answers_into_the_same_memory_each_time(model, datase
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_program_reads_nothing_back(name, dataset):
+def test_a_program_reads_no_values(name, dataset):
     """As a CUDA graph cannot; tensors on the meta device have no values that could be read."""
     meta = torch.device("meta")
     executor = FusedGradientExecutor(build(name, dataset.input_shape, 10, seed=0), dataset, meta)
@@ -262,7 +242,7 @@ def test_a_cpu_fuses_the_gradients_of_many_tiny_models(name, replicas, kind, dat
         assert isinstance(executor, kind)
 
 
-def test_what_is_frozen_of_a_model_makes_it_no_tiny_one(text):
+def test_frozen_parameters_count_for_the_size_of_a_model(text):
     frozen = adapted(build("gpt", (16,), 20, seed=0, layers=2, heads=4, width=64), 1, 1.0)
     assert sum(parameter.numel() for parameter in frozen.parameters()) < 2**12
     with closing(gradient_executor(frozen, text, CPU, replicas=32)) as executor:
@@ -335,7 +315,7 @@ class Branching(nn.Module):
 @pytest.mark.parametrize(
     ("model", "kind"), [(Branching(), GradientExecutor), (build("mlp", (3, 8, 8), 10, 0), FusedGradientExecutor)]
 )
-def test_what_cannot_be_vectorised_is_computed_one_by_one(dataset, model, kind):
+def test_a_model_that_cannot_be_vectorised_is_not_fused(dataset, model, kind):
     with closing(gradient_executor(model, dataset, CPU, replicas=64, threads=1)) as executor:
         assert isinstance(executor, kind)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from dlion_sim.learning import GradientExecutor, Layout, Replica, build, flatten
+from dlion_sim.learning import FusedGradientExecutor, GradientExecutor, Layout, Replica, build, flatten
 from tests.learning.conftest import CPU
 
 pytestmark = pytest.mark.usefixtures("single_threaded")
@@ -52,7 +52,7 @@ def test_gradient_equals_plain_autograd(name, dataset):
 
 
 @pytest.mark.parametrize("name", ["cipher", "mobilenet"])
-def test_results_are_equal_to_the_bit_however_they_are_evaluated(name, dataset):
+def test_results_are_equal_to_the_bit_in_any_order_and_with_any_threads(name, dataset):
     model = build(name, dataset.input_shape, 10, seed=0)
     replicas, indices = replicas_of(model, 3), batches(3)
 
@@ -72,19 +72,21 @@ def test_results_are_equal_to_the_bit_however_they_are_evaluated(name, dataset):
             assert torch.equal(gradient, reference_gradient)
 
 
-def test_evaluation_leaves_replicas_as_they_are(model, dataset):
+@pytest.mark.parametrize("kind", [GradientExecutor, FusedGradientExecutor])
+def test_replicas_are_not_written(kind, model, dataset):
     (replica,), (indices,) = replicas_of(model, 1), batches(1)
     before = replica.parameters.clone()
-    with closing(GradientExecutor(model, dataset, CPU)) as executor:
+    with closing(kind(model, dataset, CPU)) as executor:
         executor.result(executor.submit(replica, indices))
     assert torch.equal(replica.parameters, before)
     assert replica.version == 0
     assert not replica.parameters.requires_grad
 
 
-def test_gradients_belong_to_the_caller(model, dataset):
+@pytest.mark.parametrize("kind", [GradientExecutor, FusedGradientExecutor])
+def test_gradients_belong_to_the_caller(kind, model, dataset):
     (replica,), (indices,) = replicas_of(model, 1), batches(1)
-    with closing(GradientExecutor(model, dataset, CPU)) as executor:
+    with closing(kind(model, dataset, CPU)) as executor:
         (_, first), (_, second) = (executor.result(executor.submit(replica, indices)) for _ in range(2))
     assert not first.requires_grad
     first.zero_()
@@ -102,9 +104,10 @@ def test_training_lowers_the_loss(model, dataset):
     assert losses[-1] < losses[0] / 2
 
 
-def test_a_write_before_the_result_is_read_is_refused(model, dataset):
+@pytest.mark.parametrize("kind", [GradientExecutor, FusedGradientExecutor])
+def test_a_write_before_the_result_is_read_is_refused(kind, model, dataset):
     one, other = replicas_of(model, 2)
-    with closing(GradientExecutor(model, dataset, CPU)) as executor:
+    with closing(kind(model, dataset, CPU)) as executor:
         kept, spoilt = executor.submit(one, batches(1)[0]), executor.submit(other, batches(1)[0])
         other.merge(one.snapshot(), 0.5)
         with pytest.raises(RuntimeError, match="version 0, now 1"):
@@ -112,7 +115,7 @@ def test_a_write_before_the_result_is_read_is_refused(model, dataset):
         assert executor.result(kept)[0] > 0
 
 
-def test_closing_drops_what_nobody_reads(model, dataset):
+def test_closing_drops_pending_gradients(model, dataset):
     (replica,), (indices,) = replicas_of(model, 1), batches(1)
     with closing(GradientExecutor(model, dataset, CPU, threads=1)) as executor:
         tickets = [executor.submit(replica, indices) for _ in range(200)]

@@ -78,14 +78,19 @@ def test_a_run_without_rows_has_empty_tables_at_any_time(tmp_path: Path) -> None
         assert tuple(table.columns[: len(row._fields)]) == row._fields
 
 
-def test_what_only_packets_have_is_there_where_something_is_told(tmp_path: Path) -> None:
-    """And goes on after a kill, from before its first row too."""
+def test_optional_tables_exist_only_with_rows(tmp_path: Path) -> None:
+    """Also after resuming, from before the first row too."""
     part = PartsRow(0.5, 0, 1, "contribution", "push", 3, True, 1000, 100, None)
     queue = QueuesRow(1.0, "east -> west", 5000, 12.5, 3028, 1, 2)
-    tables = ("parts.parquet", "queues.parquet", "parts.parts", "queues.parts")
+    optional = ("parts", "queues", "membership", "classes")
+    tables = [f"{name}.{end}" for name in optional for end in ("parquet", "parts")]
     create(tmp_path / "without").finish(SUMMARY)
     assert not any((tmp_path / "without" / name).exists() for name in tables)
-    assert list(Run.open(tmp_path / "without").queues().columns) == [*QueuesRow._fields]
+    without = Run.open(tmp_path / "without")
+    assert without.parts().empty
+    assert without.membership().empty
+    assert without.classes().empty
+    assert list(without.queues().columns) == [*QueuesRow._fields]
     writer = create(tmp_path / "run")
     writer.append(queue)
     writer.flush()
@@ -107,12 +112,11 @@ def test_what_only_packets_have_is_there_where_something_is_told(tmp_path: Path)
     assert not (tmp_path / "run" / "parts.parquet").exists()
 
 
-def test_who_came_and_went_is_there_where_anybody_did(tmp_path: Path) -> None:
+def test_rows_of_membership(tmp_path: Path) -> None:
     rows = [MembershipRow(1.5, 0, 0, "down"), MembershipRow(1.75, 0, 0, "lost", 1, 0.25)]
     joined = MembershipRow(4.0, 0, 1, "joined", 1, 0.5, 4000, 12)
     manifest = {"workers": ["east/0", "west/0"], "clouds": ["east", "west"]}
     writer = RunWriter.create(tmp_path / "run", scenario_yaml=SCENARIO, manifest=manifest)
-    assert Run.open(tmp_path / "run").membership().empty
     for row in (*rows, joined):
         writer.append(row)
     writer.finish(SUMMARY)
@@ -120,9 +124,6 @@ def test_who_came_and_went_is_there_where_anybody_did(tmp_path: Path) -> None:
     assert table["what"].tolist() == ["down", "lost", "joined"]
     assert table["peer_name"].tolist()[1:] == ["west/0", "west/0"]
     assert table.iloc[2][list(joined._fields)].tolist() == list(joined)
-    create(tmp_path / "without").finish(SUMMARY)
-    assert not (tmp_path / "without" / "membership.parquet").exists()
-    assert Run.open(tmp_path / "without").membership().empty
 
 
 def test_numbers_have_names_beside_them(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_numbers_have_names_beside_them(tmp_path: Path) -> None:
     assert all(pa.types.is_dictionary(schema.field(name).type) for name in ends)
 
 
-def test_runs_from_before_there_were_names_and_transfers_stay_readable(tmp_path: Path) -> None:
+def test_old_runs_without_names_and_transfers_stay_readable(tmp_path: Path) -> None:
     create(tmp_path / "run").finish(SUMMARY)
     (tmp_path / "run" / "manifest.json").write_text('{"workers": ["east/0", "west/0"], "status": "completed"}')
     shutil.copytree(tmp_path / "run", tmp_path / "old")
@@ -164,7 +165,7 @@ def test_runs_from_before_there_were_names_and_transfers_stay_readable(tmp_path:
 
 
 @pytest.mark.parametrize("status", ["completed", "interrupted", "failed"])
-def test_the_status_goes_from_running_to_the_summarys(tmp_path: Path, status: str) -> None:
+def test_the_status_is_running_and_then_the_summarys(tmp_path: Path, status: str) -> None:
     writer = create(tmp_path / "run")
     running = Run.open(tmp_path / "run")
     assert running.manifest["status"] == "running"
@@ -173,7 +174,7 @@ def test_the_status_goes_from_running_to_the_summarys(tmp_path: Path, status: st
     assert Run.open(tmp_path / "run").manifest["status"] == status
 
 
-def test_what_is_known_only_at_the_end_joins_the_manifest(tmp_path: Path) -> None:
+def test_facts_of_the_end_are_added_to_the_manifest(tmp_path: Path) -> None:
     create(tmp_path / "run").finish(SUMMARY, manifest={"lost": {"2": "it closed the connection"}})
     manifest = Run.open(tmp_path / "run").manifest
     assert manifest == {"seed": 1, "lost": {"2": "it closed the connection"}, "status": "completed"}
@@ -218,7 +219,7 @@ def test_a_kill_between_merging_and_removing_the_parts_counts_no_row_twice(
     assert len(Run.open(tmp_path / "run").metrics()) == 1
 
 
-def test_rows_reach_the_disk_by_number_and_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_flushed_by_number_and_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growing_table, "FLUSH_ROWS", 3)
     writer = create(tmp_path / "run")
     for number in range(4):
@@ -257,7 +258,7 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     assert refusal.value.file == tmp_path / "run" / name
 
 
-def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:
+def test_other_folders_are_refused(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(InputError, match="is not a run folder"):
             Run.open(folder)
@@ -303,7 +304,7 @@ def test_a_table_that_is_merged_while_it_is_read_is_whole(monkeypatch, tmp_path:
     assert growing_table.read(tmp_path / METRICS.file, METRICS.schema)["iteration"].to_pylist() == [1, 2, 3]
 
 
-def test_what_only_streams_have_is_there_where_something_is_told(tmp_path: Path) -> None:
+def test_rows_of_streams(tmp_path: Path) -> None:
     row = ClassesRow(1.0, 1, 7, 0.125, 40, 0.75)
     writer = create(tmp_path / "run")
     writer.append(row)
@@ -314,5 +315,3 @@ def test_what_only_streams_have_is_there_where_something_is_told(tmp_path: Path)
     assert run.arrivals()[["iteration", "loss", "accuracy", "batch_size"]].values.tolist() == [[3, 1.25, 0.5, 8]]
     assert run.evaluations().empty
     assert run.iterations().empty
-    create(tmp_path / "run", force=True).finish(SUMMARY)
-    assert not (tmp_path / "run" / "classes.parquet").exists()
